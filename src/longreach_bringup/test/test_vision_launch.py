@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,30 @@ def test_pictures_are_shown_to_the_tracker(tmp_path: Path, transport: str) -> No
         assert np.abs(tracks.positions(marker.name)[seen] - marker.position).max() < 1e-3
 
 
+def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path: Path) -> None:
+    config = share_directory('longreach_vision') / 'config'
+    text = (config / 'rig_boom.yaml').read_text()
+    (tmp_path / 'rig.yaml').write_text(text.replace('# top:', 'top:'))
+    for name in ('left', 'right'):
+        shutil.copy(config / f'camera_{name}.yaml', tmp_path)
+    own = load_rig(tmp_path / 'rig.yaml').scaled(SCALE)
+    assert tuple(own.cameras) == ('left', 'right', 'top')
+    pictures(tmp_path, own, np.arange(8) / 10.0)
+    videos = ' '.join(f'{name}={tmp_path}/pictures/{name}' for name in own.cameras)
+    words = ('cameras:=video', f'videos:={videos}', f'rig:={tmp_path}/rig.yaml')
+    words = (*words, f'scale:={SCALE}', 'record:=bag', 'record_images:=true')
+    with launch('vision', tmp_path, *words) as running:
+        assert running.wait() == 0, running.text()
+    counts = {topic: len(messages) for topic, messages in contents(tmp_path / 'bag').items()}
+    for name in own.cameras:
+        assert counts[f'/vision/{name}/image_raw'] == counts[f'/vision/{name}/camera_info'] == 8
+        assert counts[f'/vision/{name}/pose'] == 1
+    tracks = read_tracks(tmp_path / 'bag', cameras=tuple(own.cameras))
+    for marker in own.markers:
+        assert (tracks.column(marker.name, 'cameras') == 7.0).sum() > 3
+        assert np.abs(tracks.positions(marker.name) - marker.position).max() < 1e-3
+
+
 @pytest.mark.parametrize(('recorded', 'listeners'), [('false', 1), ('true', 2)])
 def test_files_begin_when_tracker_and_recorder_listen(recorded: str, listeners: int) -> None:
     words = ('cameras:=video', 'record:=bag', f'record_images:={recorded}')
@@ -150,6 +175,7 @@ def test_what_is_started_is_what_was_asked_for() -> None:
         ('boom:=true', 'record:=bag'),
         ('cameras:=none',),
         ('cameras:=video', 'right_source:='),
+        ('cameras:=video', 'videos:=left=a right=b top=c'),
         ('one_process:=true',),
     ):
         done = longreach('launch', 'vision', '--print', *words)
@@ -161,6 +187,7 @@ def test_what_is_started_is_what_was_asked_for() -> None:
         ['camera', 'tracker'],
         ['plant', 'camera', 'tracker', 'recorder'],
         ['tracker'],
+        ['video', 'tracker'],
         ['video', 'tracker'],
         ['simulated'],
     ]

@@ -508,4 +508,7 @@ def test_default_choice_of_topics(tmp_path):
         assert everything.wants(name)
     assert usual.wants('/crane/sensors')
     assert not RecordOptions(tmp_path / 'x', topics=('/a',)).wants('/b')
+    some = RecordOptions(tmp_path / 'x', topics=('/a/*/image_raw',))
+    assert some.wants('/a/top/image_raw')
+    assert not some.wants('/a/top/camera_info')
     assert publisher_profile((), 0).reliability == QoSReliabilityPolicy.RELIABLE

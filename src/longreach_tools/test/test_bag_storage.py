@@ -14,7 +14,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
 from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
 from longreach_tools.bag._mcap import is_whole, read_broken
-from longreach_tools.bag._names import absolute_name, checked_name
+from longreach_tools.bag._names import absolute_name, checked_name, matches
 from longreach_tools.bag._play import play
 from longreach_tools.bag._report import inspect_bag
 from longreach_tools.bag._timeline import PlayOptions, timeline
@@ -668,6 +668,17 @@ def test_absolute_names():
     assert absolute_name('a', 'crane/') == '/crane/a'
     assert absolute_name('/a', '/crane') == '/a'
     assert checked_name('sensors', '/crane') == '/crane/sensors'
+
+
+def test_patterns_of_names():
+    pattern = checked_name('*/image_raw', '/yard', patterns=True)
+    assert pattern == '/yard/*/image_raw'
+    assert matches('/yard/left/image_raw', pattern)
+    for name in ('/yard/image_raw', '/yard/left/image_raw/compressed', '/yard/left/camera_info'):
+        assert not matches(name, pattern)
+    for name, patterns in (('*/image_raw', False), ('*a/image_raw', True)):
+        with pytest.raises(InputError, match='topic name'):
+            checked_name(name, patterns=patterns)
 
 
 @pytest.mark.parametrize('name', ['a b', '/1a', '/a//b', 'a/', '', '/a__b', '~/x'])

@@ -1,5 +1,5 @@
 """
-Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
+Cameras that track circular markers, Henikl et al. (2015), section 4.2.
 
 :func:`track` tracks the markers in files; ``rig`` has cameras, plane, markers and numbers of the
 tracker. Everything else is in subpackages:
@@ -18,7 +18,7 @@ tracker. Everything else is in subpackages:
                 ``reference_points``, ``localisation``, ``bundle_adjustment``,
                 ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
 ``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
-                ``sequences``
+                ``sequences``, ``due_frames`` (of a camera node)
 ``io``          ``images`` (encodings), ``compressed_images``, ``image_sources``, ``pictures`` (in
                 the order of time), ``bag_files``, ``overlay``, ``overlay_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``tracker_publishers``,

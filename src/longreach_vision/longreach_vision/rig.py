@@ -25,6 +25,7 @@ from longreach_vision.camera.model import Camera, read_calibration
 from longreach_vision.marker.limits import LIMITS, DetectionLimits
 
 __all__ = [
+    'CAMERA_NAME',
     'LONGEST_DELAY',
     'LONGEST_LINE',
     'MOST_CAMERAS',
@@ -41,7 +42,7 @@ __all__ = [
 
 # Names are used in topics and columns; those of cameras are namespaces.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
-_CAMERA_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]{0,59}')
+CAMERA_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]{0,59}')
 # The first two cameras by convention, and the largest number of cameras: of the bits in
 # MarkerEstimate.cameras.
 FIRST, MOST_CAMERAS = ('left', 'right'), 8
@@ -399,7 +400,7 @@ class Rig:
         if not 1 <= len(names) <= MOST_CAMERAS:
             raise InputError(f'cameras = {names}, allowed: 1 to {MOST_CAMERAS} cameras')
         for name in names:
-            if not _CAMERA_NAME.fullmatch(name):
+            if not CAMERA_NAME.fullmatch(name):
                 raise InputError(
                     f'camera {name!r}, allowed: a letter, then letters, digits and _, up to 60'
                 )
@@ -668,7 +669,7 @@ def camera_names(file: Path) -> list[str]:
         for one in both:
             cameras = one.get('cameras')
             named += cameras if isinstance(cameras, dict) else []
-    return [name for name in dict.fromkeys(named) if _CAMERA_NAME.fullmatch(str(name))]
+    return [name for name in dict.fromkeys(named) if CAMERA_NAME.fullmatch(str(name))]
 
 
 def load_rig(path: str | Path) -> Rig:

@@ -124,13 +124,52 @@ def test_the_end_of_a_shorter_file_waits_for_the_other(folder: Path) -> None:
     given = [word.removeprefix('video:') for word in given]
     with bench('-r', 'video:__ns:=/vision/left', *given) as tests:
         node = tests.add(VideoNode)
-        tests.until(lambda: node._feed.waits_for == 'the other videos', 'the end of the file')
+        tests.until(
+            lambda: node._feeds[0][0].waits_for == 'the other videos', 'the end of the file'
+        )
         assert not node.done.done()
         other = tests.driver.create_publisher(
             String, '/vision/finished_videos', qos.LATCHED_STREAM
         )
         other.publish(String(data='/vision/right/video'))
         tests.until(node.done.done, 'the end of both')
+
+
+def test_sources_by_name_are_cameras_of_their_own(
+    folder: Path, calibration: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    short = tmp_path / 'a short'
+    short.mkdir()
+    cv2.imwrite(str(short / 'top_0.png'), np.full((HEIGHT, WIDTH), 9, np.uint8))
+    sources = f"left={folder} right={folder} 'top={short}'"
+    given = words(sources=sources, calibrations=f'right={calibration}', frame_rate=100.0)
+    with bench(*given, *words(listeners=1, frame_prefix='yard/')) as tests:
+        images = {
+            name: tests.listen(Image, f'{name}/image_raw', QOS)
+            for name in ('left', 'right', 'top')
+        }
+        infos = tests.listen(CameraInfo, 'right/camera_info', QOS)
+        reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        node = tests.add(VideoNode)
+        tests.until(node.done.done, 'the end of all')
+        node._report()
+        tests.until(lambda: len(reports) >= 3, 'diagnostics of each camera')
+    assert {name: len(found) for name, found in images.items()} == {
+        'left': 5,
+        'right': 5,
+        'top': 1,
+    }
+    assert images['top'][0].header.frame_id == 'yard/top_camera_optical'
+    assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
+    names = [report.status[0].name for report in reports]
+    assert {'video: left', 'video: right', 'video: top'} <= set(names)
+    assert f'end of {short} after 1 images' in capfd.readouterr().err
+
+
+def test_a_source_that_fails_ends_all(folder: Path) -> None:
+    given = words(sources=f'left={folder} right=/nowhere', frame_rate=100.0)
+    with bench(*given) as tests, pytest.raises(InputError, match='/nowhere does not exist'):
+        tests.until(tests.add(VideoNode).done.done)
 
 
 def test_a_picture_that_is_cut_is_counted(folder: Path) -> None:
@@ -196,6 +235,14 @@ def test_it_begins_without_listeners_in_the_end(folder: Path) -> None:
         ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
         ({'encoding': 'rgb8'}, r"encoding = 'rgb8', allowed: mono8 \| bgr8"),
         ({'source': '0'}, 'source = 0, allowed: a text'),
+        ({'source': "''"}, "source = '' and sources = '', allowed: one of them"),
+        ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
+        ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),
+        ({'source': "''", 'sources': 'a=x.avi a=y.avi'}, "'a=y.avi', allowed: .*each camera once"),
+        (
+            {'source': "''", 'sources': 'a=x', 'calibrations': 'b=y'},
+            'calibrations has b, allowed: the cameras of sources, a',
+        ),
     ],
 )
 def test_what_cannot_be(folder: Path, given: dict[str, str], text: str) -> None:

@@ -6,7 +6,7 @@ import re
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['absolute_name', 'checked_name']
+__all__ = ['absolute_name', 'checked_name', 'matches']
 
 _FULL_NAME = re.compile(r'(/[A-Za-z_][A-Za-z0-9_]*)+')
 
@@ -16,9 +16,19 @@ def absolute_name(name: str, namespace: str = '/') -> str:
     return name if name.startswith('/') else f'/{namespace.strip("/")}/{name}'.replace('//', '/')
 
 
-def checked_name(name: str, namespace: str = '/') -> str:
+def matches(name: str, pattern: str) -> bool:
+    """Return whether an absolute name is a pattern, in which a part ``*`` stands for any part."""
+    parts, wanted = name.split('/'), pattern.split('/')
+    return len(parts) == len(wanted) and all(
+        want in ('*', part) for part, want in zip(parts, wanted, strict=True)
+    )
+
+
+def checked_name(name: str, namespace: str = '/', *, patterns: bool = False) -> str:
     """
     Return the absolute name of a topic after checking that ROS accepts it.
+
+    With ``patterns``, parts may be ``*``.
 
     Raises
     ------
@@ -26,7 +36,9 @@ def checked_name(name: str, namespace: str = '/') -> str:
         If ROS does not.
     """
     full = absolute_name(name, namespace)
-    if not _FULL_NAME.fullmatch(full) or '__' in full:
+    parts = full.split('/')
+    checked = '/'.join('any' if patterns and part == '*' else part for part in parts)
+    if not _FULL_NAME.fullmatch(checked) or '__' in full:
         raise InputError(
             f'topic name {name!r}; allowed: parts of letters, digits and _ between slashes, none '
             'of which begins with a digit, and no __'

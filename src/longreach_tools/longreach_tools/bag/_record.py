@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
+from ._names import matches
 from ._stamps import HeaderClock, StampReport
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
 from ._types import need_ros
@@ -57,7 +58,7 @@ class RecordOptions:
     output : Path
         New directory.
     topics : tuple of str
-        Absolute names; empty for all topics.
+        Absolute names, in which a part ``*`` stands for any part; empty for all topics.
     everything : bool
         With no topics given: also hidden ones, /rosout and /parameter_events.
     storage : str
@@ -95,7 +96,7 @@ class RecordOptions:
     def wants(self, name: str) -> bool:
         """Return whether a topic is to be recorded."""
         if self.topics:
-            return name in self.topics
+            return any(matches(name, topic) for topic in self.topics)
         hidden = any(part.startswith('_') for part in name.split('/'))
         return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
+from ._names import matches
 from ._qos import is_looser, recorded, subscription_profile
 from ._stamps import StampStatistics, stamp_reader
 from ._types import MachineTypes, message_class
@@ -208,7 +209,8 @@ class Subscriptions:
 
     def unseen(self, names: Iterable[str]) -> list[str]:
         """Return the requested topics that have not appeared."""
-        return [name for name in names if name not in self.topics and name not in self.skipped]
+        seen = [*self.topics, *self.skipped]
+        return [name for name in names if not any(matches(one, name) for one in seen)]
 
     def _skip(self, name: str, reason: str) -> None:
         """Stop recording a topic, and report the reason once."""

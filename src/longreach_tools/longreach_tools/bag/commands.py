@@ -51,7 +51,12 @@ def run(arguments: argparse.Namespace) -> int | None:
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``record``."""
-    parser.add_argument('names', nargs='*', metavar='TOPIC', help='default: all topics')
+    parser.add_argument(
+        'names',
+        nargs='*',
+        metavar='TOPIC',
+        help='a part * of a name stands for any, as in */image_raw (default: all topics)',
+    )
     parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
     parser.add_argument(
         '-a',
@@ -132,7 +137,10 @@ def _record(arguments: argparse.Namespace) -> None:
     from ._report import recording_as_dict, recording_as_text
 
     output = arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')
-    names = [checked_name(n, arguments.namespace) for n in arguments.names + arguments.topics]
+    names = [
+        checked_name(name, arguments.namespace, patterns=True)
+        for name in arguments.names + arguments.topics
+    ]
     if names and arguments.all:
         raise InputError('--all together with topics; give one of them')
     options = RecordOptions(

@@ -51,9 +51,12 @@ class VideoFeed:
         Intrinsics for camera_info.
     stopped : Event
         Set to end :meth:`run`.
+    name : str
+        Name of the camera, below which its topics are; empty for those of the node's namespace.
 
     Attributes
     ----------
+    source : str
     images : ImagePublishers
     counts : dict
         Numbers of images and problems, for diagnostics.
@@ -72,10 +75,12 @@ class VideoFeed:
         settings: VideoNodeParameters,
         camera: Camera | None,
         stopped: threading.Event,
+        name: str = '',
     ) -> None:
         self._node, self._settings, self._camera, self._stopped = node, settings, camera, stopped
+        self.source = settings.source
         self._frame = frame_name(node, settings, settings.frame_id)
-        self.images = ImagePublishers(node, '', settings.jpeg_quality)
+        self.images = ImagePublishers(node, name, settings.jpeg_quality)
         self.counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self.waits_for = 'the source'
         self.latest = 0

@@ -1,13 +1,14 @@
 """
 Cameras, streams, video files and folders of pictures as ``image_raw`` and ``camera_info``.
 
-Images are read and published in a separate thread, so that a slow or blocked camera does not block
-the node.
+Images of each source are read and published in a separate thread, so that a slow or blocked camera
+does not block the node.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 from rclpy.node import Node
 from rclpy.task import Future
@@ -29,46 +30,59 @@ _JOIN = 2.0
 
 
 class VideoNode(Node):
-    """Node that publishes the images of a camera or file."""
+    """Node that publishes the images of a camera or file, or of several."""
 
     def __init__(self) -> None:
         # Before the middleware has threads.
         keep_freed_memory()
         super().__init__('video')
         self.done = Future()
-        self._settings = settings = declare(self, VideoNodeParameters)
-        # In a launch, the namespace is the name of the camera.
-        name = self.get_namespace().rpartition('/')[2] or self.get_name()
-        camera = read_calibration(settings.camera, name) if settings.camera else None
+        settings = declare(self, VideoNodeParameters)
         self._stopped = threading.Event()
-        self._feed = VideoFeed(self, settings, camera, self._stopped)
-        self._diagnostics = diagnostics.Diagnostics(self, settings.source)
-        self.get_logger().info(f'shows {settings.source}; images on {self._feed.images.topic}')
+        self._feeds: list[tuple[VideoFeed, diagnostics.Diagnostics]] = []
+        for name, one in settings.cameras().items():
+            # In a launch, the namespace is the name of the camera.
+            own = name or self.get_namespace().rpartition('/')[2] or self.get_name()
+            camera = read_calibration(one.camera, own) if one.camera else None
+            feed = VideoFeed(self, one, camera, self._stopped, name)
+            self._feeds.append((feed, diagnostics.Diagnostics(self, one.source, name)))
+            self.get_logger().info(f'shows {one.source}; images on {feed.images.topic}')
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
         above = self.get_namespace().rpartition('/')[0]
         self._companions = Companions(self, settings.companions, f'{above}/finished_videos')
         self._error: Exception | None = None
+        self._ended: deque[VideoFeed] = deque()
+        self._running = len(self._feeds)
         # A driver may block for ever; the process must be able to end nevertheless.
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, args=(feed,), daemon=True)
+            for feed, _ in self._feeds
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def destroy_node(self) -> None:
-        """End the thread, then the node."""
+        """End the threads, then the node."""
         self._stopped.set()
-        self._thread.join(_JOIN)
+        for thread in self._threads:
+            thread.join(_JOIN)
         super().destroy_node()
 
     def _on_end(self) -> None:
-        """End the node when the thread has ended."""
+        """End the node when all threads have ended."""
         if self._error is not None:
             raise self._error
-        images = self._feed.counts['images']
-        self.get_logger().info(f'end of {self._settings.source} after {images} images')
-        for text in self._feed.notes:
-            self.get_logger().warning(text)
+        while self._ended:
+            feed = self._ended.popleft()
+            self.get_logger().info(f'end of {feed.source} after {feed.counts["images"]} images')
+            for text in feed.notes:
+                self.get_logger().warning(text)
+            feed.waits_for = 'the other videos'
+            self._running -= 1
+        if self._running:
+            return
         self._companions.tell()
-        self._feed.waits_for = 'the other videos'
         self._wait_for_companions()
         self.create_timer(RETRY, self._wait_for_companions, clock=steady_clock())
 
@@ -79,19 +93,21 @@ class VideoNode(Node):
 
     def _report(self) -> None:
         """Publish diagnostics."""
-        level, text = diagnostics.OK, 'publishing'
-        if self._feed.waits_for:
-            level, text = diagnostics.WARN, f'waiting for {self._feed.waits_for}'
-        if self._feed.refused:
-            level, text = diagnostics.WARN, '; '.join([text, *self._feed.refused])
-        self._diagnostics.publish(stamp_of(self._feed.latest), level, text, self._feed.counts)
+        for feed, report in self._feeds:
+            level, text = diagnostics.OK, 'publishing'
+            if feed.waits_for:
+                level, text = diagnostics.WARN, f'waiting for {feed.waits_for}'
+            if feed.refused:
+                level, text = diagnostics.WARN, '; '.join([text, *feed.refused])
+            report.publish(stamp_of(feed.latest), level, text, feed.counts)
 
-    def _run(self) -> None:
-        """Publish all images, in the thread; errors are raised again in that of the node."""
+    def _run(self, feed: VideoFeed) -> None:
+        """Publish all images, in a thread; errors are raised again in that of the node."""
         try:
-            self._feed.run()
+            feed.run()
         except Exception as error:  # noqa: BLE001
-            self._error = error
+            self._error = self._error or error
+        self._ended.append(feed)
         # After a signal, errors are irrelevant.
         if not self._stopped.is_set() and self.context.ok():
             self._end.trigger()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node.frames import FrameParameters
+from longreach_vision.rig import CAMERA_NAME, MOST_CAMERAS
 from longreach_vision.ros.image_publishers import JPEG_QUALITY
 
 __all__ = ['VideoNodeParameters']
@@ -19,7 +21,7 @@ class VideoNodeParameters(FrameParameters):
     source: str = quantity(
         "camera (/dev/video0, or its number as a text: '0'), address of a stream, video file,"
         ' picture, folder, or pattern of pictures',
-        '',
+        default='',
     )
     camera: str = quantity(
         'calibration file; empty for none: camera_info then has the size only', '', default=''
@@ -104,8 +106,62 @@ class VideoNodeParameters(FrameParameters):
         default=1e6,
     )
 
+    sources: str = quantity(
+        "instead of source: those of several cameras by name, 'left=a.avi top=b.avi', with topics"
+        ' and frames below their names',
+        default='',
+    )
+    calibrations: str = quantity('calibration files of sources, likewise', default='')
+
+    def cameras(self) -> dict[str, VideoNodeParameters]:
+        """Return the parameters of each camera by its name; that of a single source is empty."""
+        if not self.sources:
+            return {'': self}
+        sources, calibrations = _by_name(self.sources), _by_name(self.calibrations)
+        return {
+            name: dataclasses.replace(
+                self,
+                source=source,
+                sources='',
+                camera=calibrations.get(name, ''),
+                calibrations='',
+                frame_id=f'{name}_camera_optical',
+            )
+            for name, source in sources.items()
+        }
+
     def check(self) -> None:
-        """Raise InputError for an empty frame name."""
+        """Raise InputError for an empty frame name, and sources that are not allowed."""
         super().check()
+        if bool(self.source) == bool(self.sources):
+            raise InputError(
+                f'source = {self.source!r} and sources = {self.sources!r}, allowed: one of them'
+            )
+        sources = _by_name(self.sources)
+        if len(sources) > MOST_CAMERAS:
+            raise InputError(f'sources has {len(sources)} cameras, allowed: {MOST_CAMERAS}')
+        for name in _by_name(self.calibrations):
+            if name not in sources:
+                raise InputError(
+                    f'calibrations has {name}, allowed: the cameras of sources,'
+                    f' {", ".join(sources) or "none"}'
+                )
         if not self.frame_id.strip('/ '):
             raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
+
+
+def _by_name(text: str) -> dict[str, str]:
+    """Return the values of a text of NAME=VALUE, which are separated by spaces."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f'{text!r}: {error}, allowed: quotes in pairs') from error
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition('=')
+        if not (CAMERA_NAME.fullmatch(name) and value) or name in found:
+            raise InputError(
+                f'{word!r}, allowed: CAMERA=FILE such as left=left.avi, each camera once'
+            )
+        found[name] = value
+    return found
