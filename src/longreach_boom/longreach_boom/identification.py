@@ -44,6 +44,11 @@ __all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
 
 POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
+# Limits of the largest magnitudes, which other units exceed: absolute pressures rise above that of
+# the air [Pa]; strains [1], inclinations [rad], markers [m]; how far a piston may seem to be
+# beyond its stroke [m].
+_PRESSURES, _STRAINS, _INCLINATIONS, _PLACES = (1e5, 1e8), (0.0, 0.02), (0.0, 6.3), (0.0, 1e3)
+_BEYOND = 0.05
 # Ratios that differ by less are the same: files have a few digits.
 _ALIKE = 1e-3
 
@@ -271,23 +276,25 @@ class BoomIdentification(Identifiable):
             for side in ('head', 'rod'):
                 field = f'{side}_pressure'
                 sources = (Source('sensors/pressure', field, c), Source('hydraulics', field, c))
-                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources))
+                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources, '', _PRESSURES))
             sources = (
                 Source('sensors/encoder', 'position', c),
                 Source('joint_states', 'position', c),
             )
-            found.append(MeasuredSignal(f'piston_{number}', 'm', sources))
+            reach = (0.0, cylinder.stroke + _BEYOND)
+            found.append(MeasuredSignal(f'piston_{number}', 'm', sources, '', reach))
             for end in ('root', 'tip'):
                 inclined = (Source('sensors/inclination', end, b),)
-                found.append(MeasuredSignal(f'inclination_{end}_{number}', 'rad', inclined))
+                name = f'inclination_{end}_{number}'
+                found.append(MeasuredSignal(name, 'rad', inclined, '', _INCLINATIONS))
             sources = (Source('sensors/strain', 'strain', b), Source('strain', 'strain', b))
-            found.append(MeasuredSignal(f'strain_{number}', '1', sources))
+            found.append(MeasuredSignal(f'strain_{number}', '1', sources, '', _STRAINS))
         for marker in machine.markers:
             for axis, place in (('x', 0), ('z', 8)):
                 tracked = Source(_VISION, f'estimates.{self.positions}.{axis}', marker.name)
                 deviation = f'estimates.{self.positions}_noise_covariance.{place}'
                 name = f'marker_{marker.name}_{axis}'
-                found.append(MeasuredSignal(name, 'm', (tracked,), deviation))
+                found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)
 
     def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:

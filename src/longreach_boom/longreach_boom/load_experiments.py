@@ -97,11 +97,15 @@ def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
     events = sorted((time, what) for time, what in recording.events if what in EVENTS)
     if not events:
         raise InputError(
-            f'{name} has no event {" or ".join(EVENTS)}; say when the load was released'
+            f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
+            f' --event {name}=TIME'
         )
     mass = recording.conditions.get('payload', 0.0)
     if not mass > 0.0:
-        raise InputError(f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass')
+        raise InputError(
+            f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
+            f' {name}=MASS'
+        )
     number = int(recording.conditions.get('payload_beam', boom.size))
     if not 1 <= number <= boom.size:
         raise InputError(f'{name}: payload_beam = {number}, allowed: 1 to {boom.size}')

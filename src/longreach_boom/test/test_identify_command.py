@@ -128,6 +128,8 @@ def test_poses_give_masses_a_file_and_a_report(
         (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile needs a recording'),
         (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
         (('--static', '{poses}', '--models', '{poses}'), 'poses.csv'),
+        (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
+        (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
         (('--static', '{poses}', '--planted', 'none.yaml'), 'none.yaml cannot be read'),
     ],
 )
@@ -141,6 +143,16 @@ def test_what_is_refused(
     assert err.count('\n') == 1
     assert not out
     assert poses.read_bytes() == before
+
+
+def test_a_payload_that_is_not_told_is_named(
+    poses: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run('boom', '--static', poses, '--format', 'json') == 0
+    out, err = capsys.readouterr()
+    told = 'poses.csv does not tell its payload, which is taken as 0 kg'
+    assert told in err
+    assert any(told in text for text in json.loads(out)['warnings'])
 
 
 @pytest.mark.slow

@@ -175,6 +175,14 @@ def _run(arguments: argparse.Namespace) -> None:
         {'--out': arguments.out, '--report': arguments.report},
         [*files, arguments.file, arguments.planted],
     )
+    motion_names = [path.name for path in arguments.release]
+    arguments.validation = [Path(name).name for name in arguments.validation]
+    for name in arguments.validation:
+        if name not in motion_names:
+            raise InputError(
+                f'--validation {name}, allowed: recordings of --release,'
+                f' {", ".join(motion_names) or "none is given"}'
+            )
     page: Identifiable = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.

@@ -29,6 +29,7 @@ from longreach_identification.estimation import (
     estimate,
 )
 from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
+from longreach_identification.stillness import resolution_of
 
 __all__ = ['CLOCKS', 'Found', 'Simulated', 'compare', 'comparison', 'identify', 'problem_of']
 
@@ -206,8 +207,14 @@ def identify(
             lambda values: identifiable.derived(predict.machine_with(values), here)[name]
         )
 
+    silent = [
+        f'{", ".join(names)} of {recording.name} never change: their resolution is unknown, and'
+        ' they are not compared'
+        for recording in recordings
+        if (names := _constant(recording, _resolutions(recordings), signals))
+    ]
     return Found(
-        found,
+        found._replace(warnings=(*silent, *found.warnings)),
         problem,
         predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True))),
         {name: derived(name) for name in identifiable.derived(machine, here)},
@@ -312,9 +319,11 @@ def problem_of(
         begin |= dict(zip(prior.names, prior.mean.tolist(), strict=True))
     first = identifiable.with_values(machine, {n: begin[n] for n in {*wanted, *known}})
     whole = tuple(identifiable.experiment(first, recording) for recording in recordings)
+    steps = _resolutions(recordings)
     experiments, cut = [], []
     for recording, experiment in zip(recordings, whole, strict=True):
-        part = _cut(recording, experiment, signals, duration)
+        without = _constant(recording, steps, signals)
+        part = _cut(recording, experiment, signals, duration, without)
         cut.append(part)
         # The pose may come from signals that are not compared.
         shortened = _cut(recording, experiment, ['*'], duration)
@@ -378,7 +387,58 @@ def problem_of(
     if not fitted:
         raise InputError('all recordings are for validation; leave at least one to fit')
     joined = _joined(prior, beliefs)
-    return Problem(predict, tuple(cut), unknowns, joined, offsets, validation, limit, reweight)
+    return Problem(
+        predict,
+        tuple(cut),
+        unknowns,
+        joined,
+        offsets,
+        validation,
+        limit,
+        reweight,
+        {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},
+    )
+
+
+def _resolutions(recordings: Sequence[Recording]) -> dict[str, float]:
+    """
+    Return the step of each quantised signal, 0 for others.
+
+    A reading that stays on one level does not show its step: it is taken to have that of others of
+    its kind, as ``piston_1`` that of ``piston_2``.
+    """
+    steps: dict[str, float] = {}
+    for recording in recordings:
+        for name, shown in recording.signals.items():
+            steps[name] = max(steps.get(name, 0.0), resolution_of(shown.values))
+    kinds: dict[str, float] = {}
+    for name, step in steps.items():
+        kinds[_kind(name)] = max(kinds.get(_kind(name), 0.0), step)
+    return {name: step or kinds[_kind(name)] for name, step in steps.items()}
+
+
+def _kind(name: str) -> str:
+    """Return the name of a signal without its last part, the number or the axis."""
+    return name.rpartition('_')[0] or name
+
+
+def _constant(
+    recording: Recording, steps: Mapping[str, float], patterns: Sequence[str]
+) -> list[str]:
+    """
+    Return the signals that never change, and whose resolution is unknown.
+
+    They tell that a quantity changed by less than the resolution, and would be compared as if they
+    were exact.
+    """
+    return [
+        name
+        for name, shown in recording.signals.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        and steps[name] == 0.0
+        and np.isnan(shown.deviation).all()
+        and np.unique(shown.values[np.isfinite(shown.values)]).size == 1
+    ]
 
 
 def _joined(prior: Prior | None, beliefs: Mapping[str, float]) -> Prior | None:
@@ -415,14 +475,18 @@ def _expanded(
 
 
 def _cut(
-    recording: Recording, experiment: Any, patterns: Sequence[str], duration: float
+    recording: Recording,
+    experiment: Any,
+    patterns: Sequence[str],
+    duration: float,
+    without: Sequence[str] = (),
 ) -> Recording:
     """Return the compared signals of a recording, from a rest before the event to the end."""
     first = experiment.start - _REST
     last = min(experiment.end, experiment.start + duration)
     found: dict[str, Signal] = {}
     for name, signal in recording.signals.items():
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
+        if name not in without and any(fnmatchcase(name, pattern) for pattern in patterns):
             use = (signal.times >= first) & (signal.times <= last)
             if use.any():
                 found[name] = Signal(*(column[use] for column in signal))

@@ -87,6 +87,11 @@ _MOST_ROUNDS, _LEVEL_CHANGE = 5, 0.02
 # Warned about: condition number of the information matrix with ones on its diagonal, standard
 # deviation of a combination relative to the scales, residuals relative to their given deviation.
 _LARGEST_CONDITION, _WEAKEST, _LARGEST_RATIO = 1e5, 0.2, 3.0
+# Likewise relative to the noise from row to row, where no deviation is given: noise of first order
+# with a correlation of 0.98 has this ratio. Residuals below this share of a signal are rounding.
+_LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
+# Median magnitude of differences of successive rows of white noise of standard deviation 1.
+_MEDIAN_STEP = 0.954
 # Eigenvalues of the information matrix with ones on its diagonal that count as 0.
 _SINGULAR = 1e-12
 
@@ -138,6 +143,9 @@ class Problem:
     reweight : bool
         Whether to estimate the noise level of all signals from their residuals, not only of those
         whose deviation is unknown; for a model that does not explain the data to within the noise.
+    floors : mapping of str to float
+        Lowest noise level that may be estimated, by signal, such as the error of rounding:
+        readings that stay on one level of a quantised signal show no noise.
 
     Raises
     ------
@@ -153,6 +161,7 @@ class Problem:
     validation: Sequence[str] = ()
     validation_from: float = math.inf
     reweight: bool = False
+    floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check all."""
@@ -207,8 +216,9 @@ class Estimate(NamedTuple):
     """
     Result of :func:`estimate`.
 
-    ``weakest`` is the combination of unknowns, relative to the inverse of their sensitivities,
-    that the data determine worst; ``prior_share`` the part of the information about each unknown
+    ``weakest`` is the combination of unknowns that the data determine worst, relative to the
+    inverse of their sensitivities; or relative to their typical sizes, where the condition is good
+    and one is known poorly; ``prior_share`` the part of the information about each unknown
     that comes from the prior (1: the data say nothing).
     """
 
@@ -770,7 +780,8 @@ class _Fit:
             if size == 0.0 and total == 0.0:
                 continue
             # Not zero, even if a prediction is exact.
-            level = max(math.sqrt(total / max(count, 1.0)), 1e-9 * size)
+            floor = self.problem.floors.get(signal, 0.0)
+            level = max(math.sqrt(total / max(count, 1.0)), floor, 1e-9 * size)
             before = self.levels.get(signal)
             if before is None or abs(level - before) > _LEVEL_CHANGE * before:
                 changed = True
@@ -871,7 +882,10 @@ class _Fit:
             information = weighted.T @ weighted + prior
             inverse, weights, condition = _inverse(information)
             weakest = dict(zip(problem.names, weights.tolist(), strict=True))
-            spread = _weak_spread(information, self.sizes)
+            spread, loose = _weak_spread(information, self.sizes)
+            if condition <= _LARGEST_CONDITION and spread > _WEAKEST:
+                # Each is told apart from the others, and one of them poorly.
+                weakest = dict(zip(problem.names, loose.tolist(), strict=True))
             noise, criterion, extra = self._noise(residuals, weighted, inverse)
             infinite = np.isinf(np.diag(inverse))
             usable = np.where(np.isfinite(inverse), inverse, 0.0)
@@ -1064,7 +1078,33 @@ class _Fit:
                     f'the residuals of {signal} are {ratio:.1f} times its noise: the model does'
                     ' not explain it'
                 )
+        waves = [
+            f'{signal} ({ratio:.0f} times)'
+            for signal, ratio in self._waves(residuals).items()
+            if ratio > _LARGEST_WAVE
+        ]
+        if waves:
+            warnings.append(
+                f'the residuals of {", ".join(waves)} are far larger than the noise from row to'
+                ' row: the model does not explain them, as when it is of another machine, or'
+                ' units, clocks or the time of an event are wrong'
+            )
         return tuple(warnings)
+
+    def _waves(self, residuals: Sequence[np.ndarray]) -> dict[str, float]:
+        """Return residuals over the noise from row to row, of signals of unknown deviation."""
+        sums: dict[str, np.ndarray] = {}
+        for block, part in zip(self.blocks, residuals, strict=True):
+            known = not (self.problem.reweight or np.isnan(block.deviation).any())
+            level = self.levels.get(block.signal, 1.0)
+            size = float(np.abs(block.values).max()) if part.size else 0.0
+            if known or part.size < _FEWEST_ROWS or level <= _ROUNDING * size:
+                continue
+            noise = float(np.median(np.abs(np.diff(part)))) / _MEDIAN_STEP
+            noise = max(noise, self.problem.floors.get(block.signal, 0.0) / level, _ROUNDING)
+            row = sums.setdefault(block.signal, np.zeros(2))
+            row += part @ part, part.size * noise**2
+        return {signal: math.sqrt(row[0] / row[1]) for signal, row in sums.items()}
 
 
 def _blocks(problem: Problem) -> list[_Block]:
@@ -1138,10 +1178,11 @@ def _inverse(information: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     return inverse, weakest, condition
 
 
-def _weak_spread(information: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the largest standard deviation of a combination, relative to typical sizes."""
-    smallest = float(np.linalg.eigvalsh(information * np.outer(sizes, sizes))[0])
-    return 1.0 / math.sqrt(smallest) if smallest > 0.0 else math.inf
+def _weak_spread(information: np.ndarray, sizes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the largest standard deviation relative to typical sizes, and its combination."""
+    values, vectors = np.linalg.eigh(information * np.outer(sizes, sizes))
+    loose = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0])
+    return 1.0 / math.sqrt(values[0]) if values[0] > 0.0 else math.inf, loose
 
 
 def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:

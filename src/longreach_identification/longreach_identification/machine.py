@@ -7,6 +7,7 @@ group ``longreach.identification``.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -47,13 +48,15 @@ class MeasuredSignal(NamedTuple):
     A signal that a recording of a machine may contain, and where.
 
     ``sources`` are alternatives: the first whose topic is recorded is used. In messages with a
-    list of named entries that are messages themselves, the field is ``LIST.FIELD``.
+    list of named entries that are messages themselves, the field is ``LIST.FIELD``. ``sizes`` are
+    the limits of the largest magnitude in a recording: outside of them its unit is wrong.
     """
 
     name: str  # such as p_head_1
     unit: str  # SI
     sources: tuple[Source, ...]
     deviation: str = ''  # field with the variance of its noise, such as LIST.covariance.0
+    sizes: tuple[float, float] = (0.0, math.inf)
 
 
 class Recording(NamedTuple):

@@ -18,6 +18,7 @@ from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, identify
 from longreach_identification.estimation import INTERRUPTED, Estimate
 from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
     StaticResult,
     identify_statics,
@@ -55,6 +56,8 @@ class Identified:
         Parameters of the machine before and after.
     statics : StaticResult or None
     dynamics : Found or None
+    notes : tuple of str
+        What was taken for granted about the recordings.
     """
 
     page: Identifiable
@@ -62,6 +65,7 @@ class Identified:
     machine: Any
     statics: StaticResult | None
     dynamics: Found | None
+    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, dict[str, float | None]]:
@@ -87,7 +91,7 @@ class Identified:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        told = list(self.statics.warnings) if self.statics else []
+        told = [*self.notes, *(self.statics.warnings if self.statics else ())]
         told += list(self.dynamics.estimate.warnings) if self.dynamics else []
         return tuple(dict.fromkeys(told))
 
@@ -172,6 +176,13 @@ def identify_machine(
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')
+    check_recordings([*static, *motion], page.signals(start))
+    notes = tuple(
+        f'{recording.name} does not tell its payload, which is taken as 0 kg; with a load all'
+        f' masses would be wrong: give --payload {recording.name}=MASS'
+        for recording in static
+        if 'payload' not in recording.conditions
+    )
     free = {entry.name: entry for entry in page.free_parameters(start)}
     groups = {entry.group for entry in free.values()}
     for wanted in parameters:
@@ -220,7 +231,7 @@ def identify_machine(
             for name, value in zip(found.estimate.names, found.estimate.values, strict=True)
             if _OF_RECORDING not in name
         }
-    return Identified(page, start, page.with_values(start, values), at_rest, found)
+    return Identified(page, start, page.with_values(start, values), at_rest, found, notes)
 
 
 def _static_recordings(found: StaticResult) -> list[Recording]:

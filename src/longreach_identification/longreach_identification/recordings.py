@@ -8,6 +8,7 @@ unit. Recordings in ROS 2 bags are read by :mod:`longreach_identification.bag_fi
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -20,7 +21,16 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 
-__all__ = ['UNITS', 'ColumnMap', 'checked', 'column_map', 'read_csv', 'require', 'signal']
+__all__ = [
+    'UNITS',
+    'ColumnMap',
+    'check_recordings',
+    'checked',
+    'column_map',
+    'read_csv',
+    'require',
+    'signal',
+]
 
 TIME = 'time'
 # Factor to the SI unit, and what is added then. A gauge pressure is relative to that of the air.
@@ -263,6 +273,49 @@ def checked(
                 f'{what} is {length:.3g} s long, allowed: at least {shortest:g} s; record longer'
             )
     return recording
+
+
+def check_recordings(recordings: Sequence[Recording], signals: Sequence[MeasuredSignal]) -> None:
+    """
+    Check what no recording of a machine may have, whatever is made of it.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    signals : sequence of MeasuredSignal
+        Those of the machine.
+
+    Raises
+    ------
+    InputError
+        When a signal has no finite value, values of a wrong unit, or a clock that stands or jumps
+        back; and for two recordings with the same values, which would count twice.
+    """
+    known = {entry.name: entry for entry in signals}
+    for recording in recordings:
+        for name, shown in recording.signals.items():
+            what = f'{name} in {recording.name}'
+            _check_clock(what, shown.times)
+            finite = np.abs(shown.values[np.isfinite(shown.values)])
+            if not finite.size:
+                raise InputError(f'{what} has no finite value; leave this signal out')
+            low, high = known[name].sizes if name in known else (0.0, np.inf)
+            if not low <= finite.max() <= high:
+                raise InputError(
+                    f'{what} is at most {finite.max():.4g} {known[name].unit} in magnitude,'
+                    f' allowed: {low:g} to {high:g}; is its unit right? A unit of a CSV file is'
+                    f' given by --column {name}=COLUMN:UNIT'
+                )
+    for one, other in itertools.combinations(recordings, 2):
+        both = [name for name in one.signals if name in other.signals]
+        if both and all(
+            np.array_equal(one.signals[n].values, other.signals[n].values, equal_nan=True)
+            for n in both
+        ):
+            raise InputError(
+                f'{one.name} and {other.name} have the same values: one recording would count'
+                ' twice; give it once'
+            )
 
 
 def _check_clock(what: str, times: np.ndarray) -> None:

@@ -213,8 +213,9 @@ def _direction(averages: np.ndarray, begin: int, end: int, threshold: float) -> 
 
 def resolution_of(values: np.ndarray) -> float:
     """Return the step between the levels of a quantised signal; 0 when it is not quantised."""
-    levels = np.unique(values[np.isfinite(values)])
-    if not 1 < levels.size < _FEWEST_LEVELS * len(values):
+    shown = values[np.isfinite(values)]
+    levels = np.unique(shown)
+    if not 1 < levels.size < _FEWEST_LEVELS * shown.size:
         return 0.0
     # Levels that differ by rounding are the same.
     steps = np.diff(levels)

@@ -449,3 +449,45 @@ def test_scattered_points_do_not_widen_a_smooth_problem():
     plain, scattered = (estimate(problem, scatter=count) for count in (0, 40))
     assert scattered.standard_errors == pytest.approx(plain.standard_errors, rel=0.1)
     assert scattered.values == pytest.approx(plain.values, rel=1e-4)
+
+
+# --- noise that nobody gave --------------------------------------------------------------------
+
+
+def unknown_noise(values, name='single'):
+    """Return a recording of given values without deviations."""
+    return Recording('one', {name: Signal(TIMES, values, np.full(TIMES.size, np.nan))})
+
+
+@pytest.mark.parametrize(('extra', 'told'), [(0.0, False), (0.5, True)])
+def test_residuals_that_are_no_noise_are_named(extra, told):
+    shown = oscillation(TRUE, TIMES) + white(3)[0] + extra * np.cos(4.0 * TIMES)
+    data = (unknown_noise(shown),)
+    found = estimate(Problem(Decay(data), data, START))
+    assert any('the residuals of single (' in text for text in found.warnings) == told
+
+
+def test_a_reading_on_one_level_has_the_error_of_rounding():
+    # Rounded to 4, an oscillation of amplitude 2 is 0 all the time.
+    noise = np.full(TIMES.size, np.nan)
+    shown = oscillation(TRUE, TIMES) + white(3)[0]
+    signals = {'single': Signal(TIMES, shown, noise), 'double': Signal(TIMES, 0.0 * TIMES, noise)}
+    data = (Recording('one', signals),)
+    found = estimate(Problem(Decay(data), data, START, floors={'double': 4.0 / math.sqrt(12.0)}))
+    assert found.fit['double'].deviation == pytest.approx(4.0 / math.sqrt(12.0))
+    assert found.value('amplitude') == pytest.approx(1.0, abs=0.05)
+
+
+def three_lines(_, values):
+    """Return a model of which two parts are alike, and the third is small."""
+    x = np.linspace(-1.0, 1.0, 60)
+    return {'y': values['a'] * x + values['b'] * (x + 0.5 * x**2) + 1e-3 * values['c'] * x**4}
+
+
+def test_what_is_known_poorly_is_named_rather_than_what_is_alike():
+    shown = three_lines(0, {'a': 1.0, 'b': 1.0, 'c': 1.0})['y']
+    shown = shown + 1e-3 * np.random.default_rng(1).standard_normal(60)
+    data = (Recording('one', {'y': Signal(np.arange(60.0), shown, np.full(60, 1e-3))}),)
+    found = estimate(Problem(three_lines, data, [Unknown(name, 1.0) for name in 'abc']))
+    assert max(found.weakest, key=lambda name: abs(found.weakest[name])) == 'c'
+    assert any('hardly tell 1.00 c' in text for text in found.warnings)

@@ -16,7 +16,14 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.bag_files import read_recording
 from longreach_identification.machine import MeasuredSignal, Recording
-from longreach_identification.recordings import checked, column_map, read_csv, require, signal
+from longreach_identification.recordings import (
+    check_recordings,
+    checked,
+    column_map,
+    read_csv,
+    require,
+    signal,
+)
 from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')
@@ -241,3 +248,24 @@ def test_signals_of_no_use() -> None:
     with pytest.raises(InputError, match=r'not finite in 2 of 20 rows, from 0.04 s to 0.09 s'):
         checked(recording(values))
     assert checked(recording(values), ['strain_*'])
+
+
+def made(name: str = 'a', times: np.ndarray = TIMES, factor: float = 1.0) -> Recording:
+    return Recording(name, {'p': signal(times, factor * (2e7 + 1e5 * np.sin(TIMES)))})
+
+
+@pytest.mark.parametrize(
+    ('recordings', 'text'),
+    [
+        ([made(factor=1e-5)], r'p in a is at most 200\S* Pa in magnitude.*--column p=COLUMN:UNIT'),
+        ([made(factor=1e5)], 'is its unit right'),
+        ([made(factor=np.nan)], 'p in a has no finite value'),
+        ([made(times=TIMES[::-1])], 'the clock of p in a jumps back'),
+        ([made(), made('b')], 'a and b have the same values'),
+    ],
+)
+def test_what_no_recording_may_have(recordings: list[Recording], text: str) -> None:
+    pressure = MeasuredSignal('p', 'Pa', (), sizes=(1e5, 1e8))
+    check_recordings([made(), made('b', factor=1.01)], [pressure])
+    with pytest.raises(InputError, match=text):
+        check_recordings(recordings, [pressure])
