@@ -92,6 +92,10 @@ _LARGEST_CONDITION, _WEAKEST, _LARGEST_RATIO = 1e5, 0.2, 3.0
 _LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
 # Median magnitude of differences of successive rows of white noise of standard deviation 1.
 _MEDIAN_STEP = 0.954
+# Inverse of the standard deviation, in typical sizes, with which a search knows where it began:
+# without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
+# without any effect, to its whole radius, which ends at bounds far from the solution.
+_ANCHOR = 1e-4
 # Eigenvalues of the information matrix with ones on its diagonal that count as 0.
 _SINGULAR = 1e-12
 
@@ -798,6 +802,7 @@ class _Fit:
 
         unknowns = [self.problem.unknowns[j] for j in free]
         size = self.sizes[free]
+        begin = x[free] / size
 
         def whole(part: np.ndarray) -> np.ndarray:
             full = x.copy()
@@ -808,15 +813,19 @@ class _Fit:
 
         def derivatives(part: np.ndarray) -> np.ndarray:
             every = free.size == self.all.size
-            return np.asarray(self.jacobian(whole(part), None if every else free) * size)
+            found = self.jacobian(whole(part), None if every else free) * size
+            return np.concatenate([found, _ANCHOR * np.eye(free.size)])
+
+        def residuals(part: np.ndarray) -> np.ndarray:
+            return np.concatenate([self.weighted(whole(part)), _ANCHOR * (part - begin)])
 
         bounds = (
             [u.lowest / s for u, s in zip(unknowns, size, strict=True)],
             [u.highest / s for u, s in zip(unknowns, size, strict=True)],
         )
         found = least_squares(
-            lambda part: self.weighted(whole(part)),
-            x[free] / size,
+            residuals,
+            begin,
             derivatives,
             bounds,
             x_scale='jac',

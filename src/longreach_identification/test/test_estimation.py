@@ -451,6 +451,15 @@ def test_scattered_points_do_not_widen_a_smooth_problem():
     assert scattered.values == pytest.approx(plain.values, rel=1e-4)
 
 
+def test_an_unknown_without_effect_does_not_end_the_search():
+    data = (recording(white(1)),)
+    start = (*START, Unknown('nothing', 1.0, 0.0, 100.0), Unknown('also nothing', 1.0, 0.0))
+    found, other = (estimate(Problem(Decay(data), data, unknowns)) for unknowns in (start, START))
+    assert found.values[:3] == pytest.approx(other.values, rel=1e-4)
+    assert found.chi_square == pytest.approx(other.chi_square, rel=1e-6)
+    assert any('say nothing about nothing, also nothing' in text for text in found.warnings)
+
+
 # --- noise that nobody gave --------------------------------------------------------------------
 
 
