@@ -25,14 +25,22 @@ from bench_chain import module
 from bench_ros import BenchmarkError
 from bench_table import Row, Section
 
+from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera
+from longreach_vision.io.images import gray_of
 from longreach_vision.marker.detection import TRACKED, detect
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+from longreach_vision.tracking.camera_tracker import CameraTracker
 
 TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_vision/test'
 NAN = float('nan')
 # An ellipse counts as the marker within these limits: distance [px], relative deviations of radius
 # and area.
 DISTANCE, RADIUS, AREA = 12.0, 0.3, 0.15
+# Share of the light in blue, green, and red.
+TINT = np.array([0.9, 1.0, 0.97])
 # Grey levels of a tag are those of the marker; it needs a bright border.
 TAG_CELLS = 8
 
@@ -272,6 +280,86 @@ def disturbances(quick: bool) -> list[Row]:
     return rows
 
 
+def pictures(quick: bool) -> list[Row]:
+    """Time a marker in the images of one camera, as rendered and as decoded from MJPEG."""
+    count = 8 if quick else 40
+    rows = []
+    for width, height in ((1920, 1080), (3840, 2160)):
+        rig, drawn, centers = five_markers(width, height, count)
+        rng = np.random.default_rng(0)
+        times: list[float] = []
+        decoded: list[np.ndarray] = []
+        for image in drawn:
+            # A tint, and noise of each colour.
+            colour = image[..., None] * TINT + rng.normal(0.0, 1.5, (*image.shape, 3))
+            data = cv2.imencode(
+                '.jpg',
+                np.clip(colour, 0.0, 255.0).astype(np.uint8),
+                [cv2.IMWRITE_JPEG_QUALITY, 90],
+            )[1]
+            started = time.process_time()
+            decoded.append(gray_of(np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))))
+            times.append(time.process_time() - started)
+        decoding = f', decoding {1e3 * statistics.median(times):.1f} ms an image'
+        for name, images in (('as rendered', drawn), ('MJPEG 90, colour', decoded)):
+            own, errors = track_markers(rig, images, centers)
+            note = f'{np.sqrt(np.mean(np.square(errors))):.4f} px, found'
+            note += f' {100.0 * len(errors) / (len(centers[0]) * (count - 1)):.0f} %'
+            note += decoding if images is decoded else ''
+            rows.append(Row(f'{height} rows, {name}', own, note=note))
+    return rows
+
+
+def five_markers(
+    width: int, height: int, count: int
+) -> tuple[Rig, list[np.ndarray], list[np.ndarray]]:
+    """Return a rig of one camera, images of five moving markers at 30 Hz, and their centres."""
+    f = 1700.0 * width / 1920
+    camera = Camera(
+        'left', width, height, f, f, (width - 1) / 2, (height - 1) / 2, 'plumb_bob',
+        (-0.1, 0.02, 0.0, 0.0),
+    )  # fmt: skip
+    pose = Pose.from_look_at((-2.0, -20.0, 0.5), (0.0, 0.0, 0.0))
+    places = np.array([[3.0 * k, 0.0, (-1) ** k] for k in range(-2, 3)])
+    markers = tuple(
+        MarkerOnRig(name, 0.18, position=tuple(place))
+        for name, place in zip('abcde', places.tolist(), strict=True)
+    )
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
+    rig = Rig({'left': MountedCamera(camera, pose)}, plane, markers, TrackingParameters())
+    look = CameraLook(clutter=40, card=1.5, seed=3, read_noise=2.5)
+    shown = tuple(SimulatedMarker(one.name, one.radius, one.inner) for one in markers)
+    simulator = CameraSimulator(camera, pose, Scene(shown, look))
+    rng = np.random.default_rng(0)
+    images, centers = [], []
+    for k in range(count):
+        moved = places + np.array([0.8, 0.0, 0.3]) * np.sin(2.0 * k / 30.0)
+        images.append(simulator.image(moved, np.zeros_like(moved), 0.0, rng).copy())
+        centers.append(simulator.centers(moved))
+    return rig, images, centers
+
+
+def track_markers(
+    rig: Rig, images: list[np.ndarray], centers: list[np.ndarray]
+) -> tuple[tuple[float, ...], list[np.ndarray]]:
+    """Return the processor time per marker of each image, and errors of TRACKED markers [px]."""
+    tracker = CameraTracker(
+        'left', rig.cameras['left'], rig.plane, rig.markers, rig.tracking, rig.detection
+    )
+    tracker.start_given(images[0], 0.0)
+    times, errors = [], []
+    for k in range(1, len(images)):
+        started = time.process_time()
+        seen = tracker.update(images[k], k / 30.0)
+        times.append((time.process_time() - started) / len(seen))
+        errors += [
+            one.center - center
+            for one, center in zip(seen.values(), centers[k], strict=True)
+            if one.status == TRACKED
+        ]
+    return tuple(times), errors
+
+
 def load_evaluation() -> Any:
     """Return the tests' module of scenes, renderer and bound."""
     if str(TESTS) not in sys.path:
@@ -308,4 +396,5 @@ def summary(seen: list[Window], centers: list[np.ndarray | None], false: int, em
 SECTIONS = {
     'j': Section('Centre of one marker, per axis and RMS, in windows of 60 to 180 px', centres),
     'k': Section('The same by what disturbs it; the share that is not trusted', disturbances),
+    'x': Section('One of five markers in an image of one camera, time of the processor', pictures),
 }
