@@ -16,6 +16,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.circles import circle_conic, projected_center
 from longreach_vision.camera.model import Camera
+from longreach_vision.marker import fit
 from longreach_vision.marker.detection import (
     LOST,
     TRACKED,
@@ -428,6 +429,23 @@ def test_compressed_pictures_are_right_or_flagged(quality, seed):
     assert seen.status != LOST
     np.testing.assert_allclose(seen.center, center, atol=0.2)
     assert quality < 95 or seen.status == TRACKED
+
+
+@pytest.mark.parametrize('radius', [16.0, 24.0])
+def test_a_compressed_marker_is_fitted_once(monkeypatch, radius):
+    # Its residuals exceed the noise, but no light and no edge of a shadow can explain them.
+    exact, center = marker(radius=radius)
+    _, jpeg = cv2.imencode('.jpg', taken(exact, 3.0), [cv2.IMWRITE_JPEG_QUALITY, 90])
+    fits = []
+    compiled = fit._fit
+    monkeypatch.setattr(fit, '_fit', lambda *a: fits.append(compiled(*a)) or fits[-1])
+    seen = detect(
+        cv2.imdecode(jpeg, cv2.IMREAD_GRAYSCALE), near(center), radius,
+        camera=CAMERA, normal_cam=FACING,
+    )  # fmt: skip
+    assert error(seen, center) < 0.02
+    assert seen.residual > 2.0 * fits[0][9]
+    assert len(fits) == 1
 
 
 @pytest.mark.parametrize('kind', ['hot pixels', 'gamma', 'interlaced', 'pattern', 'vignetting'])

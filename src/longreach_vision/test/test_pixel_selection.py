@@ -129,8 +129,11 @@ def test_light_is_found_from_residuals_and_divided_out():
     assert len(terms) == LIGHT_TERMS
     samples[2] *= 1.0 + given @ terms
     light = np.zeros(LIGHT_TERMS)
-    add_light(samples, sector, EVERY, samples[2] - even[2], *MIDDLE, 17.0, light)
+    residuals = samples[2] - even[2]
+    gained = add_light(samples, sector, EVERY, residuals, *MIDDLE, 17.0, light)
     np.testing.assert_allclose(light, given, atol=1e-9)
+    # It explains all.
+    assert gained == pytest.approx(np.mean(residuals**2))
     divide_by_light(samples, light, *MIDDLE, 17.0)
     np.testing.assert_allclose(samples, even, rtol=1e-8)
 

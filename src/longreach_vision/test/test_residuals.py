@@ -26,6 +26,7 @@ from longreach_vision.marker.residuals import (
     correlation_factor,
     index_pixels,
     measure_noise,
+    square_beside_light,
 )
 from longreach_vision.marker.symmetric import SECTORS
 
@@ -118,3 +119,28 @@ def test_a_bend_is_told_from_a_shift_and_another_shape():
     shifted = 0.2 * move * mu - 0.1 * move * mv + 0.1 * stretch * mu * eu + 0.1 * stretch * mv * ev
     assert chi_square(shifted) == pytest.approx(chi_square(0.0 * move), rel=1e-3, abs=1e-3)
     assert chi_square(0.1 * height * (eu * eu - ev * ev)) > 50.0
+
+
+def test_light_of_sectors_is_told_from_noise():
+    ring, rng = Ring(), np.random.default_rng(3)
+    distance, level, eu, ev = *ring.slopes[:2], *ring.slopes[6:8]
+    # Of the two edges, the nearer one.
+    r = np.hypot(*np.linalg.solve([[24.0, 3.0], [3.0, 18.0]], ring.samples[:2] - MIDDLE[:, None]))
+    is_inner = np.abs(r - 0.5) < np.abs(r - 1.0)
+    part = ((np.arctan2(ev, eu) / (2.0 * np.pi) + 0.5) * SECTORS).astype(int) % SECTORS
+    part = part + SECTORS * is_inner
+    z = np.where(level == is_inner, distance, -distance)
+    light = rng.normal(0.0, 10.0, (2, 2 * SECTORS))
+    noise = rng.normal(0.0, 3.0, z.size)
+    uneven = light[0, part] + light[1, part] * z
+
+    def left(residuals: np.ndarray, active: np.ndarray = EVERY) -> float:
+        return square_beside_light(ring.slopes, part, active, residuals)
+
+    assert left(uneven) == pytest.approx(0.0, abs=1e-9)
+    # The mean is that of what is left of the degrees of freedom.
+    assert left(noise) == pytest.approx(9.0, rel=0.1)
+    assert left(uneven + noise) == pytest.approx(left(noise))
+    half = EVERY & (np.arange(2 * SECTORS) % 2 == 0)
+    noise[part % 2 == 1] = 1e3
+    assert left(noise, half) == pytest.approx(9.0, rel=0.15)

@@ -58,6 +58,7 @@ from longreach_vision.marker.residuals import (
     index_pixels,
     measure_noise,
     shorter_axis,
+    square_beside_light,
 )
 from longreach_vision.marker.shadows import find_shadow
 from longreach_vision.marker.symmetric import SECTORS, largest
@@ -69,6 +70,9 @@ _ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
 # Cubic light is estimated if residuals exceed the noise by this factor and this many grey levels;
 # it must explain this share of the excess.
 _CURVED, _EXPLAINED = (1.1, 0.3), 0.5
+# Light of either kind is not estimated where it explains less than this share of the excess while
+# all else stays as it is: estimating all of it again explains little more.
+_HOPEFUL = 0.1
 # Sectors get their own light if residuals exceed the noise by this factor and this many grey
 # levels; since it is not exactly a level and a slope, variances are multiplied by _BENT.
 _UNEVEN, _BENT = (1.05, 0.12), 1.5
@@ -114,6 +118,8 @@ class Fit(NamedTuple):
     noise : float
         Standard deviation of the noise: as given, or, where it is correlated, that of the
         residuals away from the edges [grey levels].
+    uneven : bool
+        The light of sectors was estimated, too.
     """
 
     parameters: NDArray[np.float64]
@@ -126,6 +132,7 @@ class Fit(NamedTuple):
     shaded: bool
     bend: float
     noise: float
+    uneven: bool
 
     @property
     def support(self) -> float:
@@ -169,7 +176,7 @@ def fit_marker(
     """
     given = image, packed, normal, outline, start, seen, blur, noise
     best, signs = _fitted(*given, _PLAINLY)
-    support = best.support
+    support, is_uneven = best.support, best.uneven
     if max(signs) > _BENT_SIGNIFICANT:
         bent, _ = _fitted(*given, _BOWED)
         if bent.support > _WHOLE and (
@@ -178,7 +185,8 @@ def fit_marker(
         ):
             best, support = bent, bent.support
     rms, noise = best.residual, best.noise
-    if support >= _PLAIN and rms < _CURVED[0] * noise + _CURVED[1]:
+    # The edge of a shadow would be light in some sectors.
+    if support >= _PLAIN and not (is_uneven and rms >= _CURVED[0] * noise + _CURVED[1]):
         return best
     shaded, _ = _fitted(*given, _SHADED)
     gained = shaded.support - support
@@ -228,10 +236,12 @@ def _fit(  # type: ignore[no-untyped-def]
     extension = np.zeros(0)
     correlation = np.zeros(CORRELATIONS)
     is_correlated = False
+    is_uneven = False
     signs = np.zeros(2)
     if bent:
         extension = np.zeros(BEND_SIZE)
         extension[5] = _BOW * longest
+    attempt = changed = 0
     for attempt in range(_ATTEMPTS):
         set_perspective(p, line, known)
         reach = edge_reach(p)
@@ -313,11 +323,19 @@ def _fit(  # type: ignore[no-untyped-def]
         # Beyond the noise, residuals are regarded as before.
         factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
     if converged and kind == _PLAINLY and not local:
-        signs[1] = bend_significance(
-            p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
-            sector[:size], active, residuals[:size], factor * rms * rms,
-        )  # fmt: skip
+        if attempt == 0 and changed == 0:
+            signs[1] = signs[0] / factor
+        else:
+            signs[1] = bend_significance(
+                p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
+                sector[:size], active, residuals[:size], factor * rms * rms,
+            )  # fmt: skip
         if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+            left = square_beside_light(
+                _slopes(p, disc, samples[:, :size]), sector[:size], active, residuals[:size]
+            )
+            is_uneven = rms * rms - left > _HOPEFUL * (rms * rms - noise * noise)
+        if is_uneven:
             # Not earlier: an occluder could be mistaken for light.
             trial, spread = p.copy(), covariance.copy()
             found, less = _estimate(
@@ -330,7 +348,7 @@ def _fit(  # type: ignore[no-untyped-def]
     bend = math.hypot(extension[1], extension[2]) if bent else 0.0
     return (
         p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,
-        signs[0], signs[1],
+        local or is_uneven, signs[0], signs[1],
     )  # fmt: skip
 
 
@@ -592,8 +610,11 @@ def _flatten(  # type: ignore[no-untyped-def]
     """
     before, first = p.copy(), rms
     values = samples[2].copy()
-    for _ in range(2):
-        add_light(samples, sector, active, residuals, cu, cv, radius, light)
+    for turn in range(2):
+        gained = add_light(samples, sector, active, residuals, cu, cv, radius, light)
+        if turn == 0 and gained < _HOPEFUL * (rms**2 - noise**2):
+            light[:] = 0.0
+            return True, rms
         samples[2] = values
         divide_by_light(samples, light, cu, cv, radius)
         converged, rms = _estimate(

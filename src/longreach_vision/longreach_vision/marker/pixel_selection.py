@@ -251,7 +251,13 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
         Origin of the polynomial in pinhole pixels, and its unit of length [px].
     light : ndarray, shape (LIGHT_TERMS,)
         Updated: coefficients of the light minus 1.
+
+    Returns
+    -------
+    float
+        Mean square of the active residuals that the polynomial explains while all else stays.
     """
+    count, gained = 0, 0.0
     normal = np.zeros((LIGHT_TERMS, LIGHT_TERMS))
     right = np.zeros(LIGHT_TERMS)
     terms = np.empty(LIGHT_TERMS)
@@ -259,6 +265,7 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
         if not active[sector[index]]:
             continue
         x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
+        count += 1
         # Relative to the modelled grey level.
         value = samples[2, index] - residuals[index]
         terms[0], terms[1], terms[2] = value, value * x, value * y
@@ -271,8 +278,12 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
                 normal[i, j] += terms[i] * terms[j]
             right[i] += terms[i] * residuals[index]
     if cholesky(normal):
+        before = right.copy()
         cholesky_solve(normal, right)
+        for i in range(LIGHT_TERMS):
+            gained += before[i] * right[i]
         light += right
+    return gained / max(count, 1)
 
 
 @njit

@@ -15,6 +15,7 @@ from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky
 from longreach_vision.marker.pixel_model import RHO, SHAPE
+from longreach_vision.marker.symmetric import SECTORS
 
 __all__ = [
     'CORRELATIONS',
@@ -23,6 +24,7 @@ __all__ = [
     'index_pixels',
     'measure_noise',
     'shorter_axis',
+    'square_beside_light',
 ]
 
 # Largest difference of rows and columns of correlated pixels; at _FAR and beyond, noise is
@@ -229,6 +231,41 @@ def bend_significance(  # type: ignore[no-untyped-def]
         if i >= _BEND - 2:
             gained += right[i] ** 2
     return gained / variance
+
+
+@njit
+def square_beside_light(slopes, sector, active, residuals):  # type: ignore[no-untyped-def]
+    """
+    Return the mean square of residuals beside the light of sectors, while all else stays.
+
+    Light is a level and a slope across the edge in each sector. Arguments as in
+    :func:`measure_noise`; the mean is over the degrees of freedom that are left [grey levels^2].
+    """
+    # Sums of 1, z, z^2, residual, residual times z, squared residual.
+    sums = np.zeros((active.size, 6))
+    for index in range(sector.size):
+        part = sector[index]
+        if not active[part]:
+            continue
+        # Level 0 is outside of the outer edge, 1 outside of the inner one.
+        is_outside = slopes[1, index] == (0.0 if part < SECTORS else 1.0)
+        z = slopes[0, index] if is_outside else -slopes[0, index]
+        row = sums[part]
+        row[0] += 1.0
+        row[1] += z
+        row[2] += z * z
+        row[3] += residuals[index]
+        row[4] += residuals[index] * z
+        row[5] += residuals[index] ** 2
+    left, free = 0.0, 0.0
+    for part in range(active.size):
+        count, by_z, by_square, level, slope, square = sums[part]
+        if count > 2.0:
+            spread = max(by_square - by_z * by_z / count, 1e-6)
+            left += square - level * level / count
+            left -= (slope - by_z * level / count) ** 2 / spread
+            free += count - 2.0
+    return left / max(free, 1.0)
 
 
 @njit
