@@ -13,6 +13,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.model import Camera
+from longreach_vision.setup import calibration, intrinsics
 from longreach_vision.setup.calibration import calibrate
 from longreach_vision.setup.checkerboards import (
     Board,
@@ -179,6 +180,32 @@ def test_good_pictures_give_no_warning():
         assert found.outliers == ()
         assert found.coverage.area > 0.6
         assert found.coverage.missing == ()
+
+
+@pytest.mark.parametrize(
+    ('model', 'name', 'value', 'text'),
+    [
+        ('rational_polynomial', '_STEPS', 3, 'the estimate has not converged: the next step'),
+        ('plumb_bob', '_ITERATIONS', (cv2.TERM_CRITERIA_COUNT, 2, 0.0), 'the next step would'),
+        ('equidistant', '_ITERATIONS', (cv2.TERM_CRITERIA_COUNT, 1, 0.0), 'the next step would'),
+    ],
+)
+def test_least_squares_that_have_not_converged_are_told(monkeypatch, model, name, value, text):
+    views = views_of(CAMERAS[model], 12)
+    assert 'converged' not in ' '.join(calibrate(views, BOARD, SIZE, model).warnings)
+    monkeypatch.setattr(intrinsics, name, value)
+    assert text in ' '.join(calibrate(views, BOARD, SIZE, model).warnings)
+
+
+def test_a_richer_model_that_has_not_converged_is_told(monkeypatch):
+    views = views_of(WIDE, 26, seed=2, fill=1.1, scale=(0.25, 0.6))
+    assert 'converged' not in ' '.join(calibrate(views, BOARD, SIZE).warnings)
+    for steps in (0, 1):
+        monkeypatch.setattr(intrinsics, '_STEPS', steps)
+        text = ' '.join(calibrate(views, BOARD, SIZE).warnings)
+        assert 'rational_polynomial was fitted to the same corners' in text
+    monkeypatch.setattr(calibration, 'enriched', lambda *_: None)
+    assert 'has not converged' in ' '.join(calibrate(views, BOARD, SIZE).warnings)
 
 
 def grid(found) -> np.ndarray:

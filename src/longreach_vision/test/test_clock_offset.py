@@ -20,6 +20,7 @@ from longreach_vision.commands.setup_commands import write_delay
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
+from longreach_vision.tracking import clock_offset
 from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
 from longreach_vision.tracking.sightings import Sightings
@@ -173,6 +174,15 @@ def test_what_cannot_be_known_is_said(amplitude, along):
     assert not found.warning
     assert 'cannot be known (standard error' in str(found)
     assert f'at {found.speed:.2g} px/s' in str(found)
+
+
+def test_an_estimate_that_has_not_converged_is_unknown(monkeypatch):
+    monkeypatch.setattr(clock_offset, '_MAX_STEPS', 1)
+    found = estimated(0.015, search=False)
+    assert not found.is_known
+    assert not found.warning
+    assert 'the estimate has not converged' in str(found)
+    assert found.fields()['deviation'] is None
 
 
 def test_too_few_images():

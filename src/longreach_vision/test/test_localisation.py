@@ -20,10 +20,11 @@ from known_rig import (
     solved,
 )
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.triangulation import locate_in_plane, triangulate
+from longreach_vision.setup import bundle_adjustment
 from longreach_vision.setup.localisation import localise
 from longreach_vision.setup.reference_points import load_reference, read_cameras
 
@@ -50,6 +51,14 @@ def test_exact_measurements_give_the_poses_back(cameras, points):
     assert found.plane.plane.offset == pytest.approx(0.0, abs=1e-8)
     for point in found.points:
         np.testing.assert_allclose(point.correction, 0.0, atol=1e-7)
+
+
+def test_least_squares_that_have_not_converged_are_refused(monkeypatch):
+    values = mapping(rng=np.random.default_rng(3))
+    assert solved(values).sum_of_squares > 1.0
+    monkeypatch.setattr(bundle_adjustment, '_STEPS', 1)
+    with pytest.raises(LongreachError, match='the poses have not converged: the next step would'):
+        solved(values)
 
 
 def test_four_points_for_each_camera_as_in_the_paper():

@@ -140,12 +140,13 @@ class State(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A local minimum of a problem."""
+    """A local minimum of a problem, or what iterations towards it have reached."""
 
     state: State
     cost: float  # sum of squares of normalised residuals
     freedom: int
     jacobian: np.ndarray
+    left: float  # next Gauss-Newton step in standard deviations (RMS): 0 at the minimum
 
 
 class Problem(NamedTuple):
@@ -253,7 +254,11 @@ class Problem(NamedTuple):
         return state.points[end], 6 * len(state.poses) + 3 * end
 
     def solve(self, state: State) -> Fit | None:
-        """Return the minimum reached from a state by Levenberg-Marquardt; None if it diverges."""
+        """
+        Return what Levenberg-Marquardt reaches from a state; None if it diverges.
+
+        How far this is from the minimum is :attr:`Fit.left`.
+        """
         residuals, J = self.linearise(state)
         cost = float(residuals @ residuals)
         if not math.isfinite(cost):
@@ -275,7 +280,9 @@ class Problem(NamedTuple):
             damping = max(0.1 * damping, 1e-12)
             if done:
                 break
-        return Fit(state, cost, len(residuals) - J.shape[1], J)
+        along = J @ np.linalg.lstsq(J, residuals, rcond=None)[0]
+        left = math.sqrt(max(float(residuals @ along), 0.0) / J.shape[1])
+        return Fit(state, cost, len(residuals) - J.shape[1], J, left)
 
 
 # --- where to start -------------------------------------------------------------------------

@@ -43,6 +43,7 @@ _LEAST_RATIO = 1.3  # largest over smallest distance
 _LARGEST_FOCAL = 2e-3  # relative standard deviation of the focal length
 _LARGEST_RAY = 0.5  # standard deviation of a ray [px]
 _LARGEST_ASPECT = 0.02
+_LEFT = 0.1  # next step of converged least squares, in standard deviations
 # Difference between models inside and outside the covered area [px]; its least significance.
 _LARGEST_DIFFERENCE, _SIGNIFICANT = (0.3, 1.0), 3.0
 # Outlier: error that a picture adds, relative to the median error of the others, and least one
@@ -180,16 +181,17 @@ def calibrate(
         raise InputError(
             f'the pictures lead to invalid intrinsics: {error}; check --board'
         ) from error
-    residuals, covariance = covariance_of(model, solution, points, corners, size)
+    residuals, covariance, left = covariance_of(model, solution, points, corners, size)
     rms = math.sqrt(float(np.sum(residuals**2)) / (residuals.size / 2))
     errors = np.sqrt(np.mean(np.sum(residuals**2, axis=2), axis=1))
     rays = _ray_deviation(camera, covariance)
     coverage = _coverage(views, points, size, solution.turns, solution.shifts)
-    difference, noise = _difference(camera, solution, points, views)
+    difference, noise, further = _difference(camera, solution, points, views)
     names = ('fx', 'fy', 'cx', 'cy', *COEFFICIENTS[model])
     deviations = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     warnings = _warnings(camera, deviations, rms, rays, coverage, outliers)
     warnings += _doubts(difference, noise, _covered_places(views, size), size)
+    warnings += _unfinished(model, left, further)
     return Calibration(
         camera,
         deviations,
@@ -226,7 +228,7 @@ def _fitting(
                 'the pictures do not determine the intrinsics; show the board tilted by 20 to 45'
                 ' deg, about both axes, in most of them'
             )
-        residuals, _ = covariance_of(model, solution, points, corners, size)
+        residuals, *_ = covariance_of(model, solution, points, corners, size)
         return solution, np.sum(residuals**2, axis=(1, 2))
 
     everything = views, *solved(views)
@@ -296,20 +298,21 @@ def _places(size: tuple[int, int]) -> np.ndarray:
 
 def _difference(
     camera: Camera, solution: Solution, points: np.ndarray, views: Sequence[BoardView]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return the pixel difference to a richer model, and its standard deviation [px].
+    Return the pixel difference to a richer model, its standard deviation [px], and its `left`.
 
-    Both (rows, columns), without the rotation that fits best in the covered area. NaN where there
-    is no ray, and for a model without a richer one.
+    The first two (rows, columns), without the rotation that fits best in the covered area. NaN
+    where there is no ray, and for a model without a richer one. The last one is that of
+    :func:`covariance_of`, infinite if the richer model has no minimum.
     """
     columns, rows = _GRID
     found = np.full((2, rows * columns), math.nan)
     size = (camera.width, camera.height)
-    richer = None
+    richer, left = None, 0.0
     corners = [view.corners for view in views]
     if camera.model == 'plumb_bob':
-        richer = enriched(solution, points, corners, size)
+        richer, left = enriched(solution, points, corners, size), math.inf
     if richer is not None:
         places = _places(size)
         rays = camera.undistort(places, strict=False)
@@ -322,9 +325,9 @@ def _difference(
             among[:] = True
         turn = np.linalg.lstsq(B[among, :3], rest[among], rcond=None)[0]
         found[0, seen] = np.linalg.norm((rest - B[:, :3] @ turn).reshape(-1, 2), axis=1)
-        _, covariance = covariance_of(RICHER, richer, points, corners, size)
+        _, covariance, left = covariance_of(RICHER, richer, points, corners, size)
         found[1, seen] = _scatter(RICHER, richer.intrinsics, rays[seen], covariance)
-    return found[0].reshape(rows, columns), found[1].reshape(rows, columns)
+    return found[0].reshape(rows, columns), found[1].reshape(rows, columns), left
 
 
 def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
@@ -450,6 +453,23 @@ def _warnings(
         found.append(
             f'rays are uncertain by up to {worst:.2g} px, most at pixel ({u:.0f}, {v:.0f}): hold'
             ' the board there, or take a --model with fewer coefficients'
+        )
+    return tuple(found)
+
+
+def _unfinished(model: str, left: float, further: float) -> tuple[str, ...]:
+    """Return messages about least squares that have not converged."""
+    found = []
+    if not left <= _LEFT:
+        found.append(
+            f'the estimate has not converged: the next step would move it by {left:.2g} standard'
+            f' deviations, allowed: {_LEFT:g}; add pictures, tilted and at other distances, or'
+            ' take a --model with fewer coefficients'
+        )
+    if not further <= _LEFT:
+        found.append(
+            f'{RICHER} was fitted to the same corners, which shows where {model} is wrong, but has'
+            ' not converged: this is not known; add pictures, up to the corners of the image'
         )
     return tuple(found)
 

@@ -89,9 +89,9 @@ def covariance_of(
     points: np.ndarray,
     corners: Sequence[np.ndarray],
     size: tuple[int, int],
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return residuals (views, n, 2) and the covariance (m, m) of the intrinsics, poses eliminated.
+    Return residuals and covariance of a solution, and how far it is from the minimum.
 
     Parameters
     ----------
@@ -99,20 +99,37 @@ def covariance_of(
     solution : Solution
     points, corners, size
         As for :func:`solve`.
+
+    Returns
+    -------
+    residuals : ndarray, shape (views, n, 2)
+        Detected minus projected corners [px].
+    covariance : ndarray, shape (m, m)
+        Of the intrinsics, poses eliminated.
+    left : float
+        The next Gauss-Newton step of intrinsics and poses in standard deviations (RMS): 0 at the
+        minimum.
     """
     residuals = []
     count = len(solution.intrinsics)
-    normal = np.zeros((count, count))
+    normal, gradient, by_poses = np.zeros((count, count)), np.zeros(count), 0.0
     for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
         pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
         residuals.append(seen - pixels)
         Q = np.linalg.qr(B)[0]
         rest = A - Q @ (Q.T @ A)
         normal += rest.T @ rest
+        gradient += rest.T @ residuals[-1].ravel()
+        by_poses += float(np.sum((Q.T @ residuals[-1].ravel()) ** 2))
     off = np.array(residuals)
     variance = float(np.sum(off**2)) / max(off.size - count - 6 * len(corners), 1)
-    expected = max(variance, _FINEST**2) * _expectation(model, size, solution.intrinsics)
-    return off, variance * _inverse(normal + np.diag(expected))
+    fine = max(variance, _FINEST**2)
+    expected = fine * _expectation(model, size, solution.intrinsics)
+    inverse = _inverse(normal + np.diag(expected))
+    gradient -= expected * solution.intrinsics
+    decrease = max(by_poses + float(gradient @ inverse @ gradient), 0.0)
+    left = math.sqrt(decrease / fine / (count + 6 * len(corners)))
+    return off, variance * inverse, left
 
 
 def project(
@@ -159,7 +176,8 @@ def enriched(
     """
     Return the minimum of rational_polynomial near one of plumb_bob; None if there is none.
 
-    Levenberg-Marquardt with eliminated poses and the prior of the coefficients.
+    Levenberg-Marquardt with eliminated poses and the prior of the coefficients. Whether it has
+    converged is told by :func:`covariance_of`.
 
     Parameters
     ----------

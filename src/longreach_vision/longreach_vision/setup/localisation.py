@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import PlaneFit, Pose, fit_plane
 from longreach_vision.camera.model import Camera
 from longreach_vision.setup.bundle_adjustment import (
@@ -49,6 +49,8 @@ __all__ = ['Localisation', 'PointFit', 'localise']
 # Residuals, in standard deviations, beyond which the fit is refused, and of which a warning is
 # given.
 _REFUSED = 10.0
+# Largest next step of converged least squares, in standard deviations.
+_LEFT = 0.1
 # Pixels closer than this are treated as the same point [px].
 _LEAST_WIDTH = 2.0
 
@@ -119,6 +121,8 @@ def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisatio
     InputError
         For fewer than three points in an image, points on a line, pixels outside the image, and
             inconsistent measurements, with the point that is probably wrong.
+    LongreachError
+        If the least squares have not converged.
     """
     problem = _problem_of(reference, cameras)
     _check(problem)
@@ -135,6 +139,12 @@ def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisatio
         if is_refused:
             raise InputError(doubt)
         warnings.append(doubt)
+    if not best.left <= _LEFT * math.sqrt(scale):
+        raise LongreachError(
+            f'the poses have not converged: the next step would move them by'
+            f' {best.left / math.sqrt(scale):.2g} standard deviations, allowed: {_LEFT:g}; add'
+            ' points that are spread over the images and in depth'
+        )
     covariance = scale * _inverse(best.jacobian.T @ best.jacobian)
     state = best.state
     poses = {

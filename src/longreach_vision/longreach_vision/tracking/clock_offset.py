@@ -78,7 +78,7 @@ class ClockOffset:
         Time by which stamps of the second camera are later than those of the first for the same
         instant [s], in addition to the delays in the rig; NaN if there are too few sightings.
     deviation : float
-        Standard error [s]; inf if there are too few sightings.
+        Standard error [s]; inf for too few sightings, or if the estimate has not converged.
     interval : float
         Usual interval between images [s].
     speed : float
@@ -136,6 +136,11 @@ class ClockOffset:
     def __str__(self) -> str:
         """Return the offset in one line."""
         first, second = self.cameras
+        if math.isfinite(self.offset) and not math.isfinite(self.deviation):
+            return (
+                f'clock offset of {second} against {first}: the estimate has not converged; record'
+                ' markers that move irregularly, at right angles to the line between the cameras'
+            )
         if not math.isfinite(self.deviation):
             return (
                 f'clock offset of {second} against {first}: cannot be known from'
@@ -504,8 +509,11 @@ class _Problem:
         return len(rows.times) >= _LEAST_SIGHTINGS * len(self._prior)
 
     def _descend(self, offset: float, *, with_line: bool = False) -> _Fit | None:
-        """Minimise by Gauss-Newton steps from an offset [s]; None with too few sightings."""
-        found = None
+        """
+        Minimise by Gauss-Newton steps from an offset [s].
+
+        Returns None with too few sightings; the deviation is infinite if it has not converged.
+        """
         for _ in range(_MAX_STEPS):
             rows = self.rows(offset)
             if not self._are_enough(rows):
@@ -513,9 +521,9 @@ class _Problem:
             found = self._fit(rows, with_line=with_line)._replace(offset=offset)
             step = min(max(found.unknowns[0], -_LARGEST_STEP), _LARGEST_STEP)
             if abs(step) < _CONVERGED * found.deviation:
-                break
+                return found
             offset += step
-        return found
+        return found._replace(deviation=math.inf, line_deviation=math.inf)
 
     def _fit(self, rows: _Rows, *, with_offset: bool = True, with_line: bool = False) -> _Fit:
         """Solve the linearised equations, with weights that follow the residuals."""
