@@ -30,7 +30,7 @@ from longreach_vision.camera.geometry import Pose
 from longreach_vision.io.compressed_images import gray_of_compressed
 from longreach_vision.io.images import BitDepth, ImageFields, to_gray
 from longreach_vision.io.pictures import Picture
-from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 from longreach_vision.tracking.bodies import covariance_in_world
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.track_table import (
@@ -296,17 +296,6 @@ def _only_topic(bag: str | Path, kind: str) -> str:
     return names[0]
 
 
-def _check_lengths(where: str, message: Any, *lists: str) -> None:
-    """Raise InputError for a message whose lists differ in length from its names."""
-    for what in lists:
-        found, expected = len(getattr(message, what)), len(message.name)
-        if found != expected or not expected:
-            raise InputError(
-                f'{where}: a message has {expected} name and {found} {what}, allowed: as many of'
-                ' each, one at least; check the version of the publisher'
-            )
-
-
 def read_tracks(
     bag: str | Path, namespace: str = 'vision', cameras: Sequence[str] = CAMERAS
 ) -> Tracks:
@@ -462,30 +451,33 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
         If the recording cannot be read, lacks the topic or has several, or its time goes back.
     """
     topic = topic or _only_topic(bag, _TRUTH)
-    samples: dict[int, Any] = {}
+    samples: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     names: tuple[str, ...] = ()
     latest = -math.inf
     for _, message in _messages(bag, [topic], _TRUTH):
         names = names or tuple(message.name)
+        if not names:
+            raise InputError(f'{bag}: {topic}: a message has no markers, allowed: one or more')
         if tuple(message.name) != names:
             raise InputError(
                 f'{bag}: {topic} has markers {", ".join(message.name)} after'
                 f' {", ".join(names)}, allowed: the same in all messages'
             )
-        _check_lengths(f'{bag}: {topic}', message, 'position', 'velocity')
         stamp = _nanoseconds(message)
         if stamp < latest:
             raise InputError(f'{bag}: time on {topic} goes back; record a run without a reset')
         latest = stamp
-        samples[stamp] = message
+        try:
+            samples[stamp] = markers_from_message(message, names)
+        except InputError as error:
+            raise InputError(f'{bag}: {topic}: {error}') from error
     if not samples:
         raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
     try:
         return MarkerPath(
             names,
             np.array(list(samples)) / _SECOND,
-            np.array([[(p.x, p.y, p.z) for p in m.position] for m in samples.values()]),
-            np.array([[(v.x, v.y, v.z) for v in m.velocity] for m in samples.values()]),
+            *(np.array(values) for values in zip(*samples.values(), strict=True)),
         )
     except InputError as error:
         raise InputError(f'{bag}: {topic}: {error}') from error

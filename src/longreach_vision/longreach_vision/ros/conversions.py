@@ -32,7 +32,6 @@ from longreach_msgs.msg import (
     MarkerEstimates,
     MarkerObservation,
     MarkerObservations,
-    MarkerPositions,
 )
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import ColorRGBA, Header
@@ -51,6 +50,7 @@ from longreach_vision.io.images import (
     to_message_fields,
 )
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.simulator.marker_path import markers_from_message
 from longreach_vision.tracking.bodies import covariance_in_world
 from longreach_vision.tracking.rig_tracker import Estimate
 from longreach_vision.tracking.track_table import (
@@ -338,44 +338,6 @@ def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraI
 
 
 # --- markers ---------------------------------------------------------------------------------
-
-
-def markers_from_message(
-    message: MarkerPositions, names: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for missing markers.
-
-    Parameters
-    ----------
-    message : MarkerPositions
-    names : sequence of str
-        Names of the markers, in the order of the result.
-
-    Raises
-    ------
-    InputError
-        If the number of positions or velocities differs from that of the names, a name occurs
-            twice, or values are not finite.
-    """
-    told = list(message.name)
-    if not len(told) == len(message.position) == len(message.velocity):
-        raise InputError(
-            f'marker_truth has {len(told)} names, {len(message.position)} positions and'
-            f' {len(message.velocity)} velocities, allowed: as many of each'
-        )
-    rows = {
-        name: (at.x, at.y, at.z, v.x, v.y, v.z)
-        for name, at, v in zip(told, message.position, message.velocity, strict=True)
-    }
-    for name, row in rows.items():
-        if told.count(name) > 1:
-            raise InputError(f'marker_truth has the name {name!r} twice, allowed: once')
-        if not all(map(math.isfinite, row)):
-            raise InputError(f'marker_truth has {list(row)} for {name}, allowed: finite numbers')
-    unknown = (math.nan,) * 6
-    table = np.array([rows.get(name, unknown) for name in names]).reshape(-1, 6)
-    return table[:, :3], table[:, 3:]
 
 
 def observation_to_message(name: str, observation: Observation) -> MarkerObservation:

@@ -13,20 +13,57 @@ import statistics
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table, read_table
 
-__all__ = ['Frame', 'FrameTimes', 'MarkerPath', 'frames_of']
+__all__ = ['Frame', 'FrameTimes', 'MarkerPath', 'frames_of', 'markers_from_message']
 
 _SECOND = 1_000_000_000  # [ns]
 # Allowed image rates, and upper bound of the offset [s].
 _RATES, _LATEST = (1e-6, 1e6), 1e12
 # Number of intervals between samples from which the usual one is determined.
 _USUAL = 25
+
+
+def markers_from_message(message: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for missing markers.
+
+    Parameters
+    ----------
+    message : MarkerPositions
+        Of ROS or of a recording.
+    names : sequence of str
+        Names of the markers, in the order of the result.
+
+    Raises
+    ------
+    InputError
+        If the number of positions or velocities differs from that of the names, a name occurs
+            twice, or values are not finite.
+    """
+    told = list(message.name)
+    if not len(told) == len(message.position) == len(message.velocity):
+        raise InputError(
+            f'the message has {len(told)} names, {len(message.position)} positions and'
+            f' {len(message.velocity)} velocities, allowed: as many of each'
+        )
+    rows = {
+        name: (at.x, at.y, at.z, v.x, v.y, v.z)
+        for name, at, v in zip(told, message.position, message.velocity, strict=True)
+    }
+    for name, row in rows.items():
+        if told.count(name) > 1:
+            raise InputError(f'the message has the name {name!r} twice, allowed: once')
+        if not all(map(math.isfinite, row)):
+            raise InputError(f'the message has {list(row)} for {name}, allowed: finite numbers')
+    unknown = (math.nan,) * 6
+    table = np.array([rows.get(name, unknown) for name in names]).reshape(-1, 6)
+    return table[:, :3], table[:, 3:]
 
 
 def _between(
