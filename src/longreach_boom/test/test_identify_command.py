@@ -148,8 +148,11 @@ def test_what_is_refused(
 def test_a_payload_that_is_not_told_is_named(
     poses: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run('boom', '--static', poses, '--format', 'json') == 0
+    words = ('--static', poses, poses.with_name('loaded.csv'), '--payload', 'loaded.csv=0')
+    assert run('boom', *words, '--format', 'json') == 0
     out, err = capsys.readouterr()
+    # The load is 90 kg.
+    assert 'force_4 scatters by ' in err
     told = 'poses.csv does not tell its payload, which is taken as 0 kg'
     assert told in err
     assert any(told in text for text in json.loads(out)['warnings'])

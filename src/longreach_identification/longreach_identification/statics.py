@@ -71,6 +71,9 @@ _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
 _FEWEST_POSES = 3
 # Warned about: standard error of a mean over the scatter of all poses.
 _POOR = 3.0
+# Warned about: scatter of a force over the typical friction of its actuator. That of the friction
+# which is left at stops is half of it.
+_BEYOND_FRICTION = 2.0
 _FORCES, _GAUGES = 'force_*', 'strain_*'
 
 
@@ -345,7 +348,8 @@ def identify_statics(
                 name = bias_name(gauge, recording)
                 unknowns.append(Unknown(name, 0.0, scale=size or 1e-6, recording=number))
     priors: list[Nuisance] = []
-    for nuisance in statics.nuisances(machine, poses):
+    nuisances = statics.nuisances(machine, poses)
+    for nuisance in nuisances:
         if nuisance.deviation == 0.0 or nuisance.name in names:
             continue
         unknowns.append(Unknown(nuisance.name, nuisance.mean, scale=nuisance.scale))
@@ -388,6 +392,7 @@ def identify_statics(
     assert found is not None
     assert predict is not None
     warnings += _check_errors(poses, used, found)
+    warnings += _check_scatter(nuisances, found)
     values = dict(zip(found.names, found.values.tolist(), strict=True))
     machine_start = statics.page.values(machine)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
@@ -481,6 +486,18 @@ def _check_errors(
                 f' {", ".join(poor)}: it vibrates there; wait longer before a pose'
             )
     return warnings
+
+
+def _check_scatter(nuisances: Sequence[Nuisance], found: Estimate) -> list[str]:
+    """Return warnings about forces that friction does not explain."""
+    frictions = {n.name.replace('left_friction', 'force'): n.scale for n in nuisances}
+    return [
+        f'{name} scatters by {fit.deviation:.3g} N about the model, its friction by about'
+        f' {frictions[name] / 2.0:.3g} N: payload, columns, areas or units are wrong, or friction'
+        ' is larger than in the file; masses do not hold'
+        for name, fit in found.fit.items()
+        if name in frictions and fit.deviation > _BEYOND_FRICTION * frictions[name]
+    ]
 
 
 def _unknowns(

@@ -183,7 +183,12 @@ def _averages(
     """Return the mean over the window after each time of the grid; NaN in gaps."""
     times, values = motion.signal.times, motion.signal.values
     usual = float(np.median(np.diff(times)))
-    rows = max(1.0, window / usual)
+    rows = window / usual
+    if rows < _FEWEST_ROWS:
+        raise InputError(
+            f'the rows of {name} in {recording.name} are {usual:.3g} s apart, allowed: at most'
+            f' {window / _FEWEST_ROWS:.3g} s; is the unit of time right?'
+        )
     # Differences of successive rows show the noise, and hardly any motion.
     noise = float(np.median(np.abs(np.diff(values)))) / 0.954
     error = noise * math.sqrt(2.0 / rows) / window

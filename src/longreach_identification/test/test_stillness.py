@@ -148,3 +148,9 @@ def test_resolution() -> None:
     assert resolution_of(np.zeros(20)) == 0.0
     constant = mean_of(times, np.full(200, 0.37), 0.01)
     assert constant.standard_error == pytest.approx(0.01 / 12.0**0.5)
+
+
+def test_rows_that_are_far_apart_are_named() -> None:
+    times, position = path((40.0, 0.0))
+    with pytest.raises(InputError, match=r'rows of piston in test are 10 s apart.*unit of time'):
+        find_still(*recorded(1000.0 * times, position))
