@@ -200,6 +200,15 @@ def test_a_bent_disc_is_flagged():
     assert error @ np.linalg.solve(found.covariance, error) < 9.0
 
 
+def test_a_spot_of_light_in_a_disc_is_no_inner_edge():
+    # Of all that the spot does not hide, a ring with this inner edge is the best explanation.
+    case = scenes('dappled', 23, seed=77)[22]
+    assert case.scene.inner == 0.0
+    reached = evaluate(tracked, [case])
+    assert reached.wrong == 0, reached
+    assert reached.flagged == 1.0, reached
+
+
 def test_covariance_knows_of_uneven_light():
     # Where light bends within a sector it is too small by some; without the light's own levels
     # and slopes it would be six times too small.

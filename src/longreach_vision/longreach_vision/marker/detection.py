@@ -819,6 +819,8 @@ def _status(
         support > limits.shaded_rim and _explains(fit, noise, limits, limits.shaded_unexplained)
     ):
         return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
+    if support < limits.plain_rim and fit.contradiction > limits.contradiction:
+        return UNCERTAIN, 'what is seen of it is not the outline of a flat marker'
     if outline.any():
         own = p[SHAPE:BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))

@@ -255,6 +255,13 @@ class DetectionLimits(Parameters):
         0.06,
         'test_a_shape_that_the_plane_cannot_have_is_flagged',
     )
+    contradiction: float = _positive(
+        'largest chi-square of a bend in the residuals where less than plain_rim fits',
+        '1',
+        65.0,
+        'test_a_spot_of_light_in_a_disc_is_no_inner_edge (73); of 800 windows of all kinds, the'
+        ' largest with a right centre had 61, under a spot of light',
+    )
     inflation: float = _positive(
         'factor of the variance of the centre',
         '1',
