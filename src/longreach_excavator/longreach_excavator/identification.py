@@ -45,6 +45,8 @@ _RODS = ('force_lk', 'force_pk')
 _SCAN = 15
 # Standard deviation of measured joint angles [rad].
 _POSE = 5e-3
+# Limits of the largest spool position in a recording, which percent exceed.
+_SPOOLS = (0.0, 1.05)
 # A spool that moved by less than this share of its stroke has not moved.
 _STILL = 1e-3
 # Shortest time constant of a spool in a file [s].
@@ -121,13 +123,13 @@ class ExcavatorIdentification(Identifiable):
         found += [MeasuredSignal(f'length_{name}', 'm', ()) for name in CYLINDERS]
         found += [MeasuredSignal(name, 'N', ()) for name in _RODS]
         kinds = (
-            ('p_head', 'Pa', 'head_pressure'),
-            ('p_rod', 'Pa', 'rod_pressure'),
-            ('spool', '1', 'spool'),
+            ('p_head', 'Pa', 'head_pressure', (0.0, math.inf)),
+            ('p_rod', 'Pa', 'rod_pressure', (0.0, math.inf)),
+            ('spool', '1', 'spool', _SPOOLS),
         )
         found += [
-            MeasuredSignal(f'{kind}_{name}', unit, (Source('hydraulics', field, name),))
-            for kind, unit, field in kinds
+            MeasuredSignal(f'{kind}_{name}', unit, (Source('hydraulics', field, name),), '', sizes)
+            for kind, unit, field, sizes in kinds
             for name in CYLINDERS
         ]
         return tuple(found)

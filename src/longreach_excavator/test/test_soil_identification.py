@@ -17,6 +17,7 @@ from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.dynamics import identify
 from longreach_identification.machine import Recording, Signal
+from longreach_identification.recordings import check_recordings, signal
 
 NOISE = {'theta': 2e-3, 'p': 5e4}
 COMPARED = ('theta_*', 'p_*')
@@ -83,3 +84,11 @@ def test_recordings_that_are_refused(excavator):
         EXCAVATOR.experiment(excavator, recording._replace(signals=short))
     with pytest.raises(InputError, match="depth = 'terrain', allowed: surface"):
         ExcavatorIdentification('terrain')
+
+
+def test_spools_in_percent_are_refused():
+    """They would be clipped to full opening."""
+    percent = signal(np.arange(10.0), np.linspace(0.0, 80.0, 10))
+    recording = Recording('logged', {'spool_bucket': percent})
+    with pytest.raises(InputError, match=r'spool_bucket in logged is at most 80 1 .* unit right'):
+        check_recordings([recording], EXCAVATOR.signals(load_excavator()))

@@ -8,6 +8,7 @@ s(u) stays that of the file. Pressures at the start are those of the scenario's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ _ACTUATORS = dict(zip(JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder')
 # Spools are straight lines between knots, which follow a recording to within this share of the
 # stroke: each knot costs a step.
 _KNOT = 1e-3
+# Largest spool position in a recording, which percent exceed.
+_LARGEST_SPOOL = 1.05
 # Standard deviation of measured joint angles [rad].
 _POSE = 5e-3
 # Reduced model: without lines, whose oscillations are not those of valves.
@@ -97,14 +100,16 @@ class HarvesterIdentification(Identifiable):
     def signals(self, machine: HarvesterParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals of a harvester; ``spool_*`` are its inputs."""
         kinds = (
-            ('q', 'rad', 'joint_states', 'position'),
-            ('spool', '1', 'hydraulics', 'spool'),
-            ('p_1', 'Pa', 'hydraulics', 'head_pressure'),
-            ('p_2', 'Pa', 'hydraulics', 'rod_pressure'),
+            ('q', 'rad', 'joint_states', 'position', math.inf),
+            ('spool', '1', 'hydraulics', 'spool', _LARGEST_SPOOL),
+            ('p_1', 'Pa', 'hydraulics', 'head_pressure', math.inf),
+            ('p_2', 'Pa', 'hydraulics', 'rod_pressure', math.inf),
         )
         return tuple(
-            MeasuredSignal(f'{kind}_{joint}', unit, (Source(topic, field, joint),))
-            for kind, unit, topic, field in kinds
+            MeasuredSignal(
+                f'{kind}_{joint}', unit, (Source(topic, field, joint),), '', (0.0, most)
+            )
+            for kind, unit, topic, field, most in kinds
             for joint in JOINTS
         )
 

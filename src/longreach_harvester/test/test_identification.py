@@ -13,6 +13,7 @@ from longreach_harvester.scenario import Scenario, SpoolKnots
 from longreach_harvester.simulation import simulate
 from longreach_identification.dynamics import identify
 from longreach_identification.machine import Recording, Signal
+from longreach_identification.recordings import check_recordings, signal
 
 PLANTED = {'valve_resistance_boom': 4e11, 'valve_resistance_stick': 5e11}
 ANGLES = ('q_boom', 'q_stick')
@@ -74,3 +75,11 @@ def test_unknown_names_are_refused(harvester, recording):
     experiment = HARVESTER.experiment(harvester, recording)
     with pytest.raises(InputError, match="signal 'spool_boom', allowed"):
         HARVESTER.predict(harvester, experiment, {'spool_boom': np.zeros(2)})
+
+
+def test_spools_in_percent_are_refused():
+    """They would be clipped to full opening."""
+    percent = signal(np.arange(10.0), np.linspace(0.0, 80.0, 10))
+    recording = Recording('logged', {'spool_boom': percent})
+    with pytest.raises(InputError, match=r'spool_boom in logged is at most 80 1 .* unit right'):
+        check_recordings([recording], HARVESTER.signals(load_harvester()))
