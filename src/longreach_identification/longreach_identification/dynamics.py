@@ -6,6 +6,11 @@ in any combination are compared with it. Besides the parameters of the machine t
 of single recordings: a constant of each signal, such as the bias of a strain gauge that changes
 with temperature; and by how much the stamps of groups of signals, such as those of cameras, are
 late against the event.
+
+Where actuators stick and slip, the sum of squares has many minima: a piston that slips once more
+or less changes all that follows. If the first search leaves residuals above the noise, a second
+one begins with the first moments after the event, where the first slip alone determines the
+motion, and goes over gradually longer durations. The better one of both results is taken.
 """
 
 from __future__ import annotations
@@ -39,6 +44,11 @@ CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 # Rest before the event that is compared, and latest stamps [s].
 _REST, _LATEST = 1.0, 1.0
+# Largest residuals over the noise from row to row that count as explained. If they are larger, a
+# second search goes over shares of the duration, but not less than the shortest [s], with so many
+# scattered points.
+_EXPLAINED = 1.25
+_SHARES, _SHORTEST, _FEW = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1, 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,25 +192,44 @@ def identify(
         'reweight': reweight,
     }
     run: dict[str, Any] = {'processes': processes, 'cluster': cluster, 'progress': progress}
-    start: Mapping[str, float] | None = None
-    for horizon in (*(h for h in horizons if h < duration), duration):
-        problem = problem_of(
-            identifiable,
-            machine,
-            recordings,
-            parameters,
-            prior=prior,
-            duration=horizon,
-            start=start,
-            **settings,
-        )
-        found = estimate(problem, iterations=iterations, scatter=scatter, **run)
-        if found.status == INTERRUPTED:
-            break
-        start = dict(zip(found.names, found.values.tolist(), strict=True))
+
+    def search(horizons: Sequence[float], points: int) -> tuple[Estimate, Problem]:
+        """Estimate over some durations and the whole one, each from the result before."""
+        start: Mapping[str, float] | None = None
+        for horizon in (*(h for h in horizons if h < duration), duration):
+            problem = problem_of(
+                identifiable,
+                machine,
+                recordings,
+                parameters,
+                prior=prior,
+                duration=horizon,
+                start=start,
+                **settings,
+            )
+            last = horizon == duration
+            found = estimate(
+                problem, iterations=iterations, scatter=scatter if last else points, **run
+            )
+            if found.status == INTERRUPTED:
+                break
+            start = dict(zip(found.names, found.values.tolist(), strict=True))
+        return found, problem
+
+    found, problem = search(horizons, scatter)
     predict = problem.predict
     assert isinstance(predict, Simulated)
     here = predict.experiments[0]
+    if scatter and found.status != INTERRUPTED and _unexplained(found):
+        length = min(duration, max(one.end - one.start for one in predict.experiments))
+        gradual = [share * length for share in _SHARES if share * length >= _SHORTEST]
+        other, its = search(gradual, min(scatter, _FEW))
+        if other.status == INTERRUPTED:
+            text = 'interrupted: a second search was under way, as the residuals are no noise'
+            found = found._replace(status=INTERRUPTED, warnings=(*found.warnings, text))
+        elif other.aic < found.aic:
+            found, problem = other, its
+        found = found._replace(warnings=(*found.warnings, *_unexplained(found)))
 
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
@@ -439,6 +468,22 @@ def _constant(
         and np.isnan(shown.deviation).all()
         and np.unique(shown.values[np.isfinite(shown.values)]).size == 1
     ]
+
+
+def _unexplained(found: Estimate) -> tuple[str, ...]:
+    """Return a warning about residuals that are no noise, if there are."""
+    signals = [
+        f'{name} ({ratio:.1f} times)' for name, ratio in found.waves.items() if ratio > _EXPLAINED
+    ]
+    if not signals:
+        return ()
+    text = (
+        f'residuals above the noise from row to row: {", ".join(signals)}; parameters that act'
+        ' while actuators slip, such as damping of joints and friction, can be off by more than'
+        ' their standard errors, as sticking and slipping may follow in another order; release a'
+        ' lighter load, which all actuators hold'
+    )
+    return (text,)
 
 
 def _joined(prior: Prior | None, beliefs: Mapping[str, float]) -> Prior | None:

@@ -245,6 +245,8 @@ class Estimate(NamedTuple):
     warnings: tuple[str, ...]
     # Ratio of the variance of each unknown to the one for uncorrelated residuals.
     inflation: np.ndarray
+    # Residuals over the noise from row to row, of signals whose deviation is not given.
+    waves: dict[str, float]
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -930,6 +932,7 @@ class _Fit:
             self.evaluations,
             (),
             inflation,
+            self._waves(residuals),
         )
         return found._replace(warnings=self._warnings(found, residuals, spread))
 
@@ -1089,7 +1092,7 @@ class _Fit:
                 )
         waves = [
             f'{signal} ({ratio:.0f} times)'
-            for signal, ratio in self._waves(residuals).items()
+            for signal, ratio in found.waves.items()
             if ratio > _LARGEST_WAVE
         ]
         if waves:
