@@ -80,6 +80,8 @@ _JUMP = 0.3
 # Points scattered around a result: nearest and furthest distance in standard deviations, and how
 # often they may begin a new search.
 _SCATTER, _MOST_SCATTERS = (0.3, 10.0), 3
+# Change of chi-square by jumps within one standard deviation from which a result is called rugged.
+_RUGGED = 10.0
 # Shortest signal whose residuals' correlation is estimated, and the highest order of its model.
 _FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
 # Rounds in which unknown noise levels are estimated, and their change that ends them.
@@ -561,6 +563,7 @@ class _Fit:
         self.known: dict[bytes, list[np.ndarray]] = {}
         self.reason = ''
         self.jumps: np.ndarray | None = None  # covariance due to jumps of predictions
+        self.rugged = 0.0  # typical change of chi-square by jumps within a standard deviation
         self.prior_columns = np.zeros(0, dtype=int)
         self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
         if problem.prior is not None:
@@ -850,14 +853,15 @@ class _Fit:
         draws = np.random.default_rng(count).standard_normal((count, x.size))
         # Chi-square of a smooth problem would rise by the square of these distances.
         draws /= np.linalg.norm(draws, axis=1, keepdims=True)
-        draws *= np.geomspace(*_SCATTER, count)[:, None]
+        distances = np.geomspace(*_SCATTER, count)
+        draws *= distances[:, None]
         low, high = np.array([(u.lowest, u.highest) for u in self.problem.unknowns]).T
         points = [np.clip(x + root @ draw, low, high) for draw in draws]
         found = self._predictions(points, [None] * count)
         here = self.weighted(x)
         best, least = None, float(here @ here)
-        moves = []
-        for point, parts in zip(points, found, strict=True):
+        moves, near = [], []
+        for point, parts, distance in zip(points, found, distances, strict=True):
             if parts is None or not all(np.isfinite(part).all() for part in parts):
                 continue
             self.known[point.tobytes()] = parts
@@ -865,7 +869,11 @@ class _Fit:
             cost = float(residuals @ residuals)
             if cost < least:
                 best, least = point, cost
-            moves.append(inverse @ (weighted.T @ (residuals - here - weighted @ (point - x))))
+            jump = residuals - here - weighted @ (point - x)
+            moves.append(inverse @ (weighted.T @ jump))
+            if distance <= 1.0:
+                near.append(float(jump @ jump))
+        self.rugged = float(np.median(near)) if near else 0.0
         self.jumps = np.mean([np.outer(move, move) for move in moves], axis=0) if moves else None
         return best
 
@@ -1076,6 +1084,14 @@ class _Fit:
                     'jumps of the predictions, as by stick and slip, make up most of the'
                     f' uncertainty of {", ".join(rough)}; motions that avoid them tell more'
                 )
+        if self.rugged > _RUGGED:
+            warnings.append(
+                f'jumps of the predictions change chi-square by about {self.rugged:.2g} within one'
+                ' standard error: it has many minima, and the best values may be further from'
+                ' these than the standard errors tell. Begin with other values (--file) and keep'
+                f' the result with the smallest chi-square, here {found.chi_square:.6g}; lighter'
+                ' loads avoid it'
+            )
         far: dict[str, list[float]] = {}
         for block, part in zip(self.blocks, residuals, strict=True):
             known = not (self.problem.reweight or np.isnan(block.deviation).any())

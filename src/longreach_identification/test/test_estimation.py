@@ -417,13 +417,14 @@ def test_coloured_product_equals_the_dense_one():
 
 
 class Jumping(NamedTuple):
-    """A slope whose prediction jumps wherever the slope passes a multiple of 0.01."""
+    """A slope whose prediction jumps wherever the slope passes a multiple of the spacing."""
 
     height: float
+    spacing: float = 0.01
 
     def __call__(self, _number, values):
         slope = values['slope']
-        steps = math.floor(slope / 0.01)
+        steps = math.floor(slope / self.spacing)
         return {'y': (slope + self.height * math.sin(37.0 * steps)) * np.linspace(0.0, 1.0, 200)}
 
 
@@ -449,6 +450,15 @@ def test_scattered_points_do_not_widen_a_smooth_problem():
     plain, scattered = (estimate(problem, scatter=count) for count in (0, 40))
     assert scattered.standard_errors == pytest.approx(plain.standard_errors, rel=0.1)
     assert scattered.values == pytest.approx(plain.values, rel=1e-4)
+    assert not any('many minima' in text for text in scattered.warnings)
+
+
+def test_many_minima_within_a_standard_error_are_named():
+    model = Jumping(0.03, 1e-5)
+    y = model(0, {'slope': 2.0})['y'] + 0.01 * np.random.default_rng(1).standard_normal(200)
+    data = Recording('jumps', {'y': Signal(np.arange(200.0), y, np.full(200, 0.01))})
+    found = estimate(Problem(model, [data], (Unknown('slope', 2.001),)), scatter=40)
+    assert any('it has many minima' in text for text in found.warnings)
 
 
 def test_an_unknown_without_effect_does_not_end_the_search():
