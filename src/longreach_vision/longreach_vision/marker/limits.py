@@ -259,7 +259,7 @@ class DetectionLimits(Parameters):
         'largest chi-square of a bend in the residuals where less than plain_rim fits',
         '1',
         65.0,
-        'test_a_spot_of_light_in_a_disc_is_no_inner_edge (73); of 800 windows of all kinds, the'
+        'test_a_spot_of_light_in_a_disc_is_no_inner_edge (73); of 1600 windows of all kinds, the'
         ' largest with a right centre had 61, under a spot of light',
     )
     inflation: float = _positive(

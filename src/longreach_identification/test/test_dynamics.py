@@ -1,0 +1,92 @@
+"""The search of parameters from motion, with a machine that oscillates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from longreach_identification import dynamics
+from longreach_identification.machine import (
+    FreeParameter,
+    Identifiable,
+    MeasuredSignal,
+    Recording,
+    Signal,
+)
+
+DURATION, NOISE = 20.0, 0.05
+
+
+class Experiment(NamedTuple):
+    """Oscillates from ``start`` on."""
+
+    name: str
+    start: float
+    end: float
+
+
+class Oscillator(Identifiable):
+    """A machine with one parameter, an angular frequency [rad/s], which is the machine itself."""
+
+    name = 'oscillator'
+
+    def load(self, file: str | None) -> float:  # noqa: ARG002
+        return 3.0
+
+    def free_parameters(self, machine: float) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+        return (FreeParameter('frequency', 'motion', 'rad/s', 0.1, 100.0),)
+
+    def values(self, machine: float) -> dict[str, float]:
+        return {'frequency': machine}
+
+    def with_values(self, machine: float, values: Mapping[str, float]) -> float:
+        return values.get('frequency', machine)
+
+    def signals(self, machine: float) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+        return (MeasuredSignal('motion', '1', ()),)
+
+    def experiment(self, machine: float, recording: Recording) -> Experiment:  # noqa: ARG002
+        return Experiment(recording.name, 0.0, float(recording.signals['motion'].times[-1]))
+
+    def predict(
+        self,
+        machine: float,
+        experiment: Experiment,  # noqa: ARG002
+        times: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
+
+
+def found(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
+    """Identify from a frequency of 3 rad/s."""
+    noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
+    recording = Recording(
+        'run', {'motion': Signal(times, shown + noise, np.full(times.size, np.nan))}
+    )
+    return dynamics.identify(
+        Oscillator(), 3.0, [recording], ['frequency'], offsets=(), clocks={}, horizons=(),
+        processes=1, progress=False, scatter=5,
+    )  # fmt: skip
+
+
+def test_residuals_above_the_noise_start_a_search_from_the_first_moments_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = np.arange(-1.0, DURATION, 0.02)
+    shown = np.sin(3.4 * times.clip(0.0))
+    mended = found(shown, times).estimate
+    assert abs(mended.value('frequency') - 3.4) < 3.0 * mended.standard_errors[0] < 0.01
+    assert mended.warnings == ()
+    # Without it, the search ends in one of the other minima.
+    monkeypatch.setattr(dynamics, '_EXPLAINED', np.inf)
+    assert abs(found(shown, times).estimate.value('frequency') - 3.4) > 0.1
+
+
+def test_what_no_parameters_explain_is_named() -> None:
+    times = np.arange(-1.0, DURATION, 0.02)
+    shown = np.sin(3.4 * times.clip(0.0)) * np.exp(-0.2 * times.clip(0.0))
+    warnings = ' '.join(found(shown, times).estimate.warnings)
+    assert 'residuals above the noise from row to row: motion (' in warnings
