@@ -122,6 +122,10 @@ def test_poses_give_masses_a_file_and_a_report(
         (('--static', '{poses}', '{poses}'), 'poses.csv twice'),
         (('--release', '{poses}'), 'no event release or attach'),
         (('--release', '{poses}', '--signals', 'sound'), '--signals sound, allowed: pressures'),
+        (
+            ('--release', '{poses}', '--event', 'poses.csv=1', '--signals', 'strain,markers'),
+            '--signals markers: no recording of --release has marker_*; it has ',
+        ),
         (('--static', '{poses}', '--column', 'p=1'), "signal 'p', allowed"),
         (('--static', '{poses}', '--out', '{poses}/x.yaml'), 'x.yaml cannot be written'),
         (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),

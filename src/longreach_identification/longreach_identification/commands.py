@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +191,7 @@ def _run(arguments: argparse.Namespace) -> None:
     planted = _planted(page, start, arguments.planted)
     _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
+    _check_kinds(page, start, arguments.signals, motion)
     wanted = arguments.parameters or _usual(page, start)
     found = identify_machine(
         page,
@@ -231,6 +233,20 @@ def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tu
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
     return tuple(pattern for kind in kinds for pattern in known[kind])
+
+
+def _check_kinds(
+    page: Identifiable, start: Any, kinds: Sequence[str] | None, motion: Sequence[Recording]
+) -> None:
+    """Raise InputError for kinds of signals that no recording of motion has."""
+    recorded = {name for recording in motion for name in recording.signals}
+    for kind in kinds or ():
+        patterns = _patterns(page, start, [kind])
+        if motion and not any(fnmatchcase(name, p) for name in recorded for p in patterns):
+            raise InputError(
+                f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'
+                f' {", ".join(sorted(recorded))}'
+            )
 
 
 def _planted(page: Identifiable, start: Any, file: Path | None) -> dict[str, float]:

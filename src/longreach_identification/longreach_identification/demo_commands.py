@@ -53,6 +53,8 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     calls.append(
         [
             *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
+            # A recording without one of them, such as that of a run without cameras, is refused.
+            *('--signals', 'pressures,pistons,strain,inclination,markers'),
             *('--out', found, '--report', report, '--planted', planted),
         ]
     )
