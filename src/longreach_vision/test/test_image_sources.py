@@ -14,6 +14,7 @@ import pytest
 from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.io import image_sources
 from longreach_vision.io.image_sources import CaptureOptions, open_source
 from longreach_vision.io.pictures import pictures_of
 
@@ -69,6 +70,27 @@ def test_missing_numbers_in_a_folder_are_lost_frames(tmp_path: Path) -> None:
         write(even / f'{number}.png', image(number))
     with open_source(str(even)) as source:
         assert [frame.number for frame in source] == [0, 1, 3]
+
+
+def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        write(tmp_path / f'{number}.png', image(number))
+    names: list[str] = []
+
+    def noted(path: Path) -> np.ndarray:
+        names.append(path.name)
+        return stored_picture(path)
+
+    stored_picture = image_sources.stored_picture
+    monkeypatch.setattr(image_sources, 'stored_picture', noted)
+    with open_source(str(tmp_path)) as source:
+        frames = iter(source)
+        next(frames)
+        end = time.monotonic() + 20.0
+        while len(names) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+    # Closed before the other ones are asked for.
+    assert names == ['0.png', '1.png']
 
 
 def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import zlib
 from collections.abc import Iterator
 
@@ -28,6 +29,10 @@ _MARK = re.compile(rb'\xff[^\x00\xff\xd0-\xd7]')
 _PNG, _PNG_HEAD, _PNG_END = b'\x89PNG', 8, b'IEND'
 # Upper bound of columns and rows of a picture [px].
 _LARGEST = 100_000
+
+# Levels of OpenCV's messages before they were suppressed, one for each thread that does so.
+_levels: list[int] = []
+_lock = threading.Lock()
 
 
 def decoded_picture(data: bytes, name: str) -> np.ndarray:
@@ -161,9 +166,17 @@ def _is_whole_png(data: bytes, name: str) -> bool:
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Suppress OpenCV's messages on stderr, which the errors raised here replace."""
-    level = cv2.utils.logging.getLogLevel()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    # The level is that of the process: the last thread sets it back.
+    with _lock:
+        if not _levels:
+            _levels.append(cv2.utils.logging.getLogLevel())
+            cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+        else:
+            _levels.append(_levels[0])
     try:
         yield
     finally:
-        cv2.utils.logging.setLogLevel(level)
+        with _lock:
+            level = _levels.pop()
+            if not _levels:
+                cv2.utils.logging.setLogLevel(level)

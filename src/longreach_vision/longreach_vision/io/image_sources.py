@@ -16,6 +16,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -161,6 +162,7 @@ class ImageSource:
         self._loop = loop
         self.refused: list[str] = []
         self.damaged: dict[str, str] = {}
+        self._reader: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -170,10 +172,12 @@ class ImageSource:
 
     def close(self) -> None:
         """Release the resources."""
+        if self._reader is not None:
+            self._reader.shutdown()
 
     def __iter__(self) -> Iterator[Frame]:
         """
-        Yield the frames.
+        Yield the frames; that of a file is read by a thread while the one before is processed.
 
         Raises
         ------
@@ -182,6 +186,18 @@ class ImageSource:
         LongreachError
             If a camera stops, or a file is incomplete.
         """
+        frames = self._converted()
+        if self.live:
+            yield from frames
+            return
+        self._reader = ThreadPoolExecutor(1, 'images')
+        pending = self._reader.submit(next, frames, None)
+        while (frame := pending.result()) is not None:
+            pending = self._reader.submit(next, frames, None)
+            yield frame
+
+    def _converted(self) -> Iterator[Frame]:
+        """Yield the frames in grey or colour, as asked for, numbered through all loops."""
         size: tuple[int, ...] = ()
         first = Frame(0, None, np.empty((0, 0), np.uint8), '')
         start, number = 0, 0
@@ -398,6 +414,7 @@ class _Video(ImageSource):
 
     def close(self) -> None:
         """Close the file."""
+        super().close()
         self._capture.release()
 
     def _frames(self) -> Iterator[Frame]:
@@ -530,6 +547,7 @@ class _Camera(ImageSource):
 
     def close(self) -> None:
         """Release the camera."""
+        super().close()
         self._capture.release()
 
     def _frames(self) -> Iterator[Frame]:
