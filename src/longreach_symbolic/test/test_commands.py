@@ -246,6 +246,8 @@ def test_interrupted_generation_leaves_nothing(tmp_path):
     target = tmp_path / 'made.c'
     program = (
         'import os, signal\n'
+        # A shell lets what it starts in the background ignore it.
+        'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
         'from longreach_symbolic import code\n'
         'code.as_c = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n'
         'from longreach_tools.cli import console\n'
