@@ -8,8 +8,8 @@ with temperature; and by how much the stamps of groups of signals, such as those
 late against the event.
 
 Where actuators stick and slip, the sum of squares has many minima: a piston that slips once more
-or less changes all that follows. If the first search leaves residuals above the noise, a second
-one begins with the first moments after the event, where the first slip alone determines the
+or less changes all that follows. If the first search leaves residuals above those at rest, a
+second one begins with the first moments after the event, where the first slip alone determines the
 motion, and goes over gradually longer durations. The better one of both results is taken.
 """
 
@@ -44,10 +44,11 @@ CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 # Rest before the event that is compared, and latest stamps [s].
 _REST, _LATEST = 1.0, 1.0
-# Largest residuals over the noise from row to row that count as explained. If they are larger, a
-# second search goes over shares of the duration, but not less than the shortest [s], with so many
-# scattered points.
-_EXPLAINED = 1.25
+# Largest residuals in motion over those at rest before it that count as explained, for many rows
+# at rest, and by how much more for one, over the square root of their number; fewest rows of each.
+# If they are larger, a second search goes over shares of the duration, but not less than the
+# shortest [s], with so many scattered points.
+_EXPLAINED, _BY_CHANCE, _FEWEST_ROWS = 1.2, 3.0, 20
 _SHARES, _SHORTEST, _FEW = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1, 10
 
 
@@ -220,7 +221,7 @@ def identify(
     predict = problem.predict
     assert isinstance(predict, Simulated)
     here = predict.experiments[0]
-    if scatter and found.status != INTERRUPTED and _unexplained(found):
+    if scatter and found.status != INTERRUPTED and _unexplained(found, problem):
         length = min(duration, max(one.end - one.start for one in predict.experiments))
         gradual = [share * length for share in _SHARES if share * length >= _SHORTEST]
         other, its = search(gradual, min(scatter, _FEW))
@@ -229,7 +230,7 @@ def identify(
             found = found._replace(status=INTERRUPTED, warnings=(*found.warnings, text))
         elif other.aic < found.aic:
             found, problem = other, its
-        found = found._replace(warnings=(*found.warnings, *_unexplained(found)))
+        found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
 
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
@@ -470,18 +471,34 @@ def _constant(
     ]
 
 
-def _unexplained(found: Estimate) -> tuple[str, ...]:
-    """Return a warning about residuals that are no noise, if there are."""
-    signals = [
-        f'{name} ({ratio:.1f} times)' for name, ratio in found.waves.items() if ratio > _EXPLAINED
-    ]
-    if not signals:
+def _unexplained(found: Estimate, problem: Problem) -> tuple[str, ...]:
+    """Return a warning about residuals in motion that are above those at rest, if there are."""
+    predict = problem.predict
+    assert isinstance(predict, Simulated)
+    ratios: dict[str, float] = {}
+    for recording, experiment in zip(problem.recordings, predict.experiments, strict=True):
+        for name, signal in recording.signals.items():
+            shown = found.predicted.get((recording.name, name))
+            if shown is None:
+                continue
+            residuals = signal.values - shown
+            use = np.isfinite(residuals)
+            rest = residuals[use & (signal.times < experiment.start)]
+            motion = residuals[use & (signal.times >= experiment.start)]
+            if rest.size < _FEWEST_ROWS or motion.size < _FEWEST_ROWS:
+                continue
+            noise = max(float(rest.std()), problem.floors.get(name, 0.0))
+            size = math.sqrt(float(np.mean(motion**2)))
+            if noise > 0.0 and size > (_EXPLAINED + _BY_CHANCE / math.sqrt(rest.size)) * noise:
+                ratios[name] = max(ratios.get(name, 0.0), size / noise)
+    if not ratios:
         return ()
+    words = ', '.join(f'{name} ({ratio:.1f} times)' for name, ratio in ratios.items())
     text = (
-        f'residuals above the noise from row to row: {", ".join(signals)}; parameters that act'
-        ' while actuators slip, such as damping of joints and friction, can be off by more than'
-        ' their standard errors, as sticking and slipping may follow in another order; release a'
-        ' lighter load, which all actuators hold'
+        f'residuals in motion above those at rest: {words}; parameters that act while actuators'
+        ' slip, such as damping of joints and friction, can be off by more than their standard'
+        ' errors, as sticking and slipping may follow in another order; release a lighter load,'
+        ' which all actuators hold'
     )
     return (text,)
 

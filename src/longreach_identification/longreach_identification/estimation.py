@@ -92,8 +92,6 @@ _LARGEST_CONDITION, _WEAKEST, _LARGEST_RATIO = 1e5, 0.2, 3.0
 # Likewise relative to the noise from row to row, where no deviation is given: noise of first order
 # with a correlation of 0.98 has this ratio. Residuals below this share of a signal are rounding.
 _LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
-# Median magnitude of differences of successive rows of white noise of standard deviation 1.
-_MEDIAN_STEP = 0.954
 # Inverse of the standard deviation, in typical sizes, with which a search knows where it began:
 # without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
 # without any effect, to its whole radius, which ends at bounds far from the solution.
@@ -247,8 +245,6 @@ class Estimate(NamedTuple):
     warnings: tuple[str, ...]
     # Ratio of the variance of each unknown to the one for uncorrelated residuals.
     inflation: np.ndarray
-    # Residuals over the noise from row to row, of signals whose deviation is not given.
-    waves: dict[str, float]
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -940,7 +936,6 @@ class _Fit:
             self.evaluations,
             (),
             inflation,
-            self._waves(residuals),
         )
         return found._replace(warnings=self._warnings(found, residuals, spread))
 
@@ -1108,7 +1103,7 @@ class _Fit:
                 )
         waves = [
             f'{signal} ({ratio:.0f} times)'
-            for signal, ratio in found.waves.items()
+            for signal, ratio in self._waves(residuals).items()
             if ratio > _LARGEST_WAVE
         ]
         if waves:
@@ -1128,7 +1123,8 @@ class _Fit:
             size = float(np.abs(block.values).max()) if part.size else 0.0
             if known or part.size < _FEWEST_ROWS or level <= _ROUNDING * size:
                 continue
-            noise = float(np.median(np.abs(np.diff(part)))) / _MEDIAN_STEP
+            # Not the median: of a quantised signal it is a multiple of the step.
+            noise = math.sqrt(float(np.mean(np.diff(part) ** 2)) / 2.0)
             noise = max(noise, self.problem.floors.get(block.signal, 0.0) / level, _ROUNDING)
             row = sums.setdefault(block.signal, np.zeros(2))
             row += part @ part, part.size * noise**2

@@ -89,4 +89,4 @@ def test_what_no_parameters_explain_is_named() -> None:
     times = np.arange(-1.0, DURATION, 0.02)
     shown = np.sin(3.4 * times.clip(0.0)) * np.exp(-0.2 * times.clip(0.0))
     warnings = ' '.join(found(shown, times).estimate.warnings)
-    assert 'residuals above the noise from row to row: motion (' in warnings
+    assert 'residuals in motion above those at rest: motion (' in warnings
