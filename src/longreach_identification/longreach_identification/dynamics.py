@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.estimation import (
     INTERRUPTED,
     Estimate,
@@ -224,12 +224,18 @@ def identify(
     if scatter and found.status != INTERRUPTED and _unexplained(found, problem):
         length = min(duration, max(one.end - one.start for one in predict.experiments))
         gradual = [share * length for share in _SHARES if share * length >= _SHORTEST]
-        other, its = search(gradual, min(scatter, _FEW))
-        if other.status == INTERRUPTED:
-            text = 'interrupted: a second search was under way, as the residuals are no noise'
-            found = found._replace(status=INTERRUPTED, warnings=(*found.warnings, text))
-        elif other.aic < found.aic:
-            found, problem = other, its
+        try:
+            other, its = search(gradual, min(scatter, _FEW))
+        except LongreachError as error:
+            # Such as a share that is too short for the machine: the first result is not lost.
+            text = f'a second search over shorter durations is not possible: {error}'
+            found = found._replace(warnings=(*found.warnings, text))
+        else:
+            if other.status == INTERRUPTED:
+                text = 'interrupted: a second search was under way, as the residuals are no noise'
+                found = found._replace(status=INTERRUPTED, warnings=(*found.warnings, text))
+            elif other.aic < found.aic:
+                found, problem = other, its
         found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
 
     def derived(name: str) -> tuple[float, float]:

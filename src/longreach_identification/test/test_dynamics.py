@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from longreach_dynamics.errors import InputError
 from longreach_identification import dynamics
 from longreach_identification.machine import (
     FreeParameter,
@@ -90,3 +91,21 @@ def test_what_no_parameters_explain_is_named() -> None:
     shown = np.sin(3.4 * times.clip(0.0)) * np.exp(-0.2 * times.clip(0.0))
     warnings = ' '.join(found(shown, times).estimate.warnings)
     assert 'residuals in motion above those at rest: motion (' in warnings
+
+
+def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = Oscillator.experiment
+
+    def experiment(self: Oscillator, machine: float, recording: Recording) -> Experiment:
+        one = usual(self, machine, recording)
+        if one.end < 5.0:
+            raise InputError(f'{one.name} ends after {one.end:.3g} s, allowed: 5 s')
+        return one
+
+    monkeypatch.setattr(Oscillator, 'experiment', experiment)
+    times = np.arange(-1.0, DURATION, 0.02)
+    kept = found(np.sin(3.4 * times.clip(0.0)), times).estimate
+    assert np.isfinite(kept.value('frequency'))
+    assert 'not possible: run ends after' in ' '.join(kept.warnings)
