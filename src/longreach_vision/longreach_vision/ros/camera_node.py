@@ -31,45 +31,32 @@ from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_parameters import CameraNodeParameters
-from longreach_vision.ros.simulated_view import SimulatedViews
-from longreach_vision.simulator.camera_simulator import frame_rng, warm_up
+from longreach_vision.ros.simulated_view import SimulatedView, Viewer
+from longreach_vision.simulator.camera_simulator import warm_up
 from longreach_vision.simulator.due_frames import DueFrame, DueFrames
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import load_look, scene_of
 
 __all__ = ['CameraNode']
 
-# Period of the timer while images are due [s].
-_PERIOD = 2e-3
-# Longest time between drawn images while messages keep arriving [s].
-_PATIENCE = 0.05
-# Period of diagnostics [s of wall time].
-_REPORTS = 1.0
-# Time between the last image and the end of the node, for listeners to process it [s].
-_FAREWELL = 1.5
-
-
-Viewer = Callable[[str, int, np.ndarray], None]
+# Period of the timer while images are due, longest time between drawn images while messages keep
+# arriving, time between the last image and the end of the node, for listeners to process it, and
+# period of diagnostics [s of wall time].
+_PERIOD, _PATIENCE, _FAREWELL, _REPORTS = 2e-3, 0.05, 1.5, 1.0
 
 
 class CameraNode(Node):
     """
     Simulated cameras that observe markers.
 
-    Parameters
-    ----------
-    name : str
-        The node's name.
-    kind : type
-        Class of its parameters.
-    otherwise : callable, optional
-        See :func:`longreach_node.parameters.declare`.
+    The arguments are the node's name, the class of its parameters and what
+    :func:`longreach_node.parameters.declare` calls otherwise.
 
     Attributes
     ----------
     viewer : callable, optional
-        Receives each image without the middleware: camera name, stamp [ns], array (owned by the
-            receiver). If set, images are published only while there are subscribers.
+        Receives each image without the middleware. If set, images are published only while there
+        are subscribers.
     """
 
     viewer: Viewer | None = None
@@ -86,7 +73,6 @@ class CameraNode(Node):
         self.done = Future()
         self.settings = settings = declare(self, kind, self.change, otherwise)
         rig, look = load_rig(settings.rig), load_look(settings.look or None)
-        self._seed = look.seed
         self._scene = scene_of(rig, look.scaled(settings.scale))
         topics = [self.resolve_topic_name(f'{camera}/image_raw') for camera in rig.cameras]
         self.get_logger().info(
@@ -95,7 +81,10 @@ class CameraNode(Node):
             f' {settings.frame_rate:g} images per second on {", ".join(topics)}'
         )
         warm_up()
-        self._views = SimulatedViews(self, settings, rig.cameras, self._scene)
+        self._views = [
+            SimulatedView(self, settings, *camera, self._scene, look.seed, settings.skew * (k > 0))
+            for k, camera in enumerate(rig.cameras.items())
+        ]
         self._frames = DueFrames([view.times for view in self._views], settings.duration)
         self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
@@ -124,20 +113,15 @@ class CameraNode(Node):
             self._counts['invalid'] += 1
             self.get_logger().warning(f'not used: {error}', throttle_duration_sec=1.0)
             return
-        if self._heard - self._counts['invalid'] == 1:
-            self._warn_of_missing(positions, message)
-        stamp = nanoseconds_of(message.header.stamp)
-        if self._frames.add(stamp, positions, velocities, time.monotonic()):
-            self._timer.reset()
-
-    def _warn_of_missing(self, positions: np.ndarray, message: MarkerPositions) -> None:
-        """Warn about markers of the rig that are missing in the truth."""
         missing = np.array(self._scene.names)[~np.isfinite(positions[:, 0])]
-        if missing.size:
+        if missing.size and self._heard - self._counts['invalid'] == 1:
             self.get_logger().warning(
                 f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'
                 f' has {", ".join(message.name)}'
             )
+        stamp = nanoseconds_of(message.header.stamp)
+        if self._frames.add(stamp, positions, velocities, time.monotonic()):
+            self._timer.reset()
 
     def _work(self) -> None:
         """Draw the next image, unless messages are waiting."""
@@ -149,14 +133,14 @@ class CameraNode(Node):
             self._truth = self.create_subscription(
                 MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
             )
-        if not self._frames.has_next(now, self._views.is_heard):
+        if not self._frames.has_next(now, self._is_heard):
             self._rest()
             return
         if self._heard != self._seen and now - self._drawn < _PATIENCE:
             self._seen = self._heard
             return
         waiting = self._frames.waiting
-        if waiting[0].due > now or (self.settings.lossless and not self._views.is_heard()):
+        if waiting[0].due > now or (self.settings.lossless and not self._is_heard()):
             return
         self._draw(waiting.popleft())
         self._drawn = time.monotonic()
@@ -166,7 +150,7 @@ class CameraNode(Node):
         if not self._frames.is_complete:
             if not self._frames.has_path:
                 self._timer.cancel()
-        elif self._views.is_heard() and time.monotonic() - self._drawn > _FAREWELL:
+        elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
             self._timer.cancel()
             self._report()
             self.get_logger().info(f'end after {self._counts["rendered"]} images')
@@ -182,35 +166,35 @@ class CameraNode(Node):
         return self.is_watched()
 
     def is_watched(self) -> bool:
-        """Return whether the required number of subscribers is present."""
-        return self._views.is_watched(self.settings.listeners)
+        """Return whether the images of each camera have the required number of subscribers."""
+        wanted = self.settings.listeners
+        return all(view.images.subscribers >= wanted for view in self._views)
+
+    def _is_heard(self) -> bool:
+        """Return whether all reliable subscribers have the images, after a short wait."""
+        return all(view.images.is_heard() for view in self._views)
 
     def _draw(self, image: DueFrame) -> None:
         """Draw and publish an image, unless it is dropped."""
         view, frame = self._views[image.camera], image.frame
-        lot = frame_rng(self._seed, f'{view.name} dropped', frame.number).random()
-        if lot < self.settings.drop_rate:
-            self._counts['dropped'] += 1
-        else:
-            # As fast as possible, no image is late.
-            slow = time.monotonic() - image.due > 1.0 / self.settings.frame_rate
-            self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
-            drawn = view.draw(frame, frame_rng(self._seed, view.name, frame.number))
-            self._counts['rendered'] += 1
-            view.publish(frame, unheard=self.viewer is None)
-            if self.viewer is not None:
-                self.viewer(view.name, view.stamp(frame), drawn.copy())
         self._stamp = frame.stamp
+        if view.is_dropped(frame):
+            self._counts['dropped'] += 1
+            return
+        # As fast as possible, no image is late.
+        slow = time.monotonic() - image.due > 1.0 / self.settings.frame_rate
+        self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
+        view.show(frame, self.viewer)
+        self._counts['rendered'] += 1
 
     def _report(self) -> None:
         """Publish diagnostics."""
         self._counts['missed'] = max(view.times.missed for view in self._views)
-        level, text = diagnostics.OK, 'drawing'
+        level = diagnostics.WARN
+        text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
         if self._counts['late'] or self._counts['missed'] or self._counts['invalid']:
-            level = diagnostics.WARN
             text = 'images are late, or samples of the truth missing or not valid'
-        elif not self._counts['rendered']:
-            level = diagnostics.WARN
-            text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
+        elif self._counts['rendered']:
+            level, text = diagnostics.OK, 'drawing'
         values = {**self._counts, 'waiting': len(self._frames.waiting)}
         self._diagnostics.publish(stamp_of(self._stamp), level, text, values)
