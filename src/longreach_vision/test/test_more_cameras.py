@@ -155,8 +155,12 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     words = ('track', *sources, '--config', scene / 'rig.yaml', '--csv', tmp_path / 'tracks.csv')
     told = printed(capsys, *words, '--truth', scene / 'path.csv')
     assert [one['camera'] for one in told['cameras']] == list(THREE)
-    # Each camera against the first one.
-    assert [one['cameras'] for one in told['agreement']] == [['left', 'right'], ['left', 'top']]
+    # Clocks against the first one, rays of each two.
+    assert [one['cameras'] for one in told['agreement']] == [
+        ['left', 'right'],
+        ['left', 'top'],
+        ['right', 'top'],
+    ]
     assert len(told['clock_offset']) == 2
     assert told['errors'][0]['triangulated']['rms'] < 1e-3
     table = read_table(tmp_path / 'tracks.csv')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -224,6 +225,15 @@ def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: s
         '--camera',
         'other',
     )
+    with pytest.raises(LongreachError, match='no marker was tracked'):
+        call('track', *seen, '--rig', file, '--format', 'json')
+    told = json.loads(capsys.readouterr().out)
+    assert [one['wrong'] == side for one in told['agreement']] == [
+        side in one['cameras'] for one in told['agreement']
+    ]
+    assert told['advice'].count('disagree') == 1
+    assert f'{side} was moved, or its pose or calibration is poor' in told['advice']
+    assert f'--camera {side}' in told['advice']
     found = printed(capsys, 'pose', '--refine', *seen, '--rig', file, '--out', file)
     # It was bumped before the recording: two cameras alone would not show which one.
     assert found['camera'] == side

@@ -31,7 +31,7 @@ from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.follower import Followed, Follower, follow
 from longreach_vision.tracking.image_sets import ImageSet
-from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
+from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
 from longreach_vision.tracking.track_table import (
@@ -238,7 +238,7 @@ def _track(
         advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
         failure=failure,
         offsets=[OffsetEstimator(pair).estimate() for pair in sightings.pairs],
-        agreements=[AgreementEstimator(pair).estimate() for pair in sightings.pairs],
+        agreements=compare_poses(sightings),
         counts=counts,
     )
 
@@ -364,7 +364,7 @@ def hand_out(
     advice: str = '',
     failure: LongreachError | None = None,
     offsets: Sequence[ClockOffset | None] = (),
-    agreements: Sequence[Agreement | None] = (),
+    agreements: Sequence[Agreement] = (),
     counts: Mapping[str, int] | None = None,
 ) -> None:
     """
@@ -386,7 +386,7 @@ def hand_out(
     offsets : sequence of ClockOffset, optional
         Offset of the clock of each camera but the first against that one.
     agreements : sequence of Agreement, optional
-        Agreement of these cameras with the first one.
+        Agreement of each two cameras.
     counts : mapping, optional
         Number of images by camera of the rig; None if unknown.
 
@@ -424,11 +424,10 @@ def hand_out(
         text += '\n\n' + _errors_text(errors)
         if included:
             text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
-    for offset, agreement in zip(offsets, agreements, strict=True):
-        text += f'\n\n{offset}\n{agreement}'
-        advice = '\n\n'.join(filter(None, (advice, _warning(offset, agreement))))
-    told = [None if one is None else one.fields() for one in offsets]
-    agreed = [None if one is None else one.fields() for one in agreements]
+    clocks = [one for one in offsets if one is not None]
+    if clocks or agreements:
+        text += '\n\n' + '\n'.join(map(str, (*clocks, *agreements)))
+    advice = '\n\n'.join(filter(None, (advice, *_warnings(clocks, agreements))))
     span = tracks.times[[0, -1]].tolist()
     print_result(
         {
@@ -439,8 +438,8 @@ def hand_out(
             'bodies': bodies,
             'cameras': cameras,
             'errors': errors,
-            'clock_offset': _one_or_all(told),
-            'agreement': _one_or_all(agreed),
+            'clock_offset': _one_or_all([one.fields() for one in clocks]),
+            'agreement': _one_or_all([one.fields() for one in agreements]),
             'advice': advice,
         },
         f'{text}\n\n{advice}' if advice else text,
@@ -450,16 +449,21 @@ def hand_out(
         raise failure
 
 
-def _one_or_all(values: list[dict[str, Any] | None]) -> Any:
+def _one_or_all(values: list[dict[str, Any]]) -> Any:
     """Return None for one camera, the object for two, and a list of objects for more."""
     return values if len(values) > 1 else next(iter(values), None)
 
 
-def _warning(offset: ClockOffset | None, agreement: Agreement | None) -> str:
-    """Return the warning about clocks or else poses; empty for none."""
+def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -> list[str]:
+    """Return the warnings about clocks and poses, of a wrong camera the first one."""
+    told = [one.warning for one in offsets]
     # Wrong clocks make cameras disagree, too.
-    told = '' if offset is None else offset.warning
-    return told or ('' if agreement is None else agreement.warning)
+    known = {one.cameras[1] for one in offsets if one.warning}
+    for one in agreements:
+        if not known & {*one.cameras, one.wrong}:
+            told.append(one.warning)
+            known |= {one.wrong} - {''}
+    return told
 
 
 def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:

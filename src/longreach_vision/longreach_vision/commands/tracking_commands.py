@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import itertools
 import math
 import os
 import re
@@ -43,9 +42,9 @@ from longreach_vision.tracking.clock_offset import Clocks, compare_clocks
 from longreach_vision.tracking.follower import Follower, follow
 from longreach_vision.tracking.pose_agreement import (
     Agreement,
-    AgreementEstimator,
     Refinement,
     begun,
+    compare_poses,
     refine_pose,
     wrong_camera,
 )
@@ -401,9 +400,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
     rig, sightings = _collected(arguments)
     if wanted is not None and wanted not in rig.cameras:
         raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
-    compared = itertools.combinations(rig.cameras, 2)
-    found = [AgreementEstimator(sightings.between(*two)).estimate() for two in compared]
-    agreements = [one for one in found if one is not None]
+    agreements = compare_poses(sightings)
     camera, since = wrong_camera(agreements)
     if wanted is not None:
         camera, since = wanted, begun(wanted, agreements)

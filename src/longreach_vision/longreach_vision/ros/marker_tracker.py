@@ -34,7 +34,7 @@ from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.diagnostics import TrackingReport
 from longreach_vision.tracking.follower import Follower, size_error, warm_up
 from longreach_vision.tracking.image_sets import ImagePairs, ImageSet
-from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
+from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
 from longreach_vision.tracking.sightings import Sightings
 
 __all__ = ['MarkerTracker']
@@ -306,7 +306,6 @@ class MarkerTracker:
         self._sightings = Sightings(rig, _SIGHTINGS)
         # Of each camera against the first one.
         self._offsets = [OffsetEstimator(pair) for pair in self._sightings.pairs]
-        self._agreements = [AgreementEstimator(pair) for pair in self._sightings.pairs]
 
     def _rig_as_known(self) -> Rig:
         """Return the rig with the current intrinsics."""
@@ -365,7 +364,7 @@ class MarkerTracker:
         offset = _worst([one.estimate(search=False) for one in self._offsets])
         self._judged = time.monotonic()
         self._report.offset = offset
-        agreement = _worst([one.estimate() for one in self._agreements])
+        agreement = _worst(compare_poses(self._sightings))
         self._report.agreement = agreement
         if offset is not None and offset.warning:
             self._warn('clocks', offset.warning)

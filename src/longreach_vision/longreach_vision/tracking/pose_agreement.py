@@ -17,6 +17,7 @@ others are shared out among them, so that the errors of none count twice.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,7 +32,15 @@ from longreach_vision.rig import Rig
 from longreach_vision.tracking.rig_tracker import typical_chi_square
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = ['Agreement', 'AgreementEstimator', 'Refinement', 'begun', 'refine_pose', 'wrong_camera']
+__all__ = [
+    'Agreement',
+    'AgreementEstimator',
+    'Refinement',
+    'begun',
+    'compare_poses',
+    'refine_pose',
+    'wrong_camera',
+]
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
@@ -71,6 +80,8 @@ class Agreement:
         Camera that was bumped during these sightings; empty if unknown.
     since : float
         Time of it [s]; NaN if the cameras have not begun to disagree during these sightings.
+    wrong : str
+        Camera that disagrees with others, which agree with each other; empty if unknown.
     """
 
     cameras: tuple[str, str]
@@ -81,6 +92,7 @@ class Agreement:
     error: float = 0.0
     moved: str = ''
     since: float = math.nan
+    wrong: str = ''
 
     @property
     def is_broken(self) -> bool:
@@ -114,12 +126,17 @@ class Agreement:
     def _which(self) -> tuple[str, str]:
         """Return what is known about which camera has moved, and its name for a command."""
         first, second = self.cameras
+        begun = '' if math.isnan(self.since) else f' (since {self.since:.2f} s)'
+        if self.wrong and self.wrong != self.moved:
+            return (
+                f'{self.wrong} was moved{begun}, or its pose or calibration is poor, as other'
+                ' cameras agree with each other; find its pose again'
+            ), self.wrong
         if self.moved:
             return (
                 f'{self.moved} moved at {self.since:.2f} s: all markers jumped in its image alone;'
                 ' fix it, and find its pose again'
             ), self.moved
-        begun = '' if math.isnan(self.since) else f' (since {self.since:.2f} s)'
         return (
             f'a camera was moved{begun}, or its pose or calibration is poor; which one, {first} or'
             f' {second}, cannot be told from two cameras that did not see the bump: compare with'
@@ -304,6 +321,26 @@ class Refinement:
     after: float
 
 
+def compare_poses(sightings: Sightings) -> list[Agreement]:
+    """Judge the agreement of each two cameras, and which of three or more is wrong."""
+    pairs = itertools.combinations(sightings.rig.cameras, 2)
+    found = [AgreementEstimator(sightings.between(*two)).estimate() for two in pairs]
+    agreements = [one for one in found if one is not None]
+    wrong = _odd_one(agreements)
+    return [dataclasses.replace(one, wrong=wrong * one.is_broken) for one in agreements]
+
+
+def _odd_one(agreements: Sequence[Agreement]) -> str:
+    """Return the camera that all who disagree have in common, if others agree; empty for none."""
+    broken = [one for one in agreements if one.is_broken]
+    common = set.intersection(*(set(one.cameras) for one in broken)) if broken else set()
+    is_sure = len(common) == 1 and any(
+        one.sightings >= _LEAST and not one.is_broken and not common & set(one.cameras)
+        for one in agreements
+    )
+    return next(iter(common)) if is_sure else ''
+
+
 def wrong_camera(agreements: Sequence[Agreement]) -> tuple[str, float]:
     """
     Return the camera whose pose is wrong by the agreement of each two, and since when.
@@ -316,13 +353,8 @@ def wrong_camera(agreements: Sequence[Agreement]) -> tuple[str, float]:
     since : float
         Latest time from which on it disagrees [s]; -inf if it did from the beginning.
     """
-    broken = [one for one in agreements if one.is_broken]
-    common = set.intersection(*(set(one.cameras) for one in broken)) if broken else set()
-    is_sure = len(common) == 1 and any(
-        one.sightings >= _LEAST and not one.is_broken and not common & set(one.cameras)
-        for one in agreements
-    )
-    moved = common if is_sure else {one.moved for one in agreements if one.moved}
+    odd = _odd_one(agreements)
+    moved = {odd} if odd else {one.moved for one in agreements if one.moved}
     if len(moved) != 1:
         return '', -math.inf
     (camera,) = moved
