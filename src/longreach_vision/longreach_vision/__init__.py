@@ -13,7 +13,7 @@ tracker. Everything else is in subpackages:
                 ``association``, ``ring_names``; ``rig_tracker`` (positions in space), ``bodies``
                 (rigid groups), ``follower`` (start and search), ``image_sets`` (images of equal
                 times); ``track_table``, ``diagnostics``; ``sightings``, and what they tell of the
-                cameras: ``clock_offset``, ``pose_agreement``
+                cameras: ``clock_offset``, ``pose_agreement``, ``camera_judge``
 ``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
                 ``reference_points``, ``localisation``, ``bundle_adjustment``,
                 ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
@@ -21,7 +21,7 @@ tracker. Everything else is in subpackages:
                 ``sequences``, ``due_frames`` (of a camera node)
 ``io``          ``images`` (encodings), ``compressed_images``, ``image_sources``, ``pictures`` (in
                 the order of time), ``bag_files``, ``overlay``, ``overlay_files``
-``ros``         ``tracker_node`` with ``marker_tracker``, ``tracker_publishers``,
+``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``,
                 ``tracker_parameters``; ``camera_node`` with ``simulated_view``,
                 ``camera_parameters``; ``simulated_node``; ``video_node`` with ``video_feed``,
                 ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``

@@ -27,6 +27,7 @@ from longreach_vision.setup.known_distance import DistanceCheck
 from longreach_vision.setup.localisation import localise
 from longreach_vision.setup.reference_points import load_reference, reference_file
 from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.tracking.camera_judge import CameraJudge
 from longreach_vision.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
 from longreach_vision.tracking.pose_agreement import Agreement, wrong_camera
 from longreach_vision.tracking.rig_tracker import StereoFrame
@@ -102,6 +103,17 @@ def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
 
 def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> Sightings:
     """Return sightings of three markers, each camera of its own ones, with delays."""
+    rig, frames = swinging_frames(seen, line_times)
+    sightings = Sightings(rig)
+    for frame in frames:
+        sightings.add(frame)
+    return sightings
+
+
+def swinging_frames(
+    seen: dict[str, tuple[int, ...]], line_times: dict[str, float]
+) -> tuple[Rig, list[StereoFrame]]:
+    """Return the rig, and the results of which :func:`swinging` has the sightings."""
     poses = POSES | {'top': TOP}
     names = ('one', 'two', 'three')
     places = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
@@ -111,7 +123,7 @@ def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> 
         Plane(np.array([0.0, 1.0, 0.0]), 0.0),
         tuple(MarkerOnRig(name, 0.18) for name in names),
     )
-    sightings = Sightings(rig)
+    frames = []
 
     def shown(camera: str, time: float, k: int) -> np.ndarray:
         swing = np.sin(1.6 * time + k) + 0.3 * np.sin(4.1 * time + 2.0 * k)
@@ -133,8 +145,8 @@ def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> 
                 one = dataclasses.replace(one, covariance=4e-4 * np.eye(2))
                 observations[camera][names[m]] = one
         times = dict.fromkeys(seen, k / 30.0)
-        sightings.add(StereoFrame(k / 30.0, 0.0, observations, {}, times=times))
-    return sightings
+        frames.append(StereoFrame(k / 30.0, 0.0, observations, {}, times=times))
+    return rig, frames
 
 
 def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
@@ -145,6 +157,21 @@ def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
     assert clocks.found['top'].cameras == ('right', 'top')
     (failed,) = clocks.failed
     assert 'of top against left: cannot be known from 0 sightings' in str(failed)
+
+
+def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
+    rig, frames = swinging_frames({'left': (0, 1, 2), 'right': (), 'top': (0, 1, 2)}, {})
+    judge = CameraJudge(rig, 100.0)
+    for frame in frames:
+        judge.add(frame)
+    assert not judge.work(109.0)
+    # The clocks of two pairs, then the rays of all.
+    assert [judge.work(110.5 + k) for k in range(4)] == [False, False, True, False]
+    assert judge.offset is not None
+    assert judge.offset.cameras == ('left', 'top')
+    assert abs(judge.offset.offset - DELAYS['top']) < 1e-3
+    assert judge.warning == judge.offset.warning != ''
+    assert [judge.work(120.6 + k) for k in range(3)] == [False, False, True]
 
 
 def test_a_camera_apart_from_all_others_has_no_offset() -> None:

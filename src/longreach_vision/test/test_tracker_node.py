@@ -498,7 +498,7 @@ def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_pat
 def test_an_offset_of_the_clocks_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('longreach_vision.ros.marker_tracker._CLOCKS', 0.0)
+    monkeypatch.setattr('longreach_vision.tracking.camera_judge._ROUND', 0.0)
     tracker = start(lossless='true')
     tracker.send(stamped_late(shots(24)))
     tracker.heard(24)
@@ -700,7 +700,7 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     top = MountedCamera(CAMERA, Pose.from_look_at((0.3, -8.5, 4.0), (0.0, 0.0, 1.0)))
     own = dataclasses.replace(own, cameras={**own.cameras, 'top': top})
     # Clocks and poses are judged at once.
-    monkeypatch.setattr('longreach_vision.ros.marker_tracker._CLOCKS', 0.0)
+    monkeypatch.setattr('longreach_vision.tracking.camera_judge._ROUND', 0.0)
     tracker = start(own)
     taken = shots(26, sides=sides, own=own)
     tracker.send([one for one in taken if one.camera != 'top' or one.stamp < 4 * PERIOD])

@@ -46,7 +46,7 @@ class SimulatedNode(CameraNode):
 
     def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
         """Track the markers in an image."""
-        self._tracker.add(camera, stamp, image)
+        self._tracker.intake.add(camera, stamp, image)
 
     def is_watched(self) -> bool:
         """Return whether the required subscribers of images and results are present."""

@@ -1,7 +1,7 @@
 """
-Tracker node: from images of one camera or two to observations and marker positions.
+Tracker node: from images of one camera or more to observations and marker positions.
 
-The tracking itself is in :mod:`longreach_vision.marker_tracker`.
+The tracking itself is in :mod:`longreach_vision.ros.marker_tracker`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOSSLESS, _ROOM, _LEAST = 50, 250_000_000, 5
 
 
 class TrackerNode(Node):
-    """Node that tracks markers in the images of one camera or two."""
+    """Node that tracks markers in the images of one camera or more."""
 
     def __init__(self) -> None:
         # Before the middleware has threads.
@@ -64,20 +64,20 @@ class TrackerNode(Node):
         self.create_subscription(
             CameraInfo,
             f'{camera}/camera_info',
-            lambda message: self._tracker.on_info(camera, message),
+            lambda message: self._tracker.intake.on_info(camera, message),
             profile,
         )
         if self._settings.transport == 'compressed':
             self.create_subscription(
                 CompressedImage,
                 f'{camera}/image_raw/compressed',
-                lambda message: self._tracker.on_compressed(camera, message),
+                lambda message: self._tracker.intake.on_compressed(camera, message),
                 profile,
             )
             return
         self.create_subscription(
             Image,
             f'{camera}/image_raw',
-            lambda message: self._tracker.on_image(camera, message),
+            lambda message: self._tracker.intake.on_image(camera, message),
             profile,
         )
