@@ -130,7 +130,7 @@ def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path: Path) -> Non
     assert tuple(own.cameras) == ('left', 'right', 'top')
     pictures(tmp_path, own, np.arange(8) / 10.0)
     videos = ' '.join(f'{name}={tmp_path}/pictures/{name}' for name in own.cameras)
-    words = ('cameras:=video', f'videos:={videos}', f'rig:={tmp_path}/rig.yaml')
+    words = (f'videos:={videos}', f'rig:={tmp_path}/rig.yaml')
     words = (*words, f'scale:={SCALE}', 'record:=bag', 'record_images:=true')
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
@@ -175,7 +175,7 @@ def test_what_is_started_is_what_was_asked_for() -> None:
         ('boom:=true', 'record:=bag'),
         ('cameras:=none',),
         ('cameras:=video', 'right_source:='),
-        ('cameras:=video', 'videos:=left=a right=b top=c'),
+        ('videos:=left=a right=b top=c',),
         ('one_process:=true',),
     ):
         done = longreach('launch', 'vision', '--print', *words)
