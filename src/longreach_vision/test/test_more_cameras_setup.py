@@ -155,6 +155,7 @@ def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
         offset, deviation = clocks.offsets[name]
         assert abs(offset - DELAYS[name]) < min(1e-3, 4.0 * deviation)
     assert clocks.found['top'].cameras == ('right', 'top')
+    assert {one.cameras for one in clocks.of_each()} == {('left', 'right'), ('right', 'top')}
     (failed,) = clocks.failed
     assert 'of top against left: cannot be known from 0 sightings' in str(failed)
 
@@ -165,13 +166,13 @@ def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
     for frame in frames:
         judge.add(frame)
     assert not judge.work(109.0)
-    # The clocks of two pairs, then the rays of all.
-    assert [judge.work(110.5 + k) for k in range(4)] == [False, False, True, False]
+    # The clocks of left and right, left and top, top and right, then the rays of all.
+    assert [judge.work(110.5 + k) for k in range(5)] == [False, False, False, True, False]
     assert judge.offset is not None
     assert judge.offset.cameras == ('left', 'top')
     assert abs(judge.offset.offset - DELAYS['top']) < 1e-3
     assert judge.warning == judge.offset.warning != ''
-    assert [judge.work(120.6 + k) for k in range(3)] == [False, False, True]
+    assert [judge.work(120.6 + k) for k in range(4)] == [False, False, False, True]
 
 
 def test_a_camera_apart_from_all_others_has_no_offset() -> None:

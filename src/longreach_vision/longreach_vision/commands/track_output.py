@@ -28,7 +28,7 @@ from longreach_vision.io.pictures import Picture
 from longreach_vision.marker.detection import TRACKED
 from longreach_vision.rig import Rig
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_vision.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_vision.tracking.follower import Followed, Follower, follow
 from longreach_vision.tracking.image_sets import ImageSet
 from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
@@ -237,7 +237,7 @@ def _track(
         complete=complete,
         advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
         failure=failure,
-        offsets=[OffsetEstimator(pair).estimate() for pair in sightings.pairs],
+        offsets=compare_clocks(sightings).of_each(),
         agreements=compare_poses(sightings),
         counts=counts,
     )
@@ -363,7 +363,7 @@ def hand_out(
     complete: bool = True,
     advice: str = '',
     failure: LongreachError | None = None,
-    offsets: Sequence[ClockOffset | None] = (),
+    offsets: Sequence[ClockOffset] = (),
     agreements: Sequence[Agreement] = (),
     counts: Mapping[str, int] | None = None,
 ) -> None:
@@ -384,7 +384,7 @@ def hand_out(
     failure : LongreachError, optional
         Raised after printing.
     offsets : sequence of ClockOffset, optional
-        Offset of the clock of each camera but the first against that one.
+        Offset of the clock of each camera but the first against that one, or another one.
     agreements : sequence of Agreement, optional
         Agreement of each two cameras.
     counts : mapping, optional
@@ -424,10 +424,9 @@ def hand_out(
         text += '\n\n' + _errors_text(errors)
         if included:
             text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
-    clocks = [one for one in offsets if one is not None]
-    if clocks or agreements:
-        text += '\n\n' + '\n'.join(map(str, (*clocks, *agreements)))
-    advice = '\n\n'.join(filter(None, (advice, *_warnings(clocks, agreements))))
+    if offsets or agreements:
+        text += '\n\n' + '\n'.join(map(str, (*offsets, *agreements)))
+    advice = '\n\n'.join(filter(None, (advice, *_warnings(offsets, agreements))))
     span = tracks.times[[0, -1]].tolist()
     print_result(
         {
@@ -438,7 +437,7 @@ def hand_out(
             'bodies': bodies,
             'cameras': cameras,
             'errors': errors,
-            'clock_offset': _one_or_all([one.fields() for one in clocks]),
+            'clock_offset': _one_or_all([one.fields() for one in offsets]),
             'agreement': _one_or_all([one.fields() for one in agreements]),
             'advice': advice,
         },

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from longreach_vision.rig import Rig
-from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_vision.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
 from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
@@ -43,8 +43,6 @@ class CameraJudge:
 
     def __init__(self, rig: Rig, now: float) -> None:
         self._sightings = Sightings(rig, _SIGHTINGS)
-        # Of each camera against the first one.
-        self._clocks = [OffsetEstimator(pair) for pair in self._sightings.pairs]
         self._begun = now
         self._round: Iterator[None] | None = None
         self.offset: ClockOffset | None = None
@@ -80,11 +78,9 @@ class CameraJudge:
 
     def _estimates(self) -> Iterator[None]:
         """Make one estimate after the other."""
-        offsets = []
-        for one in self._clocks:
-            offsets.append(one.estimate(search=False))
-            yield
-        self.offset = _worst(offsets)
+        clocks = Clocks()
+        yield from clock_estimates(self._sightings, clocks, search=False)
+        self.offset = _worst(clocks.of_each())
         self.agreement = _worst(compare_poses(self._sightings))
 
     @property
@@ -94,6 +90,6 @@ class CameraJudge:
         return told or ('' if self.agreement is None else self.agreement.warning)
 
 
-def _worst(found: Sequence[_Judgement | None]) -> _Judgement | None:
+def _worst(found: Sequence[_Judgement]) -> _Judgement | None:
     """Return the first result with a warning, or else the first one; None for one camera."""
-    return next((one for one in found if one is not None and one.warning), next(iter(found), None))
+    return next((one for one in found if one.warning), next(iter(found), None))

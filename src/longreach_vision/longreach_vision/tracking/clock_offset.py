@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from longreach_dynamics.errors import LongreachError
 from longreach_vision.rig import MountedCamera, Rig
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = ['ClockOffset', 'Clocks', 'OffsetEstimator', 'compare_clocks']
+__all__ = ['ClockOffset', 'Clocks', 'OffsetEstimator', 'clock_estimates', 'compare_clocks']
 
 # Standard errors beyond which an offset is significant, and with which an unknown offset covers an
 # interval between images.
@@ -258,6 +259,13 @@ class Clocks:
     found: dict[str, ClockOffset] = dataclasses.field(default_factory=dict)
     failed: list[ClockOffset] = dataclasses.field(default_factory=list)
 
+    def of_each(self) -> list[ClockOffset]:
+        """Return the estimate of each camera but the first: the known one, or else the first."""
+        unknown: dict[str, ClockOffset] = {}
+        for one in self.failed:
+            unknown.setdefault(one.cameras[1], one)
+        return list({**unknown, **self.found}.values())
+
     def line_time(self) -> tuple[float, float, tuple[str, ...]]:
         """
         Return the line time that the cameras have in common.
@@ -300,22 +308,28 @@ def compare_clocks(sightings: Sightings) -> Clocks:
     against a third camera.
     """
     clocks = Clocks()
+    for _ in clock_estimates(sightings, clocks, search=True):
+        pass
+    return clocks
+
+
+def clock_estimates(sightings: Sightings, clocks: Clocks, *, search: bool) -> Iterator[None]:
+    """Fill ``clocks`` as :func:`compare_clocks` does, one estimate of two cameras at a time."""
     known = list(sightings.rig.cameras)[:1]
     for near in known:  # grows
         start, spread = clocks.offsets.get(near, (0.0, 0.0))
         for far in sightings.rig.cameras:
             if far in known:
                 continue
-            one = OffsetEstimator(sightings.between(near, far)).estimate()
+            one = OffsetEstimator(sightings.between(near, far)).estimate(search=search)
             assert one is not None
-            if not one.is_known:
+            if one.is_known:
+                clocks.offsets[far] = start + one.offset, math.hypot(spread, one.deviation)
+                clocks.found[far] = one
+                known.append(far)
+            else:
                 clocks.failed.append(one)
-                continue
-            offset = one.offset if one.cameras[1] == far else -one.offset
-            clocks.offsets[far] = start + offset, math.hypot(spread, one.deviation)
-            clocks.found[far] = one
-            known.append(far)
-    return clocks
+            yield
 
 
 class _Track(NamedTuple):

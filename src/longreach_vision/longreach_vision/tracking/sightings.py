@@ -77,12 +77,6 @@ class Sightings:
         two._pixels, two._gaps = self._pixels, self._gaps
         return two
 
-    @property
-    def pairs(self) -> list[Sightings]:
-        """Sightings by the first camera and each other one; empty for one camera."""
-        first, *others = self.rig.cameras
-        return [self.between(first, other) for other in others]
-
     def table(self, camera: str, marker: str) -> np.ndarray:
         """
         Return the sightings of a marker by a camera, in increasing order of time.
