@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -425,7 +426,7 @@ def hand_out(
         if included:
             text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
     if offsets or agreements:
-        text += '\n\n' + '\n'.join(map(str, (*offsets, *agreements)))
+        text += '\n\n' + '\n'.join([*map(str, offsets), _agreement_text(agreements)])
     advice = '\n\n'.join(filter(None, (advice, *_warnings(offsets, agreements))))
     span = tracks.times[[0, -1]].tolist()
     print_result(
@@ -451,6 +452,18 @@ def hand_out(
 def _one_or_all(values: list[dict[str, Any]]) -> Any:
     """Return None for one camera, the object for two, and a list of objects for more."""
     return values if len(values) > 1 else next(iter(values), None)
+
+
+def _agreement_text(agreements: Sequence[Agreement]) -> str:
+    """Return the agreement of two cameras, or the least and the largest of several pairs."""
+    known = [one for one in agreements if math.isfinite(one.chi_square)]
+    if len(known) < 2:
+        return '\n'.join(map(str, agreements))
+    least, *_, most = sorted(known, key=lambda one: one.chi_square)
+    return (
+        f'agreement of each two cameras: chi-square {least.chi_square:.3g} to'
+        f' {most.chi_square:.3g} ({" and ".join(most.cameras)}), expected 1'
+    )
 
 
 def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -> list[str]:
