@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -32,7 +31,11 @@ from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_vision.tracking.follower import Followed, Follower, follow
 from longreach_vision.tracking.image_sets import ImageSet
-from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
+from longreach_vision.tracking.pose_agreement import (
+    Agreement,
+    agreement_text,
+    compare_poses,
+)
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
 from longreach_vision.tracking.track_table import (
@@ -425,8 +428,8 @@ def hand_out(
         text += '\n\n' + _errors_text(errors)
         if included:
             text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
-    if offsets or agreements:
-        text += '\n\n' + '\n'.join([*map(str, offsets), _agreement_text(agreements)])
+    if agreements:
+        text += '\n\n' + '\n'.join([*map(str, offsets), agreement_text(agreements)])
     advice = '\n\n'.join(filter(None, (advice, *_warnings(offsets, agreements))))
     span = tracks.times[[0, -1]].tolist()
     print_result(
@@ -452,18 +455,6 @@ def hand_out(
 def _one_or_all(values: list[dict[str, Any]]) -> Any:
     """Return None for one camera, the object for two, and a list of objects for more."""
     return values if len(values) > 1 else next(iter(values), None)
-
-
-def _agreement_text(agreements: Sequence[Agreement]) -> str:
-    """Return the agreement of two cameras, or the least and the largest of several pairs."""
-    known = [one for one in agreements if math.isfinite(one.chi_square)]
-    if len(known) < 2:
-        return '\n'.join(map(str, agreements))
-    least, *_, most = sorted(known, key=lambda one: one.chi_square)
-    return (
-        f'agreement of each two cameras: chi-square {least.chi_square:.3g} to'
-        f' {most.chi_square:.3g} ({" and ".join(most.cameras)}), expected 1'
-    )
 
 
 def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -> list[str]:

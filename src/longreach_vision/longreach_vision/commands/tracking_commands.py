@@ -43,6 +43,7 @@ from longreach_vision.tracking.follower import Follower, follow
 from longreach_vision.tracking.pose_agreement import (
     Agreement,
     Refinement,
+    agreement_text,
     begun,
     compare_poses,
     refine_pose,
@@ -407,7 +408,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
     if not camera:
         raise InputError(
             f'--camera is missing, required as this recording does not show which camera moved:'
-            f' {"; ".join(map(str, agreements))}'
+            f' {agreement_text(agreements)}'
         )
     refined = refine_pose(sightings, camera, arguments.plane_deviation, since)
     if arguments.out is not None:
@@ -426,8 +427,7 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
     )
     place = ', '.join(f'{x:.4f}' for x in pose.translation)
     told = (
-        '\n'.join(map(str, agreements))
-        + f'\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
+        f'{agreement_text(agreements)}\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
         f' (± {1e3 * turn:.3f}), moved by {1e3 * found.shifted:.2f} mm (± {1e3 * shift:.2f})\n'
         f'position {place} m, from {found.sightings} sightings; chi-square by pixels alone'
         f' {found.before:.3g} before, {found.after:.3g} now'

@@ -36,6 +36,7 @@ __all__ = [
     'Agreement',
     'AgreementEstimator',
     'Refinement',
+    'agreement_text',
     'begun',
     'compare_poses',
     'refine_pose',
@@ -328,6 +329,18 @@ def compare_poses(sightings: Sightings) -> list[Agreement]:
     agreements = [one for one in found if one is not None]
     wrong = _odd_one(agreements)
     return [dataclasses.replace(one, wrong=wrong * one.is_broken) for one in agreements]
+
+
+def agreement_text(agreements: Sequence[Agreement]) -> str:
+    """Return the agreement of two cameras, or of several pairs the least and the largest."""
+    known = [one for one in agreements if math.isfinite(one.chi_square)]
+    if len(known) < 2:
+        return str((known or agreements)[0])
+    least, *_, most = sorted(known, key=lambda one: one.chi_square)
+    return (
+        f'agreement of each two cameras: chi-square {least.chi_square:.3g} to'
+        f' {most.chi_square:.3g} ({" and ".join(most.cameras)}), expected 1'
+    )
 
 
 def _odd_one(agreements: Sequence[Agreement]) -> str:
