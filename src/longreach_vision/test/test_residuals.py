@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from exact_marker import MIDDLE, SIZE, U, V
 
+from longreach_vision.marker.limits import LIMITS
 from longreach_vision.marker.pixel_model import (
     BAND,
     BLUR,
@@ -103,22 +104,78 @@ def test_slow_changes_of_light_are_no_correlation():
     assert factor == 1.0
 
 
-def test_a_bend_is_told_from_a_shift_and_another_shape():
-    ring, rng = Ring(), np.random.default_rng(3)
-    _, _, outer, inner, mu, mv, eu, ev, _ = ring.slopes
-    move, stretch = outer + inner, outer + 0.5 * inner
-    height = (outer + 0.25 * inner) * (0.6 * mu + 0.8 * mv)
-    noise = ring.noise(rng, 0.0)
+class Bend:
+    """Derivatives of a ring's grey levels by what a flat marker has, and by heights of a bend."""
 
-    def chi_square(change: np.ndarray) -> float:
-        return bend_significance(
-            ring.p, 0.6, 0.8, ring.slopes, ring.sector, EVERY, noise + change, 9.0
+    def __init__(self) -> None:
+        self.ring = Ring()
+        _, _, outer, inner, mu, mv, eu, ev, flat = self.ring.slopes
+        move, stretch = outer + inner, outer + 0.5 * inner
+        self.move, self.mu, self.mv = move, mu, mv
+        self.flat = np.stack(
+            [move * mu, move * mv, stretch * mu * eu, stretch * (mu * ev + mv * eu),
+             stretch * mv * ev, inner * flat], axis=1,
+        )  # fmt: skip
+        height = (outer + 0.25 * inner) * (0.6 * mu + 0.8 * mv)
+        self.heights = np.stack(
+            [height, height * (eu * eu - ev * ev), 2.0 * height * eu * ev], axis=1
         )
 
-    assert chi_square(0.0 * move) < 14.0
-    shifted = 0.2 * move * mu - 0.1 * move * mv + 0.1 * stretch * mu * eu + 0.1 * stretch * mv * ev
-    assert chi_square(shifted) == pytest.approx(chi_square(0.0 * move), rel=1e-3, abs=1e-3)
-    assert chi_square(0.1 * height * (eu * eu - ev * ev)) > 50.0
+    def weighed(self, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return chi-square of a bend, and what the centre's covariance lacks by it."""
+        ring, doubt = self.ring, np.full((2, 2), np.nan)
+        chi_square = bend_significance(
+            ring.p, 0.6, 0.8, ring.slopes, ring.sector, EVERY, residuals, 9.0, doubt
+        )
+        return chi_square, doubt
+
+    def fitted(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return changes of a flat marker that explain residuals best, and what is left."""
+        changes, *_ = np.linalg.lstsq(self.flat, residuals, rcond=None)
+        return changes, residuals - self.flat @ changes
+
+
+def test_a_bend_is_told_from_a_shift_and_another_shape():
+    bend, rng = Bend(), np.random.default_rng(3)
+    noise = bend.ring.noise(rng, 0.0)
+    usual, _ = bend.weighed(noise)
+    assert usual < 14.0
+    shifted = bend.flat @ (0.2, -0.1, 0.1, 0.0, 0.1, 0.0)
+    assert bend.weighed(noise + shifted)[0] == pytest.approx(usual, rel=1e-3, abs=1e-3)
+    assert bend.weighed(noise + 0.1 * bend.heights[:, 1])[0] > 50.0
+
+
+def test_doubt_of_a_flat_marker_is_small():
+    bend, rng = Bend(), np.random.default_rng(5)
+    variance = 9.0 * np.linalg.inv(bend.flat.T @ bend.flat)[:2, :2]
+    growth = []
+    for _ in range(400):
+        chi_square, doubt = bend.weighed(bend.ring.noise(rng, 0.0))
+        np.testing.assert_allclose(doubt, doubt.T, atol=1e-12)
+        assert np.linalg.eigvalsh(doubt)[0] > -1e-12
+        assert doubt.any() == (chi_square > 2.0)
+        growth.append(math.sqrt(1.0 + np.trace(doubt) / np.trace(variance)))
+    # Documented: some percent of the deviation.
+    assert 1.01 < np.mean(growth) < 1.1
+
+
+@pytest.mark.parametrize('size', [0.01, 0.02, 0.04, 0.1])
+def test_doubt_is_the_mean_square_of_the_error_by_a_bend(size):
+    bend, rng = Bend(), np.random.default_rng(6)
+    variance = 9.0 * np.linalg.inv(bend.flat.T @ bend.flat)[:2, :2]
+    squares, doubts = np.zeros((2, 2)), np.zeros((2, 2))
+    for _ in range(200):
+        turn = rng.uniform(0.0, 2.0 * math.pi)
+        bow = size * rng.choice([-1.0, 1.0])
+        rim = bow * np.array([1.0, math.cos(turn), math.sin(turn)])
+        changes, left = bend.fitted(bend.heights @ rim + bend.ring.noise(rng, 0.0))
+        _, doubt = bend.weighed(left)
+        squares += np.outer(changes[:2], changes[:2])
+        doubts += variance + doubt
+    # The variance alone would be 4 to 270 times too small. Of a bend that hardly exceeds the noise
+    # a part is missed, but not more than the factor of the variance and a z^2 of 2 allow.
+    most = 1.3 if size > 0.03 else 2.0 * LIMITS.inflation
+    assert 0.8 < np.trace(squares) / np.trace(doubts) < most
 
 
 def test_light_of_sectors_is_told_from_noise():

@@ -245,6 +245,9 @@ def _fit(  # type: ignore[no-untyped-def]
     is_correlated = False
     is_uneven = False
     signs = np.zeros(2)
+    # Of the centre, because the paper may be bent; whether the last residuals were tested for it.
+    doubt = np.zeros((2, 2))
+    is_tested = False
     if bent:
         extension = np.zeros(BEND_SIZE)
         extension[5] = _BOW * longest
@@ -292,12 +295,14 @@ def _fit(  # type: ignore[no-untyped-def]
         if attempt == 0 and converged and kind == _PLAINLY:
             signs[0] = bend_significance(
                 p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
-                sector[:size], active, residuals[:size], rms * rms,
+                sector[:size], active, residuals[:size], rms * rms, doubt,
             )  # fmt: skip
+            is_tested = True
             if burnt.any():
                 # Glare extends beyond the saturated sectors.
                 local = rms > _UNEVEN[0] * noise + _UNEVEN[1]
             elif rms > _CURVED[0] * noise + _CURVED[1]:
+                is_tested = False
                 converged, rms = _flatten(
                     p, line, known, outline, disc, samples[:, :size], sector[:size], active,
                     residuals, covariance, noise, rms, light, cu, cv, longest,
@@ -330,12 +335,12 @@ def _fit(  # type: ignore[no-untyped-def]
         # Beyond the noise, residuals are regarded as before.
         factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
     if converged and kind == _PLAINLY and not local:
-        if attempt == 0 and changed == 0:
-            signs[1] = signs[0] / factor
+        if attempt == 0 and changed == 0 and is_tested and factor == 1.0:
+            signs[1] = signs[0]
         else:
             signs[1] = bend_significance(
                 p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
-                sector[:size], active, residuals[:size], factor * rms * rms,
+                sector[:size], active, residuals[:size], factor * rms * rms, doubt,
             )  # fmt: skip
         if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
             left = square_beside_light(
@@ -351,7 +356,11 @@ def _fit(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             if found and _is_explained(rms, less, noise):
                 p, covariance, rms = trial, spread, less
+                # Sectors with a light of their own would have other residuals.
+                doubt[:] = 0.0
     covariance *= factor
+    if not local:
+        covariance[CENTER:SHAPE, CENTER:SHAPE] += doubt
     bend = math.hypot(extension[1], extension[2]) if bent else 0.0
     return (
         p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,

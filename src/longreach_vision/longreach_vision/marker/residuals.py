@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.linear_algebra import cholesky
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.marker.pixel_model import RHO, SHAPE
 from longreach_vision.marker.symmetric import SECTORS
 
@@ -40,9 +40,11 @@ _CORRELATED, _PAIRS = 0.25, 60
 _SATURATED = 0.85
 # Largest factor of the variance.
 _MOST = 20.0
-# Parameters of the test for a bend: centre, shape, rho and the two of second order; distance from
-# an edge, as above, from which pixels tell nothing.
-_BEND, _STEEP = 8, 3.0
+# Parameters of the test for a bend: centre, shape and rho; the same and the two of second order;
+# and the constant height. Distance from an edge, as above, from which pixels tell nothing.
+_FLAT_TERMS, _BEND, _STEEP = 6, 8, 3.0
+# Prior share of markers on bent paper.
+_BENT_BEFORE = 0.1
 
 
 @njit
@@ -177,13 +179,22 @@ def correlation_factor(place, slopes, sector, active, correlation):  # type: ign
 
 @njit
 def bend_significance(  # type: ignore[no-untyped-def]
-    p, tilt_u, tilt_v, slopes, sector, active, residuals, variance
+    p, tilt_u, tilt_v, slopes, sector, active, residuals, variance, doubt
 ):  # fmt: skip
     """
     Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit.
 
     Residuals are explained by small changes of centre, shape and rho with and without a bend (see
-    :mod:`longreach_vision.marker.pixel_model`).
+    :mod:`longreach_vision.marker.pixel_model`). Chi-square x is that of its part of second order,
+    whose size is also the standard deviation of its constant part.
+
+    ``doubt`` is the mean square of the error of a centre for which the paper was regarded as
+    flat, beyond its covariance: that of the posterior for a prior by which _BENT_BEFORE of the
+    markers are bent, with parameters whose variance over that of their estimate makes x most
+    likely, x / 2 - 1. Then s = 1 - 2 / x of the estimate is no noise, and x is (2 / x) exp(x / 2
+    - 1) times as likely as with flat paper, which gives the probability w of a bend. With the
+    shift d of the centre by the estimated bend, and its variance V, doubt is w s (V + s d d^T);
+    zero where x <= 2.
 
     Parameters
     ----------
@@ -194,10 +205,13 @@ def bend_significance(  # type: ignore[no-untyped-def]
         As in :func:`measure_noise`.
     variance : float
         Variance of the residuals, for independent noise [grey levels^2].
+    doubt : ndarray, shape (2, 2)
+        Filled [px^2].
     """
     rho = p[RHO]
-    normal = np.zeros((_BEND + 1, _BEND))
-    row = np.zeros(_BEND + 1)
+    doubt[:] = 0.0
+    normal = np.zeros((_BEND + 2, _BEND + 1))
+    row = np.zeros(_BEND + 2)
     for index in range(sector.size):
         if not active[sector[index]] or slopes[0, index] > _STEEP:
             continue
@@ -213,24 +227,52 @@ def bend_significance(  # type: ignore[no-untyped-def]
         row[5] = inner * slopes[8, index]
         height = (outer + rho * rho * inner) * (tilt_u * mu + tilt_v * mv)
         row[6], row[7] = height * (eu * eu - ev * ev), 2.0 * height * eu * ev
-        row[8] = residuals[index]
-        for i in range(_BEND + 1):
-            for j in range(min(i + 1, _BEND)):
+        row[8] = height
+        row[9] = residuals[index]
+        for i in range(_BEND + 2):
+            for j in range(min(i, _BEND) + 1):
                 normal[i, j] += row[i] * row[j]
-    for i in range(_BEND):
+    for i in range(_BEND + 1):
         normal[i, i] = normal[i, i] * (1.0 + 1e-6) + 1e-6
     # The last two of the Cholesky factor's solution are what the bend explains beyond the others.
-    right = normal[_BEND].copy()
-    if not cholesky(normal[:_BEND]):
+    factor = normal[:_BEND, :_BEND].copy()
+    right = normal[_BEND + 1, :_BEND].copy()
+    if not cholesky(factor):
         return 0.0
     gained = 0.0
     for i in range(_BEND):
         for k in range(i):
-            right[i] -= normal[i, k] * right[k]
-        right[i] *= normal[i, i]
-        if i >= _BEND - 2:
+            right[i] -= factor[i, k] * right[k]
+        right[i] *= factor[i, i]
+        if i >= _FLAT_TERMS:
             gained += right[i] ** 2
-    return gained / variance
+    chi_square = gained / variance
+    if chi_square <= 2.0:
+        return chi_square
+    second = right[7] * factor[7, 7]
+    first = (right[6] - factor[7, 6] * second) * factor[6, 6]
+    bent = normal[: _BEND + 1].copy()
+    bent[_BEND, _BEND] += variance / max(first * first + second * second, 1e-12)
+    if not cholesky(bent):
+        return chi_square
+    # A leading block of the factor is that of the block.
+    flat = factor[:_FLAT_TERMS, :_FLAT_TERMS]
+    found, without = normal[_BEND + 1].copy(), normal[_BEND + 1, :_FLAT_TERMS].copy()
+    cholesky_solve(bent, found)
+    cholesky_solve(flat, without)
+    share = 1.0 - 2.0 / chi_square
+    odds = _BENT_BEFORE / (1.0 - _BENT_BEFORE) * (1.0 - share)
+    odds *= math.exp(min(0.5 * chi_square - 1.0, 100.0))
+    weight = odds / (1.0 + odds) * share
+    for j in range(2):
+        column, less = np.zeros(_BEND + 1), np.zeros(_FLAT_TERMS)
+        column[j] = less[j] = 1.0
+        cholesky_solve(bent, column)
+        cholesky_solve(flat, less)
+        for i in range(2):
+            shifts = (found[i] - without[i]) * (found[j] - without[j])
+            doubt[i, j] = weight * (variance * (column[i] - less[i]) + share * shifts)
+    return chi_square
 
 
 @njit
