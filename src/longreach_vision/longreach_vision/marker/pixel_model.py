@@ -62,6 +62,7 @@ import math
 import numpy as np
 from numba import njit
 
+from longreach_vision.marker.products import BLOCK, add_products, add_row, product
 from longreach_vision.marker.symmetric import inverse, times
 
 __all__ = [
@@ -106,15 +107,19 @@ _UNEQUAL, _PENUMBRA = 0.1, 3.0
 PERSPECTIVE_PRIOR = 0.005
 # Lower bound of the standard deviation of the noise, about that of rounding [grey levels].
 LEAST_NOISE = 0.3
-# Table of Phi and its derivative for Hermite interpolation: accurate to 1e-7, and several times
-# faster than erfc and exp.
-_STEPS = 16
-_GRID = np.arange(-5 * _STEPS, 5 * _STEPS + 2) / _STEPS
 # Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
 _FAR = 4.9
+# exp(-x) = (exp(-x / 16))^16 for x = z^2 / 2 within that, by a Taylor series about the middle of
+# the range, accurate to 1e-8; and Phi(z) = 1 - phi(z) sum_k c_k t^k, t = 1 / (1 + c_0 z), accurate
+#  to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops
+# are vectorised.
+_MIDDLE = 0.375
+_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8 = (
+    math.exp(-_MIDDLE) * (-1.0) ** k / math.factorial(k) for k in range(9)
+)
 _NORMAL_TOP = 1.0 / math.sqrt(2.0 * math.pi)
-_NORMAL_SLOPE = np.exp(-0.5 * _GRID**2) / math.sqrt(2.0 * math.pi) / _STEPS
-_NORMAL_DISTRIBUTION = np.array([0.5 * math.erfc(-z / math.sqrt(2.0)) for z in _GRID])
+_C0 = 0.2316419
+_C1, _C2, _C3, _C4, _C5 = 0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429
 # Prior standard deviation of differences between shading gradients, as a share of the contrast
 # over the radius, after scaling with the levels.
 _SHADING = 0.005
@@ -124,8 +129,10 @@ _OUTLINE = 0.03
 _SHARPEST, _WIDEST = 0.16, 20.0
 # Grey level at which an image is clipped.
 _FULL = 255.0
-# Pixels added to the normal matrix at a time.
-_BLOCK = 8
+# Rows of the kernels' table of pixels, in :func:`_fill_places` and :func:`_fill_steps`.
+_DU, _DV, _R, _EU, _EV, _MU, _MV, _FLAT, _SHARP, _CURVE = range(10)
+_Z_OUTER, _Z_INNER, _PHI, _DENSITY, _HOLE, _DENSITY_INNER, _SEEN, _BY_SQUARE = range(10, 18)
+_ROWS = 18
 
 
 @njit
@@ -220,74 +227,98 @@ def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-d
         p[level + 2] = 0.0
 
 
-@njit
-def _step(z):  # type: ignore[no-untyped-def]
-    """Return the normal distribution function at z, |z| <= _FAR, and its derivative."""
-    place = (z + 5.0) * _STEPS
-    index = int(place)
-    t = place - index
-    f0 = _NORMAL_DISTRIBUTION[index]
-    fall = f0 - _NORMAL_DISTRIBUTION[index + 1]
-    g0, g1 = _NORMAL_SLOPE[index], _NORMAL_SLOPE[index + 1]
-    twist = g0 + g1 + 2.0 * fall
-    bow = -3.0 * fall - 2.0 * g0 - g1
-    value = f0 + t * (g0 + t * (bow + t * twist))
-    return value, (g0 + t * (2.0 * bow + 3.0 * t * twist)) * _STEPS
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _density(z):  # type: ignore[no-untyped-def]
+    """Return the density of the normal distribution at z; 0 beyond _FAR."""
+    square = z * z
+    x = min(square, _FAR * _FAR) * (1.0 / 32.0) - _MIDDLE
+    e = _E4 + x * (_E5 + x * (_E6 + x * (_E7 + x * _E8)))
+    e = _E0 + x * (_E1 + x * (_E2 + x * (_E3 + x * e)))
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return _NORMAL_TOP * e if square < _FAR * _FAR else 0.0
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
 def _blurred_step(z, box):  # type: ignore[no-untyped-def]
     """
-    Return a step blurred by lens and motion at z, |z| <= _FAR, and its derivative.
+    Return a step blurred by lens and motion at z, 0 or 1 beyond _FAR, and its derivative.
 
     Motion blur is a box, with an Edgeworth correction. ``box`` is minus its fourth cumulant over
     24 sigma^4.
     """
-    phi, density = _step(z)
+    density = _density(z)
     square = z * z
+    t = 1.0 / (1.0 + _C0 * abs(z))
+    tail = t * (_C1 + t * (_C2 + t * (_C3 + t * (_C4 + t * _C5)))) * density
+    phi = 1.0 - tail if z > 0.0 else tail
     phi += box * z * (square - 3.0) * density
     density *= 1.0 + box * (square * (6.0 - square) - 3.0)
     return phi, density
 
 
-@njit(fastmath={'contract', 'reassoc'})
-def _add_block(normal, block):  # type: ignore[no-untyped-def]
-    """Add the products of eight rows (8, m) to the lower triangle of the normal matrix."""
-    for i in range(PARAMETERS + 1):
-        a, b, c, d = block[0, i], block[1, i], block[2, i], block[3, i]
-        e, f, g, h = block[4, i], block[5, i], block[6, i], block[7, i]
-        # Whole vectors of four values.
-        if i < 8:
-            for j in range(8):
-                normal[i, j] += (
-                    a * block[0, j] + b * block[1, j] + c * block[2, j] + d * block[3, j]
-                    + e * block[4, j] + f * block[5, j] + g * block[6, j] + h * block[7, j]
-                )  # fmt: skip
-        else:
-            for j in range(PARAMETERS):
-                normal[i, j] += (
-                    a * block[0, j] + b * block[1, j] + c * block[2, j] + d * block[3, j]
-                    + e * block[4, j] + f * block[5, j] + g * block[6, j] + h * block[7, j]
-                )  # fmt: skip
+@njit
+def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # type: ignore[no-untyped-def]
+    """
+    Add the products of derivatives to ``normal`` and ``joint``.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (21, BLOCK)
+        Derivatives by p, and residuals.
+    extra : ndarray, shape (6, BLOCK), (3, BLOCK) or (0, BLOCK)
+        Derivatives by the parameters of a shadow or a bend.
+    normal, joint : ndarray, shapes (21, 20) and (6, 27)
+        Updated; see :func:`fill_normal_equations`.
+    is_inside, is_outside, known : bool
+        Whether derivatives by the levels inside and outside, and by the perspective are not 0;
+        the last if not known.
+    """
+    first, last = 0 if is_inside else RHO, PERSPECTIVE if is_outside else OUTSIDE
+    add_products(rows, first, last, normal)
+    for i in range(PARAMETERS if known else PERSPECTIVE, PARAMETERS + 1):
+        add_row(rows[i], rows, first, last, normal[i])
+        if not known:
+            for j in range(PERSPECTIVE, min(i + 1, PARAMETERS)):
+                normal[i, j] += product(rows[i], rows[j])
+    for i in range(extra.shape[0]):
+        add_row(extra[i], rows, 0, PERSPECTIVE, joint[i])
+        for j in range(PERSPECTIVE, PARAMETERS + 1):
+            joint[i, j] += product(extra[i], rows[j])
+        for j in range(extra.shape[0]):
+            joint[i, PARAMETERS + 1 + j] += product(extra[i], extra[j])
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit
+def _fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
+    """Fill a block (3, BLOCK) with the samples (3, n) from ``begin``, and more of the last."""
+    size = min(BLOCK, samples.shape[1] - begin)
+    for i in range(3):
+        for k in range(size):
+            filled[i, k] = samples[i, begin + k]
+        for k in range(size, BLOCK):
+            filled[i, k] = samples[i, begin + size - 1]
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
 def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
     """
     Fill position and normal of the ellipse for each sample.
 
-    ``p`` (20,) and ``samples`` (3, n) are as in :func:`fill_normal_equations`. Rows of ``places``:
-    du, dv from the centre; r, the radius in the plane; e, the direction there; m, the normal in
-    the image; 1 / |grad r|; 1 / sigma along m; half of sigma over the radius of curvature. A
-    separate loop without branches, so that it is vectorised.
+    ``p`` (20,) and ``samples`` (3, n) are as in :func:`fill_normal_equations`. First rows of
+    ``places`` (_ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e, the
+    direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
+    over the radius of curvature. A separate loop without branches, so that it is vectorised.
     """
     cu, cv = p[CENTER], p[CENTER + 1]
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     curved = 0.5 * (b11 * b22 - b12 * b12) ** 2
     h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
-    for index in range(samples.shape[1]):
-        du, dv = samples[0, index] - cu, samples[1, index] - cv
+    for k in range(BLOCK):
+        du, dv = samples[0, k] - cu, samples[1, k] - cv
         yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
         square = yu * yu + yv * yv
         shrink = 1.0 / math.sqrt(square)
@@ -301,20 +332,61 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
         mu, mv = mu * flat, mv * flat
         variance = s11 * mu * mu + 2.0 * s12 * mu * mv + s22 * mv * mv
         sharp = 1.0 / math.sqrt(variance)
-        places[0, index] = du
-        places[1, index] = dv
-        places[2, index] = r
-        places[3, index] = eu
-        places[4, index] = ev
-        places[5, index] = mu
-        places[6, index] = mv
-        places[7, index] = flat
-        places[8, index] = sharp
+        places[_DU, k], places[_DV, k], places[_R, k] = du, dv, r
+        places[_EU, k], places[_EV, k] = eu, ev
+        places[_MU, k], places[_MV, k] = mu, mv
+        places[_FLAT, k], places[_SHARP, k] = flat, sharp
         # The curvature of the outer edge's ellipse is 1 / (|A|^2 |B e|^3).
-        places[9, index] = curved * flat * flat * flat * variance * sharp
+        places[_CURVE, k] = curved * flat * flat * flat * variance * sharp
 
 
-@njit
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
+    """
+    Fill distances from both edges, in sigma, and the blurred steps there.
+
+    Arguments are those of :func:`fill_normal_equations`; rows of ``places`` after those of
+    :func:`_fill_places`: z, outer and inner; share of the pixel outside of the outer edge, and its
+    derivative by z; share inside of the inner edge, and its negative derivative.
+
+    Returns
+    -------
+    is_inside, is_outside : bool
+        Whether a pixel has a part inside of the inner edge, and outside of the outer edge.
+    """
+    rho = p[RHO]
+    ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
+    for k in range(BLOCK):
+        scale = places[_FLAT, k] * places[_SHARP, k]
+        places[_Z_OUTER, k] = (places[_R, k] - 1.0) * scale + places[_CURVE, k]
+        places[_Z_INNER, k] = (places[_R, k] - rho) * scale + places[_CURVE, k] * curved_inside
+    if extension.size == BEND_SIZE:
+        for k in range(BLOCK):
+            eu, ev = places[_EU, k], places[_EV, k]
+            facing = extension[3] * places[_MU, k] + extension[4] * places[_MV, k]
+            height = extension[1] * (eu * eu - ev * ev) + extension[2] * 2.0 * eu * ev
+            height = facing * (extension[0] + height) * places[_SHARP, k]
+            places[_Z_OUTER, k] -= height
+            places[_Z_INNER, k] -= rho * rho * height
+    inside = outside = 0.0
+    for k in range(BLOCK):
+        box = 1.0 - sharpest * places[_SHARP, k] * places[_SHARP, k]
+        box *= 0.05 * box
+        z = min(max(places[_Z_OUTER, k], -_FAR), _FAR)
+        phi, density = _blurred_step(z, box)
+        places[_Z_OUTER, k], places[_PHI, k], places[_DENSITY, k] = z, phi, density
+        outside += phi
+        z = min(max(places[_Z_INNER, k], -_FAR), _FAR)
+        phi, density = _blurred_step(z, box)
+        places[_Z_INNER, k] = z
+        places[_HOLE, k], places[_DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
+        inside += ring * (1.0 - phi)
+    return inside != 0.0, outside != 0.0
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     """
     Fill the slopes of the model at each sample, without a shadow.
@@ -330,27 +402,40 @@ def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
         slope of the grey level across the outer edge and across the inner one [1/px]; normal u, v
         of the edge in the image; direction u, v in the plane; pixels for a relative radius of 1.
     """
-    places = np.empty((10, samples.shape[1]))
-    _fill_places(p, samples, places)
+    places, own = np.empty((_ROWS, BLOCK)), np.empty((9, BLOCK))
+    filled = np.empty((3, BLOCK))
+    for begin in range(0, samples.shape[1], BLOCK):
+        _fill_block(samples, begin, filled)
+        _fill_places(p, filled, places)
+        _fill_slopes(p, disc, places, own)
+        size = min(BLOCK, samples.shape[1] - begin)
+        slopes[:, begin : begin + size] = own[:, :size]
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
+    """Fill the slopes of a block of samples from their ``places``; see :func:`fill_slopes`."""
     rho = p[RHO]
-    for index in range(samples.shape[1]):
-        du, dv, r = places[0, index], places[1, index], places[2, index]
-        flat, sharp, bend = places[7, index], places[8, index], places[9, index]
-        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
-        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
-        z = (r - 1.0) * flat * sharp + bend
-        slopes[0, index], slopes[1, index] = abs(z), 0.0 if r > 1.0 else 1.0
-        slopes[2, index] = (outside - band) * sharp * _NORMAL_TOP * math.exp(-0.5 * z * z)
-        slopes[3, index] = 0.0
-        if not disc:
-            inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
-            z = (r - rho) * flat * sharp + bend / rho
-            slopes[0, index] = min(abs(z), slopes[0, index])
-            slopes[1, index] += 1.0 if r < rho else 0.0
-            slopes[3, index] = (band - inside) * sharp * _NORMAL_TOP * math.exp(-0.5 * z * z)
-        slopes[4, index], slopes[5, index] = places[5, index], places[6, index]
-        slopes[6, index], slopes[7, index] = places[3, index], places[4, index]
-        slopes[8, index] = flat
+    ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
+    outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
+    band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
+    inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
+    for k in range(BLOCK):
+        du, dv, r = places[_DU, k], places[_DV, k], places[_R, k]
+        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        outside = outside_0 + outside_u * du + outside_v * dv
+        band = band_0 + band_u * du + band_v * dv
+        inside = inside_0 + inside_u * du + inside_v * dv
+        z = (r - 1.0) * flat * sharp + curve
+        z_inner = (r - rho) * flat * sharp + curve * curved_inside
+        away = abs(z)
+        slopes[0, k] = away if disc else min(abs(z_inner), away)
+        slopes[1, k] = (0.0 if r > 1.0 else 1.0) + (ring if r < rho else 0.0)
+        slopes[2, k] = (outside - band) * sharp * _density(z)
+        slopes[3, k] = ring * (band - inside) * sharp * _density(z_inner)
+        slopes[4, k], slopes[5, k] = places[_MU, k], places[_MV, k]
+        slopes[6, k], slopes[7, k] = places[_EU, k], places[_EV, k]
+        slopes[8, k] = flat
 
 
 @njit
@@ -432,6 +517,168 @@ def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
 
 
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped-def]
+    """
+    Fill the shade of each pixel of a block.
+
+    Rows of ``shades`` (4, BLOCK): the share of the pixel in the shadow; its derivative by the
+    distance, in standard deviations, and that distance; grey level by which the product of both
+    blurred steps differs from the product of their means.
+    """
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
+    blur_u, blur_v = s11 * along_u + s12 * along_v, s12 * along_u + s22 * along_v
+    sharp = 1.0 / math.sqrt(blur_u * along_u + blur_v * along_v + shadow[2])
+    for k in range(BLOCK):
+        away = along_u * (samples[0, k] - shadow[6]) + along_v * (samples[1, k] - shadow[7])
+        z = min(max((away - shadow[1]) * sharp, -_FAR), _FAR)
+        dark, slope = _blurred_step(z, 0.0)
+        du, dv = places[_DU, k], places[_DV, k]
+        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
+        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+        inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
+        outside *= shadow[3] - 1.0
+        band *= shadow[4] - 1.0
+        inside *= shadow[5] - 1.0
+        # Correlation of both blurs.
+        common = (blur_u * places[_MU, k] + blur_v * places[_MV, k]) * places[_SHARP, k] * sharp
+        both = (outside - band) * places[_DENSITY, k]
+        both *= 1.0 + 0.5 * common * places[_Z_OUTER, k] * z
+        inner = (band - inside) * places[_DENSITY_INNER, k]
+        both += inner * (1.0 + 0.5 * common * places[_Z_INNER, k] * z)
+        shades[0, k], shades[1, k], shades[2, k] = dark, slope, z
+        shades[3, k] = common * slope * both
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type: ignore[no-untyped-def]
+    """
+    Fill the derivatives by p, except the perspective, and the residuals of a block.
+
+    ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) are the
+    residuals of all; the last row of ``places`` is set to 0 for clipped pixels. Returns the sum of
+    squares of the residuals that are used. Also fills the change of the grey level with a movement
+    of the edges in proportion to the square of their radius, in ``places``.
+    """
+    rho = p[RHO]
+    curved_inside = 1.0 if disc else 1.0 / rho
+    dim_outside = dim_band = dim_inside = 0.0
+    if shadow.size == SHADOW_SIZE:
+        dim_outside, dim_band, dim_inside = shadow[3] - 1.0, shadow[4] - 1.0, shadow[5] - 1.0
+    # Numbers, not elements of arrays, so that the loop is vectorised.
+    outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
+    band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
+    inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
+    cost = 0.0
+    for k in range(BLOCK):
+        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
+        light_outside, light_band = 1.0 + dim_outside * dark, 1.0 + dim_band * dark
+        light_inside = 1.0 + dim_inside * dark
+        outside = (outside_0 + outside_u * du + outside_v * dv) * light_outside
+        band = (band_0 + band_u * du + band_v * dv) * light_band
+        inside = (inside_0 + inside_u * du + inside_v * dv) * light_inside
+        phi, hole = places[_PHI, k], places[_HOLE, k]
+        value = band + (outside - band) * phi + (inside - band) * hole + shades[3, k]
+        error = samples[2, k] - min(value, _FULL)
+        errors[k] = error
+        error *= places[_SEEN, k]
+        rows[PARAMETERS, k] = error
+        cost += error * error
+        # A clipped value only says that the level is at least that.
+        seen = places[_SEEN, k] if value < _FULL else 0.0
+        places[_SEEN, k] = seen
+        eu, ev, mu, mv = places[_EU, k], places[_EV, k], places[_MU, k], places[_MV, k]
+        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
+        # moves by s dA e.
+        by_outer = seen * (outside - band) * places[_DENSITY, k] * sharp
+        by_inner = seen * (band - inside) * places[_DENSITY_INNER, k] * sharp
+        move, stretch = by_outer + by_inner, by_outer + rho * by_inner
+        places[_BY_SQUARE, k] = by_outer + rho * rho * by_inner
+        by_variance = by_outer * (curve - 0.5 * places[_Z_OUTER, k])
+        by_variance += by_inner * (curve * curved_inside - 0.5 * places[_Z_INNER, k])
+        by_variance *= sharp
+        share = seen * hole * light_inside
+        rows[INSIDE, k] = share
+        rows[INSIDE + 1, k] = share * du
+        rows[INSIDE + 2, k] = share * dv
+        rows[RHO, k] = -by_inner * flat
+        rows[CENTER, k] = -move * mu
+        rows[CENTER + 1, k] = -move * mv
+        rows[SHAPE, k] = -stretch * mu * eu
+        rows[SHAPE + 1, k] = -stretch * (mu * ev + mv * eu)
+        rows[SHAPE + 2, k] = -stretch * mv * ev
+        rows[BLUR, k] = by_variance * mu * mu
+        rows[BLUR + 1, k] = 2.0 * by_variance * mu * mv
+        rows[BLUR + 2, k] = by_variance * mv * mv
+        share = seen * (1.0 - hole - phi) * light_band
+        rows[BAND, k] = share
+        rows[BAND + 1, k] = share * du
+        rows[BAND + 2, k] = share * dv
+        share = seen * phi * light_outside
+        rows[OUTSIDE, k] = share
+        rows[OUTSIDE + 1, k] = share * du
+        rows[OUTSIDE + 2, k] = share * dv
+    return cost
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by a shadow's parameters (6, BLOCK), and add its blur to ``rows``."""
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
+    sharp = 1.0 / math.sqrt(
+        s11 * along_u**2 + 2.0 * s12 * along_u * along_v + s22 * along_v**2 + shadow[2]
+    )
+    for k in range(BLOCK):
+        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
+        phi, hole, seen = places[_PHI, k], places[_HOLE, k], places[_SEEN, k]
+        # Shares of the levels in the pixel, and its change with the distance from the shadow.
+        outside = seen * phi * (p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv)
+        band = seen * (1.0 - hole - phi) * (p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv)
+        inside = seen * hole * (p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv)
+        slope = outside * (shadow[3] - 1.0) + band * (shadow[4] - 1.0)
+        slope = (slope + inside * (shadow[5] - 1.0)) * shades[1, k] * sharp
+        own_u, own_v = samples[0, k] - shadow[6], samples[1, k] - shadow[7]
+        extra[0, k] = slope * (along_u * own_v - along_v * own_u)
+        extra[1, k] = -slope
+        by_variance = -0.5 * slope * shades[2, k] * sharp
+        extra[2, k] = by_variance
+        extra[3, k] = outside * dark
+        extra[4, k] = band * dark
+        extra[5, k] = inside * dark
+        # The blur is also that of the shadow.
+        rows[BLUR, k] += by_variance * along_u * along_u
+        rows[BLUR + 1, k] += 2.0 * by_variance * along_u * along_v
+        rows[BLUR + 2, k] += by_variance * along_v * along_v
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by a bend's parameters (3, BLOCK)."""
+    for k in range(BLOCK):
+        eu, ev = places[_EU, k], places[_EV, k]
+        facing = q[3] * places[_MU, k] + q[4] * places[_MV, k]
+        height = -facing * places[_BY_SQUARE, k]
+        extra[0, k] = height
+        extra[1, k] = height * (eu * eu - ev * ev)
+        extra[2, k] = height * 2.0 * eu * ev
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by the perspective in ``rows`` (21, BLOCK)."""
+    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    for k in range(BLOCK):
+        # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
+        eu, ev = places[_EU, k], places[_EV, k]
+        along = places[_MU, k] * (a11 * eu + a12 * ev) + places[_MV, k] * (a12 * eu + a22 * ev)
+        along *= places[_BY_SQUARE, k]
+        rows[PERSPECTIVE, k] = along * eu
+        rows[PERSPECTIVE + 1, k] = along * ev
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def fill_normal_equations(  # type: ignore[no-untyped-def]
     p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
     local,
@@ -479,189 +726,65 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         Number of samples in active sectors, minus eliminated parameters.
     """
     normal[:] = 0.0
-    block = np.zeros((_BLOCK, PARAMETERS + 1))
+    joint[:] = 0.0
     a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
-    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
-    rho = p[RHO]
-    curved_inside = 1.0 if disc else 1.0 / rho
-    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
-    sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
     cost = 0.0
     used = 0
     count = samples.shape[1]
     nearest = np.zeros(count if local else 0)
     moments = np.zeros((active.size if local else 0, 5))
     sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
-    places = np.empty((10, count))
-    _fill_places(p, samples, places)
+    table = np.zeros((PARAMETERS + _ROWS + 9, BLOCK))
+    rows, places = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + _ROWS]
+    filled, shades, errors = table[-8:-5], table[-5:-1], table[-1]
     shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
-    # Shorter names.
     shadow, q = extension, extension
-    facing = double_u = double_v = high = 0.0
-    extra = np.zeros(SHADOW)
-    lit_outside = lit_band = lit_inside = 0.0
-    in_shadow = shadow_grey = shadow_z = 0.0
-    shade_u = shade_v = shade_sharp = shade_du = shade_dv = 0.0
-    dim_outside = dim_band = dim_inside = 0.0
-    light_outside = light_band = light_inside = 1.0
-    if shaded or bent:
-        joint[:] = 0.0
-    if shaded:
-        shade_u, shade_v = math.cos(shadow[0]), math.sin(shadow[0])
-        shade_sharp = 1.0 / math.sqrt(
-            s11 * shade_u**2 + 2.0 * s12 * shade_u * shade_v + s22 * shade_v**2 + shadow[2]
-        )
-    for index in range(count):
-        du, dv, r = places[0, index], places[1, index], places[2, index]
-        eu, ev, mu, mv = places[3, index], places[4, index], places[5, index], places[6, index]
-        flat, sharp, bend = places[7, index], places[8, index], places[9, index]
-        scale = flat * sharp
-        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
-        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+    more = SHADOW if shaded else (BEND if bent else 0)
+    extra = np.zeros((more, BLOCK))
+    for begin in range(0, count, BLOCK):
+        size = min(BLOCK, count - begin)
+        _fill_block(samples, begin, filled)
+        _fill_places(p, filled, places)
+        for k in range(size):
+            is_active = active[sector[begin + k]]
+            used += is_active
+            places[_SEEN, k] = 1.0 if is_active else 0.0
+        places[_SEEN, size:] = 0.0
+        is_inside, is_outside = _fill_steps(p, disc, extension, places)
         if shaded:
-            shade_du, shade_dv = samples[0, index] - shadow[6], samples[1, index] - shadow[7]
-            away = shade_u * shade_du + shade_v * shade_dv - shadow[1]
-            shadow_z = min(max(away * shade_sharp, -_FAR), _FAR)
-            in_shadow, shadow_grey = _step(shadow_z)
-            lit_outside, lit_band = outside, band
-            outside *= 1.0 + (shadow[3] - 1.0) * in_shadow
-            band *= 1.0 + (shadow[4] - 1.0) * in_shadow
+            _fill_shades(p, shadow, filled, places, shades)
+        cost += _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
+        residuals[begin : begin + size] = errors[:size]
+        if shaded:
+            _add_shadow(p, shadow, filled, places, shades, rows, extra)
         if bent:
-            facing = q[3] * mu + q[4] * mv
-            double_u, double_v = eu * eu - ev * ev, 2.0 * eu * ev
-            high = facing * (q[0] + q[1] * double_u + q[2] * double_v) * sharp
-        # Without branches: they would be mispredicted for every third pixel.
-        z_outer = min(max((r - 1.0) * scale + bend - high, -_FAR), _FAR)
-        box = 1.0 - sharpest * sharp * sharp
-        box *= 0.05 * box
-        phi_outer, density_outer = _blurred_step(z_outer, box)
-        grey_outer = (outside - band) * density_outer
-        value = band + (outside - band) * phi_outer
-        phi_inner, grey_inner, z_inner, density_inner = 1.0, 0.0, 0.0, 0.0
-        if not disc:
-            inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
-            if shaded:
-                lit_inside = inside
-                inside *= 1.0 + (shadow[5] - 1.0) * in_shadow
-            z_inner = (r - rho) * scale + bend * curved_inside - rho * rho * high
-            z_inner = min(max(z_inner, -_FAR), _FAR)
-            phi_inner, density_inner = _blurred_step(z_inner, box)
-            grey_inner = (band - inside) * density_inner
-            value += (inside - band) * (1.0 - phi_inner)
-        if shaded:
-            dim_outside = lit_outside * (shadow[3] - 1.0)
-            dim_band = lit_band * (shadow[4] - 1.0)
-            dim_inside = lit_inside * (shadow[5] - 1.0)
-            # Correlation of both blurs.
-            common = (s11 * mu + s12 * mv) * shade_u + (s12 * mu + s22 * mv) * shade_v
-            common *= sharp * shade_sharp
-            both = common * density_outer * (1.0 + 0.5 * common * z_outer * shadow_z)
-            value += (dim_outside - dim_band) * both * shadow_grey
-            if not disc:
-                both = common * density_inner * (1.0 + 0.5 * common * z_inner * shadow_z)
-                value += (dim_band - dim_inside) * both * shadow_grey
-        # A clipped value only says that the level is at least that.
-        seen = 1.0 if value < _FULL else 0.0
-        grey_outer *= seen
-        grey_inner *= seen
-        error = samples[2, index] - min(value, _FULL)
-        residuals[index] = error
-        z = z_outer
-        if local:
-            if not disc and abs(z_inner) < abs(z_outer):
-                z = z_inner
-            nearest[index] = z
-            part = sector[index]
-            moments[part, 0] += 1.0
-            moments[part, 1] += z
-            moments[part, 2] += z * z
-            moments[part, 3] += error
-            moments[part, 4] += z * error
-        if not active[sector[index]]:
-            continue
-        row = block[used % _BLOCK]
-        used += 1
-        cost += error * error
-        # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
-        # moves by s dA e.
-        by_outer, by_inner = grey_outer * sharp, grey_inner * sharp
-        move, stretch = by_outer + by_inner, by_outer + rho * by_inner
-        by_variance = grey_outer * (bend - 0.5 * z_outer)
-        by_variance += grey_inner * (bend * curved_inside - 0.5 * z_inner)
-        by_variance *= sharp * sharp
-        if shaded:
-            # Shares of the levels in the pixel, and its change with the distance from the shadow.
-            of_outside, of_band = seen * phi_outer, seen * (phi_inner - phi_outer)
-            of_inside = seen * (1.0 - phi_inner)
-            slope = of_outside * dim_outside + of_band * dim_band + of_inside * dim_inside
-            slope *= shadow_grey * shade_sharp
-            extra[0] = slope * (shade_u * shade_dv - shade_v * shade_du)
-            extra[1] = -slope
-            extra[2] = -0.5 * slope * shadow_z * shade_sharp
-            extra[3] = of_outside * lit_outside * in_shadow
-            extra[4] = of_band * lit_band * in_shadow
-            extra[5] = of_inside * lit_inside * in_shadow
-            light_outside = 1.0 + (shadow[3] - 1.0) * in_shadow
-            light_band = 1.0 + (shadow[4] - 1.0) * in_shadow
-            light_inside = 1.0 + (shadow[5] - 1.0) * in_shadow
-        if bent:
-            extra[0] = -facing * (by_outer + rho * rho * by_inner)
-            extra[1], extra[2] = extra[0] * double_u, extra[0] * double_v
-        if not disc:
-            share = seen * (1.0 - phi_inner) * light_inside
-            row[INSIDE] = share
-            row[INSIDE + 1] = share * du
-            row[INSIDE + 2] = share * dv
-            row[RHO] = -by_inner * flat
-        row[CENTER] = -move * mu
-        row[CENTER + 1] = -move * mv
-        row[SHAPE] = -stretch * mu * eu
-        row[SHAPE + 1] = -stretch * (mu * ev + mv * eu)
-        row[SHAPE + 2] = -stretch * mv * ev
-        row[BLUR] = by_variance * mu * mu
-        row[BLUR + 1] = 2.0 * by_variance * mu * mv
-        row[BLUR + 2] = by_variance * mv * mv
-        if shaded:
-            # The blur is also that of the shadow.
-            row[BLUR] += extra[2] * shade_u * shade_u
-            row[BLUR + 1] += 2.0 * extra[2] * shade_u * shade_v
-            row[BLUR + 2] += extra[2] * shade_v * shade_v
-        share = seen * (phi_inner - phi_outer) * light_band
-        row[BAND] = share
-        row[BAND + 1] = share * du
-        row[BAND + 2] = share * dv
-        share = seen * phi_outer * light_outside
-        row[OUTSIDE] = share
-        row[OUTSIDE + 1] = share * du
-        row[OUTSIDE + 2] = share * dv
+            _fill_bend(q, places, extra)
         if not known:
-            # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
-            along = mu * (a11 * eu + a12 * ev) + mv * (a12 * eu + a22 * ev)
-            bow = by_outer + rho * rho * by_inner
-            row[PERSPECTIVE] = bow * along * eu
-            row[PERSPECTIVE + 1] = bow * along * ev
-        row[PARAMETERS] = error
-        if shaded or bent:
-            for k in range(SHADOW if shaded else BEND):
-                for i in range(PARAMETERS + 1):
-                    joint[k, i] += extra[k] * row[i]
-                for i in range(SHADOW if shaded else BEND):
-                    joint[k, PARAMETERS + 1 + i] += extra[k] * extra[i]
+            _fill_perspective(p, places, rows)
         if local:
-            for i in range(PARAMETERS + 1):
-                sums[sector[index], 0, i] += row[i]
-                sums[sector[index], 1, i] += z * row[i]
-        if used % _BLOCK == 0:
-            _add_block(normal, block)
-    rest = used % _BLOCK
-    if rest > 0:
-        block[rest:] = 0.0
-        _add_block(normal, block)
+            for k in range(size):
+                index = begin + k
+                z = places[_Z_OUTER, k]
+                if not disc and abs(places[_Z_INNER, k]) < abs(z):
+                    z = places[_Z_INNER, k]
+                nearest[index] = z
+                part = sector[index]
+                moments[part, 0] += 1.0
+                moments[part, 1] += z
+                moments[part, 2] += z * z
+                moments[part, 3] += residuals[index]
+                moments[part, 4] += z * residuals[index]
+                if active[part]:
+                    for i in range(PARAMETERS + 1):
+                        sums[part, 0, i] += rows[i, k]
+                        sums[part, 1, i] += z * rows[i, k]
+        _add_products(rows, extra, normal, joint, is_inside, is_outside, known)
     if local:
         cost, eliminated = _eliminate_light(
             normal, sums, moments, nearest, sector, active, residuals
         )
         used -= eliminated
+    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
     # Prior: the gradients of the three levels are proportional to the levels.
     size = math.sqrt(a11 * a22 - a12 * a12)
     if shaded:

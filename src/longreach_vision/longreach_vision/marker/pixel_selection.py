@@ -16,7 +16,8 @@ from numba import njit
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.camera.undistortion import to_pinhole
 from longreach_vision.marker.pixel_model import BLUR, CENTER, RHO, SHAPE
-from longreach_vision.marker.symmetric import SECTORS, inverse, largest, sector_of, times
+from longreach_vision.marker.products import BLOCK, add_products
+from longreach_vision.marker.symmetric import SECTORS, inverse, largest, sector_of
 
 __all__ = [
     'LIGHT_TERMS',
@@ -36,6 +37,8 @@ _VEIL = 1
 # If a third of the bright unsaturated pixels are above this grey level, saturation is due to the
 # exposure and not to glare.
 _EXPOSED = 240.0
+# Columns whose distances are computed together.
+_STRIP = 32
 # Interpolation tolerance [px], and the position of the largest error on a grid.
 _GRID_ERROR, _BETWEEN = 1e-3, 1.0 / math.sqrt(3.0)
 
@@ -97,15 +100,22 @@ def select_pixels(  # type: ignore[no-untyped-def]
                 worst = error
         # The error is of third order in the size.
         parts = int(min(max(math.ceil((worst / _GRID_ERROR) ** (1.0 / 3.0)), 1.0), 16.0))
-    size = 0
+    outer, inner = 0, 0
     for i in range(parts):
         top, bottom = v0 + i * (v1 - v0) // parts, v0 + (i + 1) * (v1 - v0) // parts
         for j in range(parts):
             left, right = u0 + j * (u1 - u0) // parts, u0 + (j + 1) * (u1 - u0) // parts
-            size = _select_part(
-                image, packed, p, disc, reach, left, right, top, bottom, samples, sector, size
-            )
-    return size
+            outer, inner = _select_part(
+                image, packed, p, disc, reach, left, right, top, bottom, samples, sector, outer,
+                inner,
+            )  # fmt: skip
+    # Pixels near the inner edge come after the others.
+    last = samples.shape[1] - inner
+    for index in range(inner):
+        sector[outer + index] = sector[last + index]
+        for i in range(5):
+            samples[i, outer + index] = samples[i, last + index]
+    return outer + inner
 
 
 @njit
@@ -135,19 +145,24 @@ def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def _select_part(  # type: ignore[no-untyped-def]
-    image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, size
+    image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, outer, inner
 ):  # fmt: skip
     """
     Add the pixels of a part of the window; arguments as in :func:`select_pixels`.
 
-    ``size`` is the number of pixels so far; returns the new number.
+    ``outer`` and ``inner`` are the numbers of pixels near the two edges so far; those near the
+    inner edge are at the end of the arrays. Returns the new numbers.
     """
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    cu, cv = p[CENTER], p[CENTER + 1]
+    # A disc's inner edge is far away.
+    rho = -1e9 if disc else p[RHO]
     grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
     middle_u, middle_v = 0.5 * (u0 + u1 - 1), 0.5 * (v0 + v1 - 1)
     half_u, half_v = max(0.5 * (u1 - u0), 0.5), max(0.5 * (v1 - v0), 0.5)
+    strip = np.empty((6, _STRIP))
     for row in range(v0, v1):
         # Within a row, interpolation needs three values each for u and v.
         t = (row - middle_v) / half_v
@@ -158,30 +173,39 @@ def _select_part(  # type: ignore[no-untyped-def]
         ev0 = r0 * grid_v[0, 0] + r1 * grid_v[1, 0] + r2 * grid_v[2, 0]
         ev1 = r0 * grid_v[0, 1] + r1 * grid_v[1, 1] + r2 * grid_v[2, 1]
         ev2 = r0 * grid_v[0, 2] + r1 * grid_v[1, 2] + r2 * grid_v[2, 2]
-        for column in range(u0, u1):
-            s = (column - middle_u) / half_u
-            c0, c1, c2 = 0.5 * s * (s - 1.0), 1.0 - s * s, 0.5 * s * (s + 1.0)
-            u = column + c0 * eu0 + c1 * eu1 + c2 * eu2
-            v = row + c0 * ev0 + c1 * ev1 + c2 * ev2
-            du, dv = u - p[CENTER], v - p[CENTER + 1]
-            yu, yv = times(b11, b12, b22, du, dv)
-            r = math.sqrt(yu * yu + yv * yv)
-            if r < 1e-6:
-                continue
-            ku, kv = times(b11, b12, b22, yu, yv)
-            slope = math.sqrt(ku * ku + kv * kv) / r
-            away, part = abs(r - 1.0), 0
-            if not disc and abs(r - p[RHO]) < away:
-                away, part = abs(r - p[RHO]), SECTORS
-            # Without a ray, the pixel is skipped.
-            if not away <= reach * slope:
-                continue
-            samples[0, size], samples[1, size] = u, v
-            samples[2, size] = image[row, column]
-            samples[3, size], samples[4, size] = column, row
-            sector[size] = part + sector_of(yu, yv)
-            size += 1
-    return size
+        for begin in range(u0, u1, _STRIP):
+            # A loop without branches, so that it is vectorised.
+            for k in range(_STRIP):
+                s = (begin + k - middle_u) / half_u
+                c0, c1, c2 = 0.5 * s * (s - 1.0), 1.0 - s * s, 0.5 * s * (s + 1.0)
+                u = begin + k + c0 * eu0 + c1 * eu1 + c2 * eu2
+                v = row + c0 * ev0 + c1 * ev1 + c2 * ev2
+                yu = b11 * (u - cu) + b12 * (v - cv)
+                yv = b12 * (u - cu) + b22 * (v - cv)
+                square = yu * yu + yv * yv
+                r = math.sqrt(square)
+                ku, kv = b11 * yu + b12 * yv, b12 * yu + b22 * yv
+                away, away_inner = abs(r - 1.0), abs(r - rho)
+                nearest = min(away, away_inner)
+                strip[0, k], strip[1, k], strip[2, k], strip[3, k] = u, v, yu, yv
+                strip[4, k] = reach * math.sqrt(ku * ku + kv * kv) - nearest * r
+                strip[5, k] = away - away_inner
+            for k in range(min(_STRIP, u1 - begin)):
+                yu, yv = strip[2, k], strip[3, k]
+                # Without a ray, the pixel is skipped.
+                if not strip[4, k] >= 0.0 or yu * yu + yv * yv < 1e-12:
+                    continue
+                if strip[5, k] > 0.0:
+                    inner += 1
+                    place, part = samples.shape[1] - inner, SECTORS
+                else:
+                    place, part = outer, 0
+                    outer += 1
+                samples[0, place], samples[1, place] = strip[0, k], strip[1, k]
+                samples[2, place] = image[row, begin + k]
+                samples[3, place], samples[4, place] = begin + k, row
+                sector[place] = part + sector_of(yu, yv)
+    return outer, inner
 
 
 @njit
@@ -258,25 +282,27 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
         Mean square of the active residuals that the polynomial explains while all else stays.
     """
     count, gained = 0, 0.0
-    normal = np.zeros((LIGHT_TERMS, LIGHT_TERMS))
-    right = np.zeros(LIGHT_TERMS)
-    terms = np.empty(LIGHT_TERMS)
-    for index in range(samples.shape[1]):
-        if not active[sector[index]]:
-            continue
-        x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
-        count += 1
-        # Relative to the modelled grey level.
-        value = samples[2, index] - residuals[index]
-        terms[0], terms[1], terms[2] = value, value * x, value * y
-        terms[3], terms[4], terms[5] = value * x * x, value * x * y, value * y * y
-        for i in range(3, 6):
-            terms[3 + i] = terms[i] * x
-        terms[9] = terms[5] * y
-        for i in range(LIGHT_TERMS):
-            for j in range(i + 1):
-                normal[i, j] += terms[i] * terms[j]
-            right[i] += terms[i] * residuals[index]
+    rows = np.zeros((12, BLOCK))
+    sums = np.zeros((12, 12))
+    for begin in range(0, samples.shape[1], BLOCK):
+        size = min(BLOCK, samples.shape[1] - begin)
+        for k in range(size):
+            index = begin + k
+            is_active = active[sector[index]]
+            count += is_active
+            error = residuals[index] if is_active else 0.0
+            # Relative to the modelled grey level.
+            value = samples[2, index] - error if is_active else 0.0
+            x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
+            rows[0, k], rows[1, k], rows[2, k] = value, value * x, value * y
+            rows[3, k], rows[4, k], rows[5, k] = value * x * x, value * x * y, value * y * y
+            rows[6, k], rows[7, k] = value * x * x * x, value * x * x * y
+            rows[8, k], rows[9, k] = value * x * y * y, value * y * y * y
+            rows[LIGHT_TERMS, k] = error
+        rows[:, size:] = 0.0
+        add_products(rows, 0, 12, sums)
+    normal = sums[:LIGHT_TERMS, :LIGHT_TERMS].copy()
+    right = sums[LIGHT_TERMS, :LIGHT_TERMS].copy()
     if cholesky(normal):
         before = right.copy()
         cholesky_solve(normal, right)

@@ -38,6 +38,22 @@ def largest(a11, a12, a22):  # type: ignore[no-untyped-def]
 
 @njit
 def sector_of(x, y):  # type: ignore[no-untyped-def]
-    """Return the sector of a direction (x, y), 0 to SECTORS - 1."""
-    sector = int((math.atan2(y, x) / (2.0 * math.pi) + 0.5) * SECTORS)
-    return min(sector, SECTORS - 1)
+    """
+    Return the sector of a direction (x, y), 0 to SECTORS - 1.
+
+    The angle is exact to 1e-5 rad (Abramowitz and Stegun 1964, 4.4.47), and several times faster
+    than atan2.
+    """
+    along, across = abs(x), abs(y)
+    t = min(along, across) / max(along, across, 1e-300)
+    square = t * t
+    angle = 0.1801410 + square * (-0.0851330 + square * 0.0208351)
+    angle = t * (0.9998660 + square * (-0.3302995 + square * angle))
+    if across > along:
+        angle = 0.5 * math.pi - angle
+    if x < 0.0:
+        angle = math.pi - angle
+    if y < 0.0:
+        angle = -angle
+    sector = int((angle / (2.0 * math.pi) + 0.5) * SECTORS)
+    return min(max(sector, 0), SECTORS - 1)
