@@ -218,7 +218,7 @@ def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.boo
 @kernel
 def _beside(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
     """Kernel of :func:`outlines_beside`; arguments: see the module's docstring."""
-    return _sectors(u, v, nu, nv, row, _BESIDE[0], _BESIDE[1] * _major(row))
+    return _sectors(u, v, nu, nv, row, _BESIDE[0], _BESIDE[1] * _major(row), np.empty(u.size))
 
 
 @kernel
@@ -226,6 +226,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
     """Kernel of :func:`seen_sectors`; arguments: see the module's docstring."""
     result = np.zeros(2 * SECTORS, np.bool_)
     own = row.copy()
+    distances = np.empty(u.size)
     for part in range(2):
         ratio = 1.0 if part == 0 else row[_INNER]
         if ratio <= 0.0:
@@ -233,7 +234,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
         own[_A11], own[_A12] = ratio * row[_A11], ratio * row[_A12]
         own[_A22] = ratio * row[_A22]
         own[_POLARITY] = row[_POLARITY] if part == 0 else -row[_POLARITY]
-        seen = _sectors(u, v, nu, nv, own, 0.0, 1.3)
+        seen = _sectors(u, v, nu, nv, own, 0.0, 1.3, distances)
         for sector in range(SECTORS):
             before, after = seen[sector - 1], seen[(sector + 1) % SECTORS]
             # With few pixels, single sectors have no points; only three in a row are a gap.
@@ -271,6 +272,7 @@ def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ign
     found = np.empty((64, _WIDTH))
     count = 0
     row = np.empty(_WIDTH)
+    work = np.empty((6, 5))
     begin = 0
     for chain in range(ends.size):
         end = ends[chain]
@@ -281,14 +283,14 @@ def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ign
         cu, cv = u[members], v[members]
         gu, gv = nu[members], nv[members]
         every = np.arange(members.size)
-        if not _fit(cu, cv, gu, gv, every, row, False) or not _fit(
-            cu, cv, gu, gv, every, row, True
+        if not _fit(cu, cv, gu, gv, every, row, False, work) or not _fit(
+            cu, cv, gu, gv, every, row, True, work
         ):
             continue
         longest = _major(row)
         if longest < smallest or longest > largest:
             continue
-        row[_SUPPORT] = _support(cu, cv, gu, gv, row, 1.0)
+        row[_SUPPORT] = _support(cu, cv, gu, gv, row, 1.0, np.empty(members.size))
         if row[_SUPPORT] < support:
             continue
         if count == found.shape[0]:
@@ -322,6 +324,7 @@ def _rank(  # type: ignore[no-untyped-def]
         sizes[chain[index]] += 1
     order = np.argsort(-sizes)[:24]
     chosen = np.empty(total, np.int64)
+    distances, work = np.empty(total), np.empty((6, 5))
     known = a11 == a11
     # The expected ellipse is the first seed, with either polarity.
     if known:
@@ -331,7 +334,7 @@ def _rank(  # type: ignore[no-untyped-def]
             row[_CU], row[_CV] = at_u, at_v
             row[_A11], row[_A12], row[_A22] = a11, a12, a22
             row[_POLARITY] = sign
-            if _gather(u, v, nu, nv, chosen, row, radius, 0.3 * radius):
+            if _gather(u, v, nu, nv, chosen, row, radius, 0.3 * radius, distances, work):
                 count = _keep(found, count, row, at_u, at_v, radius, search, known)
     large = 0
     for first in range(order.size):
@@ -345,8 +348,8 @@ def _rank(  # type: ignore[no-untyped-def]
                 size += 1
         if (
             size > 5
-            and _fit(u, v, nu, nv, chosen[:size], row, False)
-            and _gather(u, v, nu, nv, chosen, row, radius, 0.15 * radius)
+            and _fit(u, v, nu, nv, chosen[:size], row, False, work)
+            and _gather(u, v, nu, nv, chosen, row, radius, 0.15 * radius, distances, work)
         ):
             count = _keep(found, count, row, at_u, at_v, radius, search, known)
     if thorough:
@@ -400,6 +403,7 @@ def _sample(  # type: ignore[no-untyped-def]
     pool, chosen = np.empty(u.size, np.int64), np.empty(u.size, np.int64)
     five = np.empty(5, np.int64)
     row, best = np.empty(_WIDTH), np.empty(_WIDTH)
+    distances, work = np.empty(u.size), np.empty((6, 5))
     # A local random generator makes the result reproducible.
     random = 12345
     for first in range(min(_POOLS, order.size)):
@@ -419,7 +423,7 @@ def _sample(  # type: ignore[no-untyped-def]
                 for place in range(5):
                     random = (1103515245 * random + 12345) % 2147483648
                     five[place] = pool[(random >> 8) % size]
-                if not _fit(u, v, nu, nv, five, row, False):
+                if not _fit(u, v, nu, nv, five, row, False, work):
                     continue
                 longest = _major(row)
                 away = math.hypot(row[_CU] - at_u, row[_CV] - at_v)
@@ -427,10 +431,12 @@ def _sample(  # type: ignore[no-untyped-def]
                     continue
                 if known and _difference(row, a11, a12, a22) > shape_tolerance:
                     continue
-                row[_SUPPORT] = _support(u, v, nu, nv, row, 0.8)
+                row[_SUPPORT] = _support(u, v, nu, nv, row, 0.8, distances)
                 if row[_SUPPORT] > best[_SUPPORT]:
                     best[:] = row
-            if best[_SUPPORT] > 0.3 and _gather(u, v, nu, nv, chosen, best, radius, 1.5):
+            if best[_SUPPORT] > 0.3 and _gather(
+                u, v, nu, nv, chosen, best, radius, 1.5, distances, work
+            ):
                 count = _keep(found, count, best, at_u, at_v, radius, search, known)
     return count
 
@@ -508,73 +514,78 @@ def _box(row, ratio):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _gather(u, v, nu, nv, chosen, row, radius, tolerance):  # type: ignore[no-untyped-def]
+def _gather(u, v, nu, nv, chosen, row, radius, tolerance, distances, work):  # type: ignore[no-untyped-def]
     """
     Fit an ellipse repeatedly to the points near it, with decreasing distance.
 
     ``chosen`` (n,) is filled with indices, ``row`` is updated, ``tolerance`` is the first distance
-    [px]; other arguments: see the module's docstring. Returns False if too few points remain.
+    [px], ``distances`` (n,) and ``work`` (6, 5) are overwritten; other arguments: see the module's
+    docstring. Returns False if too few points remain.
     """
     for turn in range(4):
         size = 0
         near = tolerance if turn == 0 else (2.0 if turn == 1 else 1.3)
-        b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
-        half_u, half_v = _box(row, min(1.8, 1.0 + near / _minor(row)))
+        _fill_distances(u, v, nu, nv, row, 0.4, 1.8, distances)
         for index in range(u.size):
-            du, dv = u[index] - row[_CU], v[index] - row[_CV]
-            if abs(du) > half_u or abs(dv) > half_v:
-                continue
-            yu, yv = times(b11, b12, b22, du, dv)
-            r = math.sqrt(yu * yu + yv * yv)
-            if not 0.4 < r < 1.8:
-                continue
-            ku, kv = times(b11, b12, b22, yu, yv)
-            slope = math.sqrt(ku * ku + kv * kv) / r
-            if abs(r - 1.0) > near * slope:
-                continue
-            along = (ku * nu[index] + kv * nv[index]) / (r * slope)
-            if along * row[_POLARITY] < _ALONG:
-                continue
-            chosen[size] = index
-            size += 1
-        if size < 8 or not _fit(u, v, nu, nv, chosen[:size], row, True):
+            if distances[index] <= near:
+                chosen[size] = index
+                size += 1
+        if size < 8 or not _fit(u, v, nu, nv, chosen[:size], row, True, work):
             return False
         longest = _major(row)
         if not 0.3 * radius < longest < 3.0 * radius:
             return False
-    row[_SUPPORT] = _support(u, v, nu, nv, row, 1.0)
+    row[_SUPPORT] = _support(u, v, nu, nv, row, 1.0, distances)
     return True
 
 
+@njit(error_model='numpy')
+def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[no-untyped-def]
+    """
+    Fill the distance of each edge point from an ellipse, to first order [px].
+
+    It is infinite for points whose gradient is not along the normal with the ellipse's polarity,
+    and for those whose relative radius is not between ``least`` and ``most``. A loop without
+    branches, so that it is vectorised; other arguments: see the module's docstring.
+    """
+    cu, cv, polarity = row[_CU], row[_CV], row[_POLARITY]
+    b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
+    for index in range(u.size):
+        du, dv = u[index] - cu, v[index] - cv
+        yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
+        ku, kv = b11 * yu + b12 * yv, b12 * yu + b22 * yv
+        r = math.sqrt(yu * yu + yv * yv)
+        steep = math.sqrt(ku * ku + kv * kv)
+        along = polarity * (ku * nu[index] + kv * nv[index])
+        is_on = (along >= _ALONG * steep) & (r > least) & (r < most)
+        distances[index] = abs(r - 1.0) * r / steep if is_on else math.inf
+
+
 @njit
-def _sectors(u, v, nu, nv, row, nearest, farthest):  # type: ignore[no-untyped-def]
-    """Return the sectors of an ellipse with edge points within a range of distances [px]."""
+def _sectors(u, v, nu, nv, row, nearest, farthest, distances):  # type: ignore[no-untyped-def]
+    """
+    Return the sectors of an ellipse with edge points within a range of distances [px].
+
+    ``distances`` (n,) are overwritten.
+    """
     seen = np.zeros(SECTORS, np.bool_)
     b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
-    half_u, half_v = _box(row, min(1.5, 1.0 + farthest / _minor(row)))
+    _fill_distances(u, v, nu, nv, row, 0.5, 1.5, distances)
     for index in range(u.size):
-        du, dv = u[index] - row[_CU], v[index] - row[_CV]
-        if abs(du) > half_u or abs(dv) > half_v:
-            continue
-        yu, yv = times(b11, b12, b22, du, dv)
-        r = math.sqrt(yu * yu + yv * yv)
-        if not 0.5 < r < 1.5:
-            continue
-        ku, kv = times(b11, b12, b22, yu, yv)
-        slope = math.sqrt(ku * ku + kv * kv) / r
-        if not nearest * slope <= abs(r - 1.0) <= farthest * slope:
-            continue
-        along = (ku * nu[index] + kv * nv[index]) / (r * slope)
-        if along * row[_POLARITY] < _ALONG:
-            continue
-        seen[sector_of(yu, yv)] = True
+        if nearest <= distances[index] <= farthest:
+            yu, yv = times(b11, b12, b22, u[index] - row[_CU], v[index] - row[_CV])
+            seen[sector_of(yu, yv)] = True
     return seen
 
 
 @njit
-def _support(u, v, nu, nv, row, near):  # type: ignore[no-untyped-def]
-    """Return the share of sectors of an ellipse with edge points within a distance [px]."""
-    seen = _sectors(u, v, nu, nv, row, 0.0, near)
+def _support(u, v, nu, nv, row, near, distances):  # type: ignore[no-untyped-def]
+    """
+    Return the share of sectors of an ellipse with edge points within a distance [px].
+
+    ``distances`` (n,) are overwritten.
+    """
+    seen = _sectors(u, v, nu, nv, row, 0.0, near, distances)
     # On a short rim, the spacing of edge points is larger than a sector.
     filled = 0
     for sector in range(SECTORS):
@@ -626,14 +637,15 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
+def _fit(u, v, nu, nv, chosen, row, again, work):  # type: ignore[no-untyped-def]
     """
     Fit an ellipse to chosen points.
 
     Least squares of the conic, normalised to a trace of 1 of its quadratic part. With ``again``
     the residuals are weighted by the gradient at the ellipse of the row, which approximates the
     sum of squared distances to first order (Sampson). The row is updated; returns False if the
-    points do not define an ellipse. Other arguments: see the module's docstring.
+    points do not define an ellipse. ``work`` (6, 5) is overwritten. Other arguments: see the
+    module's docstring.
     """
     size = chosen.size
     mean_u, mean_v = 0.0, 0.0
@@ -648,11 +660,12 @@ def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
     scale = math.sqrt(spread / size)
     if scale < 1.0:
         return False
+    b11, b12, b22 = 0.0, 0.0, 0.0
     if again:
         b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
-    normal = np.zeros((5, 5))
-    right = np.zeros(5)
-    terms = np.empty(5)
+    # Numbers instead of arrays: this is the inner loop of the random samples.
+    n00 = n10 = n11 = n20 = n21 = n22 = n30 = n31 = n32 = n33 = 0.0
+    n40 = n41 = n42 = n43 = n44 = r0 = r1 = r2 = r3 = r4 = 0.0
     for index in chosen:
         x, y = (u[index] - mean_u) / scale, (v[index] - mean_v) / scale
         weight = 1.0
@@ -661,13 +674,36 @@ def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
             yu, yv = times(b11, b12, b22, du, dv)
             ku, kv = times(b11, b12, b22, yu, yv)
             weight = 1.0 / max(ku * ku + kv * kv, 1e-12)
-        terms[0] = x * x - y * y
-        terms[1] = 2.0 * x * y
-        terms[2], terms[3], terms[4] = x, y, 1.0
-        for i in range(5):
-            for j in range(i + 1):
-                normal[i, j] += weight * terms[i] * terms[j]
-            right[i] -= weight * terms[i] * y * y
+        square = y * y
+        t0, t1 = x * x - square, 2.0 * x * y
+        w0, w1, w2, w3 = weight * t0, weight * t1, weight * x, weight * y
+        n00 += w0 * t0
+        n10 += w1 * t0
+        n11 += w1 * t1
+        n20 += w2 * t0
+        n21 += w2 * t1
+        n22 += w2 * x
+        n30 += w3 * t0
+        n31 += w3 * t1
+        n32 += w3 * x
+        n33 += w3 * y
+        n40 += w0
+        n41 += w1
+        n42 += w2
+        n43 += w3
+        n44 += weight
+        r0 -= w0 * square
+        r1 -= w1 * square
+        r2 -= w2 * square
+        r3 -= w3 * square
+        r4 -= weight * square
+    normal, right = work[:5], work[5]
+    normal[0, 0], normal[1, 0], normal[1, 1] = n00, n10, n11
+    normal[2, 0], normal[2, 1], normal[2, 2] = n20, n21, n22
+    normal[3, 0], normal[3, 1], normal[3, 2], normal[3, 3] = n30, n31, n32, n33
+    normal[4, 0], normal[4, 1], normal[4, 2], normal[4, 3] = n40, n41, n42, n43
+    normal[4, 4] = n44
+    right[0], right[1], right[2], right[3], right[4] = r0, r1, r2, r3, r4
     if not cholesky(normal):
         return False
     cholesky_solve(normal, right)
@@ -696,6 +732,7 @@ def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
         du, dv = u[index] - row[_CU], v[index] - row[_CV]
         ku = q11 * du + q12 * dv
         kv = q12 * du + q22 * dv
-        agreement += (ku * nu[index] + kv * nv[index]) / max(math.hypot(ku, kv), 1e-12)
+        steep = math.sqrt(ku * ku + kv * kv)
+        agreement += (ku * nu[index] + kv * nv[index]) / max(steep, 1e-12)
     row[_POLARITY] = 1.0 if agreement > 0.0 else -1.0
     return abs(agreement) > 0.5 * size

@@ -248,6 +248,7 @@ def _fit(  # type: ignore[no-untyped-def]
     # Of the centre, because the paper may be bent; whether the last residuals were tested for it.
     doubt = np.zeros((2, 2))
     is_tested = False
+    slopes = np.empty((9, 0))
     if bent:
         extension = np.zeros(BEND_SIZE)
         extension[5] = _BOW * longest
@@ -279,14 +280,15 @@ def _fit(  # type: ignore[no-untyped-def]
             p, extension, line, known, outline, disc, samples[:, :size], sector[:size], active,
             residuals, covariance, noise, local,
         )  # fmt: skip
+        if attempt == 0 and converged:
+            slopes = _slopes(p, disc, samples[:, :size])
         if attempt == 0 and converged and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
             # The differences of neighbours, from which the noise was estimated, are too small
             # where it is correlated.
             trusted = active.copy()
             _judge_sectors(residuals, sector[:size], burnt, noise, trusted)
             measured = measure_noise(
-                index_pixels(samples[:, :size], u0, u1, v0, v1),
-                _slopes(p, disc, samples[:, :size]),
+                index_pixels(samples[:, :size], u0, u1, v0, v1), slopes,
                 sector[:size], trusted, residuals[:size], correlation,
             )  # fmt: skip
             is_correlated = 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND])
@@ -294,7 +296,7 @@ def _fit(  # type: ignore[no-untyped-def]
                 noise = max(noise, min(measured, rms))
         if attempt == 0 and converged and kind == _PLAINLY:
             signs[0] = bend_significance(
-                p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
+                p, *_tilt(packed, normal, known, p), slopes,
                 sector[:size], active, residuals[:size], rms * rms, doubt,
             )  # fmt: skip
             is_tested = True
@@ -327,10 +329,12 @@ def _fit(  # type: ignore[no-untyped-def]
         if few and abs(edge_reach(p) - reach) < 0.5:
             break
     factor = 1.0
+    if converged:
+        slopes = _slopes(p, disc, samples[:, :size])
     if converged and is_correlated:
         factor = correlation_factor(
-            index_pixels(samples[:, :size], u0, u1, v0, v1),
-            _slopes(p, disc, samples[:, :size]), sector[:size], active, correlation,
+            index_pixels(samples[:, :size], u0, u1, v0, v1), slopes,
+            sector[:size], active, correlation,
         )  # fmt: skip
         # Beyond the noise, residuals are regarded as before.
         factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
@@ -339,13 +343,11 @@ def _fit(  # type: ignore[no-untyped-def]
             signs[1] = signs[0]
         else:
             signs[1] = bend_significance(
-                p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
+                p, *_tilt(packed, normal, known, p), slopes,
                 sector[:size], active, residuals[:size], factor * rms * rms, doubt,
             )  # fmt: skip
         if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
-            left = square_beside_light(
-                _slopes(p, disc, samples[:, :size]), sector[:size], active, residuals[:size]
-            )
+            left = square_beside_light(slopes, sector[:size], active, residuals[:size])
             is_uneven = rms * rms - left > _HOPEFUL * (rms * rms - noise * noise)
         if is_uneven:
             # Not earlier: an occluder could be mistaken for light.

@@ -162,7 +162,7 @@ def _select_part(  # type: ignore[no-untyped-def]
     grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
     middle_u, middle_v = 0.5 * (u0 + u1 - 1), 0.5 * (v0 + v1 - 1)
     half_u, half_v = max(0.5 * (u1 - u0), 0.5), max(0.5 * (v1 - v0), 0.5)
-    strip = np.empty((6, _STRIP))
+    strip = np.empty((5, _STRIP))
     for row in range(v0, v1):
         # Within a row, interpolation needs three values each for u and v.
         t = (row - middle_v) / half_v
@@ -187,15 +187,16 @@ def _select_part(  # type: ignore[no-untyped-def]
                 ku, kv = b11 * yu + b12 * yv, b12 * yu + b22 * yv
                 away, away_inner = abs(r - 1.0), abs(r - rho)
                 nearest = min(away, away_inner)
-                strip[0, k], strip[1, k], strip[2, k], strip[3, k] = u, v, yu, yv
-                strip[4, k] = reach * math.sqrt(ku * ku + kv * kv) - nearest * r
-                strip[5, k] = away - away_inner
+                strip[0, k], strip[1, k] = u, v
+                # Negative, or NaN without a ray: the pixel is skipped.
+                near = reach * math.sqrt(ku * ku + kv * kv) - nearest * r
+                strip[2, k] = near if square > 1e-12 else -1.0
+                strip[3, k] = away - away_inner
+                strip[4, k] = sector_of(yu, yv)
             for k in range(min(_STRIP, u1 - begin)):
-                yu, yv = strip[2, k], strip[3, k]
-                # Without a ray, the pixel is skipped.
-                if not strip[4, k] >= 0.0 or yu * yu + yv * yv < 1e-12:
+                if not strip[2, k] >= 0.0:
                     continue
-                if strip[5, k] > 0.0:
+                if strip[3, k] > 0.0:
                     inner += 1
                     place, part = samples.shape[1] - inner, SECTORS
                 else:
@@ -204,7 +205,7 @@ def _select_part(  # type: ignore[no-untyped-def]
                 samples[0, place], samples[1, place] = strip[0, k], strip[1, k]
                 samples[2, place] = image[row, begin + k]
                 samples[3, place], samples[4, place] = begin + k, row
-                sector[place] = part + sector_of(yu, yv)
+                sector[place] = part + int(strip[4, k])
     return outer, inner
 
 

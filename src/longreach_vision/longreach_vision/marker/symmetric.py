@@ -33,10 +33,11 @@ def times(a11, a12, a22, x, y):  # type: ignore[no-untyped-def]
 @njit
 def largest(a11, a12, a22):  # type: ignore[no-untyped-def]
     """Return the larger eigenvalue; for a shape matrix, the longer semi-axis [px]."""
-    return 0.5 * (a11 + a22) + math.hypot(0.5 * (a11 - a22), a12)
+    half = 0.5 * (a11 - a22)
+    return 0.5 * (a11 + a22) + math.sqrt(half * half + a12 * a12)
 
 
-@njit
+@njit(error_model='numpy', inline='always')
 def sector_of(x, y):  # type: ignore[no-untyped-def]
     """
     Return the sector of a direction (x, y), 0 to SECTORS - 1.
@@ -49,11 +50,8 @@ def sector_of(x, y):  # type: ignore[no-untyped-def]
     square = t * t
     angle = 0.1801410 + square * (-0.0851330 + square * 0.0208351)
     angle = t * (0.9998660 + square * (-0.3302995 + square * angle))
-    if across > along:
-        angle = 0.5 * math.pi - angle
-    if x < 0.0:
-        angle = math.pi - angle
-    if y < 0.0:
-        angle = -angle
+    angle = 0.5 * math.pi - angle if across > along else angle
+    angle = math.pi - angle if x < 0.0 else angle
+    angle = -angle if y < 0.0 else angle
     sector = int((angle / (2.0 * math.pi) + 0.5) * SECTORS)
     return min(max(sector, 0), SECTORS - 1)
