@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.circles import Ellipse
 from longreach_vision.camera.model import Camera
-from longreach_vision.camera.undistortion import image_of
 from longreach_vision.marker.edges import (
     GRADIENT_NOISE,
     EdgePoints,
@@ -37,10 +36,16 @@ from longreach_vision.marker.ellipses import (
 )
 from longreach_vision.marker.fit import Fit, fit_marker
 from longreach_vision.marker.limits import LIMITS, DetectionLimits
+from longreach_vision.marker.measurement import (
+    Measurement,
+    circle_shapes,
+    eigenvalues,
+    measure,
+    to_image,
+)
 from longreach_vision.marker.pixel_model import (
     BAND,
     BLUR,
-    CENTER,
     LEAST_NOISE,
     OUTSIDE,
     PERSPECTIVE,
@@ -48,13 +53,7 @@ from longreach_vision.marker.pixel_model import (
     RHO,
     SHAPE,
 )
-from longreach_vision.marker.plane_normal import (
-    circle_square,
-    matrix_of,
-    shift_by_normal,
-    symmetric_root,
-    unit_shape,
-)
+from longreach_vision.marker.plane_normal import shift_by_normal
 from longreach_vision.marker.symmetric import SECTORS
 
 __all__ = [
@@ -308,7 +307,7 @@ class Search:
         seen = self._shared.find(given)
         if seen is None:
             if self._is_wide:
-                size = float(np.linalg.eigvalsh(hypothesis.shape)[-1])
+                size = hypothesis.longest
                 place = np.array([hypothesis.u, hypothesis.v])
                 noise = image_noise(self._image, _window(place, max(_REACH, size), size))
                 with contextlib.suppress(InputError):
@@ -408,9 +407,7 @@ def _questioned(
             math.dist(center, at) < away - limits.nearer * radius
             and math.dist(center, seen.center) > limits.nearer * radius
             and other.support >= seen.rim_support
-            and limits.smallest_rival
-            < float(np.linalg.eigvalsh(other.shape)[-1]) / radius
-            < limits.largest_rival
+            and limits.smallest_rival < other.longest / radius < limits.largest_rival
         ):
             doubt = f'another ellipse is nearer to ({at[0]:.0f}, {at[1]:.0f})'
     return replace(seen, status=UNCERTAIN, reason=doubt) if doubt else seen
@@ -457,11 +454,11 @@ def find_markers(
     found = closed_ellipses(edges, 0.25 * radii[0], radii[1], 0.6)
     rings = []
     for outer in found:
-        longest = float(np.linalg.eigvalsh(outer.shape)[-1])
+        longest = outer.longest
         if longest < radii[0]:
             continue
         for inner in found:
-            ratio = float(np.linalg.eigvalsh(inner.shape)[-1]) / longest
+            ratio = inner.longest / longest
             away = math.hypot(inner.u - outer.u, inner.v - outer.v)
             if (
                 inner.polarity != outer.polarity
@@ -605,18 +602,15 @@ def _outlines(
     """
     if camera is None or not normal.any():
         return np.zeros(3), np.zeros(3)
-    x, y = camera.undistort(place)
-    ray = np.array([x, y, 1.0])
-    if abs(normal @ ray) < math.sin(limits.elevation) * math.hypot(x, y, 1.0):
+    x, y = camera.undistort(place).tolist()
+    n_u, n_v, n_w = normal.tolist()
+    if abs(n_u * x + n_v * y + n_w) < math.sin(limits.elevation) * math.hypot(x, y, 1.0):
         raise InputError(
             f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
             f' ({place[0]:g}, {place[1]:g}); allowed: at least'
             f' {math.degrees(limits.elevation):.0f} deg from that'
         )
-    pinhole = np.array([camera.fx * x + camera.cx, camera.fy * y + camera.cy])
-    square = circle_square(camera.packed, normal, pinhole)
-    _, jacobian = image_of(camera.packed, pinhole)
-    return unit_shape(square), unit_shape(jacobian @ square @ jacobian.T)
+    return circle_shapes(camera.packed, normal, x, y)
 
 
 def _refine(
@@ -638,7 +632,7 @@ def _refine(
     shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
     start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
     seen = seen_sectors(edges, hypothesis._replace(inner=inner))
-    if inner > 0.0 and np.mean(seen[SECTORS:]) < limits.least_rim:
+    if inner > 0.0 and np.count_nonzero(seen[SECTORS:]) < limits.least_rim * SECTORS:
         # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
         seen[SECTORS:] = seen[:SECTORS]
     fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
@@ -691,76 +685,44 @@ def _judge(
 ) -> Observation:
     """Return the observation of a fit, with its status."""
     p = fit.parameters
-    center, h = p[CENTER:SHAPE], p[PERSPECTIVE:]
-    shape = matrix_of(p[SHAPE:BLUR])
-    # The ellipse of the outer edge: x = c + A e / (1 + h . e).
-    size = float(h @ h)
-    flat = 1.0 / (1.0 - size)
-    outer_center = center - flat * (shape @ h)
-    across = np.eye(2) * math.sqrt(flat)
-    if size > 0.0:
-        across += (flat - math.sqrt(flat)) * np.outer(h, h) / size
-    outer = shape @ across
-    outer = symmetric_root(outer @ outer.T)
-    spread = matrix_of(p[BLUR:BAND])
-    # Under uneven illumination of the scene, blur moves every edge away from the light, by its
-    # variance times the relative slope of the illumination; vignetting acts on the blurred image
-    # and does not. Half of the shift is corrected, and the other half is the uncertainty.
-    step = p[OUTSIDE] - p[BAND]
-    half_shift = 0.5 * (spread @ (p[OUTSIDE + 1 : PERSPECTIVE] - p[BAND + 1 : OUTSIDE])) / step
-    center, outer_center = center + half_shift, outer_center + half_shift
-    jacobian = np.zeros((2, fit.covariance.shape[0]))
-    jacobian[:, CENTER:SHAPE] = np.eye(2)
-    jacobian[:, OUTSIDE + 1 : PERSPECTIVE] = 0.5 * spread / step
-    jacobian[:, BAND + 1 : OUTSIDE] = -0.5 * spread / step
-    if not normal.any():
-        center = outer_center
-        jacobian[:, PERSPECTIVE:] = -flat * shape
-    covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
-    if normal.any() and fit.bend == 0.0:
+    known = bool(normal.any())
+    measured = measure(p, fit.covariance, known=known)
+    if known and fit.bend == 0.0:
         shift, doubt = shift_by_normal(
             p, fit.covariance, packed, normal, outline, shear, limits.astray
         )
-        center, covariance = center + shift, covariance + doubt
-    if packed[0] != 0.0:
-        center, jacobian = image_of(packed, center)
-        outer_center, _ = image_of(packed, outer_center)
-        covariance = jacobian @ covariance @ jacobian.T
-        stretched = jacobian @ outer
-        outer = symmetric_root(stretched @ stretched.T)
-        spread = jacobian @ spread @ jacobian.T
-    covariance = limits.inflation * covariance + np.eye(2) * limits.floor**2
-    ellipse = _ellipse(outer_center, outer)
+        measured = measured._replace(
+            center=measured.center + shift, covariance=measured.covariance + doubt
+        )
+    measured = to_image(packed, measured, limits.inflation, limits.floor)
+    outer_center, outer = measured.outer_center, measured.outer
     support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
     beside = 0.0
     if support < limits.safe_rim:
         found = hypothesis._replace(
-            u=outer_center[0], v=outer_center[1],
-            a11=outer[0, 0], a12=outer[0, 1], a22=outer[1, 1],
+            u=outer_center[0], v=outer_center[1], a11=outer[0], a12=outer[1], a22=outer[2]
         )  # fmt: skip
         beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
-    status, reason = _status(
-        fit, hypothesis, outline, covariance, spread, support, beside, noise, limits
-    )  # fmt: skip
+    status, reason = _status(fit, hypothesis, outline, measured, support, beside, noise, limits)
     if status == TRACKED and not (disc or _has_inner_edge(fit, support, limits)):
         status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
     if (
         status == TRACKED
-        and not normal.any()
-        and math.sqrt(size) > _most_perspective(p, focal, limits)
+        and not known
+        and math.hypot(*p[PERSPECTIVE:]) > _most_perspective(p, focal, limits)
     ):
         status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
     return Observation(
         status=status,
         reason=reason,
-        center=center,
-        covariance=covariance,
-        ellipse=ellipse,
+        center=measured.center,
+        covariance=measured.covariance,
+        ellipse=measured.ellipse,
         inner=0.0 if disc else float(p[RHO]),
         bright=bool(p[BAND] > p[OUTSIDE]),
         rim_support=support,
         residual=fit.residual,
-        shape=np.array([outer[0, 0], outer[0, 1], outer[1, 1]]),
+        shape=outer,
     )
 
 
@@ -772,17 +734,16 @@ def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
 
 def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
     """Return the largest perspective, abs(h), of a circle in a plane."""
-    minor, major = np.linalg.eigvalsh(matrix_of(p[SHAPE:BLUR]))
+    minor, major = eigenvalues(*p[SHAPE:BLUR].tolist())
     tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
-    return limits.perspective * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
+    return limits.perspective * major / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
 
 
 def _status(
     fit: Fit,
     hypothesis: Hypothesis,
     outline: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    measured: Measurement,
     support: float,
     beside: float,
     noise: float,
@@ -805,7 +766,7 @@ def _status(
         return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
     if max(p[BAND], p[OUTSIDE]) > limits.brightest:
         return UNCERTAIN, 'brighter than a sensor shows: glare'
-    blur = np.sqrt(np.linalg.eigvalsh(spread))
+    blur = [math.sqrt(max(one, 0.0)) for one in eigenvalues(*measured.spread.tolist())]
     if blur[0] > limits.softest or blur[1] > limits.fastest:
         return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
     if not _explains(
@@ -826,7 +787,8 @@ def _status(
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
         if astray > limits.astray * float(np.linalg.norm(own)):
             return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
-    deviation = math.sqrt(float(np.max(np.linalg.eigvalsh(covariance))))
+    (a, b), (_, d) = measured.covariance.tolist()
+    deviation = math.sqrt(eigenvalues(a, b, d)[1])
     if fit.burnt > 0.0 and (
         deviation > limits.glare_deviation
         or not _explains(fit, noise, limits, limits.glare_unexplained)
@@ -837,15 +799,3 @@ def _status(
     if deviation > limits.largest_deviation:
         return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
     return TRACKED, ''
-
-
-def _ellipse(center: NDArray[np.float64], shape: NDArray[np.float64]) -> Ellipse:
-    """Return the ellipse center + shape e(t)."""
-    values, vectors = np.linalg.eigh(shape)
-    major = vectors[:, 1]
-    angle = math.atan2(float(major[1]), float(major[0]))
-    if angle <= -0.5 * math.pi:
-        angle += math.pi
-    elif angle > 0.5 * math.pi:
-        angle -= math.pi
-    return Ellipse(center, values[::-1].copy(), angle)

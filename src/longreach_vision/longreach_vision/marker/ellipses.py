@@ -127,6 +127,12 @@ class Hypothesis(NamedTuple):
         """Shape matrix, (2, 2) [px]."""
         return np.array([[self.a11, self.a12], [self.a12, self.a22]])
 
+    @property
+    def longest(self) -> float:
+        """Longer semi-axis [px]."""
+        half = math.hypot(0.5 * (self.a11 - self.a22), self.a12)
+        return 0.5 * (self.a11 + self.a22) + half
+
 
 def rank_hypotheses(
     edges: EdgePoints, expected: Expectation, *, thorough: bool = False

@@ -142,7 +142,8 @@ class Fit(NamedTuple):
     @property
     def support(self) -> float:
         """Share of the outer edge's sectors that fit; 0 if the fit did not converge."""
-        return float(np.mean(self.sectors[:SECTORS])) if self.converged else 0.0
+        count = np.count_nonzero(self.sectors[:SECTORS])
+        return float(count / SECTORS) if self.converged else 0.0
 
 
 def fit_marker(

@@ -111,8 +111,8 @@ LEAST_NOISE = 0.3
 _FAR = 4.9
 # exp(-x) = (exp(-x / 16))^16 for x = z^2 / 2 within that, by a Taylor series about the middle of
 # the range, accurate to 1e-8; and Phi(z) = 1 - phi(z) sum_k c_k t^k, t = 1 / (1 + c_0 z), accurate
-#  to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops
-# are vectorised.
+# to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops are
+# vectorised.
 _MIDDLE = 0.375
 _E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8 = (
     math.exp(-_MIDDLE) * (-1.0) ** k / math.factorial(k) for k in range(9)

@@ -12,7 +12,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.marker.pixel_model import BLUR, CENTER, SHAPE
+from longreach_vision.marker.symmetric import root_of_square
 
 __all__ = ['circle_square', 'matrix_of', 'shift_by_normal', 'symmetric_root', 'unit_shape']
 
@@ -78,14 +81,9 @@ def shift_by_normal(
         Covariance of the shift [px^2].
     """
     own = parameters[SHAPE:BLUR]
-    size = math.sqrt(own @ own)
-    seen = _without_shear(own, shear)
-    seen = seen / math.sqrt(seen @ seen)
-    floor = np.eye(3) * (_SHAPE_FLOOR**2 + shear[2] ** 2)
-    spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + floor
-    # The scale is free: the difference is perpendicular to the shape.
-    excess = seen - outline * ((seen @ outline) / (outline @ outline))
-    if excess @ excess > most**2 or excess @ np.linalg.solve(spread, excess) < _CONTRADICTED:
+    seen, spread = np.empty(3), np.empty((3, 3))
+    astray, chi_square = _excess(parameters, covariance, outline, shear, seen, spread)
+    if astray > most or chi_square < _CONTRADICTED:
         return np.zeros(2), np.zeros((2, 2))
     center = parameters[CENTER:SHAPE]
     _, _, axes = np.linalg.svd(normal[None, :])
@@ -122,12 +120,45 @@ def shift_by_normal(
     return offset(turn) - offset(np.zeros(2)), slopes @ np.linalg.solve(information, slopes.T)
 
 
-def _without_shear(own: NDArray[np.float64], shear: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shape (11, 12, 22) that an ellipse has without motion."""
-    straight = np.eye(2) - np.outer(shear[:2], (0.0, 1.0))
-    shape = straight @ matrix_of(own)
-    root = symmetric_root(shape @ shape.T)
-    return np.array([root[0, 0], root[0, 1], root[1, 1]])
+@kernel
+def _excess(parameters, covariance, outline, shear, seen, spread):  # type: ignore[no-untyped-def]
+    """
+    Compare the shape of an ellipse with that of a circle; arguments of :func:`shift_by_normal`.
+
+    Returns
+    -------
+    astray, chi_square : float
+        Relative difference of the shapes, apart from their scale; its square over its variance.
+
+    Fills the shape without motion, of length 1, in ``seen`` (3,), and its covariance in ``spread``
+    (3, 3).
+    """
+    a11, a12, a22 = parameters[SHAPE], parameters[SHAPE + 1], parameters[SHAPE + 2]
+    square = a11 * a11 + a12 * a12 + a22 * a22
+    # Without motion: (1 - shear e_v^T) A.
+    seen[0], seen[1], seen[2] = root_of_square(
+        a11 - shear[0] * a12, a12 - shear[0] * a22,
+        (1.0 - shear[1]) * a12, (1.0 - shear[1]) * a22,
+    )  # fmt: skip
+    seen /= math.sqrt(seen[0] ** 2 + seen[1] ** 2 + seen[2] ** 2)
+    along, length = 0.0, 0.0
+    for i in range(3):
+        along += seen[i] * outline[i]
+        length += outline[i] * outline[i]
+        for j in range(3):
+            spread[i, j] = covariance[SHAPE + i, SHAPE + j] / square
+        spread[i, i] += _SHAPE_FLOOR**2 + shear[2] ** 2
+    # The scale is free: the difference is perpendicular to the shape.
+    excess = seen - outline * (along / length)
+    right, factor = excess.copy(), spread.copy()
+    if not cholesky(factor):
+        return math.inf, 0.0
+    cholesky_solve(factor, right)
+    astray, chi_square = 0.0, 0.0
+    for i in range(3):
+        astray += excess[i] * excess[i]
+        chi_square += excess[i] * right[i]
+    return math.sqrt(astray), chi_square
 
 
 def _turned(

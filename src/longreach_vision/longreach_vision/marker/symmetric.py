@@ -11,7 +11,7 @@ import math
 
 from numba import njit
 
-__all__ = ['SECTORS', 'inverse', 'largest', 'sector_of', 'times']
+__all__ = ['SECTORS', 'inverse', 'largest', 'root_of_square', 'sector_of', 'times']
 
 # Sectors into which a rim is divided.
 SECTORS = 48
@@ -35,6 +35,15 @@ def largest(a11, a12, a22):  # type: ignore[no-untyped-def]
     """Return the larger eigenvalue; for a shape matrix, the longer semi-axis [px]."""
     half = 0.5 * (a11 - a22)
     return 0.5 * (a11 + a22) + math.sqrt(half * half + a12 * a12)
+
+
+@njit
+def root_of_square(m11, m12, m21, m22):  # type: ignore[no-untyped-def]
+    """Return the symmetric positive root (11, 12, 22) of M M^T: of the same ellipse as M."""
+    q11, q12, q22 = m11 * m11 + m12 * m12, m11 * m21 + m12 * m22, m21 * m21 + m22 * m22
+    root = abs(m11 * m22 - m12 * m21)
+    trace = math.sqrt(q11 + q22 + 2.0 * root)
+    return (q11 + root) / trace, q12 / trace, (q22 + root) / trace
 
 
 @njit(error_model='numpy', inline='always')
