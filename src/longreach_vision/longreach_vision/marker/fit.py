@@ -87,6 +87,8 @@ _BENT_SIGNIFICANT, _WHOLE, _BOW = 12.0, 0.95, 0.05
 _NOISIEST = 0.15
 # Kinds of fits.
 _PLAINLY, _SHADED, _BOWED = 0, 1, 2
+# Where fewer of the sectors are used, only their pixels are processed in each iteration.
+_MOST_ACTIVE = 0.8
 # A fit with a larger residual as a share of the contrast is abandoned.
 _HOPELESS = 0.4
 
@@ -519,6 +521,12 @@ def _estimate(  # type: ignore[no-untyped-def]
     joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
     tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
     trial, trial_extension = p.copy(), extension.copy()
+    # Pixels of other sectors are not needed until the end.
+    whole, all_sectors, all_residuals = samples, sector, residuals
+    is_part = np.count_nonzero(active) < _MOST_ACTIVE * active.size
+    if is_part:
+        chosen = np.flatnonzero(active[sector])
+        samples, sector, residuals = samples[:3, chosen], sector[chosen], residuals[chosen]
     cost, used = fill_normal_equations(
         p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals,
         noise, local,
@@ -573,6 +581,11 @@ def _estimate(  # type: ignore[no-untyped-def]
         if shift < 5e-3 and gained < 0.5 * cost / used:
             converged = True
             break
+    if is_part:
+        fill_normal_equations(
+            p, extension, known, outline, disc, whole, all_sectors, active, tried, tried_joint,
+            all_residuals, noise, local,
+        )  # fmt: skip
     # Covariance: variance of the residuals times the inverse normal matrix.
     variance = max(cost / max(used - count, 1), 1.0 / 12.0) * (_BENT if local else 1.0)
     covariance[:] = 0.0
