@@ -753,7 +753,7 @@ def _status(
     p = fit.parameters
     contrast = _contrast(fit)
     # Of correlated noise, the differences of neighbours show only a part.
-    noise = max(noise, fit.noise)
+    given, noise = noise, max(noise, fit.noise)
     if contrast < limits.least_contrast * max(fit.residual, 0.3):
         return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
     if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
@@ -776,12 +776,12 @@ def _status(
         limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
     ):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
-    if fit.shaded and not (
+    # Sectors with a light of their own fit parts of other things, too; glare has its own limits.
+    is_lit = fit.uneven and fit.burnt == 0.0 and fit.noise <= given
+    if (fit.shaded or is_lit) and not (
         support > limits.shaded_rim and _explains(fit, noise, limits, limits.shaded_unexplained)
     ):
         return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
-    if support < limits.plain_rim and fit.contradiction > limits.contradiction:
-        return UNCERTAIN, 'what is seen of it is not the outline of a flat marker'
     if outline.any():
         own = p[SHAPE:BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))

@@ -122,10 +122,6 @@ class Fit(NamedTuple):
         residuals away from the edges [grey levels].
     uneven : bool
         The light of sectors was estimated, too.
-    contradiction : float
-        Chi-square, of 2 degrees of freedom, of a bend in the residuals that are left, if the paper
-        was regarded as flat and no light was estimated, else 0: something else is taken for a part
-        of the marker.
     """
 
     parameters: NDArray[np.float64]
@@ -139,7 +135,6 @@ class Fit(NamedTuple):
     bend: float
     noise: float
     uneven: bool
-    contradiction: float
 
     @property
     def support(self) -> float:
@@ -208,8 +203,6 @@ def fit_marker(
 def _fitted(*given) -> tuple[Fit, tuple[float, float]]:  # type: ignore[no-untyped-def]
     """Return :func:`_fit` of the same arguments, and chi-square of a bend, first and last."""
     *fields, first, last = _fit(*given)
-    is_uneven = fields[-1]
-    fields.append(0.0 if is_uneven else last)
     return Fit(*fields), (first, last)
 
 
