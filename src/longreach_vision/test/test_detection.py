@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import cv2
+import matplotlib
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.circles import circle_conic, projected_center
@@ -334,6 +337,47 @@ def test_beyond_the_search_nothing_is_found():
     # A search as wide as the image and wider.
     for search in (150.0, 1e9, 1e300):
         assert error(detect(image, near(center), 16.0, search=search), center) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'font',
+    [
+        'DejaVuSans',
+        'DejaVuSans-Bold',
+        'DejaVuSerif',
+        'DejaVuSerif-Bold',
+        'DejaVuSansMono-Bold',
+        'STIXGeneral',
+        'STIXGeneralBol',
+        'cmb10',
+    ],
+)
+def test_letters_of_a_font_are_no_rings(font):
+    file = Path(matplotlib.get_data_path()) / 'fonts' / 'ttf' / f'{font}.ttf'
+    text, cells = 'OQ0oCGD@8968bdpqea', 8
+    for size in (24, 40, 64, 100):
+        pitch = round(1.6 * size)
+        page = Image.new('L', (len(text) * pitch * cells, round(1.3 * size) * cells), 180)
+        draw, letters = ImageDraw.Draw(page), ImageFont.truetype(str(file), size * cells)
+        for k, letter in enumerate(text):
+            draw.text(((k + 0.2) * pitch * cells + k, 0.1 * size * cells), letter, 40, letters)
+        exact = cv2.resize(
+            np.array(page), None, fx=1 / cells, fy=1 / cells, interpolation=cv2.INTER_AREA
+        )
+        image = taken(cv2.GaussianBlur(exact.astype(float), (0, 0), 0.8))
+        found = [text[int(one.center[0] // pitch)] for one in find_markers(image, strict=True)]
+        assert found == [], size
+
+
+def test_a_strict_search_finds_rings():
+    exact, center = marker(radius=14.0)
+    image = taken(exact, 4.0)
+    file = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
+    # Noise that is independent, and that is correlated.
+    for seen in (image, cv2.GaussianBlur(image, (0, 0), 0.7), cv2.imdecode(file, 0)):
+        (found,) = find_markers(seen, strict=True)
+        assert error(found, center) < 0.06
 
 
 # --- what is not to be trusted --------------------------------------------------------------

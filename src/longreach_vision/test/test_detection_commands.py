@@ -173,9 +173,9 @@ def test_letters_are_hardly_rings(capsys, tmp_path):
             cv2.imwrite(str(file), np.clip(np.rint(page), 0, 255).astype(np.uint8))
     call('detect', tmp_path, '--format', 'json')
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    # Of 108 letters, 26 were rings with less of the rim or with thinner bands; where both edges of
-    # a letter are ellipses, it is one.
-    assert sum(one['status'] == 'TRACKED' for one in rows) <= 8
+    # Of 108 letters, 26 were rings with less of the rim or with thinner bands, 6 where what they
+    # are no ellipse by passed for correlated noise or light.
+    assert sum(one['status'] == 'TRACKED' for one in rows) == 0
 
 
 @pytest.mark.parametrize('kind', ['colour', '16 bits', 'alpha', 'jpg', 'bmp', 'name'])

@@ -436,8 +436,8 @@ def find_markers(
     camera, normal_cam
         As in :func:`detect`.
     strict : bool
-        Only rings with 75 % of the rim and a band of 3 px, where letters are to be left out; those
-        whose edges are ellipses to a fraction of a pixel remain.
+        Only rings with 75 % of the rim, as much of the inner edge and a band of 3 px, where
+        letters are to be left out; those whose edges are ellipses to a fraction of a pixel remain.
     limits : DetectionLimits, optional
 
     Returns
@@ -446,6 +446,12 @@ def find_markers(
         All ``TRACKED``, with at least 60 % of the rim; from top to bottom.
     """
     image = check_image(image)
+    if strict:
+        # What a letter's outline is not an ellipse by would pass for correlated noise or light.
+        limits = limits.replace(
+            least_inner=1.0, inner_share=limits.strict_rim, noisiest=limits.strict_noise,
+            shaded_rim=limits.plain_rim,
+        )  # fmt: skip
     frame = (0, image.shape[1], 0, image.shape[0])
     noise = image_noise(image, frame)
     edges = find_edges(
@@ -776,6 +782,8 @@ def _status(
         limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
     ):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
+    if fit.noise > max(given, limits.noisiest * contrast):
+        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not only noise'
     # Sectors with a light of their own fit parts of other things, too; glare has its own limits.
     is_lit = fit.uneven and fit.burnt == 0.0 and fit.noise <= given
     if (fit.shaded or is_lit) and not (

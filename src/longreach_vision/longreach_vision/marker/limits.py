@@ -146,6 +146,17 @@ class DetectionLimits(Parameters):
         3.0,
         'test_letters_are_hardly_rings',
     )
+    noisiest: float = _share(
+        'largest standard deviation of correlated noise, as a share of the contrast',
+        0.15,
+        'more is not taken for noise by the fit',
+    )
+    strict_noise: float = _share(
+        'the same in a strict search',
+        0.05,
+        'test_letters_of_a_font_are_no_rings: letters that are no ellipses have 0.06 and 0.14;'
+        ' test_a_strict_search_finds_rings',
+    )
     safe_rim: float = _share(
         'share of the rim below which an outline beside it makes a marker doubtful',
         0.6,
