@@ -26,7 +26,7 @@ from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParame
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 from longreach_vision.tracking.image_motion import ImageMotion
-from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker, _View
+from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame, StereoTracker, _View
 
 pytestmark = pytest.mark.usefixtures('compiled_renderer')
 
@@ -624,3 +624,38 @@ def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_si
             track.latest.append((time, place(time), 1e-4 * np.eye(2)))
         center, _ = motion.center_at(track, time + 0.005)
         assert k < 4 or np.abs(center - place(time + 0.005)).max() < 8.0, k
+
+
+# --- noise of pixels from the scatter of the gaps -----------------------------------------------
+
+
+def noted(gaps: np.ndarray) -> float:
+    """Return the factor of variances after gaps (images, markers) stated as 1 px of noise."""
+    tracker = StereoTracker(load_rig(share_directory('longreach_vision') / 'config/rig_boom.yaml'))
+    for k, row in enumerate(gaps):
+        estimates, observations = {}, {'left': {}, 'right': {}}
+        for name, gap in zip('abcde', row, strict=False):
+            # What is stated grows with the factor, as covariances of the tracker do.
+            noise = math.sqrt(tracker.excess)
+            point = Location(np.zeros(3), np.eye(3), gap=float(gap), gap_noise=noise)
+            pairs = {('left', 'right'): point}
+            estimates[name] = Estimate(name, 'TRACKED', '', pairs=pairs)
+            for seen in observations.values():
+                seen[name] = seen_at(100.0, 100.0)
+        tracker._note_scatter(StereoFrame(k / 30.0, 0.0, observations, estimates))
+    return tracker.excess
+
+
+@pytest.mark.parametrize(('markers', 'images'), [(1, 70), (3, 30), (5, 24)])
+@pytest.mark.parametrize('step', [20.0, 50.0, 1000.0])
+def test_a_bumped_camera_is_no_noise(markers: int, images: int, step: float) -> None:
+    gaps = np.random.default_rng(markers).normal(size=(images, markers))
+    gaps[images // 2 :] += step
+    assert noted(gaps) == 1.0
+
+
+@pytest.mark.parametrize('markers', [1, 2, 5])
+@pytest.mark.parametrize('deviation', [2.0, 7.0, 30.0])
+def test_noise_is_not_taken_for_bumps(markers: int, deviation: float) -> None:
+    gaps = deviation * np.random.default_rng(markers).normal(size=(400, markers))
+    assert noted(gaps) == pytest.approx(deviation**2, rel=0.3)

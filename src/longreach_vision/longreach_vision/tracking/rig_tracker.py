@@ -57,6 +57,9 @@ _LATEST = 300
 # stated one for which covariances of pixels are increased.
 _DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 1.5
 _LENGTH = math.hypot(*_DIFFERENCE)
+# Median of such differences of all markers, over their standard deviations, from which on a camera
+# has jumped, and below which it stood still before.
+_JUMP, _STILL = 6.0, 3.0
 # Share of these squares without the largest, which may be swaps, and the mean of this share of the
 # chi-square distribution with 1 degree of freedom.
 _KEPT, _KEPT_MEAN = 0.98, 0.873
@@ -214,6 +217,8 @@ class StereoTracker:
         )
         self._scatter: deque[float] = deque(maxlen=_LATEST)
         self._excess = 1.0
+        # The latest of these squares, over the variance increased by that factor.
+        self._latest_squares: dict[tuple[str, str, str], float] = {}
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
@@ -418,18 +423,33 @@ class StereoTracker:
 
     def _note_scatter(self, frame: StereoFrame) -> None:
         """Compare the scatter of the gaps between two rays with the stated noise of pixels."""
+        squares: dict[tuple[str, str], dict[tuple[str, str, str], float]] = defaultdict(dict)
         for key, point in frame.disagreements.items():
             gaps = self._gaps[key]
             gaps.append(point.gap)
             if len(gaps) == len(_DIFFERENCE):
                 # Motion has hardly any influence: wrong poses and times are not noise.
                 off = float(np.dot(_DIFFERENCE, gaps)) / _LENGTH
-                self._scatter.append(off**2 * self._excess / point.gap_noise**2)
+                squares[key[1], key[2]][key] = (off / point.gap_noise) ** 2
+        for cameras, found in squares.items():
+            if self._is_jump(found):
+                # A camera that was bumped is not noise, either.
+                for key, gaps in self._gaps.items():
+                    if key[1:] == cameras:
+                        gaps.clear()
+            else:
+                self._scatter.extend(square * self._excess for square in found.values())
+            self._latest_squares |= found
         if len(self._scatter) >= _ENOUGH:
             # Not the median: errors of compression have long tails.
             kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
-            found = float(np.mean(kept)) / _KEPT_MEAN
-            self._excess = found if found > _EXCESS else 1.0
+            excess = float(np.mean(kept)) / _KEPT_MEAN
+            self._excess = excess if excess > _EXCESS else 1.0
+
+    def _is_jump(self, squares: Mapping[tuple[str, str, str], float]) -> bool:
+        """Return whether the rays to most markers jumped, and did not just before."""
+        before = [self._latest_squares.get(key, 0.0) for key in squares]
+        return bool(np.median(list(squares.values())) > _JUMP**2 and np.median(before) < _STILL**2)
 
     def _view(
         self,
