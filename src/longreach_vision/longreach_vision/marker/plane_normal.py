@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_vision.marker.measurement import circle_shapes
 from longreach_vision.marker.pixel_model import BLUR, CENTER, SHAPE
 from longreach_vision.marker.symmetric import root_of_square
 
-__all__ = ['circle_square', 'matrix_of', 'shift_by_normal', 'symmetric_root', 'unit_shape']
+__all__ = ['shift_by_normal']
 
 # Chi-square (2 degrees of freedom) from which the ellipse contradicts the plane's normal; standard
 # deviations of the normal [rad], for its estimation, and of the ellipse's relative shape in
@@ -26,18 +27,6 @@ _CONTRADICTED, _NORMAL_DEVIATION, _SHAPE_FLOOR = 16.0, math.radians(5.0), 5e-4
 _TURN = 1e-4
 # Iterations of the estimate.
 _STEPS = 4
-
-
-def circle_square(
-    packed: NDArray[np.float64], normal: NDArray[np.float64], pinhole: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the square of the shape matrix (2, 2) of a circle at a pinhole pixel, unscaled."""
-    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
-    move = np.array(
-        [[packed[0], 0.0, packed[2] - pinhole[0]], [0.0, packed[1], packed[3] - pinhole[1]]]
-    )
-    across = move @ normal
-    return np.asarray(move @ move.T - np.outer(across, across))
 
 
 def shift_by_normal(
@@ -86,11 +75,12 @@ def shift_by_normal(
     if astray > most or chi_square < _CONTRADICTED:
         return np.zeros(2), np.zeros((2, 2))
     center = parameters[CENTER:SHAPE]
+    x, y = ((center - packed[2:4]) / packed[:2]).tolist()
     _, _, axes = np.linalg.svd(normal[None, :])
     aside = axes[1:]
 
     def direction(turn: NDArray[np.float64]) -> NDArray[np.float64]:
-        shape = unit_shape(circle_square(packed, _turned(normal, aside, turn), center))
+        shape, _ = circle_shapes(packed, _turned(normal, aside, turn), x, y)
         return np.asarray(shape / math.sqrt(shape @ shape))
 
     weight = np.linalg.inv(spread)
@@ -104,7 +94,7 @@ def shift_by_normal(
         information = slopes.T @ weight @ slopes + prior
         right = slopes.T @ weight @ (seen - now) - prior @ turn
         turn = turn + np.linalg.solve(information, right)
-    shape = matrix_of(own)
+    shape = _matrix_of(own)
 
     def offset(turn: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the projected centre minus the centre of the ellipse."""
@@ -169,23 +159,6 @@ def _turned(
     return np.asarray(turned / np.linalg.norm(turned))
 
 
-def unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric root (11, 12, 22) of a matrix, scaled to a largest eigenvalue of 1."""
-    root = symmetric_root(square)
-    own = np.array([root[0, 0], root[0, 1], root[1, 1]])
-    longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
-    scaled: NDArray[np.float64] = own / longest
-    return scaled
-
-
-def matrix_of(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
+def _matrix_of(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the symmetric matrix (2, 2) with the elements 11, 12, 22."""
     return triangle[[0, 1, 1, 2]].reshape(2, 2)
-
-
-def symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the positive root of a symmetric positive matrix (2, 2)."""
-    root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
-    trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
-    result: NDArray[np.float64] = (square + root * np.eye(2)) / trace
-    return result

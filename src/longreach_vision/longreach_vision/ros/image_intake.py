@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from rclpy.node import Node
@@ -25,6 +26,8 @@ __all__ = ['ImageIntake', 'LimitedWarnings']
 _EARLY = 6
 # Least time between warnings of one kind [s of wall time].
 _WARNINGS = 2.0
+
+_Message = TypeVar('_Message', Image, CompressedImage)
 
 
 class LimitedWarnings:
@@ -122,24 +125,27 @@ class ImageIntake:
 
     def on_image(self, camera: str, message: Image) -> None:
         """Process an image; one that cannot be used is counted and skipped."""
-        try:
-            stamp = conversions.image_stamp(message)
-            image = conversions.image_to_gray(message, self._depths[camera])
-        except InputError as error:
-            self._refuse(camera, str(error))
-            return
-        self._note_encoding(camera, image.shape, message.encoding)
-        self.add(camera, stamp, image, message.header.frame_id)
+        self._convert(camera, message, conversions.image_to_gray, message.encoding)
 
     def on_compressed(self, camera: str, message: CompressedImage) -> None:
         """Process a compressed image; one that cannot be decoded is counted and skipped."""
+        self._convert(camera, message, conversions.compressed_to_gray, message.format)
+
+    def _convert(
+        self,
+        camera: str,
+        message: _Message,
+        to_gray: Callable[[_Message, BitDepth], np.ndarray],
+        encoding: str,
+    ) -> None:
+        """Process a message that a function converts to a grey image."""
         try:
             stamp = conversions.image_stamp(message)
-            image = conversions.compressed_to_gray(message, self._depths[camera])
+            image = to_gray(message, self._depths[camera])
         except InputError as error:
             self._refuse(camera, str(error))
             return
-        self._note_encoding(camera, image.shape, message.format)
+        self._note_encoding(camera, image.shape, encoding)
         self.add(camera, stamp, image, message.header.frame_id)
 
     def _note_encoding(self, camera: str, shape: tuple[int, ...], encoding: str) -> None:
