@@ -253,10 +253,10 @@ class Excavator:
                 told = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
                 state = self._go_on(
-                    state._replace(swept=swept), told, forces, begin, end, every, table[row:]
+                    state._replace(swept=swept), told, forces, begin, end, every, table, row
                 )
             else:
-                state = self._go_on(state, command, None, begin, end, every, table[row:])
+                state = self._go_on(state, command, None, begin, end, every, table, row)
         return state, table
 
     def _pieces(
@@ -306,8 +306,9 @@ class Excavator:
         last: int,
         every: int,
         table: np.ndarray,
+        row: int,
     ) -> ExcavatorState:
-        """Take steps with one command, or with varying forces in place of the command's."""
+        """Take steps with one command, or varying forces in its place, and fill table[row:]."""
         _check_command(command)
         y = self._with_oil(state, command)
         told = command.forces
@@ -316,11 +317,12 @@ class Excavator:
         else:
             told = tuple(forces[-1].tolist())
         spools = np.array(command.spools, dtype=float)
-        run = (y, spools, forces, self.constants, self.step, first, last - first, every, table)
+        counts = (first, last - first, every)
+        run = (y, spools, forces, self.constants, self.step, *counts, table[row:])
         adaptive = self.tolerance > 0.0
         taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
         if taken < last - first:
-            kept = (first + taken) // every - first // every if every else 0
+            kept = row + ((first + taken) // every - first // every if every else 0)
             raise PartialRunError(self._failure(first + taken, y, command), table[:kept])
         return ExcavatorState(y, told, state.swept)
 
