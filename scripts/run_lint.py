@@ -1,9 +1,9 @@
 """
 Run all static checks; called by ``make lint``.
 
-ruff (rules and format), mypy on the libraries and the scripts (strict, see pyproject.toml), and
-the import directions of import_contracts.py. All of them run, even when an earlier one fails. Exit
-code: 0 if all passed, otherwise 1.
+ruff (rules and format), mypy on the libraries and the scripts (strict, see pyproject.toml), the
+import directions of import_contracts.py, and the rosdep keys of all package.xml. All of them run,
+even when an earlier one fails. Exit code: 0 if all passed, otherwise 1.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 from workspace import PIP_ONLY_TESTS
 
@@ -25,6 +26,18 @@ LIBRARIES = sorted(
     for path in ROOT.glob('src/longreach_*/longreach_*')
     if (path / 'py.typed').exists()
 )
+# Keys that rosdep resolves on Ubuntu 24.04 with Jazzy, looked up in rosdep/python.yaml and
+# jazzy/distribution.yaml of ros/rosdistro. A key that is not there stops `rosdep install`.
+ROSDEP_KEYS = {
+    'ament_cmake', 'builtin_interfaces', 'control_msgs', 'cv_bridge', 'diagnostic_msgs',
+    'geometry_msgs', 'joy', 'launch', 'launch_ros', 'launch_xml', 'python3-matplotlib',
+    'python3-numpy', 'python3-opencv', 'python3-pil', 'python3-pytest', 'python3-pytest-timeout',
+    'python3-pytest-xdist', 'python3-scipy', 'python3-sympy', 'python3-tqdm', 'python3-yaml',
+    'rcl_interfaces', 'rclpy', 'robot_state_publisher', 'ros2launch', 'rosgraph_msgs',
+    'rosidl_default_generators', 'rosidl_default_runtime', 'rviz2', 'sensor_msgs',
+    'simulation_interfaces', 'std_msgs', 'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'vision_msgs',
+    'visualization_msgs',
+}  # fmt: skip
 
 
 class Check(NamedTuple):
@@ -52,8 +65,27 @@ def main() -> int:
         if not passes(check):
             failed.append(check.name)
         print(f'    {time.monotonic() - started:.1f} s', flush=True)
-    print(f'lint: failed: {", ".join(failed)}' if failed else f'lint: {len(CHECKS)} checks passed')
+    print('--- rosdep keys')
+    if unknown := unknown_keys():
+        print(
+            f'package.xml: not known to rosdep on Ubuntu 24.04: {", ".join(sorted(unknown))};'
+            ' look them up in ros/rosdistro, and add them to ROSDEP_KEYS, or to PIP_ONLY'
+        )
+        failed.append('rosdep keys')
+    print(f'lint: failed: {", ".join(failed)}' if failed else 'lint: all checks passed')
     return 1 if failed else 0
+
+
+def unknown_keys() -> set[str]:
+    """Return the dependencies of all packages that neither rosdep nor this tree has."""
+    files = list(ROOT.glob('src/*/package.xml'))
+    named = {
+        element.text or ''
+        for file in files
+        for element in ElementTree.parse(file).getroot()
+        if element.tag.endswith('depend')
+    }
+    return named - ROSDEP_KEYS - {file.parent.name for file in files}
 
 
 def passes(check: Check) -> bool:

@@ -63,6 +63,7 @@ PIP_ONLY = {
     'apsw': 'apsw==3.54.1.0',
     'distributed': 'distributed==2026.8.0',
     'numba': 'numba==0.68.1',
+    'plotly': 'plotly==7.1.0',
     'pyarrow': 'pyarrow==26.0.1',
     'rosbags': 'rosbags==0.11.9',
     'viser': 'viser==1.1.1',

@@ -90,7 +90,7 @@ def test_without_a_namespace_frames_have_no_prefix(
     text = printed(machine, 'namespace:=/', 'rviz:=true')
     assert "frame_prefix: ''" in text
     # tf2 refuses frames with a leading slash, and RViz removes only one.
-    assert re.search(r'rviz2 -d \S+ -f \w', text)
+    assert re.search(r'rviz2 -d \S+ -t \S+ -f \w', text)
 
 
 def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(

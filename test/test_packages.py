@@ -26,7 +26,6 @@ KEYS = {
     'cv2': 'python3-opencv',
     'matplotlib': 'python3-matplotlib',
     'numpy': 'python3-numpy',
-    'plotly': 'python3-plotly',
     'pytest': 'python3-pytest',
     'scipy': 'python3-scipy',
     'sympy': 'python3-sympy',
@@ -35,8 +34,9 @@ KEYS = {
 }
 # Imported by name, where they are installed.
 BY_NAME = {
+    'longreach_node': {'control_msgs', 'simulation_interfaces', 'tf2_msgs'},
     'longreach_tools': {'launch', 'launch_ros', 'launch_xml'},
-    'longreach_vision': {'cv_bridge'},
+    'longreach_vision': {'cv_bridge', 'vision_msgs'},
 }
 
 

@@ -133,7 +133,9 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     platform = add_link(root, 'platform')
     for material, size, centre in _PLATFORM:
         add_box(platform, material, size, centre)
-    add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), (0.0, 0.0, p.swing.inertia))
+    # It turns about z only; the other two moments are those of a flat plate.
+    moments = (0.5 * p.swing.inertia, 0.5 * p.swing.inertia, p.swing.inertia)
+    add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), moments)
     add_joint(root, 'swing', 'continuous', ROOT_FRAME, 'platform', axis=(0.0, 0.0, 1.0))
     foot = (p.swing.offset, 0.0, 0.0)
     _add_beam(root, p, 'boom', p.boom, 'platform', foot)

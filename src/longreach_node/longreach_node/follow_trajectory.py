@@ -115,7 +115,9 @@ class TrajectoryAction:
         self._done: dict[bytes, Future] = {}  # by the goal's identity
         self._told = 0.0
         if types is None:
-            node.get_logger().info('no action ~/follow_joint_trajectory: no control_msgs here')
+            node.get_logger().info(
+                'control_msgs is not installed: no action ~/follow_joint_trajectory'
+            )
             return
         self._server = types.server(
             node,

@@ -132,7 +132,7 @@ def add_standard_services(
     if missing:
         log.info(f'the installed {_PACKAGE} lacks {", ".join(missing)}: left out')
     if not found:
-        log.debug(f'{_PACKAGE} is not installed: no services of the standard')
+        log.info(f'{_PACKAGE} is not installed: its services are left out')
         return None
     interface = StandardInterface(_Node(node), found)
     # A step lasts for many callbacks of the other groups.

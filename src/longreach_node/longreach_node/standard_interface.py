@@ -11,6 +11,7 @@ with newer distributions.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -48,6 +49,39 @@ _ABOUT = (
     ' machine, which stands on the ground; in lockstep a step waits for its command'
 )
 _CANCELLED = 'the goal was cancelled'
+# Parts of a POSIX extended regular expression: a bracket expression, an escaped character,
+# repeated quantifiers, a quantifier after an opening parenthesis, any other character.
+_PARTS = re.compile(r'\[\^?\]?(?:\[[:.=].*?[:.=]\]|[^\]])*\]|\\.|[*+?}][*+?{]|\(\?|.', re.DOTALL)
+_CLASSES = {
+    'alnum': 'A-Za-z0-9', 'alpha': 'A-Za-z', 'blank': ' \t', 'cntrl': r'\x00-\x1f\x7f',
+    'digit': '0-9', 'graph': '!-~', 'lower': 'a-z', 'print': ' -~', 'punct': r'!-/:-@\[-`{-~',
+    'space': r'\s', 'upper': 'A-Z', 'xdigit': 'A-Fa-f0-9',
+}  # fmt: skip
+
+
+def _python_pattern(pattern: str) -> str:
+    """Translate a POSIX extended regular expression; re.error for what POSIX does not define."""
+    parts = _PARTS.findall(pattern)
+    for part in parts:
+        if len(part) > 1 and part[0] != '[' and (part[0] != '\\' or part[1].isalnum()):
+            raise re.error(f'{part} is not defined there')
+    return ''.join(
+        _python_set(part) if len(part) > 1 and part[0] == '[' else part for part in parts
+    )
+
+
+def _python_set(bracket: str) -> str:
+    """Translate a bracket expression, in which a backslash stands for itself."""
+    inverse, first, rest = re.fullmatch(r'\[(\^?)(\]?)(.*)\]', bracket, re.DOTALL).groups()  # type: ignore[union-attr]
+    text = ''
+    for part in re.findall(r'\[[:.=].*?[:.=]\]|.', rest, re.DOTALL):
+        if len(part) == 1:
+            text += part if part in '-^' else re.escape(part)
+        elif part[2:-2] in _CLASSES and part[1] == part[-2] == ':':
+            text += _CLASSES[part[2:-2]]
+        else:
+            raise re.error(f'{part} is none of [:{":], [:".join(_CLASSES)}:]')
+    return f'[{inverse}{re.escape(first)}{text}]'
 
 
 class Simulated(Protocol):
@@ -344,13 +378,21 @@ class StandardInterface:
         """Return the names that pass, and the kind and text of a refusal."""
         if filters.tags.tags:
             return [], 'FEATURE_UNSUPPORTED', 'entities have no tags here: leave tags empty'
-        if filters.bounds.type:
-            return [], 'FEATURE_UNSUPPORTED', 'no filter by bounds here: leave bounds empty'
         try:
-            found = re.search(filters.filter, self._simulated.entity) is not None
+            found = re.search(_python_pattern(filters.filter), self._simulated.entity) is not None
         except re.error as error:
-            text = f'filter = {filters.filter!r} is no regular expression: {error}'
+            text = f'filter = {filters.filter!r} is no POSIX extended regular expression: {error}'
             return [], 'OPERATION_FAILED', text
+        bounds, points = filters.bounds, filters.bounds.points
+        if points:
+            if bounds.type != bounds.TYPE_SPHERE:
+                text = f'bounds.type = {bounds.type}, allowed: {bounds.TYPE_SPHERE}, a sphere'
+                return [], 'FEATURE_UNSUPPORTED', text
+            if len(points) != 2 or not points[1].x >= 0.0:
+                text = 'bounds.points of a sphere: centre, then the radius as x, 0 or more [m]'
+                return [], 'OPERATION_FAILED', text
+            # The machine is at the origin of its root frame.
+            found = found and math.hypot(*(getattr(points[0], i) for i in 'xyz')) <= points[1].x
         robot = self._types['EntityCategory'].CATEGORY_ROBOT
         wanted = [category.category for category in filters.categories]
         passes = found and (not wanted or robot in wanted)

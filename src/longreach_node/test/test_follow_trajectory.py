@@ -282,4 +282,4 @@ def test_without_control_msgs_there_is_no_action(monkeypatch: pytest.MonkeyPatch
     action = TrajectoryAction(node, JOINTS, None, None, None)  # type: ignore[arg-type]
     action.on_cycle(Header(), 0.0, Reference(np.zeros(2), np.zeros(2)), np.zeros(2))
     action.replace('nothing')
-    assert log == ['no action ~/follow_joint_trajectory: no control_msgs here']
+    assert log == ['control_msgs is not installed: no action ~/follow_joint_trajectory']

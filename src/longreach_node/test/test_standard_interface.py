@@ -7,13 +7,14 @@ The stand-ins have the fields and constants of versions 1.5 and 2.1, and refuse 
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 import types as python_types
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from geometry_msgs.msg import Accel, Pose, Twist
+from geometry_msgs.msg import Accel, Pose, Twist, Vector3
 from rclpy.action.server import CancelResponse
 from rclpy.task import Future
 from std_msgs.msg import Header
@@ -88,7 +89,9 @@ EntityCategory = message(
 EntityInfo = message('EntityInfo', category=EntityCategory, description=str, tags=list)
 EntityState = message('EntityState', header=Header, pose=Pose, twist=Twist, acceleration=Accel)
 TagsFilter = message('TagsFilter', {'FILTER_MODE_ANY': 0, 'FILTER_MODE_ALL': 1}, tags=list)
-Bounds = message('Bounds', {'TYPE_EMPTY': 0, 'TYPE_BOX': 1}, type=int, points=list)
+Bounds = message(
+    'Bounds', {'TYPE_EMPTY': 0, 'TYPE_BOX': 1, 'TYPE_SPHERE': 3}, type=int, points=list
+)
 EntityFilters = message(
     'EntityFilters', filter=str, categories=list, tags=TagsFilter, bounds=Bounds
 )
@@ -548,11 +551,22 @@ def test_entities() -> None:
         assert found() == (OK, ['crane'])
         assert found(filter='^cr.*') == (OK, ['crane'])
         assert found(filter='boom') == (OK, [])
-        assert found(filter='(') == (FAILED, [])
+        for classes in ('^[[:alpha:]]{5}$', '^c[^[:digit:][:upper:]]*$', r'^[]\[:lower:]-]+$'):
+            assert found(filter=classes) == (OK, ['crane'])
+        for undefined in ('(', r'\w+', '(?:crane)', 'c.*?', '[[:letter:]]', '[[.c.]]'):
+            assert found(filter=undefined) == (FAILED, [])
         assert found(categories=[thing, robot]) == (OK, ['crane'])
         assert found(categories=[thing]) == (OK, [])
         assert found(tags=TagsFilter(tags=['red'])) == (UNSUPPORTED, [])
-        assert found(bounds=Bounds(type=1)) == (UNSUPPORTED, [])
+        corner, centre = Vector3(), Vector3(x=3.0, y=4.0)
+        for bounds, expected in (
+            (Bounds(type=1, points=[corner, centre]), (UNSUPPORTED, [])),
+            (Bounds(type=3, points=[centre, Vector3(x=5.0)]), (OK, ['crane'])),
+            (Bounds(type=3, points=[centre, Vector3(x=4.9)]), (OK, [])),
+            (Bounds(type=3, points=[centre]), (FAILED, [])),
+            (Bounds(type=3, points=[centre, Vector3(x=math.nan)]), (FAILED, [])),
+        ):
+            assert found(bounds=bounds) == expected
         info = rig.call('GetEntityInfo', entity='crane')
         assert (info.result.result, info.info.category.category) == (OK, 1)
         rig.call('StepSimulation', steps=3)
