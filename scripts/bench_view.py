@@ -53,7 +53,7 @@ def pages(quick: bool) -> list[Row]:
 def _demo() -> Row:
     """Return the times from the start of ``longreach view --demo`` to the motion of machines."""
     begun = time.monotonic()
-    command = [*_COMMAND, '--demo', '--port', '0']
+    command = [*_COMMAND, '--demo', '--port', '0', '--no-token']
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view:
         try:
             port = _port(view)
@@ -87,7 +87,9 @@ async def _first_motions(port: int) -> dict[str, float]:
 
 def _measure(name: str, count: int, seconds: float) -> Row:
     """Return the latencies of the first page, with a note on the rest."""
-    with subprocess.Popen([*_COMMAND, '--port', '0'], stdout=subprocess.PIPE, text=True) as view:
+    with subprocess.Popen(
+        [*_COMMAND, '--port', '0', '--no-token'], stdout=subprocess.PIPE, text=True
+    ) as view:
         try:
             port = _port(view)
             publisher = _Publisher()

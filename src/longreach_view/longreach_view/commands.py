@@ -60,13 +60,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--host',
         default='127.0.0.1',
-        help='address to listen on (default: 127.0.0.1, this computer only); others need --token',
+        help='address to listen on (default: 127.0.0.1, this computer only)',
     )
-    parser.add_argument(
+    access = parser.add_mutually_exclusive_group()
+    access.add_argument(
         '--token',
-        default='',
+        default='auto',
         metavar='TEXT',
-        help='what pages need in their address: 8 or more letters, digits, - or _; auto: random',
+        help='needed in the address: 8 or more letters, digits, - or _ (default: random)',
+    )
+    access.add_argument(
+        '--no-token',
+        dest='token',
+        action='store_const',
+        const='',
+        help='let every user of this computer see and move the machines',
     )
     parser.add_argument('--dark', action='store_true', help='begin with dark colours')
     parser.add_argument('--open', action='store_true', help='open the page in the browser')
@@ -149,7 +157,7 @@ def _token(arguments: argparse.Namespace) -> str:
 
         return new_token()
     if token and (len(token) < 8 or not token.replace('-', '').replace('_', '').isalnum()):
-        raise InputError('--token: allowed: 8 or more letters, digits, - or _; or auto')
+        raise InputError('--token: allowed: 8 or more letters, digits, - or _')
     return token
 
 

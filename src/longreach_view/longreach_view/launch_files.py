@@ -39,7 +39,6 @@ class Started:
     def __init__(self, launches: Sequence[Sequence[str]]) -> None:
         self._launches = [list(words) for words in launches]
         self._processes = [_launch(words) for words in self._launches]
-        self._told: set[int] = set()
         # Until when the old launch may take to end; infinite: nothing is restarted.
         self._restarts_until = math.inf
 
@@ -95,7 +94,7 @@ class Started:
         self._restarts_until = time.monotonic() + _PATIENCE
 
     def follow(self) -> list[str]:
-        """Start what was to be restarted; return lines on launches that ended by themselves."""
+        """Start what was to be restarted; return a line for each launch that has ended."""
         lines = []
         for words, process in zip(self._launches, self._processes, strict=True):
             code = process.poll()
@@ -104,9 +103,7 @@ class Started:
                     process.kill()
             elif math.isfinite(self._restarts_until):
                 self._processes, self._restarts_until = [_launch(words)], math.inf
-                self._told.clear()
-            elif process.pid not in self._told:
-                self._told.add(process.pid)
+            else:
                 lines.append(f'longreach launch {words[0]} has ended with exit code {code}')
         return lines
 

@@ -7,7 +7,7 @@ viser serves the page and its websocket. What it leaves open is closed here:
 - requests must name this host, and come from its own page: other web sites that the browser shows
   cannot connect;
 - with a token, a page needs it once in its address (``?token=``), and afterwards has it as a
-  cookie;
+  cookie, whose name contains the port;
 - the page's policy forbids the browser to load anything from other hosts;
 - of what a page sends, only valid new values of its own widgets are accepted; the rest is
   dropped, and what is no message at all ends that page's connection;
@@ -40,7 +40,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 __all__ = ['LOCAL', 'Gate', 'new_token', 'open_server', 'stop_server']
 
 LOCAL = ('127.0.0.1', 'localhost', '::1')
-_COOKIE = 'longreach_view'
 # Largest message from a page [bytes]; those of widgets and of the camera have a few hundred.
 _LARGEST = 64 * 1024
 # How long a page may take to say goodbye [s].
@@ -161,6 +160,8 @@ class Gate:
         names = (*LOCAL, host) if host in LOCAL else ()
         self._hosts = {f'[{n}]:{port}' if ':' in n else f'{n}:{port}' for n in names}
         self._token = token
+        # A cookie is sent to all ports of a host: each server needs a name of its own.
+        self._cookie = f'longreach_view_{port}'
 
     def __call__(self, connection: Any, request: Request, serve: Any) -> Response | None:
         """Answer a request, or return None for a websocket that may be opened."""
@@ -178,7 +179,7 @@ class Gate:
             response.headers['Cache-Control'] = 'no-store'
             if self._token:
                 response.headers['Set-Cookie'] = (
-                    f'{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/'
+                    f'{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/'
                 )
         return response
 
@@ -187,23 +188,22 @@ class Gate:
         hosts, origins = (request.headers.get_all(name) for name in ('Host', 'Origin'))
         if len(hosts) != 1 or (self._hosts and hosts[0] not in self._hosts):
             return 'This server is called by another name than its own.'
-        if any(urlsplit(origin).netloc != hosts[0] for origin in origins):
+        if any(origin != f'http://{hosts[0]}' for origin in origins):
             return 'Only its own page may connect to this server.'
         if self._token and not any(
             secrets.compare_digest(given.encode(), self._token.encode())
-            for given in _tokens(request)
+            for given in self._tokens(request)
         ):
             return 'A token is needed: open the address that `longreach view` has printed.'
         return ''
 
-
-def _tokens(request: Request) -> Iterator[str]:
-    """Yield the tokens in the address and in the cookies of a request."""
-    yield from parse_qs(urlsplit(request.path).query).get('token', [])
-    for text in request.headers.get_all('Cookie'):
-        with contextlib.suppress(CookieError):
-            if found := SimpleCookie(text).get(_COOKIE):
-                yield found.value
+    def _tokens(self, request: Request) -> Iterator[str]:
+        """Yield the tokens in the address and in the cookies of a request."""
+        yield from parse_qs(urlsplit(request.path).query).get('token', [])
+        for text in request.headers.get_all('Cookie'):
+            with contextlib.suppress(CookieError):
+                if found := SimpleCookie(text).get(self._cookie):
+                    yield found.value
 
 
 def _text(status: http.HTTPStatus, text: str) -> Response:

@@ -78,6 +78,7 @@ class LiveSource:
         self._images: set[str] = set()
         self._pictures: dict[str, Any] = {}
         self._notes: deque[tuple[float, str]] = deque(maxlen=3)
+        self._ended: list[str] = []
         self._subscriptions = Subscriptions(self._ears, self._wants, self._say)
         self._looked = -_LOOK
         self._services: dict[str, str] = {}
@@ -143,8 +144,12 @@ class LiveSource:
         self._subscriptions.discover()
         self._subscriptions.follow_publishers()
         self._subscriptions.collect_losses()
-        for line in self._started.follow() if self._started is not None else ():
-            self._note(line)
+        self._ended = self._started.follow() if self._started is not None else []
+        self._ended += [
+            f'{topic.name}: its publisher has ended; this is what it sent last'
+            for topic in self._subscriptions.topics.values()
+            if topic.name.endswith('/joint_states') and not topic.publishers
+        ]
         found = self._node.get_service_names_and_types()
         self._services = {name: types[0] for name, types in found if len(types) == 1}
         self._listened = {
@@ -168,9 +173,9 @@ class LiveSource:
         return {name: picture for name, picture in found.items() if picture is not None}
 
     def notes(self) -> Sequence[str]:
-        """Return what failed in the last seconds."""
+        """Return what failed in the last seconds, and what has ended."""
         now = time.monotonic()
-        return [text for when, text in self._notes if now - when < _SHOWN]
+        return [text for when, text in self._notes if now - when < _SHOWN] + self._ended
 
     # --- controls ----------------------------------------------------------------------------
 

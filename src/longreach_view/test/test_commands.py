@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
+from sensor_msgs.msg import JointState
 from test_replay import crane_bag
 
+from longreach_node.testing import bench
+from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import DEADLINE, Outcome
 from longreach_view import launch_files
+from longreach_view.view_node import LiveSource
+from longreach_view.world import World
 
 COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
 
@@ -38,7 +46,7 @@ def test_bad_input_is_refused(view, words, message):
 
 def test_a_public_address_without_a_token_is_refused(view, tmp_path):
     bag = crane_bag(tmp_path / 'a', 0.5)
-    view(bag, '--host', '0.0.0.0', '--port', '0').refused('needs a token')
+    view(bag, '--host', '0.0.0.0', '--port', '0', '--no-token').refused('needs a token')
 
 
 def test_a_taken_port_is_named(view, tmp_path):
@@ -52,7 +60,7 @@ def test_a_taken_port_is_named(view, tmp_path):
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_it_prints_its_address_and_ends_on_a_signal(tmp_path, number):
     bag = crane_bag(tmp_path / 'a', 0.5)
-    words = [*COMMAND, str(bag), '--port', '0', '--token', 'auto']
+    words = [*COMMAND, str(bag), '--port', '0']
     pipes = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True}
     with subprocess.Popen(words, env=os.environ, **pipes) as process:
         address = process.stdout.readline()
@@ -61,6 +69,32 @@ def test_it_prints_its_address_and_ends_on_a_signal(tmp_path, number):
     assert re.match(r'http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}  \(Ctrl-C ends it\)', address)
     assert (process.returncode, out) == (0, '')
     assert 'Traceback' not in err
+
+
+def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
+    code = itertools.count(-9, 0)
+    ended = SimpleNamespace(pid=1, poll=lambda: next(code))
+    monkeypatch.setattr(launch_files, '_launch', lambda _: ended)
+    started = launch_files.Started([['crane']])
+    for _ in range(2):
+        assert started.follow() == ['longreach launch crane has ended with exit code -9']
+    source, world = LiveSource(), World(numeric_fields)
+    try:
+        with bench() as plant:
+            publisher = plant.driver.create_publisher(JointState, '/crane/joint_states', 1)
+
+            def notes():
+                source.poll(world, time.monotonic())
+                return source.notes()
+
+            found = source._subscriptions.topics
+            plant.until(lambda: not notes() and '/crane/joint_states' in found, 'found')
+            plant.driver.destroy_publisher(publisher)
+            plant.until(notes, 'its end')
+            said = '/crane/joint_states: its publisher has ended; this is what it sent last'
+            assert notes() == [said]
+    finally:
+        source.close()
 
 
 def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(monkeypatch):

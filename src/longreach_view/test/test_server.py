@@ -84,6 +84,7 @@ def test_other_names_and_origins_are_refused(server):
     port = server.get_port()
     assert get(server, Host=f'evil.example:{port}')[0].status == 403
     assert get(server, Origin='http://evil.example')[0].status == 403
+    assert get(server, Origin=f'https://127.0.0.1:{port}')[0].status == 403
     assert get(server, Host=f'localhost:{port}')[0].status == 200
 
     async def open_from(origin):
@@ -102,6 +103,8 @@ def test_a_token_is_asked_for_once(secret):
     assert response.status == 200
     cookie = response.headers['Set-Cookie'].partition(';')[0]
     assert get(secret, Cookie=cookie)[0].status == 200
+    # A browser has one cookie of a name for all ports of a host.
+    assert f'_{secret.get_port()}=' in cookie
 
     async def open_with(headers):
         async with connect(secret, additional_headers=headers):
