@@ -7,6 +7,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag._mcap import _Fields, _UnreadableError
 from longreach_tools.bag._stamps import HeaderClock, StampStatistics, is_wall_clock, stamp_reader
+from longreach_tools.bag._subscriptions import RecordedTopic
 from longreach_tools.bag._types import MachineTypes, message_class
 
 SECOND = 1_000_000_000
@@ -137,6 +138,24 @@ def test_gaps_are_counted_with_the_largest_and_the_missing():
 def test_a_step_below_one_and_a_half_periods_is_no_gap():
     assert report_of([0.0, 1.0, 2.0, 3.0, 4.4, 5.4]).gaps == 0
     assert report_of([0.0, 1.0, 2.0, 3.0, 4.6, 5.6]).gaps == 1
+
+
+@pytest.mark.parametrize(
+    ('typename', 'publishers', 'shared'),
+    [
+        ('sensor_msgs/msg/JointState', 1, False),
+        ('sensor_msgs/msg/JointState', 2, True),
+        ('diagnostic_msgs/msg/DiagnosticArray', 1, True),
+        ('tf2_msgs/msg/TFMessage', 1, True),
+    ],
+)
+def test_repeated_stamps_of_a_shared_topic_are_no_fault(typename, publishers, shared):
+    topic = RecordedTopic('/x', typename, '', '', object, None)
+    topic.note_publishers((None,) * publishers)
+    for _ in range(3):
+        topic.statistics.add(5)
+    assert topic.stamps.clean is shared
+    assert topic.stamps.duplicates == (0 if shared else 2)
 
 
 def test_backward_and_repeated_stamps():

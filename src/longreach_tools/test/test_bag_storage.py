@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import random
 import resource
 import shutil
 import sqlite3
-import zlib
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
 from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
-from longreach_tools.bag._mcap import is_whole, read_broken
+from longreach_tools.bag._mcap import fault_at_end, read_broken
 from longreach_tools.bag._names import absolute_name, checked_name, matches
 from longreach_tools.bag._play import play
 from longreach_tools.bag._report import inspect_bag
@@ -26,11 +26,11 @@ STEP = 10_000_000
 STORAGES = ['mcap', 'sqlite3']
 
 
-def write_messages(writer, count, *, flush_every=None, types=None):
+def write_messages(writer, count, *, flush_every=None, types=None, qos=()):
     """Write sensors and joint states of ``count`` cycles, step 10 ms."""
     types = types or MachineTypes()
     connections = {
-        topic: writer.add_topic(topic, typename, *types.definition(typename), ())
+        topic: writer.add_topic(topic, typename, *types.definition(typename), qos)
         for topic, typename in (('/crane/sensors', SENSORS), ('/crane/joint_states', JOINTS))
     }
     made = types.store.types
@@ -52,9 +52,9 @@ def write_messages(writer, count, *, flush_every=None, types=None):
 
 
 def make_bag(path, count=100, **options):
-    flush_every = options.pop('flush_every', None)
+    written = {k: options.pop(k) for k in ('flush_every', 'qos') if k in options}
     with BagWriter(path, **options) as writer:
-        write_messages(writer, count, flush_every=flush_every)
+        write_messages(writer, count, **written)
     return path
 
 
@@ -266,7 +266,9 @@ def test_damage_within_an_mcap_file_costs_only_what_it_hits(tmp_path):
     data[block.offset : block.offset + 4] = bytes(4)
     file.write_bytes(data)
     with pytest.warns(
-        UserWarning, match=r'not closed; damaged: 337 bytes .* 100 messages recovered'
+        UserWarning,
+        match=r'not closed; damaged: chunk at byte \d+ of bag_0.mcap \(0.2 s to 0.29 s; '
+        r'10 /crane/sensors, 10 /crane/joint_states\): .*; 100 messages recovered',
     ):
         assert len(list(read_bag(bag))) == 100
 
@@ -289,12 +291,81 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize('damage', DAMAGE.values(), ids=DAMAGE)
+def without_checksums(bag):
+    """Take the checksums out of an uncompressed file, as other programs write it."""
+    file = bag / 'bag_0.mcap'
+    data = file.read_bytes()
+    end = data.rindex(b'\x0f\x04' + bytes(7))
+    for offset in [b.offset - 40 + 24 for b in read_broken(file)._blocks] + [
+        end + 9,
+        len(data) - 12,
+    ]:
+        hit(file, offset, bytes(4))
+    return bag
+
+
 @pytest.mark.parametrize('options', [{}, {'compress': True}], ids=str)
+def test_ten_of_ten_flipped_bits_are_reported_and_not_used(tmp_path, capsys, options):
+    bag = make_bag(tmp_path / 'bag', 100, flush_every=5, **options)
+    with open_bag(bag) as opened:
+        written = list(opened.messages())
+    file = bag / 'bag_0.mcap'
+    whole = file.read_bytes()
+    generator = random.Random(7)
+    for number in range(10):
+        data = bytearray(whole)
+        data[generator.randrange(8, len(data))] ^= 1 << generator.randrange(8)
+        file.write_bytes(data)
+        assert cli.main(['bag', 'info', str(bag)]) == 1
+        assert 'damaged: ' in capsys.readouterr().out
+        # What is read by its index does not contain the damage, or is refused.
+        with contextlib.suppress(InputError), open_bag(bag) as opened:
+            assert list(opened.messages()) == written
+        assert recover(bag, tmp_path / f'new{number}') >= 190
+        with open_bag(tmp_path / f'new{number}') as opened:
+            assert set(opened.messages()) <= set(written)
+
+
+def test_a_message_of_a_damaged_chunk_is_refused_with_its_time_and_topics(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 60, flush_every=20)
+    file = bag / 'bag_0.mcap'
+    block = read_broken(file)._blocks[1]
+    hit(file, block.offset + 50, b'\xff')
+    with pytest.raises(
+        InputError,
+        match=r'chunk at byte \d+ of bag_0.mcap \(0.2 s to 0.39 s; 20 /crane/sensors, 20 '
+        r'/crane/joint_states\): its checksum does not match; to save',
+    ):
+        list(read_bag(bag))
+
+
+@pytest.mark.parametrize(
+    ('storage', 'stripped', 'text'),
+    [
+        ('mcap', False, 'checksums of 1 of 1 chunks, data section, summary'),
+        ('mcap', True, 'no checksums of messages'),
+        ('sqlite3', False, 'no checksums: sqlite3 has none'),
+    ],
+)
+def test_info_and_recover_say_which_checksums_there_are(tmp_path, capsys, storage, stripped, text):
+    bag = make_bag(tmp_path / 'bag', 5, storage=storage)
+    if stripped:
+        without_checksums(bag)
+    assert cli.main(['bag', 'info', str(bag)]) == 0
+    assert text in capsys.readouterr().out
+    assert recover(bag, tmp_path / 'new', say=print) == 10
+    assert (text in capsys.readouterr().out) is text.startswith('no checksums')
+
+
+@pytest.mark.parametrize('damage', DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize('options', [{}, {'compress': True}, {'stripped': True}], ids=str)
 def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
     tmp_path, capsys, damage, options
 ):
-    bag = make_bag(tmp_path / 'bag', 400, flush_every=20, **options)
+    compress, stripped = options.get('compress', False), options.get('stripped', False)
+    bag = make_bag(tmp_path / 'bag', 400, flush_every=20, compress=compress)
+    if stripped:
+        without_checksums(bag)
     with open_bag(bag) as opened:
         written = set(opened.messages())
     file = bag / 'bag_0.mcap'
@@ -312,8 +383,8 @@ def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
     with open_bag(tmp_path / 'new') as opened:
         recovered = list(opened.messages())
     assert 700 < len(recovered) <= report.message_count
-    # Numbers in a message that the block has hit cannot be told from those that were written.
-    assert len(set(recovered) - written) <= 8
+    # Without checksums, numbers that the block has hit cannot be told from those written.
+    assert len(set(recovered) - written) <= 8 * stripped
 
 
 def test_damage_that_looks_like_the_end_of_an_mcap_file_costs_only_what_it_hits(tmp_path):
@@ -339,8 +410,6 @@ def test_a_damaged_time_range_of_a_chunk_costs_no_message(tmp_path, options):
 def test_messages_that_a_checksum_confirms_are_kept_whatever_the_time_range(tmp_path):
     file = make_bag(tmp_path / 'bag', 400, flush_every=20) / 'bag_0.mcap'
     block = read_broken(file)._blocks[3]
-    data = file.read_bytes()[block.offset : block.offset + block.size]
-    hit(file, block.offset - 40 + 24, zlib.crc32(data).to_bytes(4, 'little'))
     hit(file, block.offset - 40 + 8, (block.times[1] - STEP).to_bytes(8, 'little'))
     assert sum(channel.count for channel in read_broken(file).channels.values()) == 800
 
@@ -360,7 +429,7 @@ def test_a_damaged_page_of_an_sqlite_file_costs_only_its_rows(tmp_path, capsys, 
     with open_bag(bag) as opened:
         written = set(opened.messages())
     hit(bag / 'bag_0.db3', page * 4096, bytes(4096))
-    assert cli.main(['bag', 'info', str(bag)]) == 0
+    assert cli.main(['bag', 'info', str(bag)]) == 1
     assert 'damaged: pages of bag_0.db3' in capsys.readouterr().out
     with pytest.raises(InputError, match=r'to save what is left: longreach bag recover'):
         list(read_bag(bag))
@@ -382,7 +451,7 @@ def test_an_sqlite_file_without_a_readable_list_of_topics_is_refused(tmp_path):
 
 
 def test_a_message_with_damaged_content_is_left_out_and_said(tmp_path, capsys):
-    bag = make_bag(tmp_path / 'bag', 100)
+    bag = without_checksums(make_bag(tmp_path / 'bag', 100))
     file = bag / 'bag_0.mcap'
     data = file.read_bytes()
     name = data.index(b'car_joint')
@@ -404,6 +473,53 @@ def test_files_are_numbered_as_by_rosbag2_and_older_names_are_read(tmp_path, sto
     metadata.write_text(text.replace('bag_0.', 'bag.'))
     (bag / f'bag_0.{ending}').rename(bag / f'bag.{ending}')
     assert positions(bag) == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_bag_after_ros2_bag_reindex_is_read_and_recovered(tmp_path, storage):
+    from rosbags.interfaces import (
+        Qos,
+        QosDurability,
+        QosHistory,
+        QosLiveliness,
+        QosReliability,
+        QosTime,
+    )
+
+    never = QosTime(9223372036, 854775807)
+    offered = Qos(
+        QosHistory.UNKNOWN,
+        0,
+        QosReliability.RELIABLE,
+        QosDurability.VOLATILE,
+        never,
+        never,
+        QosLiveliness.AUTOMATIC,
+        never,
+        False,
+    )
+    bag = make_bag(tmp_path / 'bag', 5, storage=storage, qos=[offered])
+    metadata = bag / 'metadata.yaml'
+    text = metadata.read_text()
+    assert 'ros_distro: jazzy' in text
+    assert text.count('depth: 0') == 2
+    metadata.write_text(text.replace('depth: 0', 'depth: 10').replace('RIHS01_', 'RIHS01_0'))
+    assert positions(bag) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with open_bag(bag) as opened:
+        assert [topic.qos for topic in opened.topics.values()] == [(offered,)] * 2
+    assert recover(bag, tmp_path / 'new') == 10
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_recover_goes_by_the_files_and_not_by_the_metadata(tmp_path, storage):
+    bag = make_bag(tmp_path / 'bag', 5, storage=storage)
+    (other,) = make_bag(tmp_path / 'other', 3, storage=storage).glob('other_0.*')
+    other.rename(bag / other.name.replace('other_0', 'bag_1'))
+    metadata = bag / 'metadata.yaml'
+    metadata.write_text(metadata.read_text().replace(SENSORS, JOINTS))
+    assert recover(bag, tmp_path / 'new') == 16
+    with open_bag(tmp_path / 'new') as opened:
+        assert opened.topics['/crane/sensors'].typename == SENSORS
 
 
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
@@ -429,7 +545,7 @@ def test_a_closed_bag_that_was_cut_off_is_refused_and_can_be_recovered(tmp_path)
     bag = make_bag(tmp_path / 'bag', 100, flush_every=10)
     file = bag / 'bag_0.mcap'
     file.write_bytes(file.read_bytes()[:9000])
-    assert not is_whole(file)
+    assert fault_at_end(file)
     with pytest.raises(
         InputError, match=r'truncated, its end is missing; .*longreach bag recover'
     ):
@@ -619,6 +735,41 @@ def test_a_type_that_is_not_installed_cannot_be_played(tmp_path, monkeypatch, ca
     assert cli.main(['bag', 'play', str(tmp_path / 'bag')]) == 2
     assert '/x: message type own_msgs/msg/Own: package own_msgs is' in capsys.readouterr().err
     assert 'own_msgs/msg/Own' not in types.store.fielddefs
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (['bag', 'info', 'bag'], ''),
+        (['bag', 'recover', 'bag', '-o', 'new'], 'message type own_msgs/msg/Own: no definition'),
+        (['plot', 'bag', '--list'], 'own_msgs/msg/Inner, own_msgs/msg/Own contains itself'),
+    ],
+)
+def test_a_type_that_contains_itself_is_one_line(tmp_path, monkeypatch, capsys, words, error):
+    monkeypatch.chdir(tmp_path)
+    typename = 'own_msgs/msg/Own'
+    ruler = '=' * 80
+    text = f'own_msgs/Inner inner\n{ruler}\nMSG: own_msgs/Inner\nown_msgs/Own own\n'
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/x', typename, text, 'RIHS01_0', ())
+        writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
+    assert cli.main(words) == (2 if error else 0)
+    found = capsys.readouterr().err
+    assert error in found
+    assert found.count('\n') == bool(error)
+
+
+@pytest.mark.parametrize(
+    'data', [b'\x00\x01\x00\x00\xff', b'', b'\x00\x01\x00\x00' + b'\xff' * 40], ids=len
+)
+def test_bytes_that_are_no_message_are_one_line(tmp_path, capsys, data):
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/x', JOINTS, *MachineTypes().definition(JOINTS), ())
+        writer.write(connection, 0, data)
+    assert cli.main(['plot', str(tmp_path / 'bag'), '--list']) == 2
+    error = capsys.readouterr().err
+    assert f'not a {JOINTS}' in error
+    assert error.count('\n') == 1
 
 
 def test_a_type_with_another_definition_is_not_played(tmp_path, monkeypatch, capsys):

@@ -1,10 +1,11 @@
 """
-Read the intact records of an MCAP file that was not closed, is truncated, or is damaged.
+Check an MCAP file, and read the intact records of one that was not closed or is damaged.
 
 The records are scanned from the start. Where bytes do not form a record, the scan continues at the
 next ones that do; a chunk with a damaged header, or a truncated one, is read message by message if
-it is not compressed. The file is not changed. Only files as written by rosbag2 are supported:
-profile ``ros2``, and chunks without compression, with lz4 or with zstd.
+it is not compressed. The messages of a chunk whose checksum does not match are not used, because
+it does not say which of them is wrong. The file is not changed. Only files as written by rosbag2
+are supported: profile ``ros2``, and chunks without compression, with lz4 or with zstd.
 
 Layout of a record: one byte of type, eight of length, the content; values are little-endian.
 Source: MCAP file format specification, version 0.
@@ -29,7 +30,7 @@ from typing import BinaryIO
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['MAGIC', 'BrokenMcap', 'Channel', 'is_whole', 'read_broken']
+__all__ = ['MAGIC', 'BrokenMcap', 'Channel', 'fault_at_end', 'read_broken', 'write_checksums']
 
 MAGIC = b'\x89MCAP0\r\n'
 
@@ -41,9 +42,15 @@ _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
+# Bytes from the start of the footer to its checksum, and to the end of the file.
+_FOOTER_CHECKED = _RECORD.size + 16
+_FOOTER_TO_END = _RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
 # Lengths of the records that end the messages: a wrong match would lose all messages after it.
 _ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
+_DATA = 'data section'
+# Number of bad chunks that are described.
+_NAMED = 3
 
 # Possible start of a record after damage: a type whose content can be checked (the other types are
 # not needed), and a length below 2^40.
@@ -86,6 +93,15 @@ class _Block:
 
 
 @dataclass
+class _BadChunk:
+    """A chunk whose checksum does not match: its place, times [ns], and messages by channel."""
+
+    offset: int
+    times: tuple[int, int]
+    counts: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
 class BrokenMcap:
     """
     The readable part of an MCAP file.
@@ -99,7 +115,15 @@ class BrokenMcap:
     start_time, end_time : int
         Earliest and latest message [ns]; 0 without messages.
     lost : list of tuple of int
-        Start and end of the damaged parts, in bytes from the start of the file.
+        Start and end of the parts without records, in bytes from the start of the file.
+    bad_chunks : list of _BadChunk
+        Chunks whose checksums do not match; their messages are not used.
+    bad_sections : list of str
+        Of ``data section`` and ``summary`` those whose checksums do not match.
+    chunks, checked_chunks : int
+        Number of chunks, and of those with a checksum.
+    checked_sections : list of str
+        Sections with a checksum.
     """
 
     path: Path
@@ -107,7 +131,45 @@ class BrokenMcap:
     start_time: int = 0
     end_time: int = 0
     lost: list[tuple[int, int]] = field(default_factory=list)
+    bad_chunks: list[_BadChunk] = field(default_factory=list)
+    bad_sections: list[str] = field(default_factory=list)
+    chunks: int = 0
+    checked_chunks: int = 0
+    checked_sections: list[str] = field(default_factory=list)
     _blocks: list[_Block] = field(default_factory=list)
+
+    def damage(self) -> str:
+        """Return what is damaged, empty for an intact file."""
+        name, parts = self.path.name, []
+        if self.lost:
+            size = sum(end - begin for begin, end in self.lost)
+            parts.append(f'{size} bytes of {name}, the first at byte {self.lost[0][0]}')
+        for chunk in self.bad_chunks[:_NAMED]:
+            counts = [
+                f'{count} {self.channels[number].topic}'
+                for number, count in chunk.counts.items()
+                if number in self.channels
+            ]
+            first, last = (time * 1e-9 for time in chunk.times)
+            parts.append(
+                f'chunk at byte {chunk.offset} of {name} ({first:.9g} s to {last:.9g} s;'
+                f' {", ".join(counts) or "topics unknown"}): its checksum does not match'
+            )
+        if len(self.bad_chunks) > _NAMED:
+            parts.append(f'{len(self.bad_chunks) - _NAMED} more chunks')
+        # The checksum of the data section covers the chunks and all bytes between them.
+        for section in self.bad_sections:
+            if section != _DATA or not parts:
+                parts.append(f'{section} of {name}: its checksum does not match')
+        return '; '.join(parts)
+
+    def checksums(self) -> str:
+        """Return which checksums the file has."""
+        parts = [f'{self.checked_chunks} of {self.chunks} chunks'] * bool(self.checked_chunks)
+        parts += self.checked_sections
+        if not self.checked_chunks and self._blocks:
+            return ' but of '.join(['no checksums of messages', *filter(None, [', '.join(parts)])])
+        return f'checksums of {", ".join(parts)}' if parts else 'no checksums'
 
     def messages(self, channels: Collection[int]) -> Iterator[tuple[int, int, bytes]]:
         """
@@ -135,16 +197,52 @@ class BrokenMcap:
             yield channel, time, data
 
 
-def is_whole(path: Path) -> bool:
-    """Return whether a file has the first and last bytes of a closed MCAP file."""
+def fault_at_end(path: Path) -> str:
+    """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
     with path.open('rb') as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            return False
         size = file.seek(0, 2)
-        if size < 3 * len(MAGIC):
-            return False
-        file.seek(-len(MAGIC), 2)
-        return file.read() == MAGIC
+        if _read(file, 0, len(MAGIC)) != MAGIC or size < 3 * len(MAGIC):
+            return 'truncated, its end is missing'
+        if _read(file, size - len(MAGIC), len(MAGIC)) != MAGIC:
+            return 'truncated, its end is missing'
+        found, expected = _summary_checksums(file, size)
+        return '' if expected in (0, found) else 'the checksum of its summary does not match'
+
+
+def write_checksums(path: Path, data_checksum: int, counted: int) -> None:
+    """
+    Write the checksums of data section and summary into a file that was closed without.
+
+    ``data_checksum`` is that of the first ``counted`` bytes.
+    """
+    with path.open('r+b') as file:
+        footer = file.seek(0, 2) - _FOOTER_TO_END
+        start, *_ = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+        data_end = start - _RECORD.size - _ENDS[_DATA_END]
+        checksum = _checksum(file, counted, data_end, data_checksum)
+        file.seek(data_end + _RECORD.size)
+        file.write(checksum.to_bytes(4, 'little'))
+        checksum = _checksum(file, start, footer + _FOOTER_CHECKED)
+        file.seek(footer + _FOOTER_CHECKED)
+        file.write(checksum.to_bytes(4, 'little'))
+
+
+def _summary_checksums(file: BinaryIO, size: int) -> tuple[int, int]:
+    """Return the checksum of a closed file's summary, and the one that it should have; 0: any."""
+    footer = size - _FOOTER_TO_END
+    start, _, expected = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+    if not expected:
+        return 0, 0
+    return _checksum(file, min(start or footer, footer), footer + _FOOTER_CHECKED), expected
+
+
+def _checksum(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
+    """Return the CRC-32 of a part of a file, continued from that of the bytes before."""
+    file.seek(begin)
+    while begin < end and (data := file.read(min(_BLOCK_SIZE, end - begin))):
+        checksum = zlib.crc32(data, checksum)
+        begin += len(data)
+    return checksum
 
 
 def read_broken(path: Path) -> BrokenMcap:
@@ -168,8 +266,11 @@ def read_broken(path: Path) -> BrokenMcap:
         scan.read_summary(file, size)
         for kind, begin, length in scan.records(file, len(MAGIC), size, scan.result.lost):
             if kind in (_FOOTER, _DATA_END):
+                scan.end_data(file, begin, kind)
                 break
-            if kind == _CHUNK:
+            if kind == _INDEX:
+                scan.index(file, begin)
+            elif kind == _CHUNK:
                 scan.chunk(file, begin, length)
             elif kind == _MESSAGE:
                 scan.message(file, begin, length)
@@ -193,6 +294,7 @@ class _Scan:
         self.profile: str | None = None
         self._schemas: dict[int, tuple[str, str, str]] = {}
         self._counted = False
+        self._bad: _BadChunk | None = None
         self._plain = _Block(0, 0, 0, '')
 
     def records(
@@ -240,10 +342,32 @@ class _Scan:
             _FOOTER, _FOOTER_CONTENT.size
         ):
             return
-        start, _, _ = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+        start, _, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+        if checksum:
+            self.result.checked_sections.append('summary')
+            found, expected = _summary_checksums(file, size)
+            if found != expected:
+                self.result.bad_sections.append('summary')
+                return
         if start:
             for _ in self.records(file, start, footer, self.result.lost):
                 pass
+
+    def end_data(self, file: BinaryIO, content: int, kind: int) -> None:
+        """Check the data section, which ends with the record of this kind and content."""
+        result = self.result
+        # Without its end a data section cannot be checked, and the end is damaged.
+        expected = 0 if kind == _FOOTER else int.from_bytes(_read(file, content, 4), 'little')
+        if expected:
+            result.checked_sections.insert(0, _DATA)
+        if kind == _FOOTER or expected not in (0, _checksum(file, 0, content - _RECORD.size)):
+            result.bad_sections.insert(0, _DATA)
+
+    def index(self, file: BinaryIO, content: int) -> None:
+        """Count the messages of a channel in the chunk before this index, if it is bad."""
+        if self._bad is not None:
+            number, size = _INDEX_HEAD.unpack(_read(file, content, _INDEX_HEAD.size))
+            self._bad.counts.setdefault(number, size // _INDEX_ENTRY)
 
     def message(self, file: BinaryIO, content: int, length: int) -> None:
         """Add a message outside of chunks, whose content is at a position of the file."""
@@ -283,13 +407,20 @@ class _Scan:
         compression, stored_size = fields.text(), fields.number('<Q')
         offset = begin + _CHUNK_HEAD.size + fields.position
         block = _Block(offset, stored_size, size, compression, checksum)
+        self._bad = None
+        self.result.chunks += 1
+        self.result.checked_chunks += bool(checksum)
         try:
             data = _load(file, block)
         except _UnreadableError:
-            if compression:
+            if checksum:
+                self._bad = _BadChunk(begin - _RECORD.size, (start, end))
+                self.result.bad_chunks.append(self._bad)
+            elif compression:
                 self.result.lost.append((begin, begin + length))
+            if compression:
                 return
-            # If the checksum is wrong, read message by message.
+            # Without a checksum, read message by message; else, only the definitions.
             data = _read(file, offset, stored_size)
             block = _Block(offset, stored_size, stored_size, '')
         lost: list[tuple[int, int]] = []
@@ -298,12 +429,14 @@ class _Scan:
             if kind == _MESSAGE:
                 channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
                 found.append((channel, time, content - _RECORD.size, content + size))
-        # A time outside the chunk's range is damaged; or the range is, if the checksum confirms
-        # the messages or most of them are outside.
-        within = [item for item in found if start <= item[1] <= end]
-        if not block.checksum and 2 * len(within) >= len(found):
-            lost += [item[2:] for item in found if not start <= item[1] <= end]
-            found = within
+        if self._bad is not None:
+            return
+        if not checksum:
+            # Times outside the chunk's range are damaged, or the range is if most are outside.
+            within = [item for item in found if start <= item[1] <= end]
+            if 2 * len(within) >= len(found):
+                lost += [item[2:] for item in found if not start <= item[1] <= end]
+                found = within
         for channel, time, place, _ in found:
             self._count(channel, time)
             block.places.append(place)

@@ -134,11 +134,9 @@ def store_of(
 
 def is_message(store: Typestore, typename: str, data: bytes) -> bool:
     """Return whether bytes are a whole message of a type."""
-    from rosbags.serde import SerdeError
-
     try:
         store.deserialize_cdr(data, typename)
-    except (SerdeError, LookupError, MemoryError, OverflowError):
+    except InputError:
         return False
     return True
 
@@ -147,15 +145,10 @@ def _deserialised(
     bag: Bag, names: Sequence[str], stores: dict[str, Typestore]
 ) -> Iterator[tuple[str, int, Any]]:
     """Yield the messages and close the bag at the end."""
-    from rosbags.serde import SerdeError
-
     with bag:
         for name, time, data in bag.messages(names):
-            typename = bag.topics[name].typename
             try:
-                message = stores[name].deserialize_cdr(data, typename)
-            except SerdeError as error:
-                raise InputError(
-                    f'{bag.path}: {name} at {time} ns: not a {typename}: {error}'
-                ) from error
+                message = stores[name].deserialize_cdr(data, bag.topics[name].typename)
+            except InputError as error:
+                raise InputError(f'{bag.path}: {name} at {time} ns: {error}') from error
             yield name, time, message

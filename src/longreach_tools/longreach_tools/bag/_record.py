@@ -197,7 +197,7 @@ def record(
     return RecordSummary(
         options.output,
         [
-            TopicSummary(t.name, t.typename, t.count, t.lost, t.statistics.report())
+            TopicSummary(t.name, t.typename, t.count, t.lost, t.stamps)
             for _, t in sorted(subscriptions.topics.items())
         ],
         subscriptions.skipped,

@@ -11,7 +11,7 @@ from typing import Any
 from ._qos import summary as qos_summary
 from ._reading import store_of
 from ._record import RecordSummary
-from ._stamps import StampReport, StampStatistics, is_wall_clock, stamp_reader
+from ._stamps import StampReport, StampStatistics, is_shared, is_wall_clock, stamp_reader
 from ._storage import open_bag
 
 __all__ = ['BagReport', 'inspect_bag', 'recording_as_dict', 'recording_as_text']
@@ -37,6 +37,7 @@ class BagReport:
     path: Path
     storage: str
     problem: str
+    checksums: str
     start_time: int
     end_time: int
     topics: list[_TopicReport]
@@ -53,6 +54,7 @@ class BagReport:
             'storage': self.storage,
             'closed': not self.problem,
             'problem': self.problem or None,
+            'checksums': self.checksums or None,
             'start_ns': self.start_time,
             'duration_s': (self.end_time - self.start_time) / _NANOSECONDS,
             'messages': self.message_count,
@@ -76,6 +78,7 @@ class BagReport:
         lines = [
             f'bag       {self.path}',
             f'storage   {self.storage}, {state}',
+            f'checks    {self.checksums or "not made"}',
             f'start     {_instant(self.start_time)}',
             f'duration  {(self.end_time - self.start_time) / _NANOSECONDS:.6f} s',
             f'messages  {self.message_count}',
@@ -112,7 +115,8 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
             readers = {
                 name: reader
                 for name, store in stores.items()
-                if (reader := stamp_reader(bag.topics[name].typename, store)) is not None
+                if not is_shared(bag.topics[name].typename, len(bag.topics[name].qos))
+                and (reader := stamp_reader(bag.topics[name].typename, store)) is not None
             }
             statistics = {name: StampStatistics() for name in readers}
             for name, _, data in bag.messages(list(readers)):
@@ -123,6 +127,7 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
             bag.path,
             bag.storage,
             bag.problem,
+            bag.checksums,
             bag.start_time,
             bag.end_time,
             [
@@ -172,7 +177,7 @@ def recording_as_text(summary: RecordSummary) -> str:
 def _stamps_in_words(stamps: StampReport | None) -> str:
     """Return the table cell on stamps."""
     if stamps is None:
-        return 'none'
+        return 'not compared'
     if stamps.sentence():
         return stamps.sentence()
     return 'even' if stamps.period_s is None else f'every {stamps.period_s:.6g} s'

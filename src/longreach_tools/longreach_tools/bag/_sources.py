@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Qos
 
 __all__ = [
-    'BrokenMcapSource',
+    'NO_SQLITE_CHECKSUMS',
     'BrokenSqliteSource',
     'Expected',
+    'Files',
+    'McapSource',
     'Message',
     'RosbagsSource',
     'Source',
@@ -44,6 +46,8 @@ Message = tuple[str, int, bytes]
 
 _TYPE = re.compile(r'\w+/\w+/\w+')
 
+NO_SQLITE_CHECKSUMS = 'no checksums: sqlite3 has none; its pages are checked, but not the messages'
+
 # Size of a row besides its data: four values, and the header of a message [bytes].
 _SMALLEST_ROW = 20
 
@@ -56,7 +60,6 @@ class Topic:
     typename: str
     count: int
     definition: MessageDefinition
-    type_hash: str
     qos: tuple[Qos, ...]
 
 
@@ -68,6 +71,8 @@ class Source(Protocol):
     end_time: int
     damage: list[str]
     """Description of what cannot be read, for each file."""
+    checksums: str
+    """Which ones the files have; empty if this was not looked at."""
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
         """Yield messages of some topics from a time [ns] on, in the order of time."""
@@ -131,21 +136,23 @@ class Expected:
 class RosbagsSource:
     """An intact recording, read by rosbags."""
 
-    def __init__(self, path: Path, resources: ExitStack) -> None:
+    def __init__(self, path: Path, resources: ExitStack, checksums: str = '') -> None:
         from rosbags.interfaces import ConnectionExtRosbag2
         from rosbags.rosbag2 import Reader
 
         self._reader = resources.enter_context(Reader(path))
         self.damage: list[str] = []
+        self.checksums = checksums
         self.start_time = self._reader.start_time if self._reader.message_count else 0
         self.end_time = self._reader.end_time - 1 if self._reader.message_count else 0
+        if path.is_dir():
+            _match_by_name(self._reader.storage)
         self.topics = [
             Topic(
                 connection.topic,
                 connection.msgtype,
                 connection.msgcount,
                 connection.msgdef,
-                connection.digest,
                 tuple(connection.ext.offered_qos_profiles),
             )
             for connection in self._reader.connections
@@ -160,46 +167,72 @@ class RosbagsSource:
                 yield connection.topic, time, data
 
 
-class BrokenMcapSource:
-    """The intact records of MCAP files that were not closed, are truncated, or are damaged."""
+def _match_by_name(reader: Any) -> None:
+    """
+    Let rosbags match the topics of metadata and files by name and type only.
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    It compares their QoS and hashes too, but ``ros2 bag reindex`` changes the QoS in the metadata.
+    """
+    kept: dict[tuple[str, str], Any] = {}
+    for storage in reader.storages:
+        for connection in storage.connections:
+            kept.setdefault((connection.topic, connection.msgtype), connection.ext)
+    for owner in (reader, *reader.storages):
+        owner.connections[:] = [
+            one._replace(ext=kept.get((one.topic, one.msgtype), one.ext), digest='')
+            for one in owner.connections
+        ]
+
+
+class McapSource:
+    """The intact records of an MCAP file, which may be not closed, truncated, or damaged."""
+
+    def __init__(self, path: Path) -> None:
         from rosbags.interfaces import MessageDefinition
 
-        self._files = [read_broken(file) for file in files]
-        filled = [file for file in self._files if any(c.count for c in file.channels.values())]
-        self.start_time = min((file.start_time for file in filled), default=0)
-        self.end_time = max((file.end_time for file in filled), default=0)
-        self.damage = [
-            f'{sum(end - begin for begin, end in file.lost)} bytes of {file.path.name}, the first'
-            f' at byte {file.lost[0][0]}'
-            for file in self._files
-            if file.lost
-        ]
+        self._file = read_broken(path)
+        self.start_time, self.end_time = self._file.start_time, self._file.end_time
+        self.damage = [self._file.damage()] if self._file.damage() else []
+        self.checksums = self._file.checksums()
         self.topics = [
             Topic(
                 channel.topic,
                 channel.typename,
                 channel.count,
                 MessageDefinition(_format(channel.definition_encoding), channel.definition),
-                '',
                 _qos(channel.offered_qos_profiles),
             )
-            for file in self._files
-            for channel in file.channels.values()
+            for channel in self._file.channels.values()
         ]
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield messages of some topics from a time [ns] on, file by file, each in this order."""
-        for file in self._files:
-            topics = {
-                number: channel.topic
-                for number, channel in file.channels.items()
-                if channel.topic in names
-            }
-            for number, time, data in file.messages(topics):
-                if time >= start:
-                    yield topics[number], time, data
+        """Yield messages of some topics from a time [ns] on, in the order of time."""
+        topics = {
+            number: channel.topic
+            for number, channel in self._file.channels.items()
+            if channel.topic in names
+        }
+        for number, time, data in self._file.messages(topics):
+            if time >= start:
+                yield topics[number], time, data
+
+
+class Files:
+    """Several files, read one after the other."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self.topics = [topic for source in sources for topic in source.topics]
+        filled = [source for source in sources if any(topic.count for topic in source.topics)]
+        self.start_time = min((source.start_time for source in filled), default=0)
+        self.end_time = max((source.end_time for source in filled), default=0)
+        self.damage = [text for source in sources for text in source.damage]
+        self.checksums = '; '.join(dict.fromkeys(source.checksums for source in sources))
+
+    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
+        """Yield messages of some topics from a time [ns] on, file by file."""
+        for source in self._sources:
+            yield from source.messages(names, start)
 
 
 class BrokenSqliteSource:
@@ -251,13 +284,13 @@ class BrokenSqliteSource:
                 typename,
                 counts[number],
                 MessageDefinition(_format(encoding), definition),
-                '',
                 _qos(qos),
             )
             for number, name, typename, qos in topics
             for encoding, definition in [definitions.get(typename, ('', ''))]
         ]
         self.damage = [f'pages of {file.name}']
+        self.checksums = NO_SQLITE_CHECKSUMS
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
         """Yield messages of some topics from a time [ns] on, in the order of time."""

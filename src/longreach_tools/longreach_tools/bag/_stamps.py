@@ -23,6 +23,7 @@ __all__ = [
     'HeaderClock',
     'StampReport',
     'StampStatistics',
+    'is_shared',
     'is_wall_clock',
     'stamp_reader',
 ]
@@ -35,6 +36,9 @@ GAP_FACTOR = 1.5
 # Least number of intervals that define a period.
 MINIMUM_STEPS = 3
 
+# Types of topics on which several nodes publish: their stamps are no one's sequence.
+_SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage')
+
 # Smaller stamps (before September 2001) are simulation time, which starts near zero.
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
 
@@ -46,6 +50,11 @@ _BINS_PER_OCTAVE = 64
 def is_wall_clock(time: int) -> bool:
     """Return whether a time [ns] is wall time, and not simulation time, which starts at 0."""
     return time >= _EARLIEST_WALL_CLOCK
+
+
+def is_shared(typename: str, publishers: int) -> bool:
+    """Return whether the stamps of a topic are those of several publishers."""
+    return publishers > 1 or typename in _SHARED_TYPES
 
 
 StampReader = Callable[[bytes], int | None]

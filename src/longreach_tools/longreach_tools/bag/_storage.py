@@ -17,12 +17,14 @@ from typing import Self
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-from ._mcap import MAGIC, is_whole
+from ._mcap import MAGIC, fault_at_end
 from ._names import absolute_name
 from ._sources import (
-    BrokenMcapSource,
+    NO_SQLITE_CHECKSUMS,
     BrokenSqliteSource,
     Expected,
+    Files,
+    McapSource,
     Message,
     RosbagsSource,
     Source,
@@ -51,6 +53,8 @@ class Bag:
         ``mcap`` or ``sqlite3``.
     problem : str
         Why only a part can be read; empty for an intact recording.
+    checksums : str
+        Which ones it has; empty unless it was opened with ``check``.
     topics : dict
         Name to :class:`Topic`, sorted by name.
     start_time, end_time : int
@@ -63,6 +67,7 @@ class Bag:
         self.path = path
         self.storage = storage
         self.problem = problem
+        self.checksums = source.checksums
         self._source = source
         self._resources = resources
         self.topics = _merged(path, source.topics)
@@ -121,12 +126,20 @@ class Bag:
                     read += 1
                     yield message
         except InputError as error:
-            raise InputError(f'{error}; {remedy}') from error
+            raise InputError(f'{error}{self._places()}; {remedy}') from error
         count = sum(self.topics[name].count for name in wanted)
         if start <= self.start_time and read != count:
             raise InputError(
-                f'{self.path}: damaged: {read} of {count} messages could be read; {remedy}'
+                f'{self.path}: damaged: {read} of {count} messages could be read{self._places()};'
+                f' {remedy}'
             )
+
+    def _places(self) -> str:
+        """Return where the files are damaged, which rosbags does not say."""
+        files = _storage_files(self.path)
+        if self.storage != 'mcap' or any(file.suffix == '.zstd' for file in files):
+            return ''
+        return ''.join(f': {text}' for file in files for text in McapSource(file).damage)
 
     def close(self) -> None:
         """Close the files."""
@@ -164,17 +177,22 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
         raise InputError(f'{path}: no such bag; give the directory of a recording')
     files = _storage_files(path)
     storage = _storage_of(files)
-    problem = ''
+    packed = any(file.suffix == '.zstd' for file in files)
     expected = Expected.of(path)
     resources = ExitStack()
+    problems: list[str] = []
     try:
         closed = (path / 'metadata.yaml').is_file()
         try:
-            source = (_open_closed if closed else _open_files)(path, files, storage, resources)
-            if not closed and (path.is_dir() or (storage == 'mcap' and not is_whole(path))):
-                problem = 'not closed'
-            if check and accept_damage and _is_damaged(source, files, storage, expected):
-                raise InputError('')
+            if closed:
+                source = _open_closed(path, files, resources)
+            else:
+                source = _open_files(files, storage, expected, resources, check=False)
+                if path.is_dir() or (storage == 'mcap' and fault_at_end(path)):
+                    problems.append('not closed')
+            if check and accept_damage and not packed:
+                # By the files, whatever the metadata say.
+                source = _open_files(files, storage, expected, resources, check=True)
         except InputError as error:
             if not accept_damage:
                 if not closed:
@@ -183,37 +201,25 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
                     f'{error}; to save what is left: longreach bag recover {path} --output NEW'
                 ) from error
             try:
-                source = _open_parts(files, storage, expected, resources)
+                source = _open_files(files, storage, expected, resources, check=True)
             except InputError as worse:
-                raise (error if str(error) else worse) from worse
-            problem = problem or str(error)
-        if source.damage:
-            problem = '; '.join(filter(None, (problem, _what_is_lost(source, expected))))
-        return Bag(path, storage, problem, source, resources)
+                raise error from worse
+            problems.append(str(error))
+        if source.damage or (check and expected.missing(source.topics)):
+            problems.append(_what_is_lost(source, expected))
+        return Bag(path, storage, '; '.join(problems), source, resources)
     except BaseException:
         resources.close()
         raise
 
 
-def _is_damaged(source: Source, files: Sequence[Path], storage: str, expected: Expected) -> bool:
-    """Read a recording completely, and return whether anything is missing."""
-    if not isinstance(source, RosbagsSource) or any(file.suffix == '.zstd' for file in files):
-        return False
-    if storage == 'sqlite3':
-        return not all(is_whole_sqlite(file) for file in files)
-    parts = BrokenMcapSource(files)
-    return bool(parts.damage or expected.missing(parts.topics))
-
-
 def _what_is_lost(source: Source, expected: Expected) -> str:
     """Return the damaged parts of a recording and its missing messages."""
-    text = f'damaged: {"; ".join(source.damage)}'
+    text = f'damaged: {"; ".join(source.damage)}' if source.damage else 'damaged'
     if missing := expected.missing(source.topics):
         count = sum(missing.values())
         topics = ', '.join(f'{name} {n}' for name, n in missing.items())
         text += f'; {count} of {sum(expected.counts.values())} messages lost ({topics})'
-    elif not expected.counts:
-        text += '; the number of lost messages is unknown'
     return text
 
 
@@ -260,56 +266,38 @@ def _storage_of(files: Sequence[Path]) -> str:
     )
 
 
-def _open_closed(path: Path, files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
+def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Source:
     """Open a recording with metadata; its MCAP files must be complete."""
     for file in files:
-        if storage == 'mcap' and file.suffix == '.mcap' and not is_whole(file):
-            raise InputError(f'{file}: truncated, its end is missing')
+        if file.suffix == '.mcap' and (fault := fault_at_end(file)):
+            raise InputError(f'{file}: {fault}')
     with readable(path):
         return RosbagsSource(path, resources)
 
 
-def _open_files(path: Path, files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
-    """Open storage files without metadata."""
-    _refuse_compressed(files)
-    if storage == 'mcap' and not (len(files) == 1 and is_whole(files[0])):
-        with readable(path):
-            return BrokenMcapSource(files)
-    _refuse_several(files, storage)
-    with readable(files[0]):
-        file = files[0] if storage == 'mcap' else rolled_back(files[0], resources)
-        return RosbagsSource(file, resources)
-
-
-def _open_parts(
-    files: Sequence[Path], storage: str, expected: Expected, resources: ExitStack
+def _open_files(
+    files: Sequence[Path], storage: str, expected: Expected, resources: ExitStack, *, check: bool
 ) -> Source:
-    """Open the readable parts of damaged files, ignoring the metadata."""
-    _refuse_compressed(files)
-    if storage == 'mcap':
-        with readable(files[0].parent):
-            return BrokenMcapSource(files)
-    _refuse_several(files, storage)
-    file = rolled_back(files[0], resources)
-    if is_whole_sqlite(file):
-        with readable(file):
-            return RosbagsSource(file, resources)
-    return BrokenSqliteSource(file, expected, resources)
-
-
-def _refuse_compressed(files: Sequence[Path]) -> None:
-    """Raise InputError for files that are compressed as a whole."""
-    if any(file.suffix == '.zstd' for file in files):
-        raise InputError(f'{files[0]}: compressed as a whole; unpack it first: unzstd {files[0]}')
-
-
-def _refuse_several(files: Sequence[Path], storage: str) -> None:
-    """Raise InputError for several SQLite files: without metadata, each is a recording."""
-    if storage == 'sqlite3' and len(files) > 1:
+    """Open storage files without metadata; with ``check``, read them to find damage."""
+    if packed := [file for file in files if file.suffix == '.zstd']:
         raise InputError(
-            f'{files[0].parent}: several SQLite files and no readable metadata.yaml; give one of'
-            ' the files'
+            f'{packed[0]}: compressed as a whole; unpack it first: unzstd {packed[0]}'
         )
+    return Files([_open_file(file, storage, expected, resources, check) for file in files])
+
+
+def _open_file(
+    file: Path, storage: str, expected: Expected, resources: ExitStack, check: bool
+) -> Source:
+    """Open a storage file; an MCAP file that was not closed is always checked."""
+    with readable(file):
+        if storage == 'mcap':
+            whole = not check and not fault_at_end(file)
+            return RosbagsSource(file, resources) if whole else McapSource(file)
+        file = rolled_back(file, resources)
+        if check and not is_whole_sqlite(file):
+            return BrokenSqliteSource(file, expected, resources)
+        return RosbagsSource(file, resources, NO_SQLITE_CHECKSUMS)
 
 
 def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:

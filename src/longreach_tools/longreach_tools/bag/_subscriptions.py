@@ -17,7 +17,7 @@ from longreach_dynamics.errors import InputError
 
 from ._names import matches
 from ._qos import is_looser, recorded, subscription_profile
-from ._stamps import StampStatistics, stamp_reader
+from ._stamps import StampReport, StampStatistics, is_shared, stamp_reader
 from ._types import MachineTypes, message_class
 
 if TYPE_CHECKING:
@@ -79,6 +79,13 @@ class RecordedTopic:
         self.publishers = len(offers)
         self._several_publishers |= len(offers) > 1
         self.offers = offers or self.offers
+
+    @property
+    def stamps(self) -> StampReport:
+        """Statistics of the stamps, empty where several publishers share the topic."""
+        if is_shared(self.typename, 1 + self._several_publishers):
+            return StampReport()
+        return self.statistics.report()
 
     @property
     def lost(self) -> int:

@@ -114,6 +114,7 @@ class MachineTypes:
                 raise InputError(f'{path}: not a message definition: {error}') from error
             wanted += _nested(types, name)
         if types:
+            _refuse_cycles(types)
             self.store.register(types)
 
     def require_all(self) -> None:
@@ -169,7 +170,9 @@ def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typest
             continue
         try:
             idl = definition.format is MessageDefinitionFormat.IDL
-            store.register(_parse(definition.data, name, idl=idl))
+            types = _parse(definition.data, name, idl=idl)
+            _refuse_cycles(types)
+            store.register(types)
         except TypesysError as error:
             raise InputError(f"the bag's definition of {name} cannot be used: {error}") from error
     return store
@@ -187,23 +190,25 @@ def _new_store(name: Any) -> Typestore:
 
 def _read(read: Callable[[Any, str], object], data: Any, typename: str) -> object:
     """
-    Return a message whose bytes may have padding behind them.
+    Return a message whose bytes may have padding behind them; InputError if they are not one.
 
     ``serialize_message`` counts the alignment of elements also for sequences that have none: at
-    most 8 bytes for each empty one. More than that at the end is an error, as before.
+    most 8 bytes for each empty one. More than that at the end is an error.
     """
     from rosbags.serde import SerdeError
 
     try:
         return read(data, typename)
-    except SerdeError:
+    except SerdeError as error:
         for cut in range(4, min(_PADDING, len(data) - 4), 4):
             with contextlib.suppress(SerdeError):
                 message = read(data[:-cut], typename)
                 if cut <= 8 * _empty_sequences(message):
                     return message
                 break
-        raise
+        raise InputError(f'not a {typename}: {error}') from error
+    except (LookupError, MemoryError, OverflowError, ValueError) as error:
+        raise InputError(f'not a {typename}: {error!r}') from error
 
 
 def _empty_sequences(message: Any) -> int:
@@ -285,6 +290,16 @@ def _parse(text: str, name: str, *, idl: bool) -> dict[str, Any]:
     for section in sections:
         types.update(get_types_from_idl(section.partition('\n')[2]))
     return types
+
+
+def _refuse_cycles(types: Mapping[str, Any]) -> None:
+    """Raise InputError for a type that contains itself, directly or within another."""
+    inner = {name: [one for one in _nested(types, name) if one in types] for name in types}
+    # What contains none of the others can be left out.
+    while free := [name for name, names in inner.items() if not names]:
+        inner = {k: [n for n in v if n not in free] for k, v in inner.items() if k not in free}
+    if inner:
+        raise InputError(f'message type {", ".join(sorted(inner))} contains itself')
 
 
 def _nested(types: Mapping[str, Any], name: str) -> list[str]:

@@ -3,7 +3,8 @@ Write rosbag2 recordings (metadata version 9, as in ROS 2 Jazzy), based on rosba
 
 Written messages reach the file at each :meth:`BagWriter.flush`, so that a killed recorder loses
 only messages after the last flush. An MCAP file then consists of complete chunks, an SQLite file
-of committed transactions.
+of committed transactions. MCAP files have the checksums of chunks, data section and summary, which
+rosbags leaves out.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class BagWriter:
         need_rosbags()
         from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
+        from ._mcap_writer import CheckedMcapWriter
+
         self.path = Path(path)
         if self.path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
@@ -74,7 +77,9 @@ class BagWriter:
             raise InputError(f'storage {storage!r}; allowed: {", ".join(STORAGES)}')
         if compress and storage != 'mcap':
             raise InputError(f'compression with storage {storage}; it needs --storage mcap')
-        self._writer = Writer(self.path, version=9, storage_plugin=StoragePlugin[storage.upper()])
+        writer: Any = Writer(self.path, version=9, storage_plugin=StoragePlugin[storage.upper()])
+        writer.STORAGE_PLUGINS = writer.STORAGE_PLUGINS | {StoragePlugin.MCAP: CheckedMcapWriter}
+        self._writer = writer
         if compress:
             self._writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
         for key, value in (notes or {}).items():
@@ -109,9 +114,10 @@ class BagWriter:
         self, name: str, typename: str, definition: str, type_hash: str, qos: Sequence[Qos]
     ) -> Connection:
         """Add a topic; returns the connection for :meth:`write`."""
-        return self._writer.add_connection(
+        added: Connection = self._writer.add_connection(
             name, typename, msgdef=definition, rihs01=type_hash, offered_qos_profiles=qos
         )
+        return added
 
     def write(self, connection: Connection, time: int, data: bytes) -> None:
         """Write a message's CDR bytes with its bag time [ns]."""
@@ -140,8 +146,13 @@ class BagWriter:
 
     def close(self) -> None:
         """Write the index and the metadata."""
+        # rosbags names itself as the distribution, by which rosbag2 chooses a format.
+        storage: Any = self._writer.storage
+        close, metadata = storage.close, self.path / 'metadata.yaml'
+        storage.close = lambda version, text: close(version, _of_ros(text))
         try:
             self._writer.close()
+            metadata.write_text(_of_ros(metadata.read_text('utf-8')), 'utf-8')
         except (OSError, sqlite3.Error) as error:
             self.abort()
             raise self._failure(error) from error
@@ -172,6 +183,11 @@ class BagWriter:
             self.close()
         else:
             self.abort()
+
+
+def _of_ros(metadata: str) -> str:
+    """Return metadata with the distribution of ROS."""
+    return metadata.replace('ros_distro: rosbags', 'ros_distro: jazzy')
 
 
 def recover(
@@ -206,7 +222,8 @@ def recover(
     """
     with open_bag(path, accept_damage=True, check=True) as bag:
         if not bag.message_count:
-            raise InputError(f'{path}: no readable message; nothing to recover')
+            reason = f'{bag.problem}; ' if bag.problem else ''
+            raise InputError(f'{path}: {reason}no readable message; nothing to recover')
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
         writer = BagWriter(output, storage or bag.storage)
@@ -234,6 +251,8 @@ def recover(
         if say is not None:
             if bag.problem:
                 say(f'{path}: {bag.problem}')
+            if bag.checksums.startswith('no checksums'):
+                say(f'{path}: {bag.checksums}; a changed bit in a message is not noticed')
             for name, count in unreadable.items():
                 say(f'{path}: {count} more messages of {name} are damaged and were skipped')
         return writer.message_count

@@ -30,7 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_record(commands.add_parser('record', help='record topics'))
     _configure_play(commands.add_parser('play', help='publish recorded messages'))
 
-    info = commands.add_parser('info', help='show topics, counts, times, QoS and damage')
+    info = commands.add_parser(
+        'info',
+        help='show topics, counts, times, QoS and damage',
+        epilog='exit code: 0 intact, 1 damaged or not closed, 2 not a recording',
+    )
     info.add_argument('bag', help=_EXISTING)
     info.add_argument('--no-scan', action='store_true', help='do not search for gaps and damage')
     _add_format(info)
@@ -193,14 +197,15 @@ def _remap(rule: str) -> tuple[str, str]:
     return checked_name(old), checked_name(new)
 
 
-def _info(arguments: argparse.Namespace) -> None:
-    """Run ``info``."""
+def _info(arguments: argparse.Namespace) -> int:
+    """Run ``info``; 1 for a recording that is damaged or was not closed."""
     from ._report import inspect_bag
 
     report = inspect_bag(arguments.bag, scan=not arguments.no_scan)
     print(
         json.dumps(report.as_dict(), indent=2) if arguments.format == 'json' else report.as_text()
     )
+    return 1 if report.problem else 0
 
 
 def _recover(arguments: argparse.Namespace) -> None:

@@ -97,14 +97,10 @@ class _Reader:
 
     def add(self, time: int, data: bytes) -> None:
         """Add a message [ns, CDR bytes]."""
-        from rosbags.serde import SerdeError
-
         try:
             message = self._store.deserialize_cdr(data, self.typename)
-        except SerdeError as error:
-            raise InputError(
-                f'{self._bag.path}: {self._name} at {time} ns: not a {self.typename}: {error}'
-            ) from error
+        except InputError as error:
+            raise InputError(f'{self._bag.path}: {self._name} at {time} ns: {error}') from error
         stamp = self._stamp(data) if self._stamp else None
         self.unset += stamp == 0
         place = len(self.bag_time)
