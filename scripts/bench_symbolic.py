@@ -58,7 +58,7 @@ def _reduced(count: int, repeats: int) -> Row:
             nonlocal operations
             equations = derive(model)
             parts = code.parts_of(equations)
-            code.as_c(equations, parts=parts)
+            code.as_single_c(equations, parts=parts)
             operations = parts.equations.operations
 
         whole.append(_timed(write))
@@ -163,7 +163,7 @@ def _c_call(links: Links, directory: Path) -> Callable[[], tuple[np.ndarray, ...
     if compiler is None:
         raise BenchmarkError('no C compiler')
     source, library = directory / 'links.c', directory / 'links.so'
-    source.write_text(code.as_c(derive(model_of(links, 'all'))))
+    source.write_text(code.as_single_c(derive(model_of(links, 'all'))))
     command = [compiler, '-O2', '-shared', '-fPIC', str(source), '-o', str(library), '-lm']
     subprocess.run(command, check=True)
     function = ctypes.CDLL(str(library)).links_equations

@@ -8,6 +8,7 @@ derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import sympy
 from sympy.printing.c import C99CodePrinter
 from sympy.printing.pycode import PythonCodePrinter
 
+from longreach_dynamics.errors import InputError
 from longreach_symbolic.equations import Definition, Equations
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     'as_json',
     'as_numba',
     'as_python',
+    'as_single_c',
     'assignments',
     'description',
     'entries',
@@ -159,7 +162,7 @@ class _C(C99CodePrinter):  # type: ignore[misc]
         return _product(self, expr) or str(super()._print_Pow(expr))
 
     def _print_Pi(self, expr: Any) -> str:  # noqa: ARG002, N802
-        return 'LINKS_PI'
+        return '3.14159265358979323846'
 
     def _print_Float(self, expr: Any) -> str:  # noqa: N802
         return repr(float(expr))
@@ -464,23 +467,50 @@ def _c_body(
             yield f'    {also}{target} = {printer.doprint(value)};'
 
 
-def _c_function(head: str, summary: str, arguments: Sequence[str], body: Iterator[str]) -> str:
-    """Return a function of C."""
+def _c_function(
+    head: str, arguments: Sequence[str], body: Iterable[str], result: str = ''
+) -> list[str]:
+    """Return the lines of a function of C."""
     lines = list(body)
     unused = [a for a in arguments if not any(f' = {a}[' in line for line in lines)]
-    return '\n'.join(
-        ['', f'/* {summary} */', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
-    )
+    if result:
+        lines = [line.replace(f'{result} = ', 'return ') for line in lines]
+    return ['', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
 
 
-def as_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
-    """Return a file of C99 that needs math.h only; matrices are by rows."""
+def as_c(
+    equations: Equations, cse: bool = True, parts: Parts | None = None, name: str = 'links'
+) -> tuple[str, str]:
+    """
+    Return a header and a source of C99 that need math.h only; matrices are by rows.
+
+    Parameters
+    ----------
+    equations : Equations
+    cse : bool
+    parts : Parts, optional
+        Of these equations, where they are known.
+    name : str
+        Begins all names that other files see, so that a program can have several models. The
+        source includes ``name.h``.
+
+    Raises
+    ------
+    InputError
+        When the name is no identifier of C.
+    """
+    if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
+        raise InputError(
+            f'name = {name!r}, allowed: letters, digits and _, a letter first; it begins the'
+            ' names of functions in C'
+        )
     parts = parts or parts_of(equations, cse)
     model = equations.model
     n, size, parameters = model.count, len(equations.coordinates), model.parameters
+    big, guard = name.upper(), f'{name.upper()}_H'
 
-    def flat(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
-        return [(f'{name}[{index}]', '') for index in range(rows * columns)]
+    def flat(array: str, rows: int, columns: int) -> list[tuple[str, str]]:
+        return [(f'{array}[{index}]', '') for index in range(rows * columns)]
 
     targets = []
     for index, (target, mirror) in enumerate(_targets(equations)[: size * size]):
@@ -492,57 +522,65 @@ def as_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> 
             )
         )
     targets += _targets(equations)[size * size :]
-    lines = ['/*', *(f' * {line}'.rstrip() for line in description(equations)), ' */']
-    lines += ['#include <math.h>', '']
-    lines += [
-        '#define LINKS_PI 3.14159265358979323846',
-        f'#define LINKS_COUNT {n}',
-        f'#define LINKS_MODES {model.modes}',
-        f'#define LINKS_SIZE {size}',
-        f'#define LINKS_PARAMETERS {len(parameters)}',
-    ]
-    if parameters:
-        names = ', '.join(f'"{p.name}"' for p in parameters)
-        lines += ['', f'const char *const links_parameter_names[LINKS_PARAMETERS] = {{{names}}};']
-        if model.has_values:
-            values = ', '.join(repr(p.value) for p in parameters)
-            lines.append(f'const double links_defaults[LINKS_PARAMETERS] = {{{values}}};')
-    lines.append(
-        _c_function(
-            'void links_equations(const double *q, const double *rates, const double *parameters,'
-            '\n                     double *mass_matrix, double *velocity_terms,'
-            '\n                     double *gravity_and_stiffness)',
+    heads = {
+        f'void {name}_equations(const double *q, const double *rates, const double *parameters,\n'
+        '    double *mass_matrix, double *velocity_terms, double *gravity_and_stiffness)': (
             f'Mass matrix ({size}, {size}), velocity terms ({size}), gravity and stiffness'
-            f' ({size}).',
-            ('q', 'rates', 'parameters'),
-            _c_body(equations, parts.equations, targets),
-        )
+            f' ({size}).'
+        ),
+        f'void {name}_force_map(const double *parameters, double *force_map)': (
+            f'From torques to forces ({size}, {n}); its transpose maps q to motor angles.'
+        ),
+        f'double {name}_potential_energy(const double *q, const double *parameters)': (
+            'Potential energy [J], 0 at q = 0.'
+        ),
+        f'void {name}_positions(const double *q, const double *parameters, double *positions)': (
+            f'x and y of the ends of the links ({n}, 2) [m]; y is up.'
+        ),
+    }
+    header = ['/*', *(f' * {line}'.rstrip() for line in description(equations)), ' */']
+    header += [f'#ifndef {guard}', f'#define {guard}', '']
+    counts = {'COUNT': n, 'MODES': model.modes, 'SIZE': size, 'PARAMETERS': len(parameters)}
+    header += [f'#define {big}_{what} {number}' for what, number in counts.items()]
+    header += ['', '#ifdef __cplusplus', 'extern "C" {', '#endif', '']
+    source = [f'#include "{name}.h"', '', '#include <math.h>', '']
+    if parameters:
+        arrays = {f'const char *const {name}_parameter_names': [f'"{p.name}"' for p in parameters]}
+        if model.has_values:
+            arrays[f'const double {name}_defaults'] = [repr(p.value) for p in parameters]
+        for array, values in arrays.items():
+            header.append(f'extern {array}[{big}_PARAMETERS];')
+            source.append(f'{array}[{big}_PARAMETERS] = {{{", ".join(values)}}};')
+    for head, meaning in heads.items():
+        header += ['', f'/* {meaning} */', f'{head};']
+    header += ['', '#ifdef __cplusplus', '}', '#endif', '', '#endif', '']
+    equations_head, force_head, potential_head, positions_head = heads
+    source += _c_function(
+        equations_head, ('q', 'rates', 'parameters'), _c_body(equations, parts.equations, targets)
     )
-    lines.append(
-        _c_function(
-            'void links_force_map(const double *parameters, double *force_map)',
-            f'From torques to forces ({size}, {n}); its transpose maps q to motor angles.',
-            ('parameters',),
-            _c_body(equations, parts.force_map, flat('force_map', size, n)),
-        )
+    source += _c_function(
+        force_head,
+        ('parameters',),
+        _c_body(equations, parts.force_map, flat('force_map', size, n)),
     )
-    lines.append(
-        _c_function(
-            'double links_potential_energy(const double *q, const double *parameters)',
-            'Potential energy [J], 0 at q = 0.',
-            ('q', 'parameters'),
-            _c_body(equations, parts.potential, [('return_value', '')]),
-        ).replace('return_value = ', 'return ')
+    source += _c_function(
+        potential_head,
+        ('q', 'parameters'),
+        _c_body(equations, parts.potential, [('result', '')]),
+        'result',
     )
-    lines.append(
-        _c_function(
-            'void links_positions(const double *q, const double *parameters, double *positions)',
-            f'x and y of the ends of the links ({n}, 2) [m]; y is up.',
-            ('q', 'parameters'),
-            _c_body(equations, parts.positions, flat('positions', n, 2)),
-        )
+    source += _c_function(
+        positions_head,
+        ('q', 'parameters'),
+        _c_body(equations, parts.positions, flat('positions', n, 2)),
     )
-    return '\n'.join(lines) + '\n'
+    return '\n'.join(header), '\n'.join([*source, ''])
+
+
+def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+    """Return header and source of :func:`as_c` as one text."""
+    header, source = as_c(equations, cse, parts)
+    return header + source.partition('\n')[2]
 
 
 # --- CasADi ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Links have symbols or numbers; formulas to read, code to compile, values at a st
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -73,7 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.add_argument(
         '--format', choices=FORMATS, required=True, help='language of the text; fmu: an FMU 2.0'
     )
-    generate.add_argument('--out', metavar='FILE', type=Path, help='(default: stdout)')
+    generate.add_argument(
+        '--out',
+        metavar='FILE',
+        type=Path,
+        help='default: stdout; NAME.c gets a header NAME.h, and functions NAME_equations, ...',
+    )
     generate.add_argument(
         '--cse',
         choices=('on', 'off'),
@@ -178,7 +184,9 @@ def _generate(options: argparse.Namespace) -> None:
         raise InputError('--format fmu needs --file with the numbers of the links, and --out')
     model = _model(options)
     check_output(csv=options.out)
-    check_places({'--out': options.out}, [options.file])
+    check_places(
+        {'--out': options.out, 'the header of --out': _header_of(options)}, [options.file]
+    )
     started = time.perf_counter()
     _tell(f'loading SymPy ({model.count} links)')
     from longreach_symbolic import code, latex
@@ -205,16 +213,23 @@ def _generate(options: argparse.Namespace) -> None:
         'markdown': lambda: latex.as_markdown(equations, cse),
         'python': lambda: code.as_python(equations, cse, parts),
         'numba': lambda: code.as_numba(equations, cse, parts),
-        'c': lambda: code.as_c(equations, cse, parts),
+        'c': lambda: code.as_single_c(equations, cse, parts),
         'casadi': lambda: code.as_casadi(equations, cse, parts),
         'json': lambda: code.as_json(equations, cse),
     }
-    text = '' if options.format == 'fmu' else writers[options.format]()
+    header = _header_of(options)
+    if header is not None:
+        declarations, text = code.as_c(equations, cse, parts, header.stem)
+    else:
+        text = '' if options.format == 'fmu' else writers[options.format]()
     shared = parts.equations.operations
     _tell('')
     if options.out is None:
         print(text, end='')
     else:
+        if header is not None:
+            with writing(header) as path:
+                path.write_text(declarations, encoding='utf-8')
         with writing(options.out) as path:
             if options.format == 'fmu':
                 from longreach_symbolic.fmu import write_links_fmu
@@ -230,6 +245,14 @@ def _generate(options: argparse.Namespace) -> None:
         f' loaded in {loaded - started:.2f} s',
         file=sys.stderr,
     )
+
+
+def _header_of(options: argparse.Namespace) -> Path | None:
+    """Return the header beside ``--out FILE.c``: its name begins the names of all functions."""
+    if options.format != 'c' or options.out is None or options.out.suffix != '.c':
+        return None
+    name: str = re.sub(r'\W', '_', options.out.stem, flags=re.ASCII)
+    return Path(options.out.with_name(f'{name}.h'))
 
 
 def _tell(what: str) -> None:

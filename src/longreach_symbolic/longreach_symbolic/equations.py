@@ -241,7 +241,7 @@ def coefficients(model: Model, index: int, namer: Namer) -> Coefficients:
     modes = range(model.modes)
     if place.is_Symbol:
         at_lump = [
-            namer.define('S', 'S', (k + 1, index), basis.functions[k].subs(basis.place, place))
+            namer.define('S', 'S', (index, k + 1), basis.functions[k].subs(basis.place, place))
             for k in modes
         ]
     else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
-from longreach_symbolic.code import as_c
+from longreach_symbolic.code import as_single_c
 from longreach_symbolic.links import Links
 from longreach_symbolic.vibration import Joints, modal_eigenvalues
 
@@ -126,7 +126,7 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
             ),
         ),
         parameters=tuple(Variable(p.name, p.unit, p.meaning, p.value) for p in model.parameters),
-        code=as_c(equations, cse) + _CODE,
+        code=as_single_c(equations, cse) + _CODE,
         step=_step(links),
     )
 

@@ -145,8 +145,7 @@ def _definitions(equations: Equations, printer: _Printer) -> Iterator[_Block]:
     once, others = [], []
     for definition in equations.definitions:
         if general and definition.kind in _OF_A_LINK:
-            place = 1 if definition.kind == 'S' else 0
-            if definition.indices[place] == 1:
+            if definition.indices[0] == 1:
                 once.append(definition)
         else:
             others.append(definition)
@@ -164,9 +163,8 @@ def _of_link_i(equations: Equations, definitions: Sequence[Definition]) -> dict[
         if parameter.name.endswith('_1'):
             names[sympy.Symbol(parameter.name, real=True)] = parameter.latex.replace('1', 'i')
     for definition in definitions:
-        indices = [str(index) for index in definition.indices]
-        indices[1 if definition.kind == 'S' else 0] = 'i'
-        names[definition.symbol] = f'{definition.kind}_{{{"".join(indices)}}}'
+        indices = ''.join(map(str, definition.indices[1:]))
+        names[definition.symbol] = f'{definition.kind}_{{i{indices}}}'
     return names
 
 

@@ -13,6 +13,7 @@ import pytest
 import sympy
 from links_reference import arrays, random_links, random_state, reference
 
+from longreach_dynamics.errors import InputError
 from longreach_symbolic import code
 from longreach_symbolic.generated import derive
 from longreach_symbolic.links import model_of, symbolic_model
@@ -142,7 +143,7 @@ def pointer(array):
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES)
 def test_c(count, modes, basis, symbols, tmp_path):
     links, equations, values = case(count, modes, basis, symbols)
-    made = library(code.as_c(equations), tmp_path)
+    made = library(code.as_single_c(equations), tmp_path)
     state = random_state(links)
     q, rates = arrays(state)
     size = q.size
@@ -160,6 +161,32 @@ def test_c(count, modes, basis, symbols, tmp_path):
     if symbols == 'all':
         defaults = (ctypes.c_double * values.size).in_dll(made, 'links_defaults')
         assert list(defaults) == list(values)
+
+
+def test_c_of_two_models_in_one_program(tmp_path):
+    """Nothing that other files see has the same name, and C++ reads the headers."""
+    if COMPILER is None:
+        pytest.skip('without a C compiler')
+    printed = ''
+    for name, count in (('arm', 2), ('boom', 1)):
+        _, equations, values = case(count, 2, 'sine', 'all')
+        header, source = code.as_c(equations, name=name)
+        (tmp_path / f'{name}.h').write_text(header)
+        (tmp_path / f'{name}.c').write_text(source)
+        printed += f'{count} {values[1]:g} '
+    main = tmp_path / 'main.c'
+    main.write_text(
+        '#include <stdio.h>\n#include "arm.h"\n#include "boom.h"\n#include "arm.h"\n'
+        'int main(void) { printf("%d %g %d %g ", ARM_COUNT, arm_defaults[1], BOOM_COUNT,'
+        ' boom_defaults[1]); return 0; }\n'
+    )
+    sources = [str(tmp_path / f'{name}.c') for name in ('main', 'arm', 'boom')]
+    command = [COMPILER, *FLAGS, *sources, '-o', str(tmp_path / 'run'), '-lm']
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.check_output([str(tmp_path / 'run')], text=True) == printed
+    with pytest.raises(InputError, match="name = '2 arms', allowed: letters, digits and _"):
+        code.as_c(equations, name='2 arms')
 
 
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES[:3])

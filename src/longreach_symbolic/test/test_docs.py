@@ -41,7 +41,7 @@ def run_example(name, directory, monkeypatch):
         if compiler is None:
             pytest.skip('without a C compiler')
         Path('main.c').write_text(text)
-        subprocess.run([compiler, 'main.c', '-o', 'main', '-lm'], check=True)
+        subprocess.run([compiler, 'main.c', 'links.c', '-o', 'main', '-lm'], check=True)
         return subprocess.run(['./main'], capture_output=True, text=True, check=True).stdout
     loaded = set(sys.modules)
     try:
