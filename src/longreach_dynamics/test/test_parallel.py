@@ -1,14 +1,17 @@
-"""Many jobs: processes that are killed, clusters, interruptions."""
+"""Many jobs: order, progress, processes that are killed, clusters, interruptions."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
+from multiprocessing.synchronize import SemLock
 from pathlib import Path
 
 import pytest
 
+from longreach_dynamics import parallel
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import InterruptedSweep, keep_workers, run_jobs
 
@@ -34,6 +37,49 @@ def always_killed(number):
 
 def refused(number):
     raise InputError(f'number = {number}')
+
+
+def test_outcomes_come_in_the_order_of_the_jobs_with_progress_on_request(capsys):
+    for processes in (1, 2):
+        assert run_jobs(square, range(9), processes, True) == [k * k for k in range(9)]
+        assert '9/9' in capsys.readouterr().err
+    assert run_jobs(square, [], progress=False) == []
+    assert run_jobs(square, [3], 1, progress=False) == [9]
+    assert capsys.readouterr().err == ''
+    with pytest.raises(InputError, match='processes = 0, allowed: at least 1'):
+        run_jobs(square, [1], 0)
+
+
+def locks_of_worker(_):
+    return [type(lock).__name__ for lock in gc.get_objects() if isinstance(lock, SemLock)]
+
+
+def test_workers_hold_no_semaphore_that_a_terminated_process_would_leave():
+    # Those of the pool's queues are there, which this process removes; not that of tqdm.
+    for names in run_jobs(locks_of_worker, range(2), 2):
+        assert set(names) == {'Lock', 'BoundedSemaphore'}
+
+
+@pytest.mark.parametrize('processes', [1, 2])
+@pytest.mark.parametrize('wrapped', [False, True])
+def test_interruption_keeps_what_is_done(monkeypatch, processes, wrapped):
+    finished = 0
+
+    class Bar(parallel.tqdm):
+        def update(self, n=1):
+            nonlocal finished
+            finished += n
+            if finished == 2:
+                if wrapped:
+                    raise SystemError from KeyboardInterrupt()
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, 'tqdm', Bar)
+    with pytest.raises(InterruptedSweep) as caught:
+        run_jobs(square, range(6), processes)
+    done = {k: found for k, found in enumerate(caught.value.outcomes) if found is not None}
+    assert len(done) == 2
+    assert all(found == k * k for k, found in done.items())
 
 
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
