@@ -30,23 +30,7 @@ _DEEPEST = 64
 def evaluate_launch_file(
     path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
 ) -> Plan:
-    """
-    Return the plan of a launch file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    arguments : mapping
-        Values of its arguments by name.
-    environment : mapping
-        Environment of the processes, also used to find packages.
-
-    Raises
-    ------
-    InputError
-        Anything in the file or in the arguments that cannot be run; the text names the line.
-    """
+    """Return the plan of a launch file."""
     scope = Scope(path, dict(arguments), dict(environment))
     evaluator = _Evaluator(scope)
     try:

@@ -43,14 +43,7 @@ class Scope:
 
 
 def evaluate(template: Template, scope: Scope) -> str:
-    """
-    Return the text of a template.
-
-    Raises
-    ------
-    SubstitutionError
-        A substitution has the wrong arguments or has no value.
-    """
+    """Return the text of a template."""
     return ''.join(
         part if isinstance(part, str) else _call(part.name, part.arguments, scope)
         for part in template.parts
@@ -62,11 +55,6 @@ def evaluate_words(template: Template, scope: Scope) -> list[str]:
     Return the words of a command line.
 
     Literal text is split as a shell splits it; the value of a substitution is never split.
-
-    Raises
-    ------
-    SubstitutionError
-        As :func:`evaluate`; also for a quote that is not closed before the next substitution.
     """
     words: list[str] = []
     word: str | None = None

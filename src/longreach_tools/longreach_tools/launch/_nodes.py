@@ -36,11 +36,6 @@ def join_namespace(base: str | None, namespace: str | None) -> str | None:
     Return a namespace below a base, absolute; None if neither is given.
 
     An absolute namespace stays as it is.
-
-    Raises
-    ------
-    ValueError
-        The result is not a ROS namespace.
     """
     if base is None and namespace is None:
         return None
@@ -57,23 +52,7 @@ def join_namespace(base: str | None, namespace: str | None) -> str | None:
 
 
 def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecification:
-    """
-    Return the process of a ``node``.
-
-    Parameters
-    ----------
-    entity : Entity
-        The tag.
-    scope : Scope
-        Scope of the tag.
-    number : int
-        Suffix of the process name.
-
-    Raises
-    ------
-    InputError
-        A package, executable or file is missing, or a value is not allowed.
-    """
+    """Return the process of a ``node``."""
     name = optional_text(entity, 'name', scope)
     if name is not None and not _NODE_NAME.fullmatch(name):
         raise entity.location.error(
@@ -206,11 +185,6 @@ def parameter_value(source: str, kind: str, scope: Scope) -> Value:
 
     Without a type the text is YAML before its substitutions are replaced, and their values are
     YAML again: ``"'10'"`` is a str, ``$(var x)`` has the type of the value of x.
-
-    Raises
-    ------
-    ValueError
-        The value is not of its kind; a substitution fails.
     """
     if kind != 'yaml':
         return convert(evaluate(parse_template(source), scope), kind)

@@ -21,14 +21,7 @@ _SUFFIX = '.launch.xml'
 
 
 def find_prefix(package: str, environment: Mapping[str, str]) -> Path:
-    """
-    Return the directory where a package is installed.
-
-    Raises
-    ------
-    InputError
-        No entry of AMENT_PREFIX_PATH has it.
-    """
+    """Return the directory where a package is installed."""
     prefixes = [Path(p) for p in environment.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
     # A name with a slash could point at any file.
     if package and '/' not in package:
@@ -52,14 +45,7 @@ def find_share(package: str, environment: Mapping[str, str]) -> Path:
 
 
 def find_executable(package: str, name: str, environment: Mapping[str, str]) -> Path:
-    """
-    Return a package's executable.
-
-    Raises
-    ------
-    InputError
-        There is no such package, or no such executable in it.
-    """
+    """Return a package's executable."""
     directory = find_prefix(package, environment) / 'lib' / package
     path = directory / name
     if name and _is_executable(path):

@@ -34,14 +34,7 @@ class _Element:
 
 
 def read_launch_file(path: Path) -> Entity:
-    """
-    Return the element ``launch`` of a launch file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is no XML, or says something that launch files cannot say.
-    """
+    """Return the element ``launch`` of a launch file."""
     if path.suffix != '.xml':
         raise Location(path, 1).unsupported(f'a launch file that is not XML ({path.suffix})')
     root = _read_xml(path)

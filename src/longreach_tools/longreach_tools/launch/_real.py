@@ -57,15 +57,7 @@ def plan(path: Path, arguments: Mapping[str, str]) -> Plan:
 
 
 def first_failure(ends: Mapping[str, tuple[int, bool]]) -> int:
-    """
-    Return the exit code of the first process that failed, 0 if none did.
-
-    Parameters
-    ----------
-    ends : mapping
-        Return code of each process in the order of their last ends, and whether the launch was
-        shutting down by then.
-    """
+    """Return the exit code of the first process that failed, 0 if none did."""
     for code, in_shutdown in ends.values():
         if code != 0 and not (in_shutdown and code in _ON_SHUTDOWN):
             return code if code > 0 else 128 - code
@@ -73,21 +65,7 @@ def first_failure(ends: Mapping[str, tuple[int, bool]]) -> int:
 
 
 def describe(path: Path, what: str) -> int:
-    """
-    Print the arguments or the actions of a launch file as real launch reads it.
-
-    Parameters
-    ----------
-    path : Path
-        The launch file.
-    what : str
-        ``arguments`` or ``actions``.
-
-    Raises
-    ------
-    InputError
-        Real launch cannot read the file.
-    """
+    """Print the arguments or the actions of a launch file as real launch reads it."""
     description = _load(path)
     if what == 'actions':
         introspector = importlib.import_module('launch').LaunchIntrospector()
@@ -147,14 +125,7 @@ def _declared(description: Any) -> tuple[dict[str, Any], bool]:
 
 
 def check_arguments(path: Path, given: Mapping[str, str]) -> None:
-    """
-    Check given arguments against those that a launch file of any kind declares.
-
-    Raises
-    ------
-    InputError
-        One is unknown, or its value is not among the choices.
-    """
+    """Check given arguments against those that a launch file of any kind declares."""
     declared, complete = _declared(_load(path))
     choices = {name: each.choices for name, each in declared.items()}
     refuse_for_real_launch(path, given, choices, complete)

@@ -30,14 +30,7 @@ def remove_escapes(text: str) -> str:
 
 
 def parse_template(text: str) -> Template:
-    """
-    Return the pieces of a text with substitutions.
-
-    Raises
-    ------
-    SubstitutionError
-        The text breaks the rules above.
-    """
+    """Return the pieces of a text with substitutions."""
     parser = _Parser(text)
     parts = parser.pieces(stop='')
     return Template(text, parts)

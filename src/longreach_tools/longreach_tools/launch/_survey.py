@@ -77,14 +77,7 @@ def survey(
 
 
 def check_given(path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """
-    Check that given arguments are declared, and have one of the allowed values.
-
-    Raises
-    ------
-    InputError
-        They do not fit, or the file itself cannot be read.
-    """
+    """Check that given arguments are declared, and have one of the allowed values."""
     seen = _Survey(path, arguments, environment)
     choices = {name: each.choices for name, each in seen.found.items()}
     refuse_for_real_launch(path, arguments, choices, seen.complete)
@@ -96,19 +89,7 @@ def refuse_for_real_launch(
     choices: Mapping[str, Sequence[str] | None],
     complete: bool,
 ) -> None:
-    """
-    Raise an InputError for arguments that do not fit, before real launch runs a file.
-
-    Parameters
-    ----------
-    path : Path
-    arguments : mapping
-        Given values.
-    choices : mapping
-        Allowed values of the declared arguments, none for all.
-    complete : bool
-        Whether there are no others.
-    """
+    """Raise an InputError for arguments that do not fit, before real launch runs a file."""
     if complete:
         refuse_unknown(path, arguments, [*choices, *_OF_REAL_LAUNCH])
     for name, value in arguments.items():

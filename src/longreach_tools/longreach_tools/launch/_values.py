@@ -38,14 +38,7 @@ _FALSE = ('false', 'no', 'off')
 
 
 def parse_flag(text: str) -> bool:
-    """
-    Return a bool as YAML writes it: true, yes, on, 1, false, no, off, 0.
-
-    Raises
-    ------
-    ValueError
-        Any other text.
-    """
+    """Return a bool as YAML writes it: true, yes, on, 1, false, no, off, 0."""
     word = text.strip()
     if word in ('0', '1'):
         return word == '1'
@@ -57,14 +50,7 @@ def parse_flag(text: str) -> bool:
 
 
 def parse_condition(text: str) -> bool:
-    """
-    Return the value of ``if`` and ``unless``: true, 1, false, 0 in any case.
-
-    Raises
-    ------
-    ValueError
-        Any other text.
-    """
+    """Return the value of ``if`` and ``unless``: true, 1, false, 0 in any case."""
     word = text.strip().lower()
     if word in ('true', '1'):
         return True
@@ -74,14 +60,7 @@ def parse_condition(text: str) -> bool:
 
 
 def plain_value(text: str) -> object:
-    """
-    Return the value of a YAML text.
-
-    Raises
-    ------
-    ValueError
-        The text is not valid YAML.
-    """
+    """Return the value of a YAML text."""
     import yaml  # not for launch files without parameters
 
     try:
@@ -91,21 +70,7 @@ def plain_value(text: str) -> object:
 
 
 def convert(text: str, kind: str) -> Value:
-    """
-    Return the value of a parameter given as one text.
-
-    Parameters
-    ----------
-    text : str
-        The text, substitutions already done.
-    kind : str
-        A key of TYPES.
-
-    Raises
-    ------
-    ValueError
-        The text is not of that kind.
-    """
+    """Return the value of a parameter given as one text."""
     scalar = TYPES[kind]
     if scalar is None:
         return check_value(plain_value(text), text)
@@ -119,14 +84,7 @@ def convert(text: str, kind: str) -> Value:
 
 
 def check_value(value: object, text: str) -> Value:
-    """
-    Return a value if a parameter can have it.
-
-    Raises
-    ------
-    ValueError
-        For a mapping, an empty value, or a list of several types.
-    """
+    """Return a value if a parameter can have it."""
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):

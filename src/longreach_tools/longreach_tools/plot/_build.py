@@ -54,23 +54,7 @@ class Window:
 def build(
     bag: Path, signals: Sequence[Signal], window: Window, against: Path | None = None
 ) -> tuple[Picture, list[str]]:
-    """
-    Return the figure of signals, and notes on what was assumed.
-
-    Parameters
-    ----------
-    bag : Path
-    signals : sequence of Signal
-        As in :func:`read_signals`.
-    window : Window
-    against : Path, optional
-        Second recording, of which the same signals are read.
-
-    Raises
-    ------
-    InputError
-        If a recording cannot be read, has no such signal, or no sample in the window.
-    """
+    """Return the figure of signals, and notes on what was assumed."""
     data = _Data(bag, signals)
     notes = list(data.recording.notes)
     chosen = data.chosen()
@@ -106,26 +90,7 @@ def build_preset(
     window: Window,
     against: Path | None = None,
 ) -> tuple[Picture, list[str]]:
-    """
-    Return the figure that a machine declares, and notes on what was assumed.
-
-    Parameters
-    ----------
-    machine : str
-        Name of the preset.
-    bag : Path
-    namespace : str
-    file : Path or None
-        The machine's file; None for the installed one.
-    window : Window
-    against : Path, optional
-        Second recording.
-
-    Raises
-    ------
-    InputError
-        If there is no such preset, or the recording has none of its topics.
-    """
+    """Return the figure that a machine declares, and notes on what was assumed."""
     preset = _preset(machine, bag, namespace, file)
     space = '/' + namespace.strip('/')
     columns = {column.name: column for column in preset.columns}
@@ -286,23 +251,7 @@ class _Data:
 def describe(
     path: Path, names: Sequence[str], urdf: Path | None = None
 ) -> dict[str, tuple[str, Robot]]:
-    """
-    Return the descriptions of the machines of some topics with joint states.
-
-    Parameters
-    ----------
-    path : Path
-        The recording; its ``robot_description`` in the same namespace is preferred.
-    names : sequence of str
-        Topics with joint states.
-    urdf : Path, optional
-        File to be used instead.
-
-    Returns
-    -------
-    dict of str to (str, Robot)
-        By topic: where the description is from, and the machine. Without one there is no entry.
-    """
+    """Return the descriptions of the machines of some topics with joint states."""
     found: dict[str, tuple[str, Robot]] = {}
     if not names:
         return found

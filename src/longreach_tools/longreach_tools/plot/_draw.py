@@ -28,15 +28,7 @@ _LETTER = 0.011
 
 
 def draw(file: Path, picture: Picture) -> int:
-    """
-    Draw a figure, and return of how many curves only peaks are drawn.
-
-    Parameters
-    ----------
-    file : Path
-        Its suffix selects the format.
-    picture : Picture
-    """
+    """Draw a figure, and return of how many curves only peaks are drawn."""
     panels = rows_of(picture)
     heights = [_PANEL] * len(panels)
     if picture.strips:

@@ -39,15 +39,7 @@ class Watched(NamedTuple):
 
 
 def event_signals(bag: Bag, namespaces: Collection[str]) -> list[Watched]:
-    """
-    Return the signals of a recording that have events.
-
-    Parameters
-    ----------
-    bag : Bag
-    namespaces : collection of str
-        First parts of topics' names; others are left out.
-    """
+    """Return the signals of a recording that have events."""
     names = [
         name
         for name, topic in bag.topics.items()
@@ -81,19 +73,7 @@ def events_of(
     times: Mapping[str, np.ndarray],
     joints: Mapping[str, tuple[str, str, str]],
 ) -> tuple[list[Strip], list[Mark]]:
-    """
-    Return strips and marks of the events.
-
-    Parameters
-    ----------
-    watched : sequence of Watched
-    topics : mapping
-        Data by topic.
-    times : mapping
-        Times by topic [s], shape (samples,).
-    joints : mapping
-        Units by joint, from which those that move along a line are known.
-    """
+    """Return strips and marks of the events."""
     strips: list[Strip] = []
     marks: list[Mark] = []
     several = len({one.signal.topic.split('/')[1] for one in watched}) > 1

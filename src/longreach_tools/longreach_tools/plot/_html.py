@@ -27,11 +27,6 @@ _COLORS = (
 def write_page(file: Path, picture: Picture) -> int:
     """
     Write a figure as a page that needs no other file, and return of how many curves peaks only.
-
-    Raises
-    ------
-    InputError
-        If plotly is not installed, or the file cannot be written.
     """
     try:
         from plotly.subplots import make_subplots

@@ -48,14 +48,7 @@ class _Range:
 
 
 def inventory(path: Path) -> dict[str, Any]:
-    """
-    Return the topics of a recording with the ranges of their numbers, for JSON.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has no messages.
-    """
+    """Return the topics of a recording with the ranges of their numbers, for JSON."""
     with open_bag(path) as bag:
         if not bag.message_count:
             raise InputError(f'{path}: no messages: an empty recording')

@@ -38,19 +38,7 @@ _PALETTE, _SAMPLES = 96, 12
 def frames(
     scene: Scene, picture: Picture, times: Sequence[float], size: tuple[int, int]
 ) -> Iterator[np.ndarray]:
-    """
-    Yield the pictures at some times, shape (height, width, 3), red, green, blue, 0 to 255.
-
-    Parameters
-    ----------
-    scene : Scene
-    picture : Picture
-        Its panels are drawn beside the machine; none: the machine alone.
-    times : sequence of float
-        Increasing [s], of the scene as well as of the picture.
-    size : tuple of int
-        Width and height [px].
-    """
+    """Yield the pictures at some times, shape (height, width, 3), red, green, blue, 0 to 255."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
@@ -185,13 +173,6 @@ def write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
     Write pictures as an animated GIF that repeats, and return their number.
 
     All pictures share the colours of one palette, so that only what moves is stored.
-
-    Parameters
-    ----------
-    file : Path
-    pictures : iterator of ndarray, shape (height, width, 3)
-    rate : float
-        Pictures per second.
     """
     from PIL import Image
 
@@ -218,14 +199,7 @@ def write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
 
 
 def write_mp4(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """
-    Write pictures as a video (MPEG-4 part 2), and return their number.
-
-    Raises
-    ------
-    LongreachError
-        If this computer's OpenCV cannot write such videos.
-    """
+    """Write pictures as a video (MPEG-4 part 2), and return their number."""
     import cv2
 
     count = 0

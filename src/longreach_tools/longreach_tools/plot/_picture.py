@@ -147,12 +147,6 @@ def decimate(values: np.ndarray, most: int) -> np.ndarray:
 
     The samples are divided into ``most / 4`` equal parts; of each the first, the last, the least
     and the greatest are kept, and gaps of NaN stay gaps.
-
-    Parameters
-    ----------
-    values : ndarray, shape (samples,)
-    most : int
-        Largest number of places, at least 8.
     """
     count = len(values)
     if count <= most:
@@ -206,11 +200,6 @@ def group(
     Return which signals share a panel: its label, and place and label of each of its signals.
 
     Signals of one unit share one; without unit those of one field; flags among each other.
-
-    Parameters
-    ----------
-    signals : sequence of (Signal, str, bool)
-        With unit, and whether it is a flag.
     """
     panels: dict[tuple[str, str], list[int]] = {}
     for place, (signal, unit, is_flag) in enumerate(signals):

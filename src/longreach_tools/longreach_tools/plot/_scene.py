@@ -129,14 +129,7 @@ class Scene:
         return dataclasses.replace(self, time=self.time - shift, bent=bent, ground=ground)
 
     def outlines(self, time: float) -> list[tuple[np.ndarray, tuple[float, ...], bool]]:
-        """
-        Return the outlines of all parts at a time [s], from the back to the front.
-
-        Returns
-        -------
-        list of (ndarray, tuple of float, bool)
-            Corners (K, 2) x and z [m], red, green, blue and opacity, and whether it has an edge.
-        """
+        """Return the outlines of all parts at a time [s], from the back to the front."""
         pose = {
             name: float(np.interp(time, self.time, values))
             for name, values in self.positions.items()
@@ -167,13 +160,7 @@ def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> int:
 
 
 def outline(points: np.ndarray) -> np.ndarray:
-    """
-    Return the convex hull of points in a plane, counterclockwise, shape (corners, 2).
-
-    Parameters
-    ----------
-    points : ndarray, shape (K, 2)
-    """
+    """Return the convex hull of points in a plane, counterclockwise, shape (corners, 2)."""
     ordered = sorted(set(map(tuple, np.round(points, 9).tolist())))
     if len(ordered) < 3:
         return np.array(ordered)
@@ -199,22 +186,7 @@ def _placed(shape: Shape, places: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
-    """
-    Return the machine of a recording.
-
-    Parameters
-    ----------
-    path : Path
-    topic : str
-        With the joints' positions; empty: the only one in the recording.
-    urdf : Path, optional
-        Description to be used in place of the recorded or the installed one.
-
-    Raises
-    ------
-    InputError
-        If there is no such topic, or no description of its joints.
-    """
+    """Return the machine of a recording."""
     with open_bag(path) as bag:
         if not bag.message_count:
             raise InputError(f'{path}: no messages: an empty recording')

@@ -135,14 +135,7 @@ class _Reader:
             self._numbers[field].append(number)
 
     def values(self) -> dict[str, np.ndarray]:
-        """
-        Return the numbers by field, in the order of the request, shape (messages,).
-
-        Raises
-        ------
-        InputError
-            If no message has a requested field.
-        """
+        """Return the numbers by field, in the order of the request, shape (messages,)."""
         for field, is_number in self._is_number.items():
             if is_number is None:
                 has = near_names(field, self._known) if self._known else ''
@@ -168,14 +161,7 @@ def _is_below(field: str, above: str) -> bool:
 
 
 def find_topic(bag: Bag, name: str) -> str:
-    """
-    Return the full name of a topic of a recording, given in full or by its last part.
-
-    Raises
-    ------
-    InputError
-        If there is none, or several end like this.
-    """
+    """Return the full name of a topic of a recording, given in full or by its last part."""
     if absolute_name(name) in bag.topics:
         return absolute_name(name)
     ends = [topic for topic in bag.topics if topic.endswith(f'/{name.lstrip("/")}')]
@@ -192,22 +178,7 @@ def find_topic(bag: Bag, name: str) -> str:
 
 
 def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
-    """
-    Read signals of a recording.
-
-    Parameters
-    ----------
-    path : path
-        Directory of the recording, or a storage file.
-    signals : sequence of Signal
-        A topic without a field stands for all its numbers, a field that is not a number for those
-        below it.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read, is empty, or does not have a signal.
-    """
+    """Read signals of a recording."""
     with open_bag(path) as bag:
         if not bag.message_count:
             raise InputError(f'{path}: no messages: an empty recording')
