@@ -25,9 +25,7 @@ _COLORS = (
 
 
 def write_page(file: Path, picture: Picture) -> int:
-    """
-    Write a figure as a page that needs no other file, and return of how many curves peaks only.
-    """
+    """Write a figure as one page; return of how many curves it has the peaks only."""
     try:
         from plotly.subplots import make_subplots
     except ModuleNotFoundError as error:
