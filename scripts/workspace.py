@@ -133,6 +133,7 @@ def leave_own_environment() -> None:
 def setup(comparisons: bool = False) -> None:
     """Bring the environment and the build up to date; do nothing when they are."""
     check_distro()
+    check_letters()
     with only_one():
         if not uses_installed_ros():
             make_venv()
@@ -162,6 +163,16 @@ def check_distro() -> None:
             f'ROS_DISTRO = {distro}, allowed: {SUPPORTED_DISTRO}, or newer'
             f' ({", ".join(NEWER_DISTROS)}). Source one of these, or unset ROS_DISTRO to use ROS 2'
             ' from PyPI.'
+        )
+
+
+def check_letters() -> None:
+    """Refuse a path that rosidl's CMake files, which read lists of files as ASCII, cut off."""
+    if not (path := str(ROOT)).isascii():
+        found = next(letter for letter in path if not letter.isascii())
+        raise SetupError(
+            f'the path {path!r} contains {found!r}, which the scripts and CMake files of ROS'
+            ' cannot have in their path; move the tree, for example to ~/longreach'
         )
 
 

@@ -9,6 +9,7 @@ Missing, late and duplicate samples are handled in :mod:`longreach_crane.session
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters']
+
+# Shortest time between two lines on set points [s].
+_SAID = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +84,7 @@ class ControllerNode(Node):
             scenario = load_scenario(settings.scenario, rules.sample_time)
         self._controller = Controller.of(machinery, scenario.diagnosis)
         self._session = Session(self._controller, scenario, settings.late_after, settings.lockstep)
+        self._said = -math.inf
         self._diagnostics = diagnostics.Diagnostics(self, 'controller')
         stream = qos.stream(settings.lockstep)
         self._status = self.create_publisher(CraneStatus, 'status', stream)
@@ -116,7 +121,12 @@ class ControllerNode(Node):
 
     def _on_set_point(self, message: Float64) -> None:
         """Take a set point sent by hand; it holds until the next one."""
-        self._put_out(self._session.command_position(message.data))
+        said, *warnings = self._session.command_position(message.data)
+        # A stream of set points does not fill the log.
+        if time.monotonic() - self._said > _SAID:
+            self._said = time.monotonic()
+            self._put_out([said])
+        self._put_out(warnings)
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Reset the controller, also from the emergency mode."""

@@ -307,12 +307,12 @@ class Session:
 
     # --- set points --------------------------------------------------------------------------
 
-    def command_position(self, position: float) -> list[Output]:
+    def command_position(self, position: float) -> list[Note]:
         """Use a received set point [m] until the next one."""
         if not math.isfinite(position):
             return [Note('warn', f'set point {position} m ignored, allowed: finite values')]
         self._override = position
-        outputs: list[Output] = [Note('info', f'set point by hand: {position:g} m')]
+        outputs = [Note('info', f'set point by hand: {position:g} m')]
         if self.state.emergency is not Emergency.NONE:
             text = 'in emergency mode it has no effect; call ~/reset first'
             outputs.append(Note('warn', text))

@@ -19,6 +19,7 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
+from longreach_crane import controller_node
 from longreach_crane.control import Controller, ControllerState
 from longreach_crane.controller_node import ControllerNode
 from longreach_crane.diagnosis import Sample
@@ -394,6 +395,21 @@ def test_a_set_point_by_hand_holds_until_the_next(machinery: Machinery, tmp_path
 
 
 # --- diagnostics --------------------------------------------------------------------------------
+
+
+def test_a_flood_of_set_points_is_one_line(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wall = Wall()
+    monkeypatch.setattr(controller_node, 'time', wall)
+    publisher = rig.bench.publisher(Float64, 'set_point', qos.SET_POINT)
+    for k in range(20):
+        publisher.publish(Float64(data=1.0 + 0.01 * k))
+        rig.bench.settle(3)
+    wall.seconds += 2.0
+    rig.by_hand(2.5)
+    told = [line for line in capfd.readouterr().err.splitlines() if 'set point by hand' in line]
+    assert [line.rpartition(': ')[2] for line in told] == ['1 m', '2.5 m']
 
 
 def test_diagnostics(rig: Rig) -> None:

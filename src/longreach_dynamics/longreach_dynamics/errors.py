@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-__all__ = ['InputError', 'LongreachError', 'unwrapped']
+__all__ = ['InputError', 'LongreachError', 'shortened', 'unwrapped']
+
+# Most characters of a text: names and values in it may be of any length.
+_LONGEST = 2000
+
+
+def shortened(text: str) -> str:
+    """Return a text for a line in a log or on a screen, without its middle if it is long."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f'{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}'
 
 
 class LongreachError(Exception):
-    """Something failed that the user can know about; the text is one clear sentence or two."""
+    """
+    Something failed that the user can know about; the text is one clear sentence or two.
+
+    A text of more than 2000 characters is shortened.
+    """
+
+    def __init__(self, text: object = '') -> None:
+        super().__init__(shortened(str(text)))
 
 
 class InputError(LongreachError, ValueError):

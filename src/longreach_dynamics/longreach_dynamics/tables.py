@@ -161,7 +161,7 @@ def _numbers(row: list[str], names: list[str], gaps: list[bool], where: str) -> 
     """Return cells as finite numbers, NaN where there may be gaps; ``where`` is for errors."""
     with contextlib.suppress(ValueError):
         numbers = list(map(float, row))
-        if all(map(math.isfinite, numbers)):
+        if all(map(math.isfinite, numbers)) and _is_plain(''.join(row)):
             return numbers
     for k, (name, cell) in enumerate(zip(names, row, strict=True)):
         if gaps[k] and cell.strip().lower() in _EMPTY:
@@ -180,8 +180,13 @@ def _numbers(row: list[str], names: list[str], gaps: list[bool], where: str) -> 
 def _is_finite(cell: str) -> bool:
     """Return whether a cell is a finite number."""
     with contextlib.suppress(ValueError):
-        return math.isfinite(float(cell))
+        return math.isfinite(float(cell)) and _is_plain(cell)
     return False
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether other programs read a number that Python reads, unlike ``1_0``."""
+    return text.isascii() and '_' not in text
 
 
 def _check_time(table: Table, time: str, lines: Sequence[int]) -> None:

@@ -91,3 +91,13 @@ def test_a_missing_file_is_told_with_those_that_are_there(tmp_path: Path) -> Non
     for k in range(30):
         (tmp_path / f'wave_{k}.yaml').touch()
     check('foo.yaml', r', wave_\d+\.yaml and 12 more$')
+
+
+@pytest.mark.parametrize('kind', [InputError, LongreachError])
+def test_a_long_name_in_an_error_is_shortened(kind: type[LongreachError]) -> None:
+    text = str(kind(f'no joint {"x" * 1_000_000}, allowed: boom, stick'))
+    assert len(text) < 2100
+    assert text.startswith('no joint xxx')
+    assert text.endswith('xxx, allowed: boom, stick')
+    assert ' characters left out) ... ' in text
+    assert str(kind('y' * 2000)) == 'y' * 2000

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.time_source import TimeSource
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from longreach_node.qos import CLOCK
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['LivingClock', 'steady_clock']
+__all__ = ['LivingClock', 'ignore_times_before_zero', 'steady_clock']
 
 
 def steady_clock() -> Clock:
@@ -30,6 +33,29 @@ def steady_clock() -> Clock:
     in the node that publishes /clock it would never start.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)
+
+
+def ignore_times_before_zero() -> None:
+    """
+    Let the nodes of this process ignore times before 0 on /clock, with one warning.
+
+    rclpy ends a node with an exception in the callback that every node with ``use_sim_time`` has.
+    """
+    follow = TimeSource.clock_callback
+    warned = False
+
+    def clock_callback(source: TimeSource, message: ClockMessage) -> None:
+        nonlocal warned
+        if message.clock.sec >= 0:
+            follow(source, message)
+        elif not warned:
+            warned = True
+            get_logger('longreach').warning(
+                f'time {message.clock.sec} s on /clock ignored, allowed: 0 s or later'
+            )
+
+    patched: Any = TimeSource
+    patched.clock_callback = clock_callback
 
 
 class LivingClock:
@@ -54,7 +80,9 @@ class LivingClock:
             node.create_subscription(ClockMessage, '/clock', self._on_clock, CLOCK)
 
     def _on_clock(self, message: ClockMessage) -> None:
-        """Follow simulation time."""
+        """Follow simulation time; it is not before 0."""
+        if message.clock.sec < 0:
+            return
         self._simulated = nanoseconds_of(message.clock) * 1e-9
         self._heard = time.monotonic()
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node.middleware import check_domain, use_dds_profile
+from longreach_node.middleware import check_middleware, use_dds_profile
 
 __all__ = ['node_entry', 'spin_until']
 
@@ -49,7 +49,7 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
             signal.signal(number, _exit_at_once)
         use_dds_profile(profile)
         try:
-            check_domain()
+            check_middleware()
         except InputError as error:
             # Before rclpy is initialised it logs nothing.
             sys.exit(_refusal(str(error)))
@@ -112,6 +112,7 @@ def _run(factory: Callable[[], Any]) -> int:
     from rclpy.signals import SignalHandlerOptions, install_signal_handlers
     from rclpy.utilities import ok, try_shutdown
 
+    from longreach_node.clock import ignore_times_before_zero
     from longreach_node.executor import node_executor
 
     node = executor = None
@@ -133,6 +134,7 @@ def _run(factory: Callable[[], Any]) -> int:
             rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         except RuntimeError as error:
             return _refusal(f'arguments after --ros-args cannot be used: {error}')
+        ignore_times_before_zero()
         node = factory()
         # From here on rclpy shuts its context down on both signals, and calls ``record`` as well,
         # for a callback that is in the middle of a long calculation.

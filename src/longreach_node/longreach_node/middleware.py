@@ -14,7 +14,7 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 
-__all__ = ['check_domain', 'limit_discovery', 'use_dds_profile']
+__all__ = ['check_middleware', 'limit_discovery', 'use_dds_profile']
 
 # Where Fast DDS 2 (Jazzy) and 3 (from Kilted on) look for profiles. A tag has another name in 3.
 _PROFILES = ('FASTRTPS_DEFAULT_PROFILES_FILE', '')
@@ -25,6 +25,8 @@ _USUAL_PROFILE = 'fastdds.xml'
 _DOMAIN = 'ROS_DOMAIN_ID'
 # The highest for which DDS has port numbers.
 _LAST_DOMAIN = 232
+
+_RMW = 'RMW_IMPLEMENTATION'
 
 _RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 _ONLY_LOCAL = 'ROS_LOCALHOST_ONLY'
@@ -59,15 +61,27 @@ def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
             os.environ[variable] = str(wanted)
 
 
-def check_domain() -> None:
+def check_middleware() -> None:
     """
-    Check ROS_DOMAIN_ID, which rclpy reports as a traceback or misreads (``-1``, ``5x``).
+    Check ROS_DOMAIN_ID and RMW_IMPLEMENTATION, which rclpy misreads or ends the process for.
 
     Raises
     ------
     InputError
-        It is not a whole number from 0 to 232.
+        The first is not a whole number from 0 to 232, or the second is not installed.
     """
+    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    installed = {
+        file.name
+        for prefix in prefixes
+        for file in (Path(prefix) / 'share/ament_index/resource_index/rmw_typesupport').glob('*')
+    } - {'rmw_implementation'}
+    chosen = os.environ.get(_RMW)
+    if chosen and installed and chosen not in installed:
+        raise InputError(
+            f'{_RMW} = {chosen}, allowed: {", ".join(sorted(installed))}; correct or unset it, or'
+            ' install that package'
+        )
     text = os.environ.get(_DOMAIN, '').strip()
     if not text:
         return

@@ -116,11 +116,12 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
             trajectory = deserialize_message(message, JointTrajectory)
             _, begin = self._plan(trajectory)
         except InputError as error:
-            self.get_logger().warning(f'trajectory ignored: {error}')
+            self.warn(f'trajectory ignored: {error}')
             return
         self._action.replace('a trajectory was sent by hand')
         begin()
-        self.get_logger().info(f'trajectory by hand: {len(trajectory.points)} points')
+        points = len(trajectory.points)
+        self.get_logger().info(f'trajectory by hand: {points} points', throttle_duration_sec=1.0)
 
     def _on_joint_position(self, message: JointState) -> None:
         """Follow the latest of a stream of joint positions."""

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from builtin_interfaces.msg import Time
 from rclpy.node import Node
+from rclpy.time_source import TimeSource
 from rosgraph_msgs.msg import Clock
 
 from longreach_node import clock, qos
-from longreach_node.clock import LivingClock
+from longreach_node.clock import LivingClock, ignore_times_before_zero
 from longreach_node.testing import bench
 
 
@@ -62,6 +63,24 @@ def test_a_pause_is_no_silence(wall: Wall) -> None:
             assert living.now() == 7.0
         say(b, publisher, living, 8)
         assert living.now() == 8.0
+
+
+def test_a_time_before_zero_is_ignored_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(TimeSource, 'clock_callback', TimeSource.clock_callback)
+    ignore_times_before_zero()
+    with bench('-p', 'toy:use_sim_time:=true') as b:
+        node = b.add(lambda: Node('toy'))
+        living = LivingClock(node, silence=100.0)
+        publisher = b.publisher(Clock, '/clock', qos.CLOCK)
+        for seconds in (7, -5, -6):
+            publisher.publish(Clock(clock=Time(sec=seconds)))
+            b.settle()
+        say(b, publisher, living, 8)
+        b.until(lambda: node.get_clock().now().nanoseconds == 8_000_000_000)
+        assert living.now() == pytest.approx(8.0, abs=1e-9)
+    assert capfd.readouterr().err.count('on /clock ignored, allowed: 0 s or later') == 1
 
 
 def test_a_dead_simulation_does_not_stop_time(wall: Wall) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_node.middleware import check_domain, limit_discovery, use_dds_profile
+from longreach_node.middleware import check_middleware, limit_discovery, use_dds_profile
 
 PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 
@@ -57,6 +57,29 @@ def test_fast_dds_3_has_profiles_of_its_own(
     assert os.environ['FASTDDS_DEFAULT_PROFILES_FILE'] == (str(config / after) if after else '')
 
 
+@pytest.mark.parametrize(
+    ('chosen', 'refused'),
+    [('', False), ('rmw_one', False), ('rmw_two', False), ('foo', True), ('rmw_on', True)],
+)
+def test_an_rmw_that_is_not_installed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, refused: bool
+) -> None:
+    prefixes = [tmp_path / 'a', tmp_path / 'b']
+    for prefix, name in zip(prefixes, ('rmw_one', 'rmw_two'), strict=True):
+        index = prefix / 'share' / 'ament_index' / 'resource_index' / 'rmw_typesupport'
+        index.mkdir(parents=True)
+        (index / name).touch()
+        (index / 'rmw_implementation').touch()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(map(str, prefixes)))
+    monkeypatch.setenv('RMW_IMPLEMENTATION', chosen)
+    if not refused:
+        check_middleware()
+        return
+    text = f'RMW_IMPLEMENTATION = {chosen}, allowed: rmw_one, rmw_two; correct or unset'
+    with pytest.raises(InputError, match=text):
+        check_middleware()
+
+
 @pytest.mark.parametrize('name', ['fastdds', 'fastdds_images'])
 def test_profiles_of_fast_dds_3_say_the_same(name: str) -> None:
     config = Path(__file__).parent.parent / 'config'
@@ -77,7 +100,7 @@ def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize('text', ['', '0', ' 5', '101', '232', '0x10'])
 def test_domain_that_ros_accepts(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv('ROS_DOMAIN_ID', text)
-    check_domain()
+    check_middleware()
 
 
 # rclpy takes -1 for 0 and 5x for 5; at 233 the middleware ends the process.
@@ -85,7 +108,7 @@ def test_domain_that_ros_accepts(monkeypatch: pytest.MonkeyPatch, text: str) -> 
 def test_domain_that_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv('ROS_DOMAIN_ID', text)
     with pytest.raises(InputError, match=f'ROS_DOMAIN_ID = {text}, allowed: whole numbers from 0'):
-        check_domain()
+        check_middleware()
 
 
 RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'

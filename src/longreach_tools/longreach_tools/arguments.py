@@ -29,7 +29,8 @@ __all__ = [
 def finite(text: str) -> float:
     """Return a finite number."""
     value = float(text)
-    if not math.isfinite(value):
+    # Python also reads 1_0 and the digits of other scripts.
+    if not math.isfinite(value) or '_' in text or not text.isascii():
         raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
     return value
 

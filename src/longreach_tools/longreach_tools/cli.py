@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
-from longreach_node.middleware import check_domain, limit_discovery, use_dds_profile
+from longreach_node.middleware import check_middleware, limit_discovery, use_dds_profile
 
 __all__ = ['main']
 
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(words[1:])
         if 'network' in options:
             # Only commands that talk to nodes have it.
-            check_domain()
+            check_middleware()
             note = limit_discovery(options.network)
             if note:
                 _complain(f'longreach {name}: {note}')

@@ -43,6 +43,8 @@ def test_numbers_are_read() -> None:
     [
         (finite, 'inf', 'inf, allowed: finite numbers'),
         (finite, 'nan', 'nan, allowed: finite numbers'),
+        (finite, '1_0', '1_0, allowed: finite numbers'),
+        (positive, '١٢', '١٢, allowed: finite numbers'),
         (positive, '0', '0, allowed: above 0'),
         (positive, 'nan', 'nan, allowed: finite numbers'),
         (not_negative, '-1', '-1, allowed: 0 or more'),

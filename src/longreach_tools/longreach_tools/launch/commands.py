@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
-from longreach_node.middleware import check_domain, limit_discovery
+from longreach_node.middleware import check_middleware, limit_discovery
 
 from . import _real
 from ._child import command_words
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = find_launch_file(arguments.launch_file, os.environ)
     given = _parse_arguments(arguments.arguments)
     # Before anything is evaluated, as it sets what the processes inherit.
-    check_domain()
+    check_middleware()
     note = limit_discovery(arguments.on_network or _network(given))
     environment = dict(os.environ)
     log_directory = new_log_directory(default_log_root(environment))

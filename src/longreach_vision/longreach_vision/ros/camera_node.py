@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, shortened
 from longreach_node import diagnostics, qos
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -115,10 +115,11 @@ class CameraNode(Node):
             return
         missing = np.array(self._scene.names)[~np.isfinite(positions[:, 0])]
         if missing.size and self._heard - self._counts['invalid'] == 1:
-            self.get_logger().warning(
+            text = (
                 f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'
                 f' has {", ".join(message.name)}'
             )
+            self.get_logger().warning(shortened(text))
         stamp = nanoseconds_of(message.header.stamp)
         if self._frames.add(stamp, positions, velocities, time.monotonic()):
             self._timer.reset()
