@@ -118,7 +118,7 @@ def test_print_runs_nothing(
     assert f'talk-1: {executable} --ros-args -r __node:=n -r __ns:=/ns --params-file PARA' in shown
     assert 'PARAMETERS_8:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
     assert cli.main(['launch', str(FILES / 'let.launch.xml'), '-p']) == 0
-    assert capsys.readouterr().out == 'log INFO: x=12\n'
+    assert capsys.readouterr().out == 'echo-1: echo x=12\n  output log\n'
     assert not (tmp_path / 'log').exists()
 
 
@@ -456,7 +456,7 @@ def run_longreach(
 def test_run_by_name(tmp_path: Path) -> None:
     result = run_longreach(['launch', 'arguments', 'needed:=x'], tmp_path)
     assert result.returncode == 0
-    assert '[INFO] [launch.user]: x x_too fast\n' in result.stdout
+    assert '[echo-1] x x_too fast\n' in result.stdout
 
 
 def test_ros_node(prefix: Path, tmp_path: Path) -> None:

@@ -335,19 +335,6 @@ def test_no_line_is_torn_or_lost(launch: StartLaunch) -> None:
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
 
 
-def test_environment_and_directory_of_a_process(launch: StartLaunch) -> None:
-    run = launch(
-        '<executable cmd="printenv ONE" output="screen"><env name="ONE" value="1"/></executable>'
-        '<executable cmd="pwd" cwd="DIR" output="screen"/>'
-        '<executable cmd="echo $ONE done | tr a-z A-Z" shell="true" output="screen">'
-        '<env name="ONE" value="one"/></executable>'
-    )
-    assert run.wait() == 0
-    assert '[printenv-1] 1\n' in run.stdout
-    assert f'[pwd-2] {run.directory}\n' in run.stdout
-    assert re.search(r'^\[echo-3\] ONE DONE$', run.stdout, re.M)
-
-
 def test_what_a_process_leaves_behind_is_ended(launch: StartLaunch) -> None:
     run = launch('<executable shell="true" cmd="sleep 60 &amp; echo left" output="screen"/>')
     assert run.wait() == 0

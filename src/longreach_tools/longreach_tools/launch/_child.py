@@ -114,7 +114,6 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=None if inherited else ends[0][1],
                 stderr=None if inherited else ends[1][1],
-                cwd=specification.cwd,
                 env=dict(specification.environment),
                 start_new_session=True,
                 # Safe: the launch has one thread.

@@ -2,8 +2,7 @@
 Evaluate a launch file with arguments into a plan: which processes to run, in which order.
 
 No process is started and no file written here. Scopes are those of ROS 2 Jazzy: a group has its
-own configurations, environment, namespace, parameters and remaps unless it has
-``scoped="false"``; an included file shares those of its parent.
+own configurations and namespace; an included file shares those of its parent.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from longreach_dynamics.errors import InputError
 from ._attributes import condition, pair, text
 from ._functions import Scope
 from ._model import Entity, LogLine, Plan, ProcessSpecification
-from ._nodes import executable_process, join_namespace, node_process, parameter_value
+from ._nodes import executable_process, join_namespace, node_process
 from ._reader import read_launch_file
 from ._survey import choices_of, refuse_unknown, survey
-from ._values import dump_flow
 
 __all__ = ['evaluate_launch_file']
 
@@ -67,12 +65,8 @@ class _Evaluator:
             'group': self._group,
             'include': self._include,
             'let': self._let,
-            'log': self._log,
             'node': self._node,
             'push_ros_namespace': self._push_ros_namespace,
-            'set_env': self._set_env,
-            'set_parameter': self._set_parameter,
-            'set_remap': self._set_remap,
         }
 
     def document(self, path: Path, given: set[str], include: Entity | None = None) -> None:
@@ -133,12 +127,7 @@ class _Evaluator:
 
     def _group(self, entity: Entity) -> None:
         outer = self.scope
-        if entity.flag('scoped', default=True):
-            self.scope = replace(
-                outer,
-                configurations=dict(outer.configurations),
-                environment=dict(outer.environment),
-            )
+        self.scope = replace(outer, configurations=dict(outer.configurations))
         self.children(entity)
         self.scope = outer
 
@@ -153,25 +142,6 @@ class _Evaluator:
         except ValueError as error:
             raise entity.location.error(f'namespace: {error}') from error
         values['ros_namespace'] = joined or '/'
-
-    def _set_env(self, entity: Entity) -> None:
-        name, value = pair(entity, 'name', 'value', self.scope)
-        self.scope.environment[name] = value
-
-    def _set_parameter(self, entity: Entity) -> None:
-        name = text(entity, 'name', self.scope)
-        template = entity.template('value')
-        try:
-            value = parameter_value(template.source if template else '', 'yaml', self.scope)
-        except ValueError as error:
-            raise entity.location.error(f'set_parameter {name!r}: {error}') from error
-        self.scope.parameters = (*self.scope.parameters, (name, dump_flow(value)))
-
-    def _set_remap(self, entity: Entity) -> None:
-        self.scope.remaps = (*self.scope.remaps, pair(entity, 'from', 'to', self.scope))
-
-    def _log(self, entity: Entity) -> None:
-        self.steps.append(LogLine(text(entity, 'message', self.scope)))
 
     def _executable(self, entity: Entity) -> None:
         self._processes += 1

@@ -7,7 +7,6 @@ function asks for it, so that an unused default cannot fail.
 
 from __future__ import annotations
 
-import functools
 import math
 import shlex
 import subprocess
@@ -27,18 +26,11 @@ __all__ = ['FUNCTIONS', 'Scope', 'evaluate', 'evaluate_words']
 
 @dataclass
 class Scope:
-    """
-    What substitutions can see.
-
-    ``configurations`` are the values of args and lets. ``parameters`` and ``remaps`` are those
-    that set_parameter and set_remap gave to all nodes, as (name, YAML) and (from, to).
-    """
+    """What substitutions can see; ``configurations`` are the values of args and lets."""
 
     file: Path
     configurations: dict[str, str]
     environment: dict[str, str]
-    parameters: tuple[tuple[str, str], ...] = ()
-    remaps: tuple[tuple[str, str], ...] = ()
     warnings: list[str] = field(default_factory=list)
 
 
@@ -109,18 +101,6 @@ def _var(arguments: Sequence[Template], scope: Scope) -> str:
     raise SubstitutionError(f'$(var {name}): {name!r} is not set here; set are: {known}')
 
 
-def _env(arguments: Sequence[Template], scope: Scope) -> str:
-    name = evaluate(arguments[0], scope)
-    if name in scope.environment:
-        return scope.environment[name]
-    if len(arguments) == 2:
-        return evaluate(arguments[1], scope)
-    raise SubstitutionError(
-        f'$(env {name}): the environment has no {name}; set it or give a default: '
-        f'$(env {name} DEFAULT)'
-    )
-
-
 def _command(arguments: Sequence[Template], scope: Scope) -> str:
     line = evaluate(arguments[0], scope)
     try:
@@ -150,7 +130,7 @@ def _if(arguments: Sequence[Template], scope: Scope) -> str:
     return evaluate(arguments[2], scope) if len(arguments) == 3 else ''
 
 
-def _equals(arguments: Sequence[Template], scope: Scope, *, wanted: bool = True) -> str:
+def _equals(arguments: Sequence[Template], scope: Scope) -> str:
     left, right = (evaluate(argument, scope) for argument in arguments)
     words = ('true', 'false', '1', '0')
     if left.lower() in words and right.lower() in words:
@@ -160,7 +140,7 @@ def _equals(arguments: Sequence[Template], scope: Scope, *, wanted: bool = True)
             same = math.isclose(float(left), float(right))
         except ValueError:
             same = left == right
-    return str(same == wanted).lower()
+    return str(same).lower()
 
 
 def _find_share(arguments: Sequence[Template], scope: Scope) -> str:
@@ -183,12 +163,10 @@ FUNCTIONS: dict[str, tuple[int, int, _Function]] = {
     'and': (2, 2, _truth(all)),
     'command': (1, 1, _command),
     'dirname': (0, 0, lambda _, scope: str(scope.file.parent)),
-    'env': (1, 2, _env),
     'equals': (2, 2, _equals),
     'find-pkg-share': (1, 1, _find_share),
     'if': (2, 3, _if),
     'not': (1, 1, _truth(lambda flags: not flags[0])),
-    'not-equals': (2, 2, functools.partial(_equals, wanted=False)),
     'or': (2, 2, _truth(any)),
     'var': (1, 2, _var),
 }

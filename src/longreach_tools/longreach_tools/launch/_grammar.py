@@ -1,7 +1,7 @@
 """
 Which tags a launch file may have here, with which attributes and children.
 
-The table is the part of launch_xml and launch_ros of ROS 2 Jazzy that most launch files use; a
+The table is the part of launch_xml and launch_ros of ROS 2 Jazzy that Longreach's files use; a
 file that is accepted here is accepted there. Kinds of attributes: ``template`` may have
 substitutions; ``text`` may not; ``flag``, ``number`` (not negative) and ``count`` are literals
 that are converted on reading; ``shutdown`` is the literal ``shutdown``.
@@ -38,7 +38,6 @@ class Tag:
 
 
 _PROCESS = {
-    'cwd': 'template',
     'name': 'template',
     'on_exit': 'shutdown',
     'output': 'template',
@@ -50,7 +49,6 @@ _PROCESS = {
     'sigterm_timeout': 'number',
 }
 _ASSIGNMENT = {'name': 'template', 'value': 'template'}
-_REMAP = {'from': 'template', 'to': 'template'}
 
 _ACTIONS = {
     'arg': Tag(
@@ -58,11 +56,10 @@ _ACTIONS = {
         optional={'default': 'template', 'description': 'text'},
         children={'choice': 'choice'},
     ),
-    'executable': Tag(required={'cmd': 'template'}, optional=_PROCESS, children={'env': 'env'}),
-    'group': Tag(optional={'scoped': 'flag'}, actions=True),
+    'executable': Tag(required={'cmd': 'template'}, optional=_PROCESS),
+    'group': Tag(actions=True),
     'include': Tag(required={'file': 'template'}, children={'arg': 'include/arg'}),
     'let': Tag(required=_ASSIGNMENT),
-    'log': Tag(required={'message': 'template'}),
     'node': Tag(
         required={'exec': 'template'},
         optional={
@@ -70,14 +67,10 @@ _ACTIONS = {
             'args': 'template',
             'namespace': 'template',
             'pkg': 'template',
-            'ros_args': 'template',
         },
-        children={'env': 'env', 'param': 'param', 'remap': 'remap'},
+        children={'param': 'param', 'remap': 'remap'},
     ),
     'push_ros_namespace': Tag(required={'namespace': 'template'}),
-    'set_env': Tag(required=_ASSIGNMENT),
-    'set_parameter': Tag(required=_ASSIGNMENT),
-    'set_remap': Tag(required=_REMAP),
 }
 ACTIONS = frozenset(_ACTIONS)
 
@@ -85,13 +78,12 @@ TAGS: dict[str, Tag] = {
     **_ACTIONS,
     'launch': Tag(optional={'version': 'text'}, actions=True, conditional=False),
     'choice': Tag(required={'value': 'text'}, conditional=False),
-    'env': Tag(required=_ASSIGNMENT, conditional=False),
     'include/arg': Tag(required=_ASSIGNMENT, conditional=False),
     'param': Tag(
         optional={'from': 'template', 'name': 'template', 'type': 'text', 'value': 'template'},
         conditional=False,
     ),
-    'remap': Tag(required=_REMAP, conditional=False),
+    'remap': Tag(required={'from': 'template', 'to': 'template'}, conditional=False),
 }
 
 ALIASES = {'push-ros-namespace': 'push_ros_namespace'}

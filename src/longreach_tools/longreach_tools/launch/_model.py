@@ -135,7 +135,6 @@ class ProcessSpecification:
     name: str
     command: tuple[str | ParameterFile, ...]
     environment: Mapping[str, str] = field(repr=False)
-    cwd: str | None = None
     shell: bool = False
     output: str = 'log'
     respawn: bool = False

@@ -1,9 +1,9 @@
 """
 Processes from the tags ``node`` and ``executable``: command line, parameters, environment.
 
-A node is run as ``EXECUTABLE args --ros-args [ros_args] -r __node:=NAME -r __ns:=NAMESPACE``,
-then ``-p`` for each set_parameter, ``--params-file`` for each param, and ``-r`` for each
-set_remap and remap. The later one wins for parameters, the earlier one for remaps.
+A node is run as ``EXECUTABLE args --ros-args -r __node:=NAME -r __ns:=NAMESPACE``, then
+``--params-file`` for each param, and ``-r`` for each remap. The later one wins for parameters, the
+earlier one for remaps.
 """
 
 from __future__ import annotations
@@ -74,20 +74,15 @@ def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecificat
         _executable(entity, scope),
         *words(entity, 'args', scope),
     ]
-    if entity.template('ros_args') is not None:
-        command += ['--ros-args', *words(entity, 'ros_args', scope)]
     command.append('--ros-args')
     if name is not None:
         command += ['-r', f'__node:={name}']
     if namespace is not None:
         command += ['-r', f'__ns:={namespace}']
-    for key, value in scope.parameters:
-        command += ['-p', f'{key}:={value}']
     for param in entity.children_of('param'):
         command += ['--params-file', _parameter_file(param, full_name or '/**', scope)]
-    own = [pair(remap, 'from', 'to', scope) for remap in entity.children_of('remap')]
-    for source, target in (*scope.remaps, *own):
-        command += ['-r', f'{source}:={target}']
+    for remap in entity.children_of('remap'):
+        command += ['-r', ':='.join(pair(remap, 'from', 'to', scope))]
     return replace(_process(entity, scope, command, None, number), node=full_name or name)
 
 
@@ -119,24 +114,16 @@ def _process(
     number: int,
 ) -> ProcessSpecification:
     """Return a process with the attributes common to nodes and executables."""
-    environment = dict(scope.environment)
-    for child in entity.children_of('env'):
-        name, value = pair(child, 'name', 'value', scope)
-        environment[name] = value
-    cwd = optional_text(entity, 'cwd', scope)
-    if cwd is not None and not Path(cwd).is_dir():
-        raise entity.location.error(f'cwd: there is no directory {cwd!r}')
     shell = entity.flag('shell', default=False)
     if not shell:
-        _check_program(entity, str(command[0]), cwd, environment)
+        _check_program(entity, str(command[0]), scope.environment)
     output = optional_text(entity, 'output', scope) or 'log'
     if output not in ROUTES:
         raise entity.location.error(f'output: {output!r}; allowed: {", ".join(ROUTES)}')
     return ProcessSpecification(
         name=f'{label or Path(str(command[0])).name}-{number}',
         command=tuple(command),
-        environment=environment,
-        cwd=cwd,
+        environment=dict(scope.environment),
         shell=shell,
         output=output,
         respawn=flag(entity, 'respawn', scope),
@@ -148,12 +135,9 @@ def _process(
     )
 
 
-def _check_program(
-    entity: Entity, program: str, cwd: str | None, environment: Mapping[str, str]
-) -> None:
+def _check_program(entity: Entity, program: str, environment: Mapping[str, str]) -> None:
     """Refuse a program that cannot be started."""
-    path = str(Path(cwd or '.', program)) if '/' in program else program
-    if shutil.which(path, path=environment.get('PATH', '')) is None:
+    if shutil.which(program, path=environment.get('PATH', '')) is None:
         where = '' if '/' in program else ' on PATH'
         raise entity.location.error(f'there is no executable {program!r}{where}')
 

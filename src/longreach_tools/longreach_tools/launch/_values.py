@@ -14,7 +14,6 @@ __all__ = [
     'Value',
     'check_value',
     'convert',
-    'dump_flow',
     'dump_parameter',
     'parse_condition',
     'parse_flag',
@@ -94,14 +93,6 @@ def check_value(value: object, text: str) -> Value:
             return value
     found = 'empty' if value is None else f'a {type(value).__name__}'
     raise ValueError(f'{text!r} is {found}; allowed: bool, int, float, str or a list of these')
-
-
-def dump_flow(value: Value) -> str:
-    """Return a value as YAML on one line."""
-    import yaml
-
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=float('inf'))
-    return text.removesuffix('\n').removesuffix('\n...')
 
 
 def dump_parameter(key: str, name: str, value: Value) -> str:

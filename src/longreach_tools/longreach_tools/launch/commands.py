@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         if arguments.print:
             plan = evaluate_launch_file(path, given, environment)
-            print(_describe_plan(plan, environment))
+            print(_describe_plan(plan))
             return 0
         if _real.is_installed():
             check_given(path, given, environment)
@@ -149,18 +149,18 @@ def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str
     return '\n'.join(lines)
 
 
-def _describe_plan(plan: Plan, environment: dict[str, str]) -> str:
+def _describe_plan(plan: Plan) -> str:
     """Return the steps of a plan as text."""
     lines: list[str] = []
     for step in plan.steps:
         if isinstance(step, LogLine):
             lines.append(f'log {step.level}: {step.message}')
         else:
-            lines += _describe_process(step, environment)
+            lines += _describe_process(step)
     return '\n'.join(lines)
 
 
-def _describe_process(process: ProcessSpecification, environment: dict[str, str]) -> list[str]:
+def _describe_process(process: ProcessSpecification) -> list[str]:
     """Return the description of a process: command, parameter files, non-default attributes."""
     words = command_words(process, lambda number, _: f'PARAMETERS_{number}')
     command = ' '.join(words) if process.shell else shlex.join(words)
@@ -169,11 +169,7 @@ def _describe_process(process: ProcessSpecification, environment: dict[str, str]
     for number, file in enumerate(files):
         lines.append(f'  PARAMETERS_{number}:')
         lines += [f'    {line}' for line in file.text.splitlines()]
-    for name, value in sorted(process.environment.items()):
-        if environment.get(name) != value:
-            lines.append(f'  env {name}={value}')
     notes = {
-        f'cwd {process.cwd}': process.cwd is not None,
         f'output {process.output}': True,
         f'respawn after {process.respawn_delay:g} s': process.respawn,
         'the launch ends with it': process.ends_all,
