@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.control import JointController
+from longreach_dynamics.hydraulics import fastest_pistons
+from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['joint_controller']
+__all__ = ['joint_controller', 'rate_limits']
 
 
 def joint_controller(boom: BoomParameters, sample_time: float) -> JointController:
@@ -21,3 +25,16 @@ def joint_controller(boom: BoomParameters, sample_time: float) -> JointControlle
         For a sample time that is not positive or above 0.1 s.
     """
     return JointController(boom.controller, constants_of(boom).actuators, sample_time)
+
+
+def rate_limits(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """
+    Return the lowest (negative) and highest rates of a boom's joints, (M, N, 2) [rad/s].
+
+    These are piston velocities of fully open valves without load, see
+    :func:`longreach_dynamics.hydraulics.fastest_pistons`, bounded by ``maximum_velocity`` of the
+    controller, over the lever at angles (M, N) [rad].
+    """
+    actuators, most = constants_of(boom).actuators, boom.controller.maximum_velocity
+    _, arms = pistons_and_arms(actuators.linkage, np.ascontiguousarray(angles))
+    return np.asarray(np.clip(fastest_pistons(actuators), -most, most) / arms[..., None])

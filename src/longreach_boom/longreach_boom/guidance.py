@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.control import joint_controller
+from longreach_boom.control import joint_controller, rate_limits
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand
@@ -80,9 +80,13 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
         measured = Measurement(angles, np.array(pistons), pressures, pressures)
         self.control(self.initial_memory(), measured, Reference(angles, np.zeros(len(angles))))
 
-    def initial_memory(self) -> ControllerState:
+    def initial_memory(self, start: Reference | None = None) -> ControllerState:  # noqa: ARG002
         """Return the state of the joint controller before its first cycle."""
         return self.controller.initial_state()
+
+    def rate_limits(self, angles: np.ndarray) -> np.ndarray:
+        """Return lowest and highest rates [rad/s] at angles (M, N), (M, N, 2)."""
+        return rate_limits(self.machine, angles)
 
     def planned(self, angles: np.ndarray) -> Trajectory | None:
         """Return the scenario's trajectory; without a scenario the boom holds its pose."""

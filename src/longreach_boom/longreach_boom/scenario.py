@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longreach_boom.control import rate_limits
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import InputError
@@ -35,7 +36,7 @@ from longreach_dynamics.scenarios import (
     check_valve_commands,
     first_pose,
 )
-from longreach_dynamics.trajectories import Waypoint
+from longreach_dynamics.trajectories import Trajectory, Waypoint
 
 __all__ = [
     'Attachment',
@@ -147,8 +148,9 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            For a pose outside the strokes, a time that is not on a step, an unknown beam, or lists
-            of the wrong length.
+            For a pose outside the strokes, a trajectory faster than
+            :func:`longreach_boom.control.rate_limits`, a time that is not on a step, an unknown
+            beam, or lists of the wrong length.
         """
         boom.check_pose(self.angles(boom))
         self.initial_loads(boom)
@@ -157,11 +159,12 @@ class Scenario(Parameters):
         check_times(self.release, step, 'release[{}]')
         check_times([item.time for item in self.attach], step, 'attach[{}].time')
         check_valve_commands(self.valve_commands, boom.size, step)
-        for index, point in enumerate(self.trajectory):
-            try:
-                boom.check_pose(np.radians(point.angles_deg))
-            except InputError as error:
-                raise InputError(f'trajectory[{index}]: {error}') from error
+        if self.trajectory:
+            points = self.waypoints(boom)
+            trajectory, before = Trajectory.of(points), len(points) - len(self.trajectory)
+            trajectory.check_with(boom, before)
+            joints = [beam.name for beam in boom.beams]
+            trajectory.check_rates(joints, lambda angles: rate_limits(boom, angles), before)
         if self.trajectory and self.trajectory[0].time == 0.0:
             first = np.array(self.trajectory[0].angles_deg)
             pose = np.degrees(self.angles(boom))

@@ -451,7 +451,8 @@ def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
     wave: Scenario, boom: BoomParameters
 ) -> None:
     small = with_valves(boom, 0.5)
-    scenario = wave.replace(duration=14.0, trajectory=wave.trajectory[:2])
+    up = Waypoint(8.0, (70.0, -36.0, -35.0, -30.0))
+    scenario = wave.replace(duration=14.0, trajectory=(wave.trajectory[0], up))
     result = simulate(small, scenario)
     errors = joint_errors(result, Trajectory.of(scenario.trajectory))
     assert np.abs(errors[:, 1]).max() > 2.0

@@ -223,7 +223,7 @@ def test_streamed_positions_are_followed(rig: Rig, capfd: pytest.CaptureFixture[
     for k in range(30):
         if k == 2:
             wanted = dict(enumerate(good.position))
-            state = guidance.stream(state, SAMPLE / 1e9, pushed(1), wanted)
+            state = guidance.stream(state, SAMPLE / 1e9, wanted)
         state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
         assert told[k] == (k, command.spools)
     said = ''.join(capfd.readouterr())
@@ -265,7 +265,7 @@ def test_a_single_older_sample_cancels_no_trajectory(rig: Rig) -> None:
 def test_after_a_gap_the_boom_is_taken_over_where_it_is(rig: Rig) -> None:
     rig.send(0, 1)
     rig.answers(2)
-    rig.trajectory.publish(trajectory(2, 1.0, -0.9, -0.6, -0.4))
+    rig.trajectory.publish(trajectory(12, 1.0, -0.9, -0.6, -0.4))
     rig.bench.settle()
     # Until 1.5 s nothing is heard, and the boom has not moved.
     rig.send(2, 300)
@@ -274,7 +274,7 @@ def test_after_a_gap_the_boom_is_taken_over_where_it_is(rig: Rig) -> None:
     assert state is not None
     assert state.trajectory is not None
     np.testing.assert_allclose(state.trajectory.at(1.5).angles, pushed(300), atol=1e-12)
-    assert state.trajectory.duration > 3.0
+    assert state.trajectory.duration > 12.1
 
 
 def test_a_boom_that_does_not_follow_is_reported(
@@ -282,7 +282,7 @@ def test_a_boom_that_does_not_follow_is_reported(
 ) -> None:
     rig.send(0, 1)
     rig.answers(2)
-    rig.trajectory.publish(trajectory(1, 1.0, -0.9, -0.6, -0.4))
+    rig.trajectory.publish(trajectory(1, 1.21, -0.9, -0.6, -0.4))
     rig.bench.settle()
     # It stays where it is.
     for k in range(2, 400, 20):
@@ -338,7 +338,7 @@ def test_a_trajectory_by_hand_takes_over(rig: Rig) -> None:
     order = Order((0, 1, 2, 3), [2.0], [(1.2, -0.9, -0.6, -0.4)])
     for k in range(30):
         if k == 2:
-            state = guidance.follow(state, order, SAMPLE / 1e9, pushed(1))
+            state = guidance.follow(state, order, SAMPLE / 1e9)
         state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
         assert told[k] == (k, command.spools)
     assert told != expected(rig, list(range(30)))
@@ -349,6 +349,8 @@ def test_a_trajectory_by_hand_takes_over(rig: Rig) -> None:
     [
         trajectory(2, 9.0, 0.0, 0.0, 0.0),
         trajectory(2, math.nan, 0.0, 0.0, 0.0),
+        trajectory(2, 1.0, -0.9, -0.6, -0.4),
+        trajectory(-2, 1.2, -0.9, -0.6, -0.4),
         trajectory(0, 0.0, 0.0, 0.0, 0.0),
         trajectory(2, 0.5),
         trajectory(2, 0.5, names=('arm',)),

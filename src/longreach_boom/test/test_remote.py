@@ -196,7 +196,7 @@ def controlled(rig: Rig) -> ControllerNode:
 
 def reference(controller: ControllerNode, later: float) -> np.ndarray:
     """Return the angles that a controller will want at a time from now on."""
-    return controller._state.trajectory.at(controller._time + later).angles
+    return controller._state.trajectory.at(controller._state.time + later).angles
 
 
 def test_joints_move(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +205,7 @@ def test_joints_move(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
     assert reference(controller, 5.0) == pytest.approx(np.radians((68.0, -50.0, -33.0, -28.0)))
     rig.do('move', '-0.6,1.2', '--joints', 'beam_3,beam_1', '--time', 60)
     wanted = controller._state.trajectory
-    assert wanted.duration - controller._time == pytest.approx(60.0, abs=5.0)
+    assert wanted.duration - controller._state.time == pytest.approx(60.0, abs=5.0)
     final = reference(controller, 100.0)
     assert final[[0, 2]] == pytest.approx([1.2, -0.6])
     # The others stay where the reference was.

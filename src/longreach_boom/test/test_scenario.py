@@ -166,9 +166,22 @@ def test_mistakes_are_refused(
     [
         ('time: 8.0', 'time: 0.0', 'trajectory[1].time = 0.0 s, allowed: after 0.0 s; sort'),
         ('time: 8.0', 'time: .nan', 'trajectory[1].time = nan, allowed: [0, 1e+06] s'),
-        ('[60, -45, -30, -20]', '[60, -45, -30]', 'trajectory[1]: pose has 3 angles, allowed'),
-        ('[60, -45, -30, -20]', '[100, 0, 0, 0]', 'trajectory[1]: angle of joint beam_1 = 100'),
+        (
+            '[60, -45, -30, -20]',
+            '[60, -45, -30]',
+            'waypoints of the trajectory have [3, 4] angles',
+        ),
+        (
+            '[60, -45, -30, -20]',
+            '[100, 0, 0, 0]',
+            'waypoint 1 of the trajectory: angle of joint beam_1 = 100',
+        ),
         ('[60, -45, -30, -20]', '[60, .inf, 0, 0]', 'trajectory[1].angles_deg[1] = inf, all'),
+        (
+            '[60, -45, -30, -20]',
+            '[30, -45, -30, -20]',
+            'waypoint 1 of the trajectory: on the way there beam_1 has -',
+        ),
         ('[60, -45, -30, -20]', '60', 'trajectory[1].angles_deg = 60, allowed: a list'),
     ],
 )

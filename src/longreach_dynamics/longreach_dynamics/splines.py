@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Jointed, Reference, Trajectory
+from longreach_dynamics.trajectories import Jointed, Reference, Trajectory, check_finite
 
 __all__ = ['CubicTrajectory']
 
@@ -50,11 +50,12 @@ class CubicTrajectory(Trajectory):
         """Check and copy the arrays."""
         super().__post_init__()
         rates = np.array(self.rates, dtype=float)
-        if rates.shape != self.angles.shape or not np.isfinite(rates).all():
+        if rates.shape != self.angles.shape:
             raise InputError(
                 f'rates of the trajectory have the shape {rates.shape}, allowed:'
-                f' {self.angles.shape}, finite numbers'
+                f' {self.angles.shape}'
             )
+        check_finite('rate', rates)
         if np.abs(rates[-1]).max() > _REST:
             raise InputError(
                 f'the last waypoint of the trajectory has the rates {rates[-1].tolist()} rad/s,'
@@ -63,16 +64,19 @@ class CubicTrajectory(Trajectory):
         rates[-1] = 0.0
         object.__setattr__(self, 'rates', rates)
 
-    def at(self, time: float) -> Reference:
-        """Return the reference at a time [s]; InputError when it is not finite."""
-        after = int(np.searchsorted(self.times, time, side='right'))
-        if after in (0, self.times.size) or not math.isfinite(time):
-            return super().at(time)
+    def _between(self, time: float, after: int) -> Reference:
+        """Return the reference at a time [s] before the waypoint ``after``, and after another."""
         span = float(self.times[after] - self.times[after - 1])
         s = float(time - self.times[after - 1]) / span
         a, b, c, d = (row[after - 1] for row in self._polynomials())
         angles = a + s * (b + s * (c + s * d))
         return Reference(angles, (b + s * (2.0 * c + 3.0 * s * d)) / span)
+
+    def _on_ways(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return angles and rates, (S, K - 1, N), at shares of the time of all ways (S, 1, 1)."""
+        a, b, c, d = self._polynomials()
+        rates = (b + s * (2.0 * c + 3.0 * s * d)) / np.diff(self.times)[:, None]
+        return a + s * (b + s * (c + s * d)), rates
 
     def peak_rates(self) -> np.ndarray:
         """Return the largest rate of each joint [rad/s], shape (N,)."""
@@ -89,16 +93,13 @@ class CubicTrajectory(Trajectory):
         ends = np.abs([2.0 * c, 2.0 * c + 6.0 * d]) / np.diff(self.times)[:, None] ** 2
         return np.asarray(ends.max(axis=(0, 1), initial=0.0))
 
-    def check_with(self, machine: Jointed) -> None:
+    def check_with(self, machine: Jointed, before: int = 0) -> None:
         """
         Check waypoints, and the turning points between them, against the limits of a machine.
 
-        Raises
-        ------
-        InputError
-            When a waypoint has the wrong number of angles, or an angle is beyond its limits.
+        Parameters and errors are those of :meth:`Trajectory.check_with`.
         """
-        super().check_with(machine)
+        super().check_with(machine, before)
         a, b, c, d = self._polynomials()
         # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.
         root = np.sqrt(np.maximum(c * c - 3.0 * b * d, 0.0))
@@ -113,8 +114,8 @@ class CubicTrajectory(Trajectory):
             angle = turning[:, way, joint]
             worst = angle[np.argmax(np.maximum(low[joint] - angle, angle - high[joint]))]
             raise InputError(
-                f'between waypoints {way} and {way + 1} of the trajectory joint {joint + 1} turns'
-                f' at {math.degrees(worst):.6g} deg, allowed:'
+                f'waypoint {way + 1 - before} of the trajectory: on the way there joint'
+                f' {joint + 1} turns at {math.degrees(worst):.6g} deg, allowed:'
                 f' [{math.degrees(low[joint]):.4f}, {math.degrees(high[joint]):.4f}] deg'
             )
 

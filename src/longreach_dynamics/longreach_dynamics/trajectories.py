@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -19,10 +19,26 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['PEAK_ACCELERATION', 'PEAK_RATE', 'Jointed', 'Reference', 'Trajectory', 'Waypoint']
+__all__ = [
+    'ONSET_WAY',
+    'PEAK_ACCELERATION',
+    'PEAK_RATE',
+    'Jointed',
+    'Onset',
+    'Reference',
+    'Trajectory',
+    'Waypoint',
+    'check_finite',
+    'check_speeds',
+]
 
 # Of the polynomial of fifth order from 0 to 1 in the time 1: largest rate and acceleration.
 PEAK_RATE, PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / math.sqrt(3.0)
+# The time T of an onset [s], and its largest addition over the rate [s].
+_ONSET_TIME = 1.0
+ONSET_WAY = 4.0 / 27.0 * _ONSET_TIME
+# Where on the way from one waypoint to the next speeds are checked.
+_SHARES = np.linspace(0.0, 1.0, 9)[:, None, None]
 
 
 class Jointed(Protocol):
@@ -50,6 +66,28 @@ class Reference(NamedTuple):
     rates: np.ndarray  # (N,) [rad/s]
 
 
+class Onset(NamedTuple):
+    """
+    Rates at the begin of a trajectory that is planned from rest, which they fade into.
+
+    With r at the time t = 0 it adds r t (1 - t / T)^2 until T = 1 s, at most 0.15 s times r.
+    """
+
+    begin: float  # [s]
+    rates: np.ndarray  # (N,) [rad/s]
+
+    def added_to(self, reference: Reference, time: float) -> Reference:
+        """Return a reference at a time [s] with what these rates add."""
+        t = time - self.begin
+        left = 1.0 - t / _ONSET_TIME
+        if t < 0.0 or left <= 0.0:
+            return reference
+        return Reference(
+            reference.angles + t * left**2 * self.rates,
+            reference.rates + left * (1.0 - 3.0 * t / _ONSET_TIME) * self.rates,
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trajectory:
     """
@@ -61,6 +99,8 @@ class Trajectory:
         Times of the waypoints [s], ascending.
     angles : array_like, shape (K, N)
         Joint angles in them [rad].
+    onset : Onset, optional
+        For joints that move at its begin.
 
     Raises
     ------
@@ -70,6 +110,7 @@ class Trajectory:
 
     times: np.ndarray
     angles: np.ndarray
+    onset: Onset | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check and copy the arrays."""
@@ -87,12 +128,8 @@ class Trajectory:
                 f'trajectory has times of shape {times.shape} and angles of shape {angles.shape},'
                 ' allowed: (K,) and (K, N), K and N at least 1'
             )
-        for name, values in (('time', times), ('angle', angles)):
-            for place in np.argwhere(~np.isfinite(values)):
-                raise InputError(
-                    f'waypoint {place[0]} of the trajectory has the {name} {values[tuple(place)]},'
-                    ' allowed: finite numbers'
-                )
+        check_finite('time', times)
+        check_finite('angle', angles)
         for index in np.flatnonzero(np.diff(times) <= 0.0) + 1:
             raise InputError(
                 f'waypoint {index} of the trajectory has the time {times[index]} s, allowed:'
@@ -125,27 +162,76 @@ class Trajectory:
         """Time from which on the joints rest in the last waypoint [s]."""
         return float(self.times[-1])
 
-    def check_with(self, machine: Jointed) -> None:
+    def check_with(self, machine: Jointed, before: int = 0) -> None:
         """
         Check the trajectory against the joint limits of a machine.
 
         It is monotone between two waypoints, so that the waypoints bound all of it.
+
+        Parameters
+        ----------
+        machine : Jointed
+        before : int
+            So many first waypoints are where the machine is; they are not checked, nor counted.
 
         Raises
         ------
         InputError
             When a waypoint has the wrong number of angles or lies outside the limits.
         """
-        limits = machine.joint_limits()
-        suspects = np.arange(len(self.angles))
-        if self.angles.shape[1] == len(limits):
-            within = (self.angles >= limits[:, 0]) & (self.angles <= limits[:, 1])
+        limits, angles = machine.joint_limits(), self.angles[before:]
+        suspects = np.arange(len(angles))
+        if angles.shape[1] == len(limits):
+            within = (angles >= limits[:, 0]) & (angles <= limits[:, 1])
             suspects = suspects[~within.all(axis=1)]
         for index in suspects:
             try:
-                machine.check_pose(self.angles[index])
+                machine.check_pose(angles[index])
             except InputError as error:
                 raise InputError(f'waypoint {index} of the trajectory: {error}') from error
+
+    def check_rates(
+        self, joints: Sequence[str], limits: Callable[[np.ndarray], np.ndarray], before: int = 0
+    ) -> None:
+        """
+        Check the speeds of the joints on the way, without those of its onset.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            Names of the N joints.
+        limits : callable
+            Takes angles (M, N) [rad], returns the lowest (negative) and highest rates (M, N, 2)
+            [rad/s] there.
+        before : int
+            So many first waypoints are not counted.
+
+        Raises
+        ------
+        InputError
+            With waypoint, joint, speed, limit, and the time that the way takes at least.
+        """
+        # One way after the other.
+        angles, rates = (
+            part.swapaxes(0, 1).reshape(-1, part.shape[-1]) for part in self._on_ways(_SHARES)
+        )
+        spans = np.diff(self.times)
+
+        def where(sample: int, factor: float) -> tuple[str, str]:
+            way = sample // len(_SHARES)
+            index = way + 1 - before
+            return (
+                f'waypoint {index} of the trajectory: on the way there',
+                f'plan at least {factor * spans[way]:.3g} s for this way, now {spans[way]:.3g} s',
+            )
+
+        check_speeds(joints, rates, limits(angles), where)
+
+    def _on_ways(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return angles and rates, (S, K - 1, N), at shares of the time of all ways (S, 1, 1)."""
+        way, spans = np.diff(self.angles, axis=0), np.diff(self.times)[:, None]
+        share = s**3 * (10.0 + s * (6.0 * s - 15.0))
+        return self.angles[:-1] + share * way, 30.0 * (s * (1.0 - s)) ** 2 * (way / spans)
 
     def at(self, time: float) -> Reference:
         """
@@ -163,7 +249,13 @@ class Trajectory:
         after = int(np.searchsorted(self.times, time, side='right'))
         if after in (0, self.times.size):
             held = self.angles[0 if after == 0 else -1]
-            return Reference(held.copy(), np.zeros(held.size))
+            reference = Reference(held.copy(), np.zeros(held.size))
+        else:
+            reference = self._between(time, after)
+        return self.onset.added_to(reference, time) if self.onset else reference
+
+    def _between(self, time: float, after: int) -> Reference:
+        """Return the reference at a time [s] before the waypoint ``after``, and after another."""
         begin, span = self.times[after - 1], self.times[after] - self.times[after - 1]
         way = self.angles[after] - self.angles[after - 1]
         # The polynomial of fifth order without rate and acceleration at both ends.
@@ -184,3 +276,47 @@ class Trajectory:
         """Return the largest derivative of each joint; 0 where there is one waypoint."""
         ways, spans = np.abs(np.diff(self.angles, axis=0)), np.diff(self.times)[:, None]
         return np.asarray((factor * ways / spans**order).max(axis=0, initial=0.0))
+
+
+def check_finite(what: str, values: np.ndarray) -> None:
+    """Raise InputError for a number of waypoints, (K,) or (K, N), that is not finite."""
+    for place in np.argwhere(~np.isfinite(values)).tolist():
+        of = f'joint {place[1] + 1} has' if len(place) > 1 else 'has'
+        raise InputError(
+            f'waypoint {place[0]} of the trajectory: {of} the {what} {values[tuple(place)]},'
+            ' allowed: finite numbers'
+        )
+
+
+def check_speeds(
+    joints: Sequence[str],
+    rates: np.ndarray,
+    limits: np.ndarray,
+    where: Callable[[int, float], tuple[str, str]],
+) -> None:
+    """
+    Raise InputError for the speed of a joint that exceeds its limit the most.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Names of the N joints.
+    rates : ndarray, shape (M, N)
+        [rad/s].
+    limits : ndarray, shape (M, N, 2)
+        Lowest (negative) and highest rates [rad/s].
+    where : callable
+        Takes the index of a sample and rate over limit; returns text before and after the speed.
+    """
+    highest = np.where(rates < 0.0, limits[..., 0], limits[..., 1])
+    # Joints without a reference have NaN.
+    excess = np.nan_to_num(rates / highest)
+    if excess.size == 0 or not excess.max() > 1.0 + 1e-9:
+        return
+    sample, joint = (int(i) for i in np.unravel_index(int(excess.argmax()), excess.shape))
+    place, remedy = where(sample, float(excess[sample, joint]))
+    rate, limit = np.degrees([rates[sample, joint], highest[sample, joint]])
+    raise InputError(
+        f'{place} {joints[joint]} has {rate:.4g} deg/s, allowed there: {limit:.4g} deg/s, with its'
+        f' valve fully open; {remedy}'
+    )

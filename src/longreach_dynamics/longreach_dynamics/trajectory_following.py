@@ -1,12 +1,20 @@
 """
 References of a joint controller: a trajectory, a stream of positions, a pose to hold.
 
-Orders of a user take precedence over the scenario. When a controller starts during a run, or has
-received no samples for some time, the machine may be away from the reference. The trajectory is
-then resumed with a delay: from the present position to the end of the nearest part of the path
-that was due, and from there as planned, with no larger velocity or acceleration of a joint than
-planned. The same applies when the machine does not follow: when it stays further from the
-reference than ``FAR`` and hardly moves towards it, as when its valves get no commands.
+Orders of a user take precedence over the scenario. A reference never runs away from the machine:
+
+- On an order to stop, and after a violated tolerance, it is made anew from the measured angles
+  and rates. Within 0.5 s it comes to rest, 0.25 s times the rate further on. Tests hold what
+  valves, oil and swing of boom and harvester add to 0.35 s times the rate of the fastest joint.
+- A trajectory or stream that begins while the reference is further than a tolerance from the
+  machine begins at the measured angles with the measured rates.
+- Speeds beyond ``rate_limits`` are refused, and a stream of positions is followed with half of
+  these at most.
+- When a controller starts during a run, when it has received no samples for some time, when a
+  joint is further than ``FAR`` from the reference and hardly moves towards it (its valves get no
+  commands), and when a joint is further than ``FARTHEST`` from it, the trajectory is resumed with
+  a delay: from the present position to the end of the nearest part of the path that was due, and
+  from there as planned, with no larger velocity or acceleration of a joint than planned.
 """
 
 from __future__ import annotations
@@ -15,35 +23,44 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
+from longreach_dynamics.control import low_pass
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.splines import CubicTrajectory
 from longreach_dynamics.trajectories import (
+    ONSET_WAY,
     PEAK_ACCELERATION,
     PEAK_RATE,
     Jointed,
+    Onset,
     Reference,
     Trajectory,
 )
+from longreach_dynamics.trajectory_goals import PATH
 
-__all__ = ['FAR', 'FollowerState', 'Order', 'TrajectoryFollower', 'resumed']
+__all__ = ['FAR', 'FARTHEST', 'FollowerState', 'Order', 'TrajectoryFollower', 'resumed']
 
 # Largest deviation of a first point at time 0 from the present position [rad].
 _JUMP = math.radians(0.5)
 # Up to this deviation from the reference a trajectory continues without a delay [rad].
 _NEAR = math.radians(0.5)
-# On an order to stop the joints come to rest within this time [s].
+# On an order to stop the reference comes to rest within this time [s].
 _STOPPING_TIME = 0.5
-# Streamed positions are followed with a lag of this time [s], and no faster than this [rad/s].
-_STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
+# Measured rates are differences of angles behind a lag of this time [s].
+_RATE_TIME = 0.05
+# Streamed positions are followed with a lag of this time [s], and no faster than this [rad/s] or
+# this share of what a joint can do without load.
+_STREAM_TIME, _STREAM_RATE, _STREAM_SHARE = 0.05, math.radians(10.0), 0.5
 # Without a cycle for longer than this the machine is taken over anew [s].
 _GAP = 0.25
 # A joint that is further from the reference than this [rad], and in this time [s] moves towards it
 # by less than this way [rad], does not follow. With open valves a joint goes several times as far.
 FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
+# The reference goes no further away from a joint [rad]; a goal's usual tolerance ends it before.
+FARTHEST = PATH + math.radians(1.0)
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
 # moves.
 _SLOW, _GENTLE = math.radians(2.0), math.radians(2.0)
@@ -64,12 +81,18 @@ class _Stream(NamedTuple):
 
     target: np.ndarray  # (N,) the latest [rad]
     angles: np.ndarray  # (N,) the reference on its way there [rad]
+    rates: np.ndarray  # (N,) of the latest cycle [rad/s]
 
-    def moved(self, interval: float) -> tuple[_Stream, Reference]:
-        """Return the stream a cycle [s] later, and the reference: a lag of bounded rate."""
-        rates = np.clip((self.target - self.angles) / _STREAM_TIME, -_STREAM_RATE, _STREAM_RATE)
+    def moved(self, interval: float, limits: np.ndarray) -> tuple[_Stream, Reference]:
+        """
+        Return the stream a cycle [s] later, and the reference: a lag of bounded rate.
+
+        ``limits`` (N, 2) are what joints can do [rad/s].
+        """
+        low, high = np.clip(_STREAM_SHARE * limits, -_STREAM_RATE, _STREAM_RATE).T
+        rates = np.clip((self.target - self.angles) / _STREAM_TIME, low, high)
         angles = self.angles + interval * rates
-        return self._replace(angles=angles), Reference(angles, rates)
+        return self._replace(angles=angles, rates=rates), Reference(angles, rates)
 
 
 class _Away(NamedTuple):
@@ -96,32 +119,37 @@ class FollowerState(NamedTuple):
     """State of a controller. Never changed in place."""
 
     memory: Any  # of the control law
+    time: float  # of the latest sample [s]
+    angles: np.ndarray  # (N,) measured then [rad]
+    rates: np.ndarray  # (N,) as these have changed [rad/s]
     trajectory: Trajectory | None = None  # none: open loop
     streamed: _Stream | None = None  # positions that come one by one, in place of the trajectory
     away: _Away | None = None  # none: near the reference
     left_behind: int = 0  # how often the reference went on without the machine
 
-    def reference(self, time: float, angles: np.ndarray) -> Reference:
+    def reference(self, time: float) -> Reference:
         """
         Return the reference at a time [s].
 
         That of an open loop, and of joints that the trajectory leaves alone (NaN), is where the
-        machine is.
+        machine is, and how it moves.
         """
         if self.streamed is not None:
-            return self.streamed.moved(0.0)[1]
+            return Reference(self.streamed.angles, self.streamed.rates)
         if self.trajectory is not None:
             wanted, rates = self.trajectory.at(time)
             left = np.isnan(wanted)
-            return Reference(np.where(left, angles, wanted), np.where(left, 0.0, rates))
-        return Reference(np.asarray(angles), np.zeros(len(angles)))
+            return Reference(
+                np.where(left, self.angles, wanted), np.where(left, self.rates, rates)
+            )
+        return Reference(self.angles, self.rates)
 
 
 class TrajectoryFollower(Generic[Measurement, Command]):
     """
     A controller with what it follows; a base of dataclasses, which hold control law and plan.
 
-    In all methods ``time`` is now [s], and ``angles``, shape (N,), is where the machine is [rad].
+    In all methods ``time`` is now [s].
 
     Attributes
     ----------
@@ -140,8 +168,16 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     # --- what a machine provides -------------------------------------------------------------
 
     @abstractmethod
-    def initial_memory(self) -> Any:
-        """Return the state of the control law before its first cycle."""
+    def initial_memory(self, start: Reference | None = None) -> Any:
+        """
+        Return the state of the control law before its first cycle.
+
+        ``start`` is the reference of that cycle where the machine moves on it; None: at rest.
+        """
+
+    @abstractmethod
+    def rate_limits(self, angles: np.ndarray) -> np.ndarray:
+        """Return lowest (negative) and highest rates [rad/s] at angles (M, N), (M, N, 2)."""
 
     @abstractmethod
     def planned(self, angles: np.ndarray) -> Trajectory | None:
@@ -160,88 +196,123 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     # --- references --------------------------------------------------------------------------
 
     def begin(self, angles: np.ndarray, time: float = 0.0) -> FollowerState:
-        """Return the state before the first cycle; in mid-run as by :meth:`resume`."""
-        state = FollowerState(self.initial_memory(), self.planned(angles))
-        return self.resume(state, time, angles) if time > 0.0 else state
+        """
+        Return the state before the first cycle; in mid-run as by :meth:`resume`.
 
-    def resume(self, state: FollowerState, time: float, angles: np.ndarray) -> FollowerState:
+        ``angles`` (N,) is where the machine is [rad].
+        """
+        angles = np.array(angles, dtype=float)
+        state = FollowerState(
+            self.initial_memory(), time, angles, np.zeros(len(angles)), self.planned(angles)
+        )
+        return self.resume(state, time) if time > 0.0 else state
+
+    def resume(self, state: FollowerState, time: float) -> FollowerState:
         """
         Return the state of a controller that has not acted for some time.
 
         It is the same when the machine is where the reference is, within 0.5 deg. Otherwise it
         has a trajectory that starts here and now, and is late.
         """
+        here = self._measured(state)
         if state.streamed is not None:
-            here = np.array(angles)
-            return state._replace(streamed=state.streamed._replace(angles=here))
+            streamed = state.streamed._replace(angles=here.angles, rates=here.rates)
+            return state._replace(memory=self.initial_memory(here), streamed=streamed)
         trajectory = state.trajectory
-        error = np.abs(state.reference(time, angles).angles - angles).max()
+        error = np.abs(state.reference(time).angles - state.angles).max()
         if trajectory is None or error <= _NEAR:
             return state
-        return state._replace(
-            memory=self.initial_memory(),
-            trajectory=resumed(trajectory, time, np.asarray(angles)),
-        )
+        onset = self._onset(time, here.rates, trajectory.angles)
+        late = dataclasses.replace(resumed(trajectory, time, here.angles), onset=onset)
+        return state._replace(memory=self.initial_memory(here), trajectory=late)
 
     def follow(
-        self, state: FollowerState, order: Order, time: float, angles: np.ndarray
+        self,
+        state: FollowerState,
+        order: Order,
+        time: float,
+        tolerance: float | np.ndarray = PATH,
     ) -> FollowerState:
         """
         Return the state with a trajectory sent by hand, which takes over at once.
 
         The reference stays where it is until the start, and goes from there to the first point;
-        joints that the order leaves out stay. An order without points stops all joints.
+        joints that the order leaves out stay. Where the reference is further than the tolerance
+        from a joint [rad], or a first point at time 0 is where the machine is and the reference
+        is not, it begins at the measured angles. An order without points is :meth:`stop`.
 
         Raises
         ------
         InputError
-            When the order is no trajectory, leaves the limits, or begins with a jump.
+            When the order is no trajectory, leaves the limits, needs speeds that the machine does
+            not have, or begins with a jump. Points are counted as in the order.
         """
-        here = state.reference(time, angles).angles
-        start = max(order.start, time)
         if not len(order.times):
-            held = Trajectory(np.array([time]), here[None])
-            return state._replace(trajectory=held, streamed=None)
-        wanted = np.asarray(order.angles, dtype=float)
-        if wanted.shape != (len(order.times), len(order.joints)):
+            return self.stop(state, time)
+        # Checked by itself first, so that errors count its points.
+        times, angles, rates = cast('Any', (order.times, order.angles, order.rates))
+        own = Trajectory(times, angles)
+        if rates is not None:
+            own = CubicTrajectory(times, angles, rates)
+        if own.angles.shape[1] != len(order.joints):
             raise InputError(
-                f'the trajectory has angles of shape {wanted.shape}, allowed:'
-                f' {(len(order.times), len(order.joints))}, a row for each time'
+                f'the trajectory has {own.angles.shape[1]} angles in a point, allowed:'
+                f' {len(order.joints)}, one for each of its joints'
             )
-        rows = np.tile(here, (len(wanted), 1))
-        rows[:, list(order.joints)] = wanted
-        if order.times[0] <= 0.0:
-            self._check_jump(here, rows[0])
-            rows[0] = here
-            times = start + np.asarray(order.times, dtype=float)
-        else:
-            rows = np.vstack([here, rows])
-            times = start + np.array([0.0, *order.times])
+        if own.times[0] < 0.0:
+            raise InputError(
+                f'waypoint 0 of the trajectory has the time {own.times[0]:g} s, allowed: from 0 s'
+                ' on, after its start'
+            )
+        joints, start = list(order.joints), max(order.start, time)
+        at_once = own.times[0] == 0.0
+        first = own.angles[0] if at_once else None
+        begin, memory = self._begin(state, time, tolerance, joints, first)
+        rows = np.tile(begin.angles, (1 + len(own.times), 1))
+        rates = np.zeros_like(rows)
+        rows[1:, joints] = own.angles
+        if isinstance(own, CubicTrajectory):
+            rates[1:, joints] = own.rates
+        times, before = start + np.array([0.0, *own.times]), 1
+        if at_once:
+            self._check_jump(*rows[:2])
+            rows[1] = rows[0]
+            times, rows, rates, before = times[1:], rows[1:], rates[1:], 0
         if order.rates is None:
             trajectory = Trajectory(times, rows)
         else:
-            rates = np.zeros_like(rows)
-            rates[len(rows) - len(wanted) :, list(order.joints)] = order.rates
             trajectory = CubicTrajectory(times, rows, rates)
-        trajectory.check_with(self.machine)
-        return state._replace(trajectory=trajectory, streamed=None)
+        trajectory.check_with(self.machine, before)
+        trajectory.check_rates(self.joints, self.rate_limits, before)
+        faster = begin.rates - rates[0] if start == time else begin.rates
+        onset = self._onset(time, faster, rows)
+        return state._replace(
+            memory=memory,
+            trajectory=dataclasses.replace(trajectory, onset=onset),
+            streamed=None,
+            away=None,
+        )
 
-    def stop(self, state: FollowerState, time: float, angles: np.ndarray) -> FollowerState:
-        """Return the state in which all joints come to rest soon, no faster than they move now."""
-        here, rates = state.reference(time, angles)
-        # With a constant deceleration.
-        there = here + 0.5 * _STOPPING_TIME * rates
+    def stop(self, state: FollowerState, time: float) -> FollowerState:
+        """
+        Return the state in which all joints come to rest from where and how they move now.
+
+        The reference comes to rest within 0.5 s with a constant deceleration, 0.25 s times the
+        measured rate from the measured angle, or at the limit of the joint.
+        """
+        here = self._measured(state)
         low, high = self.machine.joint_limits().T
+        way = 0.5 * _STOPPING_TIME
+        rates = np.clip(here.rates, (low - here.angles) / way, (high - here.angles) / way)
         trajectory = CubicTrajectory(
             np.array([time, time + _STOPPING_TIME]),
-            np.array([here, np.clip(there, low, high)]),
+            np.array([here.angles, here.angles + way * rates]),
             np.array([rates, np.zeros_like(rates)]),
         )
-        return state._replace(trajectory=trajectory, streamed=None)
+        memory = self.initial_memory(Reference(here.angles, rates))
+        return state._replace(memory=memory, trajectory=trajectory, streamed=None, away=None)
 
-    def stream(
-        self, state: FollowerState, time: float, angles: np.ndarray, wanted: dict[int, float]
-    ) -> FollowerState:
+    def stream(self, state: FollowerState, time: float, wanted: dict[int, float]) -> FollowerState:
         """
         Return the state that follows a stream of joint positions, the latest of which counts.
 
@@ -252,13 +323,49 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         InputError
             When a position is beyond its limits.
         """
-        here = state.reference(time, angles).angles
-        before = state.streamed or _Stream(here, here)
+        before, memory = state.streamed, state.memory
+        if before is None:
+            begin, memory = self._begin(state, time, PATH)
+            before = _Stream(begin.angles, *begin)
         target = before.target.copy()
         for joint, angle in wanted.items():
             target[joint] = angle
         self.machine.check_pose(target)
-        return state._replace(streamed=before._replace(target=target))
+        return state._replace(memory=memory, streamed=before._replace(target=target))
+
+    def _measured(self, state: FollowerState) -> Reference:
+        """Return where the machine is, within its limits, and how it moves."""
+        return Reference(np.clip(state.angles, *self.machine.joint_limits().T), state.rates)
+
+    def _begin(
+        self,
+        state: FollowerState,
+        time: float,
+        tolerance: float | np.ndarray,
+        joints: Sequence[int] = (),
+        first: np.ndarray | None = None,
+    ) -> tuple[Reference, Any]:
+        """Return where a reference begins that follows the present one, and the memory to it."""
+        reference, here = state.reference(time), self._measured(state)
+
+        def jump(begin: Reference) -> float:
+            """Return how far some joints have to jump to the first point [rad]."""
+            return 0.0 if first is None else float(np.abs(first - begin.angles[joints]).max())
+
+        idle = state.trajectory is None and state.streamed is None
+        far = (np.abs(reference.angles - state.angles) > tolerance).any()
+        if idle or far or jump(reference) > _JUMP >= jump(here):
+            return here, self.initial_memory(here)
+        return reference, state.memory
+
+    def _onset(self, time: float, rates: np.ndarray, rows: np.ndarray) -> Onset | None:
+        """Return the onset of a trajectory of these waypoints that stays within the limits."""
+        if not rates.any():
+            return None
+        low, high = self.machine.joint_limits().T
+        lowest = np.minimum(low - rows.min(axis=0), 0.0) / ONSET_WAY
+        highest = np.maximum(high - rows.max(axis=0), 0.0) / ONSET_WAY
+        return Onset(time, np.clip(rates, lowest, highest))
 
     def _check_jump(self, here: np.ndarray, first: np.ndarray) -> None:
         """Raise InputError when a point at time 0 is not where the reference is."""
@@ -273,44 +380,52 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     # --- cycles ------------------------------------------------------------------------------
 
     def answer(
-        self, state: FollowerState | None, before: float, time: float, measured: Measurement
+        self, state: FollowerState | None, time: float, measured: Measurement
     ) -> tuple[FollowerState, Command]:
         """
         Return the state after a sample, and the command to it.
 
-        ``state`` is that of the cycle at the time ``before`` [s], None to begin; after a gap the
-        machine is taken over anew. So is one that does not follow; ``left_behind`` has grown then.
+        ``state`` is that of the cycle before, None to begin; after a gap the machine is taken over
+        anew. So is one that does not follow; ``left_behind`` has grown then.
         """
+        angles = np.array(measured.angles, dtype=float)
         if state is None:
-            state = self.begin(measured.angles, time)
-        elif time - before > _GAP:
-            state = self.resume(state, time, measured.angles)._replace(away=None)
+            return self.cycle(self.begin(angles, time), time, measured)
+        interval, rates = time - state.time, np.zeros(len(angles))
+        if 0.0 < interval <= _GAP:
+            change = (angles - state.angles) / interval
+            rates = low_pass(state.rates, change, interval, _RATE_TIME)
+        state = state._replace(time=time, angles=angles, rates=rates)
+        if interval > _GAP:
+            state = self.resume(state, time)._replace(away=None)
         else:
-            state = self._watch(state, time, measured.angles)
+            state = self._watch(state, time)
         return self.cycle(state, time, measured)
 
-    def _watch(self, state: FollowerState, time: float, angles: np.ndarray) -> FollowerState:
+    def _watch(self, state: FollowerState, time: float) -> FollowerState:
         """Return the state, resumed when the machine does not follow."""
-        errors = state.reference(time, angles).angles - angles
+        errors = state.reference(time).angles - state.angles
         far = np.abs(errors) > FAR
         if not far.any():
             return state if state.away is None else state._replace(away=None)
-        if state.away is None:
-            return state._replace(away=_Away(time, angles))
-        if time - state.away.since < _FAR_TIME:
-            return state
-        way = np.sign(errors) * (angles - state.away.angles)
-        if (way[far] >= _LEAST_WAY).all():
-            return state._replace(away=_Away(time, angles))
+        if (np.abs(errors) <= FARTHEST).all():
+            if state.away is None:
+                return state._replace(away=_Away(time, state.angles))
+            if time - state.away.since < _FAR_TIME:
+                return state
+            way = np.sign(errors) * (state.angles - state.away.angles)
+            if (way[far] >= _LEAST_WAY).all():
+                return state._replace(away=_Away(time, state.angles))
         state = state._replace(away=None, left_behind=state.left_behind + 1)
-        return self.resume(state, time, angles)
+        return self.resume(state, time)
 
     def cycle(
         self, state: FollowerState, time: float, measured: Measurement
     ) -> tuple[FollowerState, Command]:
         """Return the state after a cycle, and its command."""
         if state.streamed is not None:
-            streamed, reference = state.streamed.moved(self.sample_time)
+            limits = self.rate_limits(state.streamed.angles[None])[0]
+            streamed, reference = state.streamed.moved(self.sample_time, limits)
             state = state._replace(streamed=streamed)
         elif state.trajectory is not None:
             reference = state.trajectory.at(time)

@@ -67,7 +67,8 @@ class Goal(NamedTuple):
             Measured joint angles [rad]; NaN is within no tolerance.
         """
         end = self.trajectory.duration
-        errors = np.abs(self.trajectory.at(time).angles - angles)
+        wanted = self.trajectory.at(time).angles if time < end else self.trajectory.angles[-1]
+        errors = np.abs(wanted - angles)
         if time < end:
             if (errors <= self.tolerances.path).all():
                 return None

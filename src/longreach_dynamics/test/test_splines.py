@@ -62,7 +62,7 @@ def test_turning_points_between_waypoints_count() -> None:
     trajectory = CubicTrajectory([0.0, 1.0], angles, rates)
     # s (1 - s)^2 has its maximum 4/27 at 1/3.
     trajectory.check_with(Limits(high=4.0 / 27.0))
-    with pytest.raises(InputError, match=r'waypoints 0 and 1 .* joint 1 turns at 8\.488'):
+    with pytest.raises(InputError, match=r'waypoint 1 of .* joint 1 turns at 8\.488'):
         trajectory.check_with(Limits(high=0.148))
     with pytest.raises(InputError, match='pose'):
         CubicTrajectory([0.0], [[3.0, 0.0]], [[0.0, 0.0]]).check_with(Limits())

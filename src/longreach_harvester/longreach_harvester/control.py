@@ -7,19 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
+from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, PUMP_FLOW
+from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
+from longreach_dynamics.trajectories import check_speeds
 from longreach_dynamics.valve_pid import ValvePidParameters, pid_table
 from longreach_harvester.kinematics import tip_path
-from longreach_harvester.parameters import HarvesterParameters
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 
 __all__ = [
     'ControllerParameters',
     'controller_file',
-    'cycle_times',
+    'cycle_references',
     'load_controller',
+    'rate_limits',
     'references',
 ]
 
@@ -56,11 +60,55 @@ def load_controller(file: str | Path | None = None) -> ControllerParameters:
     return load(ControllerParameters, file or controller_file())
 
 
-def cycle_times(scenario: Scenario, controller: ControllerParameters) -> np.ndarray:
-    """Return the times of the cycles up to the end of a scenario [s]."""
+def rate_limits(
+    harvester: HarvesterParameters, controller: ControllerParameters, angles: np.ndarray
+) -> np.ndarray:
+    """
+    Return the lowest (negative) and highest rates of swing, boom and stick, (M, 3, 2) [rad/s].
+
+    What their valves, opened by the largest voltages of the controllers, let in from the full
+    supply pressure, or all that the pump gives, fills the motor or the fed side of the cylinder no
+    faster; over the lever at angles (M, 3) [rad]. Flow resistance of the lines and loads make the
+    joints slower.
+    """
+    table, laws = harvester.lines().table, [getattr(controller, name) for name in JOINTS]
+    valves = [actuator.valve for actuator in harvester.actuators]
+    shares = [
+        np.interp(min(law.limit / law.full_volts, 1.0), *np.array(valve.openings).T)
+        for law, valve in zip(laws, valves, strict=True)
+    ]
+    resistances = np.array([(v.resistance_2 or v.resistance, v.resistance) for v in valves])
+    flows = np.array(shares)[:, None] * np.sqrt(harvester.supply_pressure / resistances)
+    areas = np.stack([-table[:, AREA_2], table[:, AREA_1]], axis=-1)
+    fastest = np.minimum(flows, table[:, PUMP_FLOW, None]) / areas
+    _, arms = pistons_and_arms(np.ascontiguousarray(table[:, :5]), np.ascontiguousarray(angles))
+    return np.asarray(fastest / arms[..., None])
+
+
+def cycle_references(
+    harvester: HarvesterParameters, scenario: Scenario, controller: ControllerParameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the times of the cycles up to the end of a scenario [s], and :func:`references` there.
+
+    Raises
+    ------
+    InputError
+        For a path of the tip that leaves the reach of the machine, and a joint that would have to
+        move faster than :func:`rate_limits`.
+    """
     interval = controller.sample_time
     counts = range(round(scenario.duration / interval) + 1)
-    return np.array([step_time(k, interval) for k in counts])
+    times = np.array([step_time(k, interval) for k in counts])
+    angles = references(harvester, scenario, times)
+    rates = np.diff(angles, axis=0) / interval
+    limits = rate_limits(harvester, controller, angles[1:])
+
+    def where(sample: int, factor: float) -> tuple[str, str]:
+        return f'at {times[sample + 1]:g} s', f'take {factor:.3g} times as long'
+
+    check_speeds(JOINTS, rates, limits, where)
+    return times, angles
 
 
 def references(

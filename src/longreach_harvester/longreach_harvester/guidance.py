@@ -18,7 +18,7 @@ from longreach_dynamics.splines import CubicTrajectory
 from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_following import TrajectoryFollower
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
-from longreach_harvester.control import ControllerParameters, cycle_times, references
+from longreach_harvester.control import ControllerParameters, cycle_references, rate_limits
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 
@@ -61,7 +61,8 @@ class Guidance(TrajectoryFollower[Measurement, Spools]):
     Raises
     ------
     InputError
-        For a scenario that moves spools, and a path that leaves the reach of the machine.
+        For a scenario that moves spools, and a path that leaves the reach of the machine or is too
+        fast for it.
     """
 
     machine: HarvesterParameters
@@ -85,8 +86,7 @@ class Guidance(TrajectoryFollower[Measurement, Spools]):
                 ' path of the tip, or no scenario, to hold the pose; the plant moves spools by'
                 ' itself'
             )
-        times = cycle_times(self.scenario, self.controller)
-        angles = references(self.machine, self.scenario, times)
+        times, angles = cycle_references(self.machine, self.scenario, self.controller)
         left = np.isnan(angles).any(axis=0)
         angles = np.where(left, self.scenario.angles, angles)
         rates = np.gradient(angles, times, axis=0)
@@ -94,9 +94,17 @@ class Guidance(TrajectoryFollower[Measurement, Spools]):
         rates[-1] = 0.0
         return _Plan(times, angles, rates, tuple(left.tolist()))
 
-    def initial_memory(self) -> np.ndarray:
+    def initial_memory(self, start: Reference | None = None) -> np.ndarray:
         """Return the memory of the controllers before their first cycle."""
-        return new_memory(len(JOINTS))
+        memory = new_memory(len(JOINTS))
+        if start is not None:
+            # No error, and the reference of the cycle before.
+            memory[1], memory[2] = 0.0, start.angles - self.sample_time * start.rates
+        return memory
+
+    def rate_limits(self, angles: np.ndarray) -> np.ndarray:
+        """Return lowest and highest rates [rad/s] at angles (M, 3), (M, 3, 2)."""
+        return rate_limits(self.machine, self.controller, angles)
 
     def planned(self, angles: np.ndarray) -> Trajectory:
         """Return what the scenario says; without one the harvester holds its pose."""

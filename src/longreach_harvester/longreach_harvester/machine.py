@@ -37,9 +37,8 @@ from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import (
     ControllerParameters,
-    cycle_times,
+    cycle_references,
     load_controller,
-    references,
 )
 from longreach_harvester.description import moving_joints
 from longreach_harvester.model import (
@@ -404,7 +403,7 @@ class Harvester:
         interval = controller.sample_time
         cycle = step_count(interval, self.step, 'sample_time of the controller')
         return (
-            references(self.parameters, scenario, cycle_times(scenario, controller)),
+            cycle_references(self.parameters, scenario, controller)[1],
             controller.table(self.parameters),
             cycle,
         )

@@ -107,20 +107,20 @@ def test_without_a_scenario_it_holds_the_pose_and_follows_what_is_sent(capfd):
         rig.trajectory.publish(JointTrajectory(joint_names=['boom'], points=[point]))
         b.settle()
     said = ''.join(capfd.readouterr())
-    assert 'trajectory ignored: waypoint 1 of the trajectory: boom = 4 rad, allowed by' in said
+    assert 'trajectory ignored: waypoint 0 of the trajectory: boom = 4 rad, allowed by' in said
 
 
 def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
     scenario = load_scenario(shipped('sine'))
     guidance = Guidance(STANDARD, load_controller(), scenario)
     away = Measurement(np.array([0.0, 0.60, -1.6]))
-    state, spools = guidance.answer(None, 0.0, 0.0, away)
+    state, spools = guidance.answer(None, 0.0, away)
     assert spools == (0.0, 0.0, 0.0)
     # The boom is not looked after, so it is not left behind either.
-    assert guidance.answer(state, 0.0, 0.01, away)[0].left_behind == 0
+    assert guidance.answer(state, 0.01, away)[0].left_behind == 0
     # Taken over anew in mid-run, the stick goes back to its sine, the boom is left alone.
     late = Measurement(np.array([0.0, 0.60, -1.4]))
-    state, _ = guidance.answer(None, 0.0, 2.0, late)
+    state, _ = guidance.answer(None, 2.0, late)
     reference = guidance.cycle(state, 3.0, late)[0].trajectory.at(3.0)
     assert np.isnan(reference.angles[:2]).all()
     assert np.isfinite(reference.angles[2])

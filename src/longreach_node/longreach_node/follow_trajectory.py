@@ -29,7 +29,7 @@ from longreach_dynamics.trajectory_goals import (
     Verdict,
     positions_of,
 )
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
+from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds
 
 __all__ = ['ActionTypes', 'TrajectoryAction', 'action_types', 'tolerances_of']
 
@@ -78,7 +78,7 @@ def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
                 )
         pairs = [(tolerance.name, tolerance.position) for tolerance in given]
         limits.append(positions_of(pairs, joints, default, name))
-    goal_time = nanoseconds_of(goal.goal_time_tolerance) * 1e-9
+    goal_time = nanoseconds_from(goal.goal_time_tolerance, 'goal_time_tolerance') * 1e-9
     return Tolerances(limits[0], limits[1], goal_time or GOAL_TIME)
 
 
@@ -92,8 +92,9 @@ class TrajectoryAction:
     joints : sequence of str
         All joints of the controller, in its order.
     plan : callable
-        Takes a JointTrajectory, returns the trajectory in absolute time that would be followed,
-        and a function that begins to follow it; raises InputError for one that is refused.
+        Takes a JointTrajectory and path tolerances (N,) [rad], returns the trajectory in absolute
+        time that would be followed, and a function that begins to follow it; raises InputError
+        for one that is refused.
     stop : callable
         Lets all joints come to rest.
     types : ActionTypes or None
@@ -104,13 +105,14 @@ class TrajectoryAction:
         self,
         node: Node,
         joints: Sequence[str],
-        plan: Callable[[JointTrajectory], tuple[Trajectory, Callable[[], None]]],
+        plan: Callable[[JointTrajectory, np.ndarray], tuple[Trajectory, Callable[[], None]]],
         stop: Callable[[], None],
         types: ActionTypes | None,
     ) -> None:
         self._node, self._joints, self._plan, self._stop = node, tuple(joints), plan, stop
         self._types = types
         self._goal: Goal | None = None
+        self._planned: tuple[Goal, Callable[[], None]] | None = None
         self._handle: Any = None
         self._done: dict[bytes, Future] = {}  # by the goal's identity
         self._told = 0.0
@@ -173,7 +175,7 @@ class TrajectoryAction:
         """Accept or reject a goal; an action has no place for the reason but the log."""
         assert self._types is not None
         try:
-            self._goal_of(goal)
+            self._planned = self._goal_of(goal)
         except InputError as error:
             self._node.get_logger().warning(f'goal rejected: {error}')
             return self._types.goal_response.REJECT
@@ -186,12 +188,13 @@ class TrajectoryAction:
         if not goal.trajectory.points:
             raise InputError('the trajectory has no points, allowed: one or more')
         tolerances = tolerances_of(goal, self._joints)
-        trajectory, begin = self._plan(goal.trajectory)
+        trajectory, begin = self._plan(goal.trajectory, tolerances.path)
         return Goal(self._joints, trajectory, tolerances), begin
 
     def _on_accepted(self, handle: Any) -> None:
-        """Begin a goal; the one before it ends."""
-        goal, begin = self._goal_of(handle.request)
+        """Begin the goal that was accepted; the one before it ends."""
+        assert self._planned is not None
+        goal, begin = self._planned
         self.replace('a new goal has come')
         begin()
         self._goal, self._handle = goal, handle

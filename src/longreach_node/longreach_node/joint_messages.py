@@ -10,7 +10,7 @@ from trajectory_msgs.msg import JointTrajectory
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectory_following import Order
 from longreach_node.hydraulic_messages import named_values
-from longreach_node.stamps import nanoseconds_of
+from longreach_node.stamps import nanoseconds_from
 
 __all__ = ['MOST_POINTS', 'check_size', 'joint_values', 'order_from_message']
 
@@ -67,7 +67,8 @@ def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order
     Raises
     ------
     InputError
-        For too many points, an unknown or doubled joint, or a point without a position for each.
+        For too many points, an unknown or doubled joint, a point without a position for each,
+        numbers that are not finite, and negative or impossible times.
     """
     if len(message.points) > MOST_POINTS:
         raise InputError(
@@ -88,6 +89,13 @@ def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order
                 f'trajectory has {len(point.positions)} positions in point {index}, allowed:'
                 f' {len(names)}, one for each joint'
             )
+        for what in ('positions', 'velocities', 'accelerations'):
+            for name, value in zip(names, getattr(point, what), strict=False):
+                if not math.isfinite(value):
+                    raise InputError(
+                        f'trajectory has {value} in {what} of {name} in point {index}, allowed:'
+                        ' finite numbers'
+                    )
     velocities = {len(point.velocities) for point in message.points}
     if not velocities <= {0} and velocities != {len(names)}:
         raise InputError(
@@ -97,10 +105,18 @@ def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order
     rates = None
     if velocities == {len(names)}:
         rates = [list(point.velocities) for point in message.points]
+    times = [
+        nanoseconds_from(point.time_from_start, f'time_from_start of point {index}') / 1e9
+        for index, point in enumerate(message.points)
+    ]
+    start = 0.0
+    # Without points it is an order to stop, which comes at once.
+    if message.points:
+        start = nanoseconds_from(message.header.stamp, 'header.stamp of the trajectory') / 1e9
     return Order(
         joints=tuple(known.index(name) for name in names),
-        times=[nanoseconds_of(point.time_from_start) / 1e9 for point in message.points],
+        times=times,
         angles=[list(point.positions) for point in message.points],
-        start=nanoseconds_of(message.header.stamp) / 1e9,
+        start=start,
         rates=rates,
     )

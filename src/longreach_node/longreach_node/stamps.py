@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 
-__all__ = ['nanoseconds_of', 'seconds_to_nanoseconds', 'stamp_of']
+from longreach_dynamics.errors import InputError
+
+__all__ = ['nanoseconds_from', 'nanoseconds_of', 'seconds_to_nanoseconds', 'stamp_of']
 
 
 def seconds_to_nanoseconds(seconds: float) -> int:
@@ -20,3 +22,13 @@ def stamp_of(nanoseconds: int) -> Time:
 def nanoseconds_of(stamp: Time) -> int:
     """Return the time of a message in nanoseconds."""
     return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def nanoseconds_from(given: Time | Duration, what: str) -> int:
+    """Return a time or duration of a user; InputError for a negative or impossible one."""
+    if given.sec < 0 or given.nanosec >= 1_000_000_000:
+        raise InputError(
+            f'{what} has sec = {given.sec} and nanosec = {given.nanosec}, allowed: sec from 0 on,'
+            ' nanosec below 1000000000'
+        )
+    return nanoseconds_of(given)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from longreach_msgs.msg import HydraulicState
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -19,7 +20,13 @@ from trajectory_msgs.msg import JointTrajectory
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Trajectory
-from longreach_dynamics.trajectory_following import FAR, FollowerState, TrajectoryFollower
+from longreach_dynamics.trajectory_following import (
+    FAR,
+    FARTHEST,
+    FollowerState,
+    TrajectoryFollower,
+)
+from longreach_dynamics.trajectory_goals import PATH
 from longreach_node import qos
 from longreach_node.follow_trajectory import TrajectoryAction, action_types
 from longreach_node.frames import header_at
@@ -60,8 +67,6 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         """Take trajectories and positions of joints, which are named as in joint_states."""
         self._names = list(joints)
         self._state: FollowerState | None = None
-        self._measured: Any = None
-        self._time = 0.0
         self._action = TrajectoryAction(self, joints, self._plan, self._stop, action_types())
         self.create_subscription(
             JointTrajectory, 'trajectory', self._on_trajectory, qos.SET_POINT, raw=True
@@ -81,27 +86,25 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
     def forget(self) -> None:
         """Forget everything: the next sample is the first."""
         self._action.replace('time began anew')
-        self._state = self._measured = None
-        self._time = 0.0
+        self._state = None
 
     def run_cycle(self, stamp: int, joints: JointState, hydraulics: HydraulicState) -> Command:
         """Return the command to a sample."""
-        measured = self.measurement_of(joints, hydraulics)
-        time = stamp / 1e9
-        before = self._state
-        self._state, command = self.follower.answer(before, self._time, time, measured)
+        time, before = stamp / 1e9, self._state
+        self._state, command = self.follower.answer(
+            before, time, self.measurement_of(joints, hydraulics)
+        )
         if before is not None and self._state.left_behind > before.left_behind:
             self.count(
                 LEFT_BEHIND,
                 f'the {self.machine} did not follow the reference and was more than'
-                f' {math.degrees(FAR):g} deg away from it at t = {time:.6g} s: the reference goes'
-                f' on from where the {self.machine} is; do the commands reach the plant, can it'
-                ' lift its load?',
+                f' {math.degrees(FAR):g} deg away from it for a while, or'
+                f' {math.degrees(FARTHEST):g} deg, at t = {time:.6g} s: the reference goes on from'
+                f' where the {self.machine} is; do the commands reach the plant, can it lift its'
+                ' load?',
             )
-        self._time, self._measured = time, measured
         header = header_at(stamp, self.frame)
-        reference = self._state.reference(time, measured.angles)
-        self._action.on_cycle(header, time, reference, measured.angles)
+        self._action.on_cycle(header, time, self._state.reference(time), self._state.angles)
         return self.message_of(command, header)
 
     def state_text(self) -> str:
@@ -114,7 +117,7 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         try:
             check_size(message)
             trajectory = deserialize_message(message, JointTrajectory)
-            _, begin = self._plan(trajectory)
+            _, begin = self._plan(trajectory, PATH)
         except InputError as error:
             self.warn(f'trajectory ignored: {error}')
             return
@@ -126,35 +129,41 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
     def _on_joint_position(self, message: JointState) -> None:
         """Follow the latest of a stream of joint positions."""
         try:
-            state, measured = self._present()
+            state = self._present()
             told = joint_values(
                 'joint_position', 'rad', message.name, message.position, self._names
             )
             wanted = {self._names.index(name): position for name, position in told.items()}
-            state = self.follower.stream(state, self._time, measured.angles, wanted)
+            state = self.follower.stream(state, state.time, wanted)
         except InputError as error:
             self.warn(f'ignored: {error}')
             return
         self._action.replace('joint positions are streamed')
         self._state = state
 
-    def _plan(self, message: JointTrajectory) -> tuple[Trajectory, Callable[[], None]]:
-        """Return the trajectory of a message, and a function that starts it."""
-        state, measured = self._present()
+    def _plan(
+        self, message: JointTrajectory, tolerance: float | np.ndarray
+    ) -> tuple[Trajectory, Callable[[], None]]:
+        """
+        Return the trajectory of a message, and a function that starts it.
+
+        It begins at the machine where that is further than the tolerance [rad] from the reference.
+        """
+        state = self._present()
         order = order_from_message(message, self._names)
-        state = self.follower.follow(state, order, self._time, measured.angles)
+        state = self.follower.follow(state, order, state.time, tolerance)
         assert state.trajectory is not None
         return state.trajectory, functools.partial(setattr, self, '_state', state)
 
     def _stop(self) -> None:
         """Let all joints come to rest."""
-        state, measured = self._present()
-        self._state = self.follower.stop(state, self._time, measured.angles)
+        state = self._present()
+        self._state = self.follower.stop(state, state.time)
 
-    def _present(self) -> tuple[FollowerState, Any]:
-        """Return the state and the latest sample; InputError before the first one."""
-        if self._state is None or self._measured is None:
+    def _present(self) -> FollowerState:
+        """Return the state; InputError before the first sample."""
+        if self._state is None:
             raise InputError(
                 f'no sample of the {self.machine} has come yet; start a plant, or send it again'
             )
-        return self._state, self._measured
+        return self._state

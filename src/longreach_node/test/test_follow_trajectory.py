@@ -140,7 +140,8 @@ class Rig:
         self.action = TrajectoryAction(self.node, JOINTS, self.plan, self.stop, types)
         self.server: Server = self.node.server
 
-    def plan(self, message: JointTrajectory) -> tuple[Trajectory, Any]:
+    def plan(self, message: JointTrajectory, tolerance: np.ndarray) -> tuple[Trajectory, Any]:
+        self.tolerance = tolerance
         if list(message.joint_names) != list(JOINTS):
             raise InputError('wrong joints')
         rows = [[0.0, 0.0], *(list(point.positions) for point in message.points)]
@@ -213,6 +214,7 @@ def test_tolerances_end_a_goal(
         ({'path_tolerance': [tolerance('third', 0.1)]}, "path_tolerance names 'third', allowed"),
         ({'goal_tolerance': [tolerance('first', 0.1, 0.3)]}, 'limits velocity or acceleration'),
         ({'component_path_tolerance': [1]}, 'component tolerances given, allowed: none'),
+        ({'goal_time_tolerance': Duration(sec=-1)}, 'goal_time_tolerance has sec = -1'),
     ],
 )
 def test_goals_that_are_rejected(fields: dict[str, Any], error: str) -> None:

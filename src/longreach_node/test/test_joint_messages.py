@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from builtin_interfaces.msg import Duration, Time
@@ -69,3 +70,38 @@ def test_orders_that_cannot_be(names: list[str], positions: list[float], error: 
     message = JointTrajectory(joint_names=names, points=[point(1.0, *positions)])
     with pytest.raises(InputError, match=error):
         order_from_message(message, JOINTS)
+
+
+@pytest.mark.parametrize(
+    ('place', 'value', 'error'),
+    [
+        ('positions', math.nan, 'has nan in positions of beam_3 in point 1, allowed: finite'),
+        ('velocities', math.inf, 'has inf in velocities of beam_3 in point 1, allowed: finite'),
+        ('accelerations', math.nan, 'has nan in accelerations of beam_3 in point 1, allowed'),
+        ('time_from_start', Duration(sec=-1), 'time_from_start of point 1 has sec = -1 and'),
+        ('time_from_start', Duration(nanosec=10**9), 'point 1 has sec = 0 and nanosec = 1000000'),
+        (
+            'stamp',
+            Time(sec=-1),
+            'header.stamp of the trajectory has sec = -1 and nanosec = 0, all',
+        ),
+        ('stamp', Time(nanosec=4 * 10**9), 'trajectory has sec = 0 and nanosec = 4000000000'),
+    ],
+)
+def test_numbers_and_times_that_cannot_be(place: str, value: Any, error: str) -> None:
+    points = [point(seconds, 0.1, 0.2) for seconds in (0.5, 2.25)]
+    for each in points:
+        each.velocities = each.accelerations = [0.0, 0.0]
+    message = JointTrajectory(joint_names=['beam_1', 'beam_3'], points=points)
+    if place == 'stamp':
+        message.header.stamp = value
+    elif place == 'time_from_start':
+        points[1].time_from_start = value
+    else:
+        setattr(points[1], place, [0.0, value])
+    with pytest.raises(InputError, match=error):
+        order_from_message(message, JOINTS)
+    # An order to stop comes at once, whatever its stamp.
+    if place == 'stamp':
+        message.points = []
+        assert order_from_message(message, JOINTS).start == 0.0

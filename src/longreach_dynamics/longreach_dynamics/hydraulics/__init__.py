@@ -24,6 +24,7 @@ from longreach_dynamics.hydraulics.actuators import (
 from longreach_dynamics.hydraulics.friction import stop_force
 from longreach_dynamics.hydraulics.inverse import (
     STABILITY,
+    fastest_pistons,
     holding_pressures,
     oil_stiffness,
     port_rates,
@@ -66,6 +67,7 @@ __all__ = [
     'actuator_rates',
     'actuators_of',
     'chamber_pressure',
+    'fastest_pistons',
     'holding_pressures',
     'oil_share',
     'oil_stiffness',

@@ -25,8 +25,10 @@ from longreach_dynamics.hydraulics.actuators import (
     MAKE_UP_OVERRIDE,
     MAKE_UP_PRESSURE,
     MAKE_UP_SUPPLY,
+    PUMP_FLOW,
     RELIEF_AREA,
     RELIEF_OVERRIDE,
+    RETRACTING,
     ROD_AREA,
     ROD_HOLDING,
     ROD_OPENING,
@@ -40,6 +42,7 @@ from longreach_dynamics.kernels import kernel
 
 __all__ = [
     'STABILITY',
+    'fastest_pistons',
     'holding_pressures',
     'oil_stiffness',
     'port_rates',
@@ -195,6 +198,26 @@ def _velocity(spool, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
     y[2 * table.shape[0] + i] = spool
     q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table)
     return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
+
+
+def fastest_pistons(a: Actuators) -> np.ndarray:
+    """
+    Return the largest velocities of pistons inwards (negative) and outwards, (N, 2) [m/s].
+
+    Faster than this, what the fully open valve lets in from the full supply pressure, or all that
+    the pump gives, does not fill the chamber, even when it is at the vapour pressure. A load
+    against the motion makes it slower.
+    """
+    table, drop = a.table, math.sqrt(a.supply - a.vapour)
+    found = []
+    for opening, area in (
+        (a.rod_opening * table[:, RETRACTING], -a.rod_area),
+        (a.head_opening, a.head_area),
+    ):
+        behind_hose = opening / np.sqrt(1.0 + table[:, HOSE_LOSS] * opening**2)
+        flow = a.flow_coefficient * behind_hose * drop
+        found.append(np.minimum(flow, table[:, PUMP_FLOW]) / area)
+    return np.stack(found, axis=-1)
 
 
 def smallest_volumes(a: Actuators) -> tuple[np.ndarray, np.ndarray]:
