@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.control import joint_controller
+from longreach_boom.control import joint_controller, rate_limits
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import STUCK
@@ -26,11 +27,13 @@ from longreach_dynamics.control import (
 )
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import (
+    PumpParameters,
     pressure_rates,
     spool_positions,
     valve_flows,
     valve_opening,
 )
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Reference, Trajectory, Waypoint
 
 SITE = (70.0, -50.0, -35.0, -30.0)
@@ -459,6 +462,43 @@ def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
     assert np.abs(errors[-1]).max() < 0.3
     # Joint 2 goes up, and lags behind all the time.
     assert errors[:, 1].min() > -0.3
+
+
+@pytest.mark.parametrize('load', [0.0, 90.0])
+@pytest.mark.parametrize('valves', ['boom', 'paper_boom'])
+def test_full_spools_reach_a_good_part_of_the_largest_rates(
+    valves: str, load: float, request: pytest.FixtureRequest
+) -> None:
+    boom: BoomParameters = request.getfixturevalue(valves)
+    for pose in ('site', 'sprawled'):
+        for joint, sign in itertools.product(range(4), (-1.0, 1.0)):
+            spools = tuple((sign * (np.arange(4) == joint)).tolist())
+            scenario = Scenario(
+                duration=2.5,
+                pose=pose,
+                loads=({'mass': load},) if load else (),
+                valve_commands=(ValveCommand(0.0, spools),),
+            )
+            angles = simulate(boom, scenario).states[:, :4]
+            # The mean of the second half, a swing of the boom or two.
+            rate = (angles[500, joint] - angles[250, joint]) / (250 * SAMPLE_TIME)
+            low, high = rate_limits(boom, angles[375][None])[0, joint]
+            # The least is against 90 kg, the most is what the weight helps.
+            assert 0.35 < rate / (low if sign < 0.0 else high) < 1.0
+
+
+@pytest.mark.parametrize('flow', [1e-5, 3e-4])
+def test_the_pump_and_the_controller_bound_rates(boom: BoomParameters, flow: float) -> None:
+    site, most = boom.pose('site')[None], 1e-3
+    usual = rate_limits(boom, site)[0]
+    slow = tuned(boom, maximum_velocity=most)
+    shared = boom.replace(oil=boom.oil.replace(pump=PumpParameters(flow=flow, band=1e6)))
+    for i, cylinder in enumerate(boom.cylinders):
+        arm = cylinder.linkage.arm(site[0, i])
+        np.testing.assert_allclose(rate_limits(slow, site)[0, i], [-most / arm, most / arm])
+        flows = flow / np.array([-cylinder.rod_area, cylinder.head_area])
+        least = np.minimum(np.abs(usual[i]), np.abs(flows / arm))
+        np.testing.assert_allclose(np.abs(rate_limits(shared, site)[0, i]), least)
 
 
 @pytest.mark.slow

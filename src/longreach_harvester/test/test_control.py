@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from harvesters import STANDARD, scenario
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
+from longreach_harvester.guidance import Guidance
 from longreach_harvester.kinematics import (
     TipSegment,
     angles_at,
@@ -115,6 +117,33 @@ def test_joints_without_a_reference_have_closed_valves():
     wanted = references(STANDARD, shipped('sine'), np.array([0.0, 2.5]))
     assert np.isnan(wanted[:, :2]).all()
     assert wanted[:, 2] == pytest.approx([-1.6, -1.2])
+
+
+@pytest.mark.parametrize(
+    ('changes', 'error'),
+    [
+        (
+            {'sines': {'stick': {'amplitude': 0.4, 'period': 1.0}}},
+            r'at 0\.\d+ s stick has -?1\d\d',
+        ),
+        (
+            {'tip': [{'kind': 'line', 'duration': 0.3, 'to': (5.2, 0, 0)}]},
+            r'at 0\.\d+ s \w+ has .*, allowed there',
+        ),
+        (
+            {'tip': [{'kind': 'line', 'duration': 1.0, 'to': (0, 5.2, 0)}]},
+            'swing has 2.*: 54.83 deg/s',
+        ),
+    ],
+)
+def test_motions_that_valves_are_too_small_for_are_refused(changes, error):
+    scenario = Scenario(duration=5.0, angles=(0.0, 0.55, -1.6), **changes)
+    for make in (
+        lambda: Harvester(STANDARD, scenario),
+        lambda: Guidance(STANDARD, load_controller(), scenario),
+    ):
+        with pytest.raises(InputError, match=error):
+            make()
 
 
 # --- runs -----------------------------------------------------------------------------------
