@@ -9,17 +9,19 @@ from __future__ import annotations
 import dataclasses
 
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import ROOT_FRAME
 from longreach_node.entry import node_entry
-from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.hydraulic_messages import finite_values
-from longreach_node.paired_controller import PairedControllerNode
 from longreach_node.parameters import declare
+from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
+from longreach_symbolic.guidance import Guidance, Measurement
 from longreach_symbolic.links import load_links
-from longreach_symbolic.machine import Controller, joint_names
+from longreach_symbolic.machine import Controller, Torques, joint_names
 from longreach_symbolic.scenario import load_scenario, resting_scenario
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
@@ -39,13 +41,15 @@ class ControllerNodeParameters(FrameParameters):
     lockstep: bool = quantity('the plant waits for each command', default=False)
 
 
-class ControllerNode(PairedControllerNode[JointState]):
+class ControllerNode(TrajectoryControllerNode[JointState]):
     """PD control of the motors, with the torques that hold the weight."""
+
+    machine = 'arm of links'
 
     def __init__(self) -> None:
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters)
-        self._frame = frame_name(self, settings, ROOT_FRAME)
+        self.frame = frame_name(self, settings, ROOT_FRAME)
         links = load_links(settings.file or None)
         scenario = (
             load_scenario(settings.scenario, links)
@@ -53,8 +57,9 @@ class ControllerNode(PairedControllerNode[JointState]):
             else resting_scenario(links)
         )
         arm = arm_of(links, settings.arm)
-        self._controller = Controller(links, arm, scenario)
+        self.follower: Guidance = Guidance(Controller(links, arm, scenario))
         self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
+        self.follow(self.follower.joints)
         self.listen(
             JointState,
             'joint_command',
@@ -62,25 +67,21 @@ class ControllerNode(PairedControllerNode[JointState]):
             f' {1.0 / arm.sample_time:g} Hz',
             arm.sample_time,
             settings.lockstep,
+            (LEFT_BEHIND,),
             hydraulics=False,
         )
 
-    def run_cycle(self, stamp: int, joints: JointState, hydraulics: None) -> JointState:  # noqa: ARG002
-        """Return the torques of a cycle."""
+    def measurement_of(self, joints: JointState, hydraulics: None) -> Measurement:  # noqa: ARG002
+        """Return the measurements for a cycle."""
         angles, rates = (
             finite_values('joint_states', joints.name, values, self._motors)
             for values in (joints.position, joints.velocity)
         )
-        cycle = round(stamp * 1e-9 / self._controller.arm.sample_time)
-        torques = self._controller.torques(angles, rates, cycle)
-        return JointState(header=header_at(stamp, self._frame), name=self._motors, effort=torques)
+        return self.follower.measured(angles, rates)
 
-    def forget(self) -> None:
-        """Do nothing: a cycle does not depend on those before."""
-
-    def state_text(self) -> str:
-        """Return what the controller does."""
-        return 'controlling'
+    def message_of(self, command: Torques, header: Header) -> JointState:
+        """Return torques as a message."""
+        return JointState(header=header, name=self._motors, effort=command)
 
 
 main = node_entry('longreach_links.controller_node:ControllerNode')

@@ -262,11 +262,22 @@ class Controller:
         LongreachError
             When the links are too weak for their weight.
         """
+        try:
+            return self.rest_at(self.planned_angles(time))
+        except LongreachError as error:
+            raise LongreachError(f'at {time:g} s: {error}') from error
+
+    def planned_angles(self, time: float) -> np.ndarray:
+        """Return the joint angles (N,) that the scenario wants at a time [s], [rad]."""
+        return self.scenario.angles(time, self.links)
+
+    def rest_at(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return q (n,) of links that rest with these joint angles (N,) [rad], and torques."""
         q, torques = np.zeros(self.links.size), np.empty(len(self.links.links))
-        q[: len(torques)] = self.scenario.angles(time, self.links)
+        q[: len(torques)] = angles
         if not self.kernels.rest(q, torques, self.constants) or not np.isfinite(q).all():
             raise LongreachError(
-                f'the links cannot rest in their pose at {time:g} s; give stiffer or lighter links'
+                'the links cannot rest in their pose; give stiffer or lighter links'
             )
         return q, torques
 
@@ -275,24 +286,9 @@ class Controller:
         n = self.links.size
         return x[:n] @ self._force, x[n:] @ self._force
 
-    def references(self, time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """
-        Return desired motor angles, rates and torques (N,) at a time [s].
-
-        The torques move links that are bent as at rest along the scenario: forces on the joint
-        angles, where the force map is the identity.
-        """
-        behind, q, ahead = (self.rest(time + shift)[0] for shift in (-_APART, 0.0, _APART))
-        rates = (ahead - behind) / (2.0 * _APART)
-        n, count = self._force.shape
-        mass, velocity, static = np.empty((n, n)), np.empty(n), np.empty(n)
-        self._equations(q, rates, self.constants.values, mass, velocity, static)
-        forces = (mass + self.constants.rotors) @ (ahead - 2.0 * q + behind) / _APART**2
-        return q @ self._force, rates @ self._force, (forces + velocity + static)[:count]
-
     def torques(self, angles: np.ndarray, rates: np.ndarray, cycle: int) -> Torques:
         """
-        Return the torques of a cycle.
+        Return the torques of a cycle of the scenario.
 
         Parameters
         ----------
@@ -301,9 +297,41 @@ class Controller:
         cycle : int
             Number of the cycle since time 0.
         """
-        wanted, wanted_rates, torques = self.references(self.time(cycle))
+        return self.torques_towards(self.planned_angles, angles, rates, self.time(cycle))
+
+    def torques_towards(
+        self,
+        wanted: Callable[[float], np.ndarray],
+        angles: np.ndarray,
+        rates: np.ndarray,
+        time: float,
+    ) -> Torques:
+        """
+        Return the torques at a time [s].
+
+        Feed-forward torques move links that are bent as at rest along the way: forces on the joint
+        angles, where the force map is the identity.
+
+        Parameters
+        ----------
+        wanted : callable
+            Takes a time [s] near this one, returns joint angles (N,) [rad].
+        angles, rates : ndarray (N,)
+            Of the motors [rad], [rad/s].
+        time : float
+        """
+        behind, q, ahead = (
+            self.rest_at(wanted(time + shift))[0] for shift in (-_APART, 0, _APART)
+        )
+        wanted_rates = (ahead - behind) / (2.0 * _APART)
+        n, count = self._force.shape
+        mass, velocity, static = np.empty((n, n)), np.empty(n), np.empty(n)
+        self._equations(q, wanted_rates, self.constants.values, mass, velocity, static)
+        forces = (mass + self.constants.rotors) @ (ahead - 2.0 * q + behind) / _APART**2
+        torques = (forces + velocity + static)[:count]
         gain, rate_gain = self._gains
-        found = torques + gain * (wanted - angles) + rate_gain * (wanted_rates - rates)
+        errors = q @ self._force - angles
+        found = torques + gain * errors + rate_gain * (wanted_rates @ self._force - rates)
         return tuple(found.tolist())
 
     def time(self, cycle: int) -> float:

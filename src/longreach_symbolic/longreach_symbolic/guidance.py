@@ -1,0 +1,133 @@
+"""
+The controllers of flexible links with what they follow.
+
+A trajectory that is sent takes precedence over the scenario, see
+:mod:`longreach_dynamics.trajectory_following`. Angles are those of the chords. Where they are is
+what the motors say: the chords of links that rest with the motors where they are, so that a swing
+of the links is no deviation from the reference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.splines import CubicTrajectory
+from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectory_following import FollowerState, TrajectoryFollower
+from longreach_symbolic.machine import Controller, Torques, joint_names
+
+__all__ = ['Guidance', 'Measurement']
+
+# Rounds of the search for chords; in each the error falls to the share of the links' bend.
+_ROUNDS = 4
+
+
+class Measurement(NamedTuple):
+    """What the controllers know of the links in one cycle."""
+
+    motors: np.ndarray  # (N,) angles [rad]
+    rates: np.ndarray  # (N,) of the motors [rad/s]
+    angles: np.ndarray  # (N,) of the chords [rad]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Guidance(TrajectoryFollower[Measurement, Torques]):
+    """
+    The controllers with what they follow; motors have no limits of speed.
+
+    Parameters
+    ----------
+    controller : Controller
+    """
+
+    controller: Controller
+
+    def __post_init__(self) -> None:
+        """Make the plan of the scenario."""
+        links, scenario = self.controller.links, self.controller.scenario
+        count = len(links.links)
+        object.__setattr__(self, 'machine', self)
+        object.__setattr__(self, 'joints', joint_names(links)[:count])
+        object.__setattr__(self, 'sample_time', self.controller.arm.sample_time)
+        plan: Trajectory
+        if scenario.circle is None:
+            plan = Trajectory.of(scenario.trajectory)
+        else:
+            # For a machine that is away from it; else the scenario itself is followed.
+            times = np.arange(0.0, scenario.duration + self.sample_time, self.sample_time)
+            angles = np.array([scenario.angles(time, links) for time in times])
+            rates = np.gradient(angles, times, axis=0)
+            rates[-1] = 0.0
+            plan = CubicTrajectory(times, angles, rates)
+        object.__setattr__(self, '_plan', plan)
+
+    def joint_limits(self) -> np.ndarray:
+        """Return the limits of the joints [rad], (N, 2): none."""
+        return np.tile((-np.inf, np.inf), (len(self.joints), 1))
+
+    def rate_limits(self, angles: np.ndarray) -> np.ndarray:
+        """Return the limits of rates [rad/s] at angles (M, N), (M, N, 2): none."""
+        return np.tile((-np.inf, np.inf), (*angles.shape, 1))
+
+    def check_pose(self, angles: np.ndarray) -> None:
+        """Raise InputError for angles (N,) [rad] at which links cannot rest."""
+        if len(angles) != len(self.joints):
+            raise InputError(f'{len(angles)} angles, allowed: {len(self.joints)}')
+        try:
+            self.controller.rest_at(angles)
+        except LongreachError as error:
+            raise InputError(str(error)) from error
+
+    def measured(self, motors: np.ndarray, rates: np.ndarray) -> Measurement:
+        """Return the measurements for angles [rad] and rates [rad/s] of the motors, each (N,)."""
+        angles = motors.copy()
+        for _ in range(_ROUNDS):
+            q, _ = self.controller.rest_at(angles)
+            angles += motors - self.controller.motors(np.concatenate((q, q)))[0]
+        return Measurement(motors, rates, angles)
+
+    def initial_memory(self, start: Reference | None = None) -> None:
+        """Return nothing: the controllers have no memory."""
+
+    def planned(self, angles: np.ndarray) -> Trajectory:  # noqa: ARG002
+        """Return what the scenario says."""
+        plan: Trajectory = self.__dict__['_plan']
+        return plan
+
+    def cycle(
+        self, state: FollowerState, time: float, measured: Measurement
+    ) -> tuple[FollowerState, Torques]:
+        """Return the state after a cycle, and its torques, with those that the way needs."""
+        controller = self.controller
+        ahead: Callable[[float], np.ndarray]
+        if state.streamed is not None:
+            limits = self.rate_limits(state.streamed.angles[None])[0]
+            streamed, now = state.streamed.moved(self.sample_time, limits)
+            state = state._replace(streamed=streamed)
+
+            def ahead(later: float) -> np.ndarray:
+                return np.asarray(now.angles + (later - time) * now.rates)
+        elif state.trajectory is self.__dict__['_plan']:
+            time = controller.time(round(time / self.sample_time))
+            ahead = controller.planned_angles
+        else:
+            trajectory = state.trajectory
+            assert trajectory is not None
+
+            def ahead(later: float) -> np.ndarray:
+                return trajectory.at(later).angles
+
+        return state, controller.torques_towards(ahead, measured.motors, measured.rates, time)
+
+    def control(self, memory: Any, measured: Measurement, reference: Reference) -> Any:
+        """Not used: the controllers need to know the way ahead, see :meth:`cycle`."""
+        raise NotImplementedError
+
+    def open_loop(self, time: float) -> Torques:
+        """Not used: there always is a trajectory."""
+        raise NotImplementedError
