@@ -48,7 +48,7 @@ _FOOTER_TO_END = _RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
 # Lengths of the records that end the messages: a wrong match would lose all messages after it.
 _ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
-_DATA = 'data section'
+_DATA, _SUMMARY = 'data section', 'summary'
 # Number of bad chunks that are described.
 _NAMED = 3
 
@@ -158,9 +158,10 @@ class BrokenMcap:
         if len(self.bad_chunks) > _NAMED:
             parts.append(f'{len(self.bad_chunks) - _NAMED} more chunks')
         # The checksum of the data section covers the chunks and all bytes between them.
-        for section in self.bad_sections:
-            if section != _DATA or not parts:
-                parts.append(f'{section} of {name}: its checksum does not match')
+        if _DATA in self.bad_sections and not parts:
+            parts.append(f'{name} outside its chunks: the checksum of its data does not match')
+        if _SUMMARY in self.bad_sections:
+            parts.append(f'summary of {name}: its checksum does not match')
         return '; '.join(parts)
 
     def checksums(self) -> str:
@@ -344,10 +345,10 @@ class _Scan:
             return
         start, _, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
         if checksum:
-            self.result.checked_sections.append('summary')
+            self.result.checked_sections.append(_SUMMARY)
             found, expected = _summary_checksums(file, size)
             if found != expected:
-                self.result.bad_sections.append('summary')
+                self.result.bad_sections.append(_SUMMARY)
                 return
         if start:
             for _ in self.records(file, start, footer, self.result.lost):
