@@ -13,8 +13,14 @@ from longreach_boom.guidance import Measurement as BoomMeasurement
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario as BoomScenario
-from longreach_boom.state import StateParts, piston_positions
-from longreach_dynamics.trajectory_following import FollowerState, Order, TrajectoryFollower
+from longreach_boom.state import StateParts, closed_valves, piston_positions
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectory_following import (
+    FARTHEST,
+    FollowerState,
+    Order,
+    TrajectoryFollower,
+)
 from longreach_dynamics.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_harvester.control import load_controller
 from longreach_harvester.guidance import Guidance as HarvesterGuidance
@@ -22,15 +28,24 @@ from longreach_harvester.guidance import Measurement as HarvesterMeasurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import load_harvester
 from longreach_harvester.scenario import resting_scenario
+from longreach_symbolic.arm import designed_arm
+from longreach_symbolic.guidance import Guidance as LinksGuidance
+from longreach_symbolic.links import load_links
+from longreach_symbolic.machine import BRAKES, FlexibleLinks
+from longreach_symbolic.scenario import resting_scenario as resting_scenario_of_links
 
 
 class Loop:
     """A machine and its controller, cycle by cycle."""
 
     def __init__(
-        self, machine: Any, guidance: TrajectoryFollower[Any, Any], measure: Callable[[Any], Any]
+        self,
+        machine: Any,
+        guidance: TrajectoryFollower[Any, Any],
+        measure: Callable[[Any], Any],
+        safe: Any,
     ) -> None:
-        self.machine, self.guidance, self.measure = machine, guidance, measure
+        self.machine, self.guidance, self.measure, self.safe = machine, guidance, measure, safe
         self.cycle, self.plant = 0, machine.initial_state()
         self.state: FollowerState
         self.state, self._command = guidance.answer(None, 0.0, measure(self.plant))
@@ -58,6 +73,41 @@ class Loop:
         limits = Tolerances(np.full(len(joints), PATH), np.full(len(joints), GOAL))
         return Goal(tuple(self.guidance.joints), self.state.trajectory, limits)
 
+    def send(self, random: np.random.Generator) -> None:
+        """Send anything: trajectories that may be refused, streams, stops, silence."""
+        low, high = np.clip(self.guidance.machine.joint_limits(), -2.0, 2.0).T
+        margin = 0.1 * (high - low)
+        points, every = int(random.integers(1, 4)), range(len(low))
+        joints = tuple(sorted(random.permutation(every)[: random.integers(1, len(low) + 1)]))
+        scale = random.choice([0.02, 0.2, 1.0])
+        angles = self.state.angles + scale * random.normal(size=(points, len(low)))
+        angles = np.clip(angles, low + margin, high - margin)[:, joints]
+        times = np.cumsum(random.exponential(random.choice([0.2, 2.0, 8.0]), points))
+        kind = random.choice(['trajectory', 'stream', 'stop', 'silence'], p=[0.5, 0.35, 0.1, 0.05])
+        if kind == 'stream':
+            wanted = dict(zip(joints, angles[0].tolist(), strict=True))
+            self.state = self.guidance.stream(self.state, self.time, wanted)
+        elif kind == 'stop':
+            self.state = self.guidance.stop(self.state, self.time)
+        elif kind == 'silence':
+            # No sample arrives, and the plant brakes or closes its valves.
+            interval = random.choice([0.1, 1.0])
+            self.plant = self.machine.advance(self.plant, self.safe, self.time, interval)
+            self.cycle += round(interval / self.guidance.sample_time)
+        else:
+            if random.random() < 0.1:
+                angles[0, 0], times[0] = random.choice([(np.nan, 1.0), (9.0, 1.0), (0.1, -1.0)])
+            if random.random() < 0.2:
+                times, angles[0] = times - times[0], self.state.angles[list(joints)]
+            rates = random.normal(scale=0.02, size=angles.shape) * (
+                np.arange(points)[::-1, None] > 0
+            )
+            start = self.time + random.choice([0.0, -5.0, 1.0])
+            rates = random.choice([0, 1]) * rates if random.random() < 0.3 else None
+            order = Order(joints, times, angles, start, rates)
+            tolerance = random.choice([PATH, np.inf, 0.002])
+            self.state = self.guidance.follow(self.state, order, self.time, tolerance)
+
 
 def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
     """Return a boom at the site pose; its valves are weaker than its controller knows."""
@@ -78,7 +128,7 @@ def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
         pistons = piston_positions(angles, constants)
         return BoomMeasurement(angles, pistons, parts.head_pressures, parts.rod_pressures)
 
-    return Loop(machine, BoomGuidance(known, None, 0.005), measure)
+    return Loop(machine, BoomGuidance(known, None, 0.005), measure, closed_valves(known.size))
 
 
 def harvester(weaker: float = 1.0) -> Loop:
@@ -90,7 +140,24 @@ def harvester(weaker: float = 1.0) -> Loop:
         changes[name] = actuator.replace(valve=valve)
     machine = Harvester(known.replace(**changes), resting_scenario())
     guidance = HarvesterGuidance(known, load_controller())
-    return Loop(machine, guidance, lambda state: HarvesterMeasurement(state.y[:3]))
+
+    def measure(state: Any) -> HarvesterMeasurement:
+        return HarvesterMeasurement(state.y[:3])
+
+    return Loop(machine, guidance, measure, (0.0,) * 3)
+
+
+def links() -> Loop:
+    """Return two links at rest."""
+    known = load_links()
+    machine = FlexibleLinks(known, designed_arm(known), resting_scenario_of_links(known))
+    guidance = LinksGuidance(machine.controller)
+    return Loop(
+        machine,
+        guidance,
+        lambda state: guidance.measured(*machine.controller.motors(state.x)),
+        BRAKES,
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,3 +194,43 @@ def test_after_an_aborted_goal_a_machine_comes_to_rest_where_it_is(
         assert verdict.outcome is Outcome.SUCCESSFUL
     way = np.array([loop.go_on() for _ in range(round(5.0 / loop.guidance.sample_time))]) - here
     assert (np.abs(way) <= 0.25 * rates + 0.35 * rates.max()).all()
+
+
+def test_links_come_to_rest_where_they_are() -> None:
+    loop = links()
+    loop.follow(2.0, loop.state.angles + np.array([0.6, -0.9]))
+    for _ in range(200):
+        loop.go_on()
+    loop.state = loop.guidance.stop(loop.state, loop.time)
+    here, rates = loop.state.angles, np.abs(loop.state.rates)
+    assert rates.min() > 0.4
+    way = np.array([loop.go_on() for _ in range(1000)]) - here
+    assert (np.abs(way) <= 0.25 * rates + 0.1 * rates.max()).all()
+
+
+@pytest.mark.parametrize('make', [boom, harvester, links])
+@pytest.mark.parametrize(
+    'minutes', [0.3, pytest.param(40.0, marks=pytest.mark.slow)], ids=['short', 'long']
+)
+def test_nothing_that_is_sent_ends_a_machine(make: Callable[[], Loop], minutes: float) -> None:
+    loop, random, refused, sent = make(), np.random.default_rng(7), 0, 0
+    low, high = loop.guidance.machine.joint_limits().T
+    pause, farthest = 0.0, 0.0
+    while loop.time < 60.0 * minutes:
+        if loop.time >= pause:
+            pause, sent = loop.time + random.exponential(1.5), sent + 1
+            try:
+                loop.send(random)
+            except InputError:
+                refused += 1
+        angles = loop.go_on()
+        reference = loop.state.reference(loop.time)
+        assert np.isfinite(angles).all()
+        assert ((low <= reference.angles) & (reference.angles <= high)).all()
+        farthest = max(farthest, np.abs(reference.angles - angles).max())
+    # And what it goes on within a cycle.
+    assert farthest < FARTHEST + np.radians(1.0)
+    assert 0.1 * sent < refused < 0.9 * sent
+    loop.state = loop.guidance.stop(loop.state, loop.time)
+    way = np.array([loop.go_on() for _ in range(round(20.0 / loop.guidance.sample_time))])
+    assert np.ptp(way[-200:], axis=0).max() < np.radians(0.5)

@@ -433,7 +433,7 @@ def test_the_reference_goes_no_further_than_6_deg_away(
     else:
         state = guidance.follow(state, order(times=[24.0], angles=[there]), 0.0)
     # A quarter as fast as the reference: it moves, but does not follow.
-    for k in range(1, 6000):
+    for k in range(1, 3000):
         way -= 0.25 * abs(float(state.reference(k * T).rates[0])) * T
         angles = tuple(np.add(SITE, (math.degrees(way), 0.0, 0.0, 0.0)))
         state, _ = answered(guidance, state, k, [angles])

@@ -317,6 +317,5 @@ def check_speeds(
     place, remedy = where(sample, float(excess[sample, joint]))
     rate, limit = np.degrees([rates[sample, joint], highest[sample, joint]])
     raise InputError(
-        f'{place} {joints[joint]} has {rate:.4g} deg/s, allowed there: {limit:.4g} deg/s, with its'
-        f' valve fully open; {remedy}'
+        f'{place} {joints[joint]} has {rate:.4g} deg/s, allowed there: {limit:.4g} deg/s; {remedy}'
     )

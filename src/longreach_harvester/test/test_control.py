@@ -127,7 +127,7 @@ def test_joints_without_a_reference_have_closed_valves():
             r'at 0\.\d+ s stick has -?1\d\d',
         ),
         (
-            {'tip': [{'kind': 'line', 'duration': 0.3, 'to': (5.2, 0, 0)}]},
+            {'tip': [{'kind': 'line', 'duration': 0.1, 'to': (5.2, 0, 0)}]},
             r'at 0\.\d+ s \w+ has .*, allowed there',
         ),
         (

@@ -43,6 +43,7 @@ __all__ = [
     'elastic_stiffness',
     'linear_terms',
     'load_arm',
+    'lowest_vibration',
     'spectral_radius',
 ]
 
@@ -282,6 +283,16 @@ def _remedy(
     return ''
 
 
+def lowest_vibration(links: Links) -> float:
+    """Return the lowest frequency [rad/s] of links in one line with locked motors."""
+    mass, _ = _evaluated(links, np.zeros(links.size))
+    # What locked motors leave free: the null space of the motor angles.
+    free = np.linalg.svd(force_matrix(links).T)[2][len(links.links) :].T
+    stiffness = free.T @ elastic_stiffness(links) @ free
+    squares = np.linalg.eigvals(np.linalg.solve(free.T @ mass @ free, stiffness)).real
+    return math.sqrt(squares.min())
+
+
 def designed_arm(links: Links) -> Arm:
     """
     Return an arm with motors and gains for links of which nothing else is known.
@@ -294,12 +305,7 @@ def designed_arm(links: Links) -> Arm:
     mass, _ = _evaluated(links, np.zeros(links.size))
     inertias = np.diag(mass)[:count]
     rotors = _ROTOR_SHARE * inertias
-    force = force_matrix(links)
-    # What locked motors leave free: the null space of the motor angles.
-    free = np.linalg.svd(force.T)[2][count:].T
-    stiffness = free.T @ elastic_stiffness(links) @ free
-    squares = np.linalg.eigvals(np.linalg.solve(free.T @ mass @ free, stiffness)).real
-    lowest = math.sqrt(squares.min())
+    lowest = lowest_vibration(links)
     share = 2.0 * _LOOP_DAMPING * (inertias + rotors)
     rate = min(lowest, _PER_CYCLE * float((rotors / share).min()) / SAMPLE_TIME)
     return Arm(

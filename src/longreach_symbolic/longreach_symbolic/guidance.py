@@ -5,11 +5,18 @@ A trajectory that is sent takes precedence over the scenario, see
 :mod:`longreach_dynamics.trajectory_following`. Angles are those of the chords. Where they are is
 what the motors say: the chords of links that rest with the motors where they are, so that a swing
 of the links is no deviation from the reference.
+
+Motors have no limits, but links that bend by more than their length end a run. At an angular
+acceleration a of a joint they bend by about a l / omega^2, with their length l in one line and
+their lowest frequency omega with locked motors. Trajectories and streams may bend them by up to
+0.2 times the length of the shortest one: a is bounded so, and rates by sqrt(a), at which the
+centripetal acceleration is as large.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,11 +25,15 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.splines import CubicTrajectory
 from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_following import FollowerState, TrajectoryFollower
+from longreach_dynamics.trajectory_following import FollowerState, Order, TrajectoryFollower
+from longreach_dynamics.trajectory_goals import PATH
+from longreach_symbolic.arm import lowest_vibration
 from longreach_symbolic.machine import Controller, Torques, joint_names
 
 __all__ = ['Guidance', 'Measurement']
 
+# Largest bend of a link by motions that are sent, over its length.
+_BEND = 0.2
 # Rounds of the search for chords; in each the error falls to the share of the links' bend.
 _ROUNDS = 4
 
@@ -38,7 +49,7 @@ class Measurement(NamedTuple):
 @dataclasses.dataclass(frozen=True, eq=False)
 class Guidance(TrajectoryFollower[Measurement, Torques]):
     """
-    The controllers with what they follow; motors have no limits of speed.
+    The controllers with what they follow.
 
     Parameters
     ----------
@@ -46,6 +57,7 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
     """
 
     controller: Controller
+    largest_acceleration: float = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Make the plan of the scenario."""
@@ -65,14 +77,37 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
             rates[-1] = 0.0
             plan = CubicTrajectory(times, angles, rates)
         object.__setattr__(self, '_plan', plan)
+        lengths = [link.length for link in links.links]
+        most = _BEND * lowest_vibration(links) ** 2 * min(lengths) / sum(lengths)
+        object.__setattr__(self, 'largest_acceleration', most)
 
     def joint_limits(self) -> np.ndarray:
         """Return the limits of the joints [rad], (N, 2): none."""
         return np.tile((-np.inf, np.inf), (len(self.joints), 1))
 
     def rate_limits(self, angles: np.ndarray) -> np.ndarray:
-        """Return the limits of rates [rad/s] at angles (M, N), (M, N, 2): none."""
-        return np.tile((-np.inf, np.inf), (*angles.shape, 1))
+        """Return the limits of rates [rad/s] at angles (M, N), (M, N, 2): the same everywhere."""
+        most = math.sqrt(self.largest_acceleration)
+        return np.tile((-most, most), (*angles.shape, 1))
+
+    def follow(
+        self,
+        state: FollowerState,
+        order: Order,
+        time: float,
+        tolerance: float | np.ndarray = PATH,
+    ) -> FollowerState:
+        """Return the state with a trajectory that is sent; one that bends links is refused."""
+        state = super().follow(state, order, time, tolerance)
+        assert state.trajectory is not None
+        peaks, most = state.trajectory.peak_accelerations(), self.largest_acceleration
+        if len(order.times) and peaks.max() > most:
+            raise InputError(
+                f'the trajectory has {peaks.max():.4g} rad/s^2 in {self.joints[peaks.argmax()]},'
+                f' allowed: {most:.4g} rad/s^2, which bend links by {_BEND:g} of their length;'
+                ' plan more time'
+            )
+        return state
 
     def check_pose(self, angles: np.ndarray) -> None:
         """Raise InputError for angles (N,) [rad] at which links cannot rest."""
