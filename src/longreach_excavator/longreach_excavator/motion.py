@@ -81,6 +81,7 @@ from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
 from longreach_excavator.terrain import (
     VOLUME,
     Ground,
+    bearing_of_edge,
     carry,
     contact_of_shell,
     depth_ahead,
@@ -344,7 +345,7 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     power : float
         Power on the ground [W].
     depth, push : float
-        Depth of the tooth [m], and the largest resistance there [N].
+        Depth of the tooth [m], and the largest resistance of its edge [N].
     stiffness, damping : float
         Of the contact of the shell [N/m], [N s/m].
     """
@@ -359,10 +360,17 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     push = resistance(depth, medium.linear, medium.quadratic, medium.power, medium.exponent)
     share = y[SOIL] * cut.real + y[SOIL + 1] * cut.imag
     if push > 0.0 and share > 0.0:
-        px, pz = -push * share * cut.real, max(-push * share * cut.imag, 0.0)
+        px, pz = -push * share * cut.real, -push * share * cut.imag
         fx += px
         fz += pz
         power -= px * velocity.real + pz * velocity.imag
+    share = y[SOIL] * z4.real + y[SOIL + 1] * z4.imag
+    if share > 0.0:
+        bearing = bearing_of_edge(place, z4, ground, room.ground)
+        fx -= bearing * share * z4.real
+        fz -= bearing * share * z4.imag
+        power += bearing * share * (z4.real * velocity.real + z4.imag * velocity.imag)
+        push += bearing
     return fx, fz, moment, power, depth, push, stiffness, damping
 
 

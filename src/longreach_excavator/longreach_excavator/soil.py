@@ -26,6 +26,9 @@ within a few K. On the unit circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 
 fourth-order Runge-Kutta step dt preserves this for |v| dt / K <= 1 with any v within the step, and
 up to 2.78 for a constant v.
 
+Bearing (depth: terrain): firm ground yields under a strip at Hansen's pressure (1970), loose soil
+in front of a face at Rankine's passive pressure (1857), see :func:`bearing_pressure`.
+
 Mode thesis has neither travel nor direction of motion: its force F(h) has the angle phi_1 to the
 line DN of the bucket at all times, and so pushes back a bucket at rest.
 """
@@ -47,6 +50,7 @@ __all__ = [
     'SoilParameters',
     'TerrainParameters',
     'ZeleninParameters',
+    'bearing_pressure',
     'coefficients',
     'mobilisation_rate',
     'resistance',
@@ -93,6 +97,50 @@ def mobilisation_rate(vx, vz, sx, sz, shear_displacement):  # type: ignore[no-un
     """
     speed = math.sqrt(vx * vx + vz * vz)
     return (vx - speed * sx) / shear_displacement, (vz - speed * sz) / shear_displacement
+
+
+@njit
+def bearing_pressure(cohesion, friction, tilt, slope, surcharge, footing):  # type: ignore[no-untyped-def]
+    """
+    Return the pressure at which soil yields under a smooth strip [Pa].
+
+    q = c N_c + p_0 N_q + b N_gamma, of Hansen (1970) with his factors of a tilted base, exp(-2
+    tilt tan phi) in N_q and exp(-2.7 tilt tan phi) in N_gamma:
+
+    N_q = K e^((pi - 2 tilt) tan phi), N_c = (N_q - 1) cot phi, for phi = 0: pi + 2 - 2 tilt,
+    N_gamma = 1.5 (K e^(pi tan phi) - 1) tan phi e^(-2.7 tilt tan phi).
+
+    K is Rankine's passive coefficient of a surface that falls at ``slope`` from the strip. N_q and
+    N_c are exact for soil without weight: Prandtl's for a level strip, and Rankine's passive
+    pressure, N_q = K, N_c = 2 sqrt(K), for an upright one. The strength of the soil above the
+    strip is neglected (depth factors of 1), as are the strip's ends.
+
+    Parameters
+    ----------
+    cohesion : float
+        c [Pa].
+    friction : float
+        phi [rad].
+    tilt : float
+        Angle of the strip's outward normal to the vertical downwards [rad], 0 to pi.
+    slope : float
+        Slope of the surface, 0 to phi [rad]; 0 for soil with cohesion.
+    surcharge : float
+        p_0, weight of the soil above the strip's level [Pa].
+    footing : float
+        b = gamma B / 2 for a strip of width B [Pa].
+    """
+    flat, tangent = math.cos(slope), math.tan(friction)
+    root = math.sqrt(max(flat * flat - math.cos(friction) ** 2, 0.0))
+    passive, level = (
+        flat * (flat + root) / (flat - root),
+        math.tan(0.25 * math.pi + 0.5 * friction),
+    )
+    n_q = passive * math.exp((math.pi - 2.0 * tilt) * tangent)
+    n_c = (n_q - 1.0) / tangent if tangent > 1e-6 else math.pi + 2.0 - 2.0 * tilt
+    n_gamma = 1.5 * (level * level * math.exp(math.pi * tangent) - 1.0) * tangent
+    n_gamma *= math.exp(-2.7 * tilt * tangent) * passive / (level * level)
+    return max(cohesion * n_c + surcharge * n_q + footing * n_gamma, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,17 +206,13 @@ class TerrainParameters(Parameters):
     """Ground that is cut, carried and dumped, see :mod:`longreach_excavator.terrain`."""
 
     cell: float = quantity(
-        'length of the cells of the ground along x', 'm', at_least=0.01, at_most=0.5, default=0.05
+        'length of the cells of the ground along x', 'm', at_least=0.01, at_most=0.1, default=0.05
     )
     repose_deg: float = quantity(
         'angle of repose of loose soil', 'deg', at_least=5.0, at_most=44.0, default=35.0
     )
-    bearing: float = quantity(
-        "pressure of firm ground on the bucket's back per penetration",
-        'Pa/m',
-        at_least=0.0,
-        at_most=1e8,
-        default=2e6,
+    edge: float = quantity(
+        "thickness of the bucket's cutting edge", 'm', at_least=0.0, at_most=0.2, default=0.03
     )
     loose_share: float = quantity(
         'share of the height of loose soil that counts as depth',

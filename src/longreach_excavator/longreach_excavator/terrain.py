@@ -1,5 +1,5 @@
 """
-Terrain that is excavated, carried and dumped: a height profile along x, and the bucket's fill.
+Terrain that is excavated, pushed, carried and dumped: heights along x, and the bucket's fill.
 
 The terrain is a strip as wide as the bucket, divided into cells of equal length along x. Each cell
 has a height of firm soil and a height of loose soil on top. All volumes are those of undisturbed
@@ -8,12 +8,15 @@ soil; swell is neglected. Volume is conserved: firm + loose + bucket is constant
 Forces on the bucket, with the mobilisation s of :mod:`longreach_excavator.soil` at the tooth:
 
 - Cutting force at the tooth: F(h) max(0, s . t) against the cutting direction t = -e^(j phi_1) of
-  the bucket, only while the tooth is in the soil. h is the depth below the firm soil ahead of the
-  tooth plus a fraction of the height of the loose soil. A component into the ground is omitted:
-  there is no suction, and soil above a rising tooth acts by its weight in the bucket.
-- Contact force on the outside of the shell in firm soil: a pressure b d (1 + c v), with the
-  penetration d normal to the surface and the outward velocity v, and never negative. The contact
-  is elastic: it leaves no imprint.
+  the bucket: only in soil, and only where the edge has advanced, so that there is no suction. h is
+  the depth below the firm soil ahead of the tooth plus a fraction of the height of the loose soil.
+- Bearing of the edge in firm soil: Q max(0, s . z) against z, the direction of DN. Q is the
+  bearing capacity of a strip as wide as the edge is thick.
+- Contact force on the outside of the shell, which is smooth: a pressure q min(d / K, 1) (1 + c v),
+  at most q and never negative, with the penetration d normal to the surface and the outward
+  velocity v. q is the bearing capacity, in loose soil with the friction of the angle of repose and
+  without cohesion. Its depth is that below the surface beside the bucket, on the side to which the
+  face looks.
 - Weight and inertia of the soil in the bucket, a body with the centroid and the radius of gyration
   of the bucket's full volume. Its mass is constant within a step.
 
@@ -25,10 +28,12 @@ After each step the terrain is updated:
   soil, the soil closes the mouth and the bucket holds its full volume. Excess soil falls: in front
   of the tooth while it cuts, otherwise below the lower end of the mouth.
 - Loose soil slides until no slope is steeper than the angle of repose; firm soil does not slide.
+- Soil in the way of the shell, but for K of elastic rebound, goes aside as loose soil: a heave
+  beside an imprint, a prism in front of a bucket that pushes.
 
-Soil that enters the bucket is accelerated without a reaction on the bucket. At 0.5 m/s and 0.6 m
-of depth that force is 0.3 kN, 0.3 % of the resistance. The centroid of the soil in a partly filled
-bucket is up to 0.3 m from that of the full volume.
+Soil that enters the bucket or is pushed is accelerated without a reaction on the bucket. At
+0.5 m/s and 0.6 m of depth that force is 0.3 kN, 0.3 % of the resistance. The centroid of the soil
+in a partly filled bucket is up to 0.3 m from that of the full volume.
 """
 
 from __future__ import annotations
@@ -51,13 +56,14 @@ from longreach_dynamics.planar_chain import (
     MASS,
     SECOND,
 )
-from longreach_excavator.soil import SoilParameters
+from longreach_excavator.soil import SoilParameters, bearing_pressure
 
 __all__ = [
     'FIRM',
     'SHELL',
     'VOLUME',
     'Ground',
+    'bearing_of_edge',
     'carry',
     'contact_of_shell',
     'depth_ahead',
@@ -76,13 +82,22 @@ SHELL = (
     0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j,
 )  # fmt: skip
 # Longest piece of the shell for the contact force, over DN.
-_PIECE = 0.12
+_PIECE = 0.05
 # Damping of the pressure on the shell, c [s/m].
 _LOSS = 2.0
+# Longest reach of a piece of the shell over its distance from the tooth, near which it has little
+# clearance to the cut.
+_NEAR = 0.3
+# A face looks to one side where its normal leans by more than this, else to both.
+_LEAN = 1.0 / 6.0
 # Depth of the tooth at and below which the soil closes the mouth of the bucket [m].
 _CLOSED = 0.2
-# Falling soil spreads over this number of cells to each side.
-_SPREAD = 3
+# Soil that leaves the bucket spreads over this length to each side; while the tooth cuts, so far
+# ahead of it [m].
+_SPREAD = 0.2
+# The depth is that below the surface this far ahead of the tooth, where the tooth has not yet
+# lowered it: a length, and at least a number of cells.
+_AHEAD, _CELLS_AHEAD = 0.075, 1.5
 # Number of intervals of attitude in the table of the volumes that the bucket holds.
 _ATTITUDES = 144
 # Indices in the terrain's part of the state, which follows that of motion: volume in the bucket
@@ -98,11 +113,16 @@ class Ground(NamedTuple):
     cell: float  # length of a cell [m]
     width: float  # of bucket and ground [m]
     density: float  # [kg/m^3]
+    weight: float  # per volume [N/m^3]
+    cohesion: float  # of firm soil [Pa]
+    friction: float  # angle of internal friction of firm soil [rad]
+    repose: float  # angle of repose, and of friction of loose soil [rad]
     slope: float  # tangent of the angle of repose
-    bearing: float  # pressure over penetration, b [Pa/m]
+    rebound: float  # penetration at which the full pressure acts, K [m]
+    edge: float  # thickness [m]
     loose_share: float  # of the loose soil's height that counts as depth
     cut: complex  # cutting direction t, unit vector in the bucket's frame
-    shell: np.ndarray  # (pieces, 5): centre from N [m], outward unit normal, area [m^2]
+    shell: np.ndarray  # (pieces, 6): centre from N [m], outward unit normal, area [m^2], reach [m]
     inside: float  # full volume of the bucket [m^3]
     held: np.ndarray  # (_ATTITUDES + 1,) volume held [m^3] at attitudes from 0 to 2 pi
     lip: complex  # lip of the mouth in the bucket's frame, from D [m]
@@ -114,8 +134,8 @@ class Ground(NamedTuple):
 
 
 _NO_GROUND = Ground(
-    0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0j, np.zeros((0, 5)), 0.0, np.zeros(1), 0j, 0.0, 0j, 0.0,
-    np.zeros(4), np.zeros((4, 3)),
+    0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0j, np.zeros((0, 6)), 0.0,
+    np.zeros(1), 0j, 0.0, 0j, 0.0, np.zeros(4), np.zeros((4, 3)),
 )  # fmt: skip
 
 
@@ -157,11 +177,16 @@ def ground_of(
         terrain.cell,
         tool.width,
         tool.unit_weight / (gravity or 9.81),
+        tool.unit_weight if gravity else 0.0,
+        soil.cohesion,
+        math.radians(tool.internal_friction_deg),
+        math.radians(terrain.repose_deg),
         math.tan(math.radians(terrain.repose_deg)),
-        terrain.bearing,
+        soil.shear_displacement,
+        terrain.edge,
         terrain.loose_share,
         -complex(math.cos(turn), math.sin(turn)),
-        _pieces(length, tool.width),
+        _pieces(length, tool.width, soil.shear_displacement),
         inside * length**2 * tool.width,
         held * length**2 * tool.width,
         SHELL[0] * length,
@@ -173,8 +198,8 @@ def ground_of(
     )
 
 
-def _pieces(length: float, width: float) -> np.ndarray:
-    """Return the rows of ``Ground.shell`` for a bucket's length and width [m]."""
+def _pieces(length: float, width: float, rebound: float) -> np.ndarray:
+    """Return the rows of ``Ground.shell`` for a bucket's length and width, and K [m]."""
     corners = np.array([*SHELL, 1.0]) * length
     rows = []
     for first, last in itertools.pairwise(corners):
@@ -184,9 +209,8 @@ def _pieces(length: float, width: float) -> np.ndarray:
         normal = 1j * along / abs(along)
         for k in range(count):
             place = first + (k + 0.5) / count * along - length
-            rows.append(
-                (place.real, place.imag, normal.real, normal.imag, abs(along) / count * width)
-            )
+            area, reach = abs(along) / count * width, min(rebound, _NEAR * abs(place))
+            rows.append((place.real, place.imag, normal.real, normal.imag, area, reach))
     return np.array(rows)
 
 
@@ -271,19 +295,7 @@ def volume_of_ground(ground: Ground, state: np.ndarray, bottom: float) -> np.nda
 
 @njit
 def _height(x, first, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Return the height [m] of firm or loose soil, linear between cell centres, constant outside.
-
-    Parameters
-    ----------
-    x : float
-        [m].
-    first : int
-        Index of the first cell's height in the state: FIRM, or FIRM + cells for loose soil.
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
-    """
+    """Return a height [m] at x, linear between cells; ``first``: FIRM, or FIRM + cells: loose."""
     place = (x - ground.start) / ground.cell
     if place <= 0.0:
         return state[first]
@@ -295,29 +307,47 @@ def _height(x, first, ground, state):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _top(x, ground, state):  # type: ignore[no-untyped-def]
+    """Return the height of the surface at x [m]."""
+    return _height(x, FIRM, ground, state) + _height(x, FIRM + ground.cells, ground, state)
+
+
+@njit
+def _beside(x, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Return the height of the soil at x, with (1) or without (0) the loose soil [m].
+
+    A tooth in the soil is a point of the surface in place of its cell, which is cut in part.
+    """
+    n = ground.cells
+    own = math.floor((tooth.real - ground.start) / ground.cell + 0.5)
+    near = 0 < own < n - 1 and abs(x - tooth.real) < 1.5 * ground.cell
+    if near and state[FIRM + own] + loose * state[FIRM + n + own] > tooth.imag:
+        k = own + 1 if x > tooth.real else own - 1
+        share = (x - tooth.real) / (ground.start + k * ground.cell - tooth.real)
+        if share < 1.0:
+            return tooth.imag + share * (
+                state[FIRM + k] + loose * state[FIRM + n + k] - tooth.imag
+            )
+    height = _height(x, FIRM, ground, state)
+    return height + loose * _height(x, FIRM + n, ground, state) if loose else height
+
+
+@njit
+def _ahead(ground):  # type: ignore[no-untyped-def]
+    """Return how far from the bucket the surface is not yet changed by it [m]."""
+    return max(_AHEAD, _CELLS_AHEAD * ground.cell)
+
+
+@njit
 def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the effective depth of the tooth [m], below the surface ahead of it.
+    Return the effective depth of the tooth below the surface ahead of it [m]; negative above.
 
-    The surface is taken up to 1.5 cells ahead, where the tooth has not yet lowered it, and nearer
-    for a steep cut. Loose soil counts with the fraction ``loose_share`` of its height.
-
-    Parameters
-    ----------
-    place : complex
-        Position of the tooth [m].
-    forward : float
-        x component of the cutting direction (unit vector).
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
-
-    Returns
-    -------
-    float
-        [m]; negative above the surface.
+    ``forward`` is the x component of the cutting direction: the surface is taken nearer for a
+    steep cut. Loose soil counts with the fraction ``loose_share`` of its height.
     """
-    x = place.real + 1.5 * ground.cell * min(max(2.0 * forward, -1.0), 1.0)
+    x = place.real + _ahead(ground) * min(max(2.0 * forward, -1.0), 1.0)
     firm = _height(x, FIRM, ground, state)
     loose = _height(x, FIRM + ground.cells, ground, state)
     below = firm - place.imag
@@ -327,24 +357,15 @@ def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
+def _penetration(point, outward, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the penetration of a point of the shell into firm soil [m]; at most 0 outside.
+    Return the penetration of a point of the shell into the soil [m]; at most 0 outside.
 
     It is the distance to the straight line through two points of the surface: above the point, and
-    where the surface has the height of the point, in the direction opposite to the normal.
-
-    Parameters
-    ----------
-    point : complex
-        Position [m].
-    outward : float
-        x component of the shell's outward normal.
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
+    where the surface has the height of the point, in the direction opposite to the normal, of
+    which ``outward`` is the x component. ``loose``: 0 for firm soil alone, else 1.
     """
-    below = _height(point.real, FIRM, ground, state) - point.imag
+    below = _beside(point.real, loose, tooth, ground, state) - point.imag
     if below <= 0.0:
         return below
     step = -ground.cell if outward > 0.0 else ground.cell
@@ -353,12 +374,45 @@ def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
     count = int(2.0 * below / ground.cell) + 1
     for _ in range(count):
         x += step
-        here = _height(x, FIRM, ground, state) - point.imag
+        here = _beside(x, loose, tooth, ground, state) - point.imag
         if here <= 0.0:
             side = abs(x - point.real) + ground.cell * here / (last - here)
             return below * side / math.sqrt(below * below + side * side)
         last = here
     return below
+
+
+@njit
+def _falls(x, height, reach, ground, state):  # type: ignore[no-untyped-def]
+    """Return the slope [rad] at which the surface falls from a height over a reach from x [m]."""
+    fall = (height - _top(x + reach, ground, state)) / abs(reach)
+    return math.atan(min(max(fall, 0.0), ground.slope))
+
+
+@njit
+def _to_right(lean):  # type: ignore[no-untyped-def]
+    """Return the share of the right side for a face whose normal has the x component ``lean``."""
+    return min(max(0.5 + 0.5 * lean / _LEAN, 0.0), 1.0)
+
+
+@njit
+def bearing_of_edge(tooth, z4, ground, state):  # type: ignore[no-untyped-def]
+    """Return the largest force [N] of firm soil on the edge against the direction z4 of DN."""
+    below = _height(tooth.real, FIRM, ground, state) - tooth.imag
+    if below <= 0.0:
+        return 0.0
+    ahead, right = _ahead(ground), _to_right(z4.real)
+    beside = right * _top(tooth.real + ahead, ground, state)
+    beside += (1.0 - right) * _top(tooth.real - ahead, ground, state)
+    pressure = bearing_pressure(
+        ground.cohesion,
+        ground.friction,
+        math.atan2(abs(z4.real), -z4.imag),
+        0.0,
+        ground.weight * max(beside - tooth.imag, 0.0),
+        0.5 * ground.weight * ground.edge,
+    )
+    return pressure * ground.edge * ground.width * min(below / ground.rebound, 1.0)
 
 
 @njit
@@ -392,16 +446,44 @@ def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[
         Sum over the pieces in contact [N s/m].
     """
     fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    left, right, low = np.inf, -np.inf, np.inf
+    for k in range(ground.shell.shape[0]):
+        point = place + z4 * complex(ground.shell[k, 0], ground.shell[k, 1])
+        point += ground.shell[k, 5] * (z4 * complex(ground.shell[k, 2], ground.shell[k, 3])).real
+        if _beside(point.real, 1.0, place, ground, state) > point.imag:
+            left, right = min(left, point.real), max(right, point.real)
+            low = min(low, point.imag)
+    if right < left:
+        return fx, fz, moment, power, stiffness, damping
+    # Where the surface leaves the bucket on both sides.
+    ahead, friction = _ahead(ground), ground.friction
+    left_top, right_top = _top(left - ahead, ground, state), _top(right + ahead, ground, state)
+    left_slope = _falls(left - ahead, left_top, -max(left_top - low, ahead), ground, state)
+    right_slope = _falls(right + ahead, right_top, max(right_top - low, ahead), ground, state)
+    footing = 0.5 * ground.weight * (right - left + _PIECE * ground.tooth)
     for k in range(ground.shell.shape[0]):
         arm = z4 * complex(ground.shell[k, 0], ground.shell[k, 1])
         normal = z4 * complex(ground.shell[k, 2], ground.shell[k, 3])
-        depth = _penetration(place + arm, normal.real, ground, state)
+        # A steep face leaves no soil behind it that could rebound: it is in contact before.
+        point = place + arm + ground.shell[k, 5] * normal.real
+        depth = _penetration(point, normal.real, 1.0, place, ground, state)
         if depth <= 0.0:
             continue
+        share, tilt = _to_right(normal.real), math.atan2(abs(normal.real), -normal.imag)
+        above = share * right_top + (1.0 - share) * left_top - point.imag
+        above = ground.weight * max(above, 0.0)
+        slope = share * right_slope + (1.0 - share) * left_slope
+        most = bearing_pressure(0.0, ground.repose, tilt, slope, above, footing)
+        pressure = most * min(depth / ground.rebound, 1.0)
+        depth = _penetration(point, normal.real, 0.0, place, ground, state)
+        if depth > 0.0:
+            firm = bearing_pressure(ground.cohesion, friction, tilt, 0.0, above, footing)
+            part = min(depth / ground.rebound, 1.0)
+            pressure += part * (firm - pressure)
+            most += part * (firm - most)
         moving = velocity + complex(-arm.imag, arm.real) * rate
         speed = moving.real * normal.real + moving.imag * normal.imag
-        hard = ground.bearing * ground.shell[k, 4]
-        push = hard * depth * (1.0 + _LOSS * speed)
+        push = ground.shell[k, 4] * min(pressure * (1.0 + _LOSS * speed), most)
         if push <= 0.0:
             continue
         px, pz = -push * normal.real, max(-push * normal.imag, 0.0)
@@ -409,8 +491,8 @@ def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[
         fz += pz
         moment += arm.real * pz - arm.imag * px
         power -= px * moving.real + pz * moving.imag
-        stiffness += hard
-        damping += _LOSS * hard * depth
+        stiffness += ground.shell[k, 4] * most / ground.rebound
+        damping += ground.shell[k, 4] * _LOSS * pressure
     return fx, fz, moment, power, stiffness, damping
 
 
@@ -495,26 +577,16 @@ def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _drop(x, volume, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Add a volume of loose soil around x, in a triangular profile.
-
-    Parameters
-    ----------
-    x : float
-        Centre [m].
-    volume : float
-        [m^3].
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain, changed in place.
-    """
+    """Add a volume of loose soil [m^3] around x, in a triangular profile, in place."""
     n = ground.cells
-    middle = math.floor((x - ground.start) / ground.cell + 0.5)
-    whole = float((_SPREAD + 1) * (_SPREAD + 1))
-    height = volume / (ground.cell * ground.width)
-    for k in range(-_SPREAD, _SPREAD + 1):
-        i = min(max(middle + k, 0), n - 1)
-        state[FIRM + n + i] += height * (_SPREAD + 1 - abs(k)) / whole
+    height, below = volume / (ground.cell * ground.width), 0.0
+    edge = (x - _SPREAD - ground.start) / ground.cell + 0.5
+    # Where the profile is narrower than a cell, too: the share of each cell is an integral.
+    for k in range(math.floor(edge), math.floor(edge + 2.0 * _SPREAD / ground.cell) + 1):
+        end = min(max((k + 1 - edge) * ground.cell / _SPREAD - 1.0, -1.0), 1.0)
+        share = 0.5 + end - 0.5 * end * abs(end)
+        state[FIRM + n + min(max(k, 0), n - 1)] += height * (share - below)
+        below = share
 
 
 @njit
@@ -542,6 +614,64 @@ def _slide(ground, state):  # type: ignore[no-untyped-def]
                 moved = min(0.5 * (-fall - steepest), state[FIRM + n + i + 1])
                 state[FIRM + n + i + 1] -= moved
                 state[FIRM + n + i] += moved
+
+
+@njit
+def _push_aside(place, z4, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Move the soil in the way of the shell to its sides as loose soil, in place.
+
+    A cell below the shell keeps what is below it and the rebound. One that it covers in part has
+    the height of the higher of the next cells in the other part.
+    """
+    n, pieces = ground.cells, ground.shell.shape[0]
+    deep = False
+    for k in range(pieces):
+        point = place + z4 * complex(ground.shell[k, 0], ground.shell[k, 1])
+        deep |= _top(point.real, ground, state) > point.imag
+    if not deep:
+        return
+    cells = np.zeros((3, n))
+    covered, floor, lean = cells[0], cells[1], cells[2]
+    begin = ground.start - 0.5 * ground.cell
+    for k in range(pieces):
+        normal = z4 * complex(ground.shell[k, 2], ground.shell[k, 3])
+        if normal.imag >= 0.0:
+            continue
+        middle = place + z4 * complex(ground.shell[k, 0], ground.shell[k, 1])
+        half = -0.5 * ground.shell[k, 4] / ground.width * normal.imag
+        low = (middle.real - half - begin) / ground.cell
+        high = (middle.real + half - begin) / ground.cell
+        for i in range(max(math.floor(low), 0), min(math.floor(high), n - 1) + 1):
+            first, last = max(low, float(i)), min(high, i + 1.0)
+            x = begin + 0.5 * (first + last) * ground.cell - middle.real
+            below = middle.imag - x * normal.real / normal.imag - ground.rebound * normal.imag
+            covered[i] += last - first
+            floor[i] += (last - first) * below
+            lean[i] += (last - first) * normal.real
+    left, right, leftmost, rightmost = 0.0, 0.0, n - 1, 0
+    for i in range(n):
+        if covered[i] <= 0.0:
+            continue
+        height, below = state[FIRM + i] + state[FIRM + n + i], floor[i] / covered[i]
+        if height <= below:
+            continue
+        if covered[i] < 0.999:
+            other = below
+            for k in (max(i - 1, 0), min(i + 1, n - 1)):
+                other = max(other, state[FIRM + k] + state[FIRM + n + k])
+            below += (1.0 - covered[i]) * (other - below)
+        out = height - below
+        if out <= 0.0:
+            continue
+        loose = min(out, state[FIRM + n + i])
+        state[FIRM + n + i] -= loose
+        state[FIRM + i] -= out - loose
+        share = _to_right(lean[i] / covered[i])
+        left, right = left + (1.0 - share) * out, right + share * out
+        leftmost, rightmost = min(leftmost, i), i
+    state[FIRM + n + max(leftmost - 1, 0)] += left
+    state[FIRM + n + min(rightmost + 1, n - 1)] += right
 
 
 @njit
@@ -593,10 +723,11 @@ def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignor
     excess = state[VOLUME] - _holds(attitude, depth, ground)
     if excess > 0.0:
         if depth > 0.0:
-            x = after.real + (_SPREAD + 1) * ground.cell * (1.0 if cut.real > 0.0 else -1.0)
+            x = after.real + (_SPREAD if cut.real > 0.0 else -_SPREAD)
         else:
             lip = joint + ground.lip * z4
             x = after.real if after.imag < lip.imag else lip.real
         state[VOLUME] -= excess
         _drop(x, excess, ground, state)
     _slide(ground, state)
+    _push_aside(after, z4, ground, state)

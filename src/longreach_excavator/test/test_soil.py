@@ -16,6 +16,7 @@ from longreach_dynamics.parameters import from_mapping
 from longreach_excavator.soil import (
     EarthmovingParameters,
     SoilParameters,
+    bearing_pressure,
     coefficients,
     mobilisation_rate,
     resistance,
@@ -481,3 +482,66 @@ def test_arguments_are_checked() -> None:
     for beta in (0.0, largest_angle(BLADE), math.nan):
         with pytest.raises(InputError, match=r'beta = .* rad, allowed: \(0, 1\.5'):
             wedge_factors(BLADE, beta)
+
+
+# Bearing capacity.
+
+
+@pytest.mark.parametrize(
+    ('friction', 'n_c', 'n_q', 'n_gamma'),
+    [
+        (0.0, 5.14, 1.0, 0.0),
+        (20.0, 14.83, 6.40, 2.95),
+        (30.0, 30.14, 18.40, 15.07),
+        (40.0, 75.31, 64.20, 79.54),
+    ],
+)
+def test_level_strip_has_the_factors_of_the_textbooks(
+    friction: float, n_c: float, n_q: float, n_gamma: float
+) -> None:
+    """Prandtl's and Reissner's factors, and Hansen's N_gamma (1970)."""
+    found = [
+        bearing_pressure(*row[:1], math.radians(friction), 0.0, 0.0, *row[1:])
+        for row in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    ]
+    np.testing.assert_allclose(found, (n_c, n_q, n_gamma), rtol=2e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize('friction', [0.1, 10.0, 29.0, 45.0])
+@pytest.mark.parametrize('tilt', [0.0, 30.0, 60.0, 90.0, 120.0])
+def test_tilted_strip_is_the_slip_lines_solution(friction: float, tilt: float) -> None:
+    """
+    Soil without weight: Rankine's zones at surface and strip, and a fan of slip lines between.
+
+    Along a slip line that turns by d theta the stress p + c cot phi changes by the factor exp(2
+    tan phi d theta) (Kotter); the fan turns by pi / 2 less the tilt.
+    """
+    phi, cohesion, surcharge = math.radians(friction), 5e3, 2e3
+    apex = cohesion / math.tan(phi)
+    # Mean stress of the passive zone below the surface, whose smallest principal stress is given.
+    mean = (surcharge + apex) / (1.0 - math.sin(phi))
+    fan = solve_ivp(
+        lambda _, p: 2.0 * math.tan(phi) * p,
+        (0.0, math.radians(90.0 - tilt)),
+        [mean],
+        rtol=1e-10,
+        atol=1e-6,
+    )
+    expected = max(fan.y[0, -1] * (1.0 + math.sin(phi)) - apex, 0.0)
+    found = bearing_pressure(cohesion, phi, math.radians(tilt), 0.0, surcharge, 0.0)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize('slope', [0.0, 10.0, 25.0, 35.0])
+def test_upright_strip_has_rankines_passive_pressure(slope: float) -> None:
+    """Of a surface that falls: Mohr's circle through the stress parallel to the surface."""
+    phi, fall = math.radians(35.0), math.radians(slope)
+    # The largest circle about (m, 0) that touches the envelope and has the point of the slope.
+    vertical = math.cos(fall)
+    root = math.sqrt(max(math.cos(fall) ** 2 - math.cos(phi) ** 2, 0.0))
+    mean = vertical * (math.cos(fall) + root) / math.cos(phi) ** 2
+    circle = (vertical * math.cos(fall) - mean) ** 2 + (vertical * math.sin(fall)) ** 2
+    assert circle == pytest.approx((mean * math.sin(phi)) ** 2, rel=1e-9)
+    opposite = 2.0 * mean * math.cos(fall) - vertical
+    found = bearing_pressure(0.0, phi, 0.5 * math.pi, fall, 1.0, 0.0)
+    assert found == pytest.approx(opposite, rel=1e-9)

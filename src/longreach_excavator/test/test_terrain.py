@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import itertools
 import math
 
 import numpy as np
@@ -28,7 +30,10 @@ from longreach_excavator.teleoperation import (
     load_teleoperation,
 )
 from longreach_excavator.terrain import (
+    SHELL,
     VOLUME,
+    Ground,
+    bearing_of_edge,
     bucket_volumes,
     carry,
     contact_of_shell,
@@ -122,15 +127,45 @@ def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) ->
     rows = (run.column('time') > 0.3) & (run.column('bucket_volume') < 0.6)
     depth = run.column('tip_z')[0] - run.column('tip_z')
     np.testing.assert_allclose(run.column('depth')[rows], depth[rows], atol=1e-9)
-    pressed = np.abs(run.column('soil_moment')) > 0.0
     law = resistance_at(run.parameters.soil, depth)
-    late = rows & ~pressed & (run.column('soil_z') > 0.0)
-    assert late.sum() > 100
+    assert rows.sum() > 300
+    assert not run.column('soil_moment')[rows].any()
     # The pin D moves, so that the tooth does not go quite across DN: only its way along the
-    # direction of cut resists.
-    share = (run.states[:, SOIL : SOIL + 2] * cut_direction(run)).sum(axis=1)
-    assert share[late].min() > 0.95
-    np.testing.assert_allclose(run.column('soil_force')[late], (law * share)[late], rtol=1e-9)
+    # direction of cut meets the law, that along DN the edge's bearing.
+    ways = cut_direction(run)
+    share = (run.states[:, SOIL : SOIL + 2] * ways).sum(axis=1)
+    assert share[rows].min() > 0.95
+    along = run.column('soil_x') * ways[:, 0] + run.column('soil_z') * ways[:, 1]
+    np.testing.assert_allclose(-along[rows], (law * share)[rows], rtol=1e-9)
+
+
+def test_rising_edge_meets_the_whole_resistance(constants: Constants) -> None:
+    """Where the edge has advanced, the force is against its way, downwards too; else it is 0."""
+    scenario = Scenario(duration=1.0, pose_deg=(20.0, -95.0, -75.0), depth='terrain', cohesion=C)
+    machine = Excavator(load_excavator(), scenario)
+    state = machine.initial_state()
+    ground, y = machine.constants.ground, state.y
+    seen = machine.observed(state)
+    tooth, cut = complex(seen['tip_x'], seen['tip_z']), ground.cut * np.exp(1j * y[:RATE].sum())
+    assert cut.imag > 0.8
+    # A cut of 0.4 m that ends at the tooth.
+    uncut = places(ground) < tooth.real - 0.5 * ground.cell
+    y[SIZE + 1 : SIZE + 1 + ground.cells] = np.where(uncut, tooth.imag + 0.4, tooth.imag - 2.0)
+    law = float(resistance_at(machine.parameters.soil, np.array([0.4]))[0])
+    for share, force in ((1.0, law), (0.5, 0.5 * law), (-1.0, 0.0)):
+        y[SOIL : SOIL + 2] = share * cut.real, share * cut.imag
+        seen = machine.observed(state)
+        assert seen['soil_x'] == pytest.approx(-force * cut.real)
+        assert seen['soil_z'] == pytest.approx(-force * cut.imag)
+
+
+def pull(run: ExcavatorRun) -> np.ndarray:
+    """Return the downward force of the soil [N] in rows where the edge has not risen, (rows,)."""
+    cut, mobilised = cut_direction(run), run.states[:, SOIL : SOIL + 2]
+    rises = np.zeros(len(cut), dtype=bool)
+    for way in (cut, np.column_stack([-cut[:, 1], cut[:, 0]])):
+        rises |= ((mobilised * way).sum(axis=1) > 0.0) & (way[:, 1] > 0.0)
+    return np.where(rises, 0.0, np.minimum(run.column('soil_z'), 0.0))
 
 
 def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
@@ -156,7 +191,7 @@ def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
     steep = np.abs(np.diff(heights(states[-1]))) / ground.cell
     both = (states[-1, 1 + cells : -1] > 1e-9) & (states[-1, 2 + cells :] > 1e-9)
     assert steep[both].max() < math.tan(math.radians(35.0)) * 1.01
-    assert cycle.column('soil_z').min() >= 0.0
+    assert not pull(cycle).any()
     assert cycle.energy_error() < 1e-6
     assert not cycle.message
 
@@ -219,7 +254,7 @@ def test_random_driving_conserves_the_soil_and_never_pulls(
         assert np.ptp(volumes) < 1e-12 * volumes[0]
         assert states[:, VOLUME].min() >= 0.0
         assert states[:, 1 + ground.cells :].min() >= 0.0
-        assert run.column('soil_z').min() >= 0.0
+        assert not pull(run).any()
         assert run.energy_error() < 1e-4
 
 
@@ -298,8 +333,10 @@ def test_bucket_holds_what_stays_in_it() -> None:
 def test_tooth_takes_what_is_above_its_path(constants: Constants) -> None:
     ground = constants.ground
     state = flat_ground(ground, -1.0)
-    whole = volume_of_ground(ground, state, -3.0)
     z4, place = -1j, complex(7.02, -1.4)
+    # The trench in which the bucket stands.
+    state[1 : 1 + ground.cells][places(ground) > place.real] = place.imag
+    whole = volume_of_ground(ground, state, -3.0)
     # DN hangs down: the direction of cut is towards the machine, and the mouth is closed.
     while place.real > 6.0:
         after = place - 0.003
@@ -317,11 +354,175 @@ def test_tooth_takes_what_is_above_its_path(constants: Constants) -> None:
     assert before[VOLUME] == state[VOLUME]
 
 
+def ground_of_soil(
+    excavator: ExcavatorParameters, cohesion: float = C, friction: float = 29.0, cell: float = 0.05
+) -> Ground:
+    """Return the terrain's constants of another soil."""
+    soil = excavator.soil
+    blade = soil.earthmoving.replace(
+        internal_friction_deg=friction, blade_friction_deg=0.0, adhesion=0.0
+    )
+    soil = soil.replace(
+        cohesion=cohesion, earthmoving=blade, terrain=soil.terrain.replace(cell=cell)
+    )
+    return Excavator(excavator.replace(soil=soil), dig_scenario(depth='terrain')).constants.ground
+
+
+def move_bucket(ground: Ground, state: np.ndarray, way: np.ndarray, z4: complex) -> np.ndarray:
+    """Return the forces on the shell, x + j z [N], while the tooth goes its way slowly."""
+    forces = []
+    for before, after in itertools.pairwise(way):
+        force = contact_of_shell(after, 1e-9 * (after - before), 0.0, z4, ground, state)
+        forces.append(complex(*force[:2]))
+        attitude = cmath.phase(z4)
+        move_soil(after - ground.tooth * z4, before, after, z4, attitude, ground, state)
+    return np.array(forces)
+
+
+def hansen(cohesion: float, friction: float, tilt: float, above: float, width: float) -> float:
+    """Return the bearing capacity [Pa] in soil of 17 kN/m^3; Hansen (1970)."""
+    phi, weight = math.radians(friction), 17e3
+    n_q = math.exp(math.pi * math.tan(phi)) * math.tan(math.radians(45.0 + 0.5 * friction)) ** 2
+    n_gamma = 1.5 * (n_q - 1.0) * math.tan(phi) * math.exp(-2.7 * tilt * math.tan(phi))
+    n_q *= math.exp(-2.0 * tilt * math.tan(phi))
+    n_c = (n_q - 1.0) / math.tan(phi) if friction else math.pi + 2.0 - 2.0 * tilt
+    return cohesion * n_c + weight * above * n_q + 0.5 * weight * width * n_gamma
+
+
+@pytest.mark.parametrize('loose', [False, True])
+@pytest.mark.parametrize('depth', [0.15, 0.3, 0.5])
+@pytest.mark.parametrize(
+    ('cohesion', 'friction'), [(0.0, 29.0), (17e3, 29.0), (17e3, 0.0), (60e3, 15.0), (1e6, 40.0)]
+)
+def test_bucket_that_stands_on_its_tooth_is_borne_by_hansens_pressure(
+    excavator: ExcavatorParameters, cohesion: float, friction: float, depth: float, *, loose: bool
+) -> None:
+    """The sum over the drawn contour below flat ground, DN upright."""
+    ground = ground_of_soil(excavator, cohesion, friction)
+    state = flat_ground(ground, -1.0 if not loose else -3.0)
+    state[1 + ground.cells :] = 2.0 if loose else 0.0
+    tooth = complex(6.0, -1.0 - depth)
+    if loose:
+        cohesion, friction = 0.0, 35.0
+    corners = np.array([*SHELL, 1.0]) * ground.tooth - ground.tooth
+    line = np.concatenate([np.linspace(a, b, 4000) for a, b in itertools.pairwise(corners)]) * -1j
+    ways = np.diff(line)
+    middle, length, normal = line[:-1] + 0.5 * ways, np.abs(ways), 1j * ways
+    inside = (middle.imag < depth) & (length > 0.0)
+    width = np.ptp(middle.real[inside])
+    expected = sum(
+        hansen(cohesion, friction, math.atan2(abs(n.real), -n.imag), depth - m.imag, width)
+        * max(-n.imag, 0.0)
+        * ground.width
+        for m, n in zip(middle[inside], normal[inside], strict=True)
+    )
+    force = contact_of_shell(tooth, 0j, 0.0, -1j, ground, state)
+    assert force[1] == pytest.approx(expected, rel=0.15)
+    edge = hansen(cohesion, friction, 0.0, depth, ground.edge) * ground.edge * ground.width
+    found = bearing_of_edge(tooth, -1j, ground, state)
+    assert found == (0.0 if loose else pytest.approx(edge, rel=1e-12))
+
+
+def test_imprint_of_the_tooth_stays(excavator: ExcavatorParameters) -> None:
+    ground = ground_of_soil(excavator)
+    state = flat_ground(ground, -1.0)
+    whole = volume_of_ground(ground, state, -3.0)
+    down = 6.0 - 1j * np.arange(0.99, 1.3, 5e-4)
+    pressed = move_bucket(ground, state, down, -1j)
+    imprint = state.copy()
+    deepest = heights(imprint).min()
+    assert deepest == pytest.approx(-1.3, abs=ground.rebound + 0.7 * ground.cell)
+    # The soil has heaved beside the bucket, on the side of its back.
+    heave = places(ground)[heights(imprint) > -0.99]
+    assert heave.min() > 6.0
+    assert volume_of_ground(ground, state, -3.0) == pytest.approx(whole, rel=1e-14)
+    # Up, and again: nothing bears until it is where it was.
+    move_bucket(ground, state, down[::-1], -1j)
+    firm = slice(1, 1 + ground.cells)
+    np.testing.assert_array_equal(state[firm], imprint[firm])
+    again = move_bucket(ground, state, down, -1j)
+    early = down[1:].imag > -1.2
+    assert again[early].imag.max() < 0.05 * pressed[early].imag.max()
+    assert again[-1].imag == pytest.approx(pressed[-1].imag, rel=0.05)
+
+
+def test_hard_ground_carries_the_machine(excavator: ExcavatorParameters) -> None:
+    """The boom presses the tooth down with 45 kN."""
+    deep = {}
+    for cohesion in (0.0, 17e3, 1e6):
+        scenario = Scenario(
+            duration=1.5,
+            pose_deg=(20.0, -95.0, -15.0),
+            depth='terrain',
+            cohesion=cohesion,
+            valve_commands=(ValveCommand(0.0, (-0.2, 0.0, 0.0)),),
+        )
+        run = simulate(excavator, scenario)
+        force = run.column('soil_z')
+        assert run.energy_error() < 1e-5
+        sunk = run.column('tip_z')[0] - run.column('tip_z')
+        deep[cohesion] = sunk[np.argmax(force > 45e3)] if force.max() > 45e3 else math.inf
+    assert 0.15 < deep[0.0] < 0.35
+    assert 0.03 < deep[17e3] < 0.1
+    assert 0.0 < deep[1e6] < 0.01
+
+
+@pytest.mark.parametrize('cell', [0.02, 0.05])
+def test_heap_is_pushed_back_first(excavator: ExcavatorParameters, cell: float) -> None:
+    ground = ground_of_soil(excavator, cell=cell)
+    state, x = flat_ground(ground, -1.0), places(ground)
+    state[1 + ground.cells :] = np.maximum(0.6 - 0.7 * np.abs(x - 6.0), 0.0)
+    whole = volume_of_ground(ground, state, -3.0)
+    heap = state[1 + ground.cells :].sum() * cell
+    forces = move_bucket(ground, state, np.arange(4.5, 7.5, 2e-3) - 0.99j, -1j)
+    assert volume_of_ground(ground, state, -3.0) == pytest.approx(whole, rel=1e-14)
+    # Level behind the bucket, all else in front of it; firm ground is untouched.
+    left, loose = x < 7.4, state[1 + ground.cells :]
+    assert heights(state)[left].max() < -0.93
+    assert loose[~left].sum() * cell > 0.75 * heap
+    assert np.ptp(state[1 : 1 + ground.cells]) == 0.0
+    # A steep prism of that height slides with its weight's friction, flat ground has Rankine's
+    # passive pressure.
+    high = heights(state).max() + 1.0
+    least = 0.5 * 17e3 * high**2 * ground.width
+    assert least < -forces[-1].real < 3.69 * least
+    assert forces.real.max() <= 0.0
+
+
+def test_bucket_grades_a_heap_with_its_bottom(excavator: ExcavatorParameters) -> None:
+    ground = ground_of_soil(excavator)
+    state, x = flat_ground(ground, -1.0), places(ground)
+    state[1 + ground.cells :] = np.maximum(0.4 - 0.7 * np.abs(x - 6.0), 0.0)
+    whole = volume_of_ground(ground, state, -3.0)
+    # DN level, mouth up; the bottom of the shell 0.2 m above the ground.
+    low = 0.5 * ground.tooth
+    way = np.arange(3.0, 6.6, 2e-3) + 1j * (-0.8 + low)
+    forces = move_bucket(ground, state, way, -1.0 + 0.0j)
+    under = x < way[-1].real
+    assert heights(state)[under].max() == pytest.approx(-0.8, abs=0.03)
+    assert volume_of_ground(ground, state, -3.0) == pytest.approx(whole, rel=1e-14)
+    assert -forces.real.min() > 1e3
+    # Only the rebound behind the bucket pushes it forward.
+    assert forces.real.max() < -0.2 * forces.real.min()
+
+
+def test_dig_does_not_depend_on_the_cells(excavator: ExcavatorParameters) -> None:
+    swept = []
+    for cell in (0.02, 0.05, 0.1):
+        terrain = excavator.soil.terrain.replace(cell=cell)
+        soil = excavator.soil.replace(terrain=terrain)
+        scenario = dig_scenario(cohesion=25e3, depth='terrain', duration=3.0)
+        run = simulate(excavator.replace(soil=soil), scenario)
+        swept.append(math.degrees(run.column('swept')[-1]))
+    assert np.ptp(swept) < 0.5
+    assert run.column('soil_force').max() > 90e3
+
+
 def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> None:
     ground = constants.ground
     state = flat_ground(ground, -1.0)
-    # DN level, mouth up: the shell's bottom is 0.55 m below the line DN.
-    z4, low = -1.0 + 0.0j, complex(5.0, -1.0 + 0.75)
+    # DN level, mouth up: the shell's bottom is 0.79 m below the line DN.
+    z4, low = -1.0 + 0.0j, complex(5.0, -1.0 + 0.78)
     fx, fz, _, power, stiffness, _ = contact_of_shell(low, 0j, 0.0, z4, ground, state)
     assert fz > 0.0
     assert abs(fx) < fz
