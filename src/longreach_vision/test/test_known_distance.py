@@ -31,8 +31,9 @@ def rig(poses=POSES) -> Rig:
     return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
 
 
-def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = LENGTH):
+def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = LENGTH, **status):
     """Carry a bar through the true cameras' view, and measure it with believed poses."""
+    status = {'status': 'TRACKED', 'reason': '', **status}
     rng = np.random.default_rng(seed)
     check = KnownDistance(believed, NAMES, LENGTH, 1e-4)
     mounted = list(believed.cameras.values())
@@ -50,7 +51,9 @@ def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = L
                 pixels,
                 np.stack([np.eye(2) * max(pixel, 1e-3) ** 2] * 2),
             )
-            estimates[name] = Estimate(name, 'TRACKED', '', ('left', 'right'), None, found)
+            estimates[name] = Estimate(
+                name, cameras=('left', 'right'), triangulated=found, **status
+            )
         seen = {side: dict.fromkeys(NAMES, seen_at(1.0, 1.0)) for side in believed.cameras}
         check.add(StereoFrame(0.1 * k, 0.0, seen, estimates))
     return check.result()
@@ -66,6 +69,12 @@ def test_noise_of_pixels_explains_the_scatter() -> None:
     assert abs(found.error) < 4.0 * found.mean_explained
     assert found.scatter == pytest.approx(found.scatter_explained, rel=0.35)
     assert found.warnings == ()
+
+
+@pytest.mark.parametrize(('is_off_plane', 'pairs'), [(True, 80), (False, 0)])
+def test_a_bar_may_leave_the_plane(is_off_plane, pairs) -> None:
+    status = {'status': 'UNCERTAIN', 'reason': 'why', 'is_off_plane': is_off_plane}
+    assert measured(rig(), **status).pairs == pairs
 
 
 @pytest.mark.slow

@@ -169,7 +169,11 @@ class KnownDistance:
         self._pairs: list[_Pair] = []
 
     def add(self, frame: StereoFrame) -> None:
-        """Add the images of one time; only markers that two cameras or more track count."""
+        """
+        Add the images of one time; only markers that two cameras or more track count.
+
+        The bar may leave the plane of motion, because the distance does not depend on it.
+        """
         places, by = [], []
         for name in self._markers:
             one = frame.estimates[name]
@@ -177,7 +181,7 @@ class KnownDistance:
             if len(self._told) == 2:
                 cameras = self._told
                 point = frame.disagreements.get((name, *cameras))
-            elif one.status != TRACKED or len(cameras) < 2:
+            elif not (one.status == TRACKED or one.is_off_plane) or len(cameras) < 2:
                 return
             if point is None:
                 return
