@@ -8,7 +8,7 @@ tracker. Everything else is in subpackages:
                 ``circles`` (their images), ``undistortion``, ``arrays`` (checks)
 ``marker``      one marker in one image: ``detection`` with ``limits``, ``edges``, ``ellipses``;
                 its maximum-likelihood ``fit`` with ``pixel_model``, ``pixel_selection``,
-                ``residuals``, ``shadows``, ``plane_normal``, ``measurement``, ``symmetric``,
+                ``residuals``, ``shadows``, ``measurement``, ``symmetric``,
                 ``products``
 ``tracking``    markers over time: ``camera_tracker`` with ``image_motion``, ``appearance``,
                 ``association``, ``ring_names``; ``rig_tracker`` (positions in space), ``bodies``

@@ -154,6 +154,7 @@ class Scene:
     motion: float = 0.0  # during the exposure [px]; the truth is that of its middle
     motion_direction: float = 0.0
     noise: float = 3.0
+    aspect: float = 0.0  # by which it is printed too large along the second axis of the plane
     bow: float = 0.0  # sag of the paper, bent to a cylinder, at the rim over the radius
     bow_direction: float = 0.0  # across the cylinder, from the plane's first axis [rad]
     smoothing: float = 0.0  # of the noisy image, standard deviation [px]
@@ -256,7 +257,7 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
     if bounded and scene.clutter:
         _draw_clutter(scene, around, oversampling)
     camera = scene.camera
-    frame = _frame(scene)
+    frame = _frame(scene) / np.array([[1.0], [1.0 + scene.aspect], [1.0]])
     center = np.array([*scene.center, *_bow(scene)])
     circles = np.array(_circles(scene))
     card = np.array([0.0, 0.0])
@@ -338,7 +339,7 @@ def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray
     """Return points (count, 3) of a circle about the marker's centre, its radius times a ratio."""
     angles = np.arange(count) * (2.0 * math.pi / count)
     size = ratio * scene.radius
-    places = size * np.stack([np.cos(angles), np.sin(angles)])
+    places = size * np.stack([np.cos(angles), (1.0 + scene.aspect) * np.sin(angles)])
     curvature, c, s = _bow(scene)
     along, across = c * places[0] + s * places[1], c * places[1] - s * places[0]
     height = np.zeros(count)

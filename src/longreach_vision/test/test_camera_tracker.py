@@ -484,6 +484,60 @@ def test_marker_leaves_the_image_and_comes_back():
     assert seen == {TRACKED, UNCERTAIN, LOST}
 
 
+def go(stage: Stage, times: Sequence[int], places: np.ndarray) -> None:
+    """Track markers at rest, of which none may be wrong."""
+    for k in times:
+        stage.update(k / RATE, places)
+        assert not stage.wrong(), k
+
+
+OUTSIDE = np.array([9.0, 0.0, 0.0])
+
+
+def test_marker_that_left_the_image_is_found_elsewhere():
+    # Its window is 60 px large where it left, at the right edge.
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3], [0.5, 0.0, -0.3]])
+    stage.start()
+    out = stage.places.copy()
+    out[0] += OUTSIDE
+    go(stage, range(1, 45), out)
+    assert stage.statuses() == [LOST, TRACKED, TRACKED]
+    back = stage.places.copy()
+    back[0] = [-1.6, 0.0, 0.2]
+    go(stage, range(45, 50), back)
+    assert stage.statuses() == [TRACKED] * 3
+
+
+def test_two_alike_markers_that_left_the_image_are_flagged():
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3], [0.9, 0.0, -0.5]])
+    stage.start()
+    out = stage.places.copy()
+    out[[0, 2]] += OUTSIDE
+    go(stage, range(1, 45), out)
+    back = out.copy()
+    back[2] = [-1.6, 0.0, 0.2]
+    go(stage, range(45, 60), back)
+    # The ring may be either of them.
+    assert sorted(stage.statuses()) == [LOST, TRACKED, UNCERTAIN]
+    back[0] = [-1.0, 0.0, 0.5]
+    go(stage, range(60, 75), back)
+    assert stage.statuses() == [UNCERTAIN, TRACKED, UNCERTAIN]
+    assert re.match('may be', stage.seen['a'].reason)
+    # Until one of them is initialised again.
+    stage.tracker.initialize('a', stage.image(back), 75 / RATE, stage.centers[0], 10.0)
+    go(stage, range(76, 86), back)
+    assert stage.statuses() == [TRACKED] * 3
+
+
+def test_a_ring_elsewhere_is_not_a_marker_that_was_just_hidden():
+    # It is neither of two: the one is expected near its place, the other looks different.
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3]])
+    stage.start()
+    other = np.array([[9.0, 0.0, 0.5], [-1.6, 0.0, 0.2]])
+    go(stage, range(1, 5), other)
+    assert stage.statuses() == [LOST, LOST]
+
+
 def test_marker_that_looks_different_is_not_found_again():
     stage = Stage(row(1))
     stage.start()

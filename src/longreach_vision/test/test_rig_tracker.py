@@ -424,6 +424,23 @@ def test_camera_finds_a_marker_again_where_the_other_one_shows_it():
         assert estimate.in_plane.position == pytest.approx(place, abs=1e-3)
 
 
+def test_marker_that_left_both_images_is_found_elsewhere():
+    stage = Stage(small_rig())
+    stage.start()
+    out, back = PLACES.copy(), PLACES.copy()
+    out[2], back[2] = [9.0, 0.0, 0.3], [-0.7, 0.0, -0.7]
+    for k in range(1, 60):
+        places = PLACES if k < 3 else out if k < 50 else back
+        frame = stage.update(k / RATE, places)
+        for estimate, place in zip(frame.estimates.values(), places, strict=True):
+            if estimate.status == TRACKED:
+                assert estimate.in_plane.position == pytest.approx(place, abs=1e-3), k
+        if 3 <= k < 50:
+            assert frame.estimates['c'].status == LOST
+    assert all(one.cameras == SIDES for one in frame.estimates.values())
+    assert all(one.status == TRACKED for one in frame.estimates.values())
+
+
 @pytest.mark.parametrize('is_exchanged', [False, True])
 def test_camera_ends_a_doubt_of_the_other_one(is_exchanged):
     stage = Stage(small_rig())

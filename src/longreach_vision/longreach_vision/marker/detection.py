@@ -41,6 +41,7 @@ from longreach_vision.marker.measurement import (
     circle_shapes,
     eigenvalues,
     measure,
+    normal_doubt,
     to_image,
 )
 from longreach_vision.marker.pixel_model import (
@@ -53,7 +54,6 @@ from longreach_vision.marker.pixel_model import (
     RHO,
     SHAPE,
 )
-from longreach_vision.marker.plane_normal import shift_by_normal
 from longreach_vision.marker.symmetric import SECTORS
 
 __all__ = [
@@ -328,10 +328,7 @@ class Search:
             ranked = [
                 hypothesis
                 for hypothesis in self._hypotheses(thorough)
-                if not any(
-                    math.hypot(hypothesis.u - u, hypothesis.v - v) < distance
-                    for u, v, distance in exclude
-                )
+                if not _is_within(hypothesis, exclude)
             ]
             for hypothesis in ranked[: 3 if thorough else 1]:
                 seen = self._refined(hypothesis, thorough)
@@ -365,6 +362,11 @@ def _window(place: NDArray[np.float64], reach: float, radius: float) -> tuple[in
         int(place[0] - half), int(place[0] + half) + 1,
         int(place[1] - half), int(place[1] + half) + 1,
     )  # fmt: skip
+
+
+def _is_within(one: Hypothesis, regions: Sequence[tuple[float, float, float]]) -> bool:
+    """Return whether a centre is in one of the regions (u, v, distance)."""
+    return any(math.hypot(one.u - u, one.v - v) < distance for u, v, distance in regions)
 
 
 def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:
@@ -419,6 +421,8 @@ def find_markers(
     *,
     camera: Camera | None = None,
     normal_cam: ArrayLike | None = None,
+    window: tuple[int, int, int, int] | None = None,
+    exclude: Sequence[tuple[float, float, float]] = (),
     strict: bool = False,
     limits: DetectionLimits = LIMITS,
 ) -> list[Observation]:
@@ -434,6 +438,11 @@ def find_markers(
     radii : (float, float)
         Range of the longer semi-axis [px].
     camera, normal_cam
+        As in :func:`detect`.
+    window : (int, int, int, int), optional
+        Part of the image, which contains the rings: first column and the one after the last, the
+        same of rows.
+    exclude
         As in :func:`detect`.
     strict : bool
         Only rings with 75 % of the rim, as much of the inner edge and a band of 3 px, where
@@ -452,7 +461,7 @@ def find_markers(
             least_inner=1.0, inner_share=limits.strict_rim, noisiest=limits.strict_noise,
             shaded_rim=limits.plain_rim,
         )  # fmt: skip
-    frame = (0, image.shape[1], 0, image.shape[0])
+    frame = window or (0, image.shape[1], 0, image.shape[0])
     noise = image_noise(image, frame)
     edges = find_edges(
         image, frame, max(limits.edge * GRADIENT_NOISE * noise, 2.0 * limits.least_edge)
@@ -461,7 +470,7 @@ def find_markers(
     rings = []
     for outer in found:
         longest = outer.longest
-        if longest < radii[0]:
+        if longest < radii[0] or _is_within(outer, exclude):
             continue
         for inner in found:
             ratio = inner.longest / longest
@@ -694,12 +703,8 @@ def _judge(
     known = bool(normal.any())
     measured = measure(p, fit.covariance, known=known)
     if known and fit.bend == 0.0:
-        shift, doubt = shift_by_normal(
-            p, fit.covariance, packed, normal, outline, shear, limits.astray
-        )
-        measured = measured._replace(
-            center=measured.center + shift, covariance=measured.covariance + doubt
-        )
+        doubt = normal_doubt(p, fit.covariance, packed, normal, outline, shear, limits.tilt)
+        measured = measured._replace(covariance=measured.covariance + doubt)
     measured = to_image(packed, measured, limits.inflation, limits.floor)
     outer_center, outer = measured.outer_center, measured.outer
     support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS

@@ -269,6 +269,14 @@ class DetectionLimits(Parameters):
         0.06,
         'test_a_shape_that_the_plane_cannot_have_is_flagged',
     )
+    tilt: float = quantity(
+        'largest standard deviation of the given normal, where an ellipse contradicts it',
+        'rad',
+        at_least=0.0,
+        at_most=1.0,
+        default=math.radians(5.0),
+        source='a sheet fixed by hand; test_a_tilted_or_stretched_marker_has_an_honest_covariance',
+    )
     inflation: float = _positive(
         'factor of the variance of the centre',
         '1',

@@ -24,6 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.camera.circles import Ellipse
 from longreach_vision.camera.model import distort_point, projection_jacobian
 from longreach_vision.marker.pixel_model import (
@@ -37,9 +38,19 @@ from longreach_vision.marker.pixel_model import (
 )
 from longreach_vision.marker.symmetric import largest, root_of_square
 
-__all__ = ['Measurement', 'circle_shapes', 'eigenvalues', 'measure', 'to_image']
+__all__ = [
+    'Measurement',
+    'circle_shapes',
+    'eigenvalues',
+    'measure',
+    'normal_doubt',
+    'to_image',
+]
 
 _SIZE = 13
+# Standard deviation of the relative shape of an ellipse in addition to noise, and prior odds that
+# it is not that of a circle with the given normal.
+_SHAPE_FLOOR, _ODDS = 5e-4, 1.0 / 9.0
 
 
 class Measurement(NamedTuple):
@@ -95,6 +106,59 @@ def measure(
     measured = np.empty(_SIZE)
     _measure(p, covariance, known, measured)
     return _unpacked(measured)
+
+
+def normal_doubt(
+    p: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    shear: NDArray[np.float64],
+    most: float,
+) -> NDArray[np.float64]:
+    """
+    Return the covariance of a centre because the plane's normal is uncertain (2, 2) [px^2].
+
+    If the ellipse is not that of a circle with this normal, the marker may be tilted or printed
+    out of round. Only a tilt moves the centre. It is as large as the shape needs, in an unknown
+    direction. As for bends (docs/vision.md), one marker in ten is
+    expected to have another shape, by an amount whose variance makes chi-square most likely.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    covariance : ndarray, shape (20, 20)
+    packed : ndarray, shape (16,)
+        The camera.
+    normal : ndarray, shape (3,)
+        Unit normal in the camera frame.
+    outline : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
+    shear : ndarray, shape (3,)
+        Displacement of the image per row (of u, of v) by motion under a rolling shutter, and its
+        standard deviation. It changes the shape as a tilt does, but leaves the centre where it is.
+    most : float
+        Largest standard deviation of the normal [rad].
+    """
+    astray, chi_square = _astray(p, covariance, outline, shear)
+    if chi_square <= 2.0:
+        return np.zeros((2, 2))
+    astray *= math.sqrt(1.0 - 2.0 / chi_square)
+    odds = _ODDS * 2.0 / chi_square * math.exp(min(0.5 * chi_square - 1.0, 100.0))
+    ray = np.append((p[CENTER:SHAPE] - packed[2:4]) / packed[:2], 1.0)
+    facing = float(normal @ ray)
+    square = facing * facing / float(ray @ ray)
+    # A turn by a small angle t, from an angle s to the line of sight, changes the ratio of the
+    # axes by sin(s) t + t^2 / 2, and about half as much of t in the other direction: 0.7 in the
+    # mean. The relative difference of the shape is 1 / (1 + cos^2(s)) of that.
+    slope = 0.7 * math.sqrt(max(1.0 - square, 0.0))
+    turn = math.sqrt(slope * slope + 2.0 * (1.0 + square) * astray) - slope
+    # The centre of the circle is off by A h from that of the ellipse.
+    A = p[[SHAPE, SHAPE + 1, SHAPE + 1, SHAPE + 2]].reshape(2, 2)
+    by_turn = A @ A / packed[:2] @ (np.eye(2, 3) - np.outer(normal[:2], ray) / facing)
+    by_turn *= min(turn / math.sqrt(2.0), most) / facing
+    return np.asarray(odds / (1.0 + odds) * by_turn @ by_turn.T)
 
 
 def to_image(
@@ -204,6 +268,38 @@ def _measure(p, covariance, known, measured):  # type: ignore[no-untyped-def]
     measured[5], measured[6] = outer_u, outer_v
     measured[7], measured[8], measured[9] = outer
     measured[10], measured[11], measured[12] = s11, s12, s22
+
+
+@kernel
+def _astray(p, covariance, outline, shear):  # type: ignore[no-untyped-def]
+    """Return the relative difference of a shape from a circle's, and its chi-square."""
+    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    seen, spread = np.empty(3), np.empty((3, 3))
+    # Without motion: (1 - shear e_v^T) A.
+    seen[0], seen[1], seen[2] = root_of_square(
+        a11 - shear[0] * a12, a12 - shear[0] * a22,
+        (1.0 - shear[1]) * a12, (1.0 - shear[1]) * a22,
+    )  # fmt: skip
+    square, along, length = 0.0, 0.0, 0.0
+    for i in range(3):
+        square += seen[i] * seen[i]
+        along += seen[i] * outline[i]
+        length += outline[i] * outline[i]
+    # The scale is free: the difference is perpendicular to the shape.
+    excess = (seen - outline * (along / length)) / math.sqrt(square)
+    for i in range(3):
+        for j in range(3):
+            spread[i, j] = covariance[SHAPE + i, SHAPE + j] / square
+        spread[i, i] += _SHAPE_FLOOR**2 + shear[2] ** 2
+    right = excess.copy()
+    if not cholesky(spread):
+        return 0.0, 0.0
+    cholesky_solve(spread, right)
+    astray, chi_square = 0.0, 0.0
+    for i in range(3):
+        astray += excess[i] * excess[i]
+        chi_square += excess[i] * right[i]
+    return math.sqrt(astray), chi_square
 
 
 @kernel

@@ -20,7 +20,7 @@ from longreach_vision.marker.detection import UNCERTAIN, Observation, lost
 from longreach_vision.tracking.appearance import difference
 from longreach_vision.tracking.image_motion import ImageMotion, Prediction, Track
 
-__all__ = ['PATIENCE', 'Association', 'Sighting', 'may_be']
+__all__ = ['ANOTHER', 'PATIENCE', 'Association', 'Sighting', 'may_be']
 
 # Time after which a marker that has only been UNCERTAIN is predicted independently again [s].
 PATIENCE = 1.0
@@ -32,7 +32,7 @@ _NOT_SEEN, _FAR = 25.0, 24.0
 # Number of nearest ellipses considered for each marker, and of assignments compared: enough for
 # all assignments of four markers; with more markers, only the likeliest are compared.
 _ELLIPSES, _ANSWERS = 4, 1000
-_ANOTHER = 'another one'
+ANOTHER = 'another one'
 # Largest relative change of a marker's size since it was lost.
 _SINCE_LOST = 0.3
 # Relative speed of neighbours as a share of their speed, until it has been observed.
@@ -99,7 +99,7 @@ class Association:
             for row, (name, k) in enumerate(zip(names, answers[0], strict=True)):
                 if k >= 0:
                     chosen[name] = k
-                    rivals[name] = _rival(answers, row, names) if are_all else _ANOTHER
+                    rivals[name] = _rival(answers, row, names) if are_all else ANOTHER
         # Include markers whose gates are just missed by an ellipse that was found for another
         # marker.
         assigned = {
@@ -257,7 +257,7 @@ def _rival(answers: Sequence[tuple[int, ...]], row: int, names: Sequence[str]) -
         if choice[row] != k and k in choice:
             return names[choice.index(k)]
         if choice[row] not in (k, -1):
-            return _ANOTHER
+            return ANOTHER
     return ''
 
 

@@ -12,6 +12,10 @@ keeps what is found there. All others, near each other or lost, are assigned joi
 are predicted; once both are in sight they are tracked, and flagged until they are initialised
 again or the other camera resolves the ambiguity.
 
+Rings that stay lost are searched for in the whole image, a part of it in each image, within the
+uncertainty of their predictions, which grows to the size of the image. A ring that may be several
+lost markers is tracked as one of them and flagged.
+
 The same images give bitwise equal tracks. Pixels are (u, v) with integer centres.
 """
 
@@ -48,7 +52,13 @@ from longreach_vision.tracking.appearance import (
     difference,
     mismatch,
 )
-from longreach_vision.tracking.association import PATIENCE, Association, Sighting, may_be
+from longreach_vision.tracking.association import (
+    ANOTHER,
+    PATIENCE,
+    Association,
+    Sighting,
+    may_be,
+)
 from longreach_vision.tracking.image_motion import ImageMotion, Prediction, Track
 
 __all__ = ['CameraTracker']
@@ -60,6 +70,10 @@ _BETTER = 0.03
 # Standard deviation added to an UNCERTAIN centre, as a share of the radius.
 _UNCERTAIN_CENTER = 0.05
 _OUTSIDE = 'outside the image'
+# Side of the part of an image in which lost markers are searched for at once [px].
+_PART = 400
+# Gates beyond which a ring is no other marker for sure.
+_SURE = 2.0
 
 
 class CameraTracker:
@@ -98,6 +112,7 @@ class CameraTracker:
         self._camera, self._normal = mounted.camera, rig.normal_cam(name)
         self._motion = ImageMotion(mounted.camera, parameters)
         self._tracks: dict[str, Track] = {}
+        self._part = 0
 
     def use(self, parameters: TrackingParameters) -> None:
         """Continue with other parameters; tracks are kept."""
@@ -181,11 +196,14 @@ class CameraTracker:
             self._tracks[name].doubt = sighting.doubt
         return seen
 
-    def find_others(self, image: np.ndarray) -> list[Observation]:
+    def find_others(
+        self, image: np.ndarray, window: tuple[int, int, int, int] | None = None
+    ) -> list[Observation]:
         """
-        Return the rings in a whole image that are not tracked yet; takes some tenths of a second.
+        Return the rings in an image, or in a window of it, that are not tracked yet.
 
-        Empty if the plane of the markers is seen edge-on.
+        In a whole image this takes some tenths of a second. Empty if the plane of the markers is
+        seen edge-on.
         """
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
@@ -193,29 +211,24 @@ class CameraTracker:
             max(self._limits.smallest, 0.5 * min(radii)),
             min(self._limits.largest, 2.0 * max(radii)),
         )
-        view: dict[str, Any] = {
-            'camera': self._camera,
-            'normal_cam': self._normal,
+        view: dict[str, Any] = {'camera': self._camera, 'normal_cam': self._normal}
+        where: dict[str, Any] = {
+            'window': window,
+            'exclude': [
+                (*track.state[:2].tolist(), _SAME * track.reference.radius)
+                for track in self._tracks.values()
+                if not track.lost
+            ],
             'limits': self._limits,
         }
         try:
-            found = find_markers(image, sizes, **view)
+            return find_markers(image, sizes, **view, **where)
         except InputError:
             found = []
-            for one in find_markers(image, sizes, limits=self._limits):
-                with contextlib.suppress(InputError):
-                    found.append(detect(image, one.center, one.radius, **view))
-        places = [
-            (track.state[:2], track.reference.radius)
-            for track in self._tracks.values()
-            if not track.lost
-        ]
-        return [
-            one
-            for one in found
-            if one.status == TRACKED
-            and all(math.dist(one.center, place) > _SAME * radius for place, radius in places)
-        ]
+        for one in find_markers(image, sizes, **where):
+            with contextlib.suppress(InputError):
+                found.append(detect(image, one.center, one.radius, **view, limits=self._limits))
+        return [one for one in found if one.status == TRACKED]
 
     def initialize(
         self,
@@ -407,7 +420,8 @@ class CameraTracker:
         if others:
             taken = self._places((name, one.observation) for name, one in found.items())
             found.update(self._recover(image, others, taken, time))
-        return {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+        seen = {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+        return seen | self._returned(image, time)
 
     def _expected(self, track: Track, time: float) -> Prediction:
         """Return the prediction of a marker in an image, at the time of its row."""
@@ -575,6 +589,76 @@ class CameraTracker:
         association = Association(self._motion, self._tracks, missing, sightings, time)
         result.update(association.solve(result))
         return result
+
+    def _returned(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """Search for lost rings in the next part of the image; return those that are found."""
+        seen: dict[str, Observation] = {}
+        if not any(self._is_gone(name, time) for name in self._tracks):
+            return seen
+        width, height = self._camera.width, self._camera.height
+        columns = -(-width // _PART)
+        row, column = divmod(self._part % (columns * -(-height // _PART)), columns)
+        self._part += 1
+        # All of a marker whose centre is in this part.
+        radii = [track.reference.radius for track in self._tracks.values()]
+        more = round(1.5 * max(radii)) + 6
+        u, v = column * _PART, row * _PART
+        window = (
+            max(u - more, 0), min(u + _PART + more, width),
+            max(v - more, 0), min(v + _PART + more, height),
+        )  # fmt: skip
+        for one in self.find_others(image, window):
+            likely = self._likely(one, time)
+            gone = [name for name in likely if self._is_gone(name, time)]
+            # One that has just been lost is expected in its window, and a new one is searched for
+            # in the whole image.
+            if not gone or not all(self._since(name, time) > 0.0 for name in likely):
+                continue
+            name = min(gone, key=lambda name: likely[name])
+            is_near = likely[name] <= self.parameters.gate**2
+            if not is_near or one.rim_support < self.parameters.least_rim:
+                continue
+            others = [other for other in likely if other != name]
+            for other in others:
+                self._tracks[other].doubt = self._tracks[other].doubt or name
+            doubt = ANOTHER if len(others) > 1 else ''.join(others)
+            seen[name] = self._take(self._tracks[name], Sighting(one, True, doubt=doubt), time)
+        return seen
+
+    def _since(self, name: str, time: float) -> float:
+        """Return the time since which a marker is searched for elsewhere, -inf for a new one."""
+        if name not in self._tracks:
+            return -math.inf
+        return time - self._tracks[name].time - self.parameters.fade
+
+    def _is_gone(self, name: str, time: float) -> bool:
+        """Return whether a ring that has been seen is searched for elsewhere."""
+        track = self._tracks.get(name)
+        if track is None or not track.lost or track.marker.inner == 0.0:
+            return False
+        return self.was_seen(name) and self._since(name, time) > 0.0
+
+    def _likely(self, seen: Observation, time: float) -> dict[str, float]:
+        """
+        Return the markers not in sight that a ring may be, with their squared distances.
+
+        Empty in the window of one of them, where it has been searched for.
+        """
+        likely = {}
+        for name, marker in self.markers.items():
+            track, distance = self._tracks.get(name), 0.0
+            if track is not None and not track.lost:
+                continue
+            if track is not None:
+                prediction = self._motion.predict(track, time)
+                distance = prediction.distance(seen.center, seen.covariance)
+                if math.dist(seen.center, prediction.center) <= prediction.reach:
+                    return {}
+            if distance <= (_SURE * self.parameters.gate) ** 2 and not difference(
+                seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG
+            ):
+                likely[name] = distance
+        return likely
 
     def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
         """Update the filter with a sighting, and return the observation to be published."""

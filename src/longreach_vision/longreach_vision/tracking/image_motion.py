@@ -34,8 +34,6 @@ __all__ = ['ImageMotion', 'Prediction', 'Track', 'warm_up']
 
 # Assumed duration of an acceleration [s].
 _LASTING = 0.1
-# Largest standard deviation of the position, in search windows.
-_FARTHEST = 10.0
 # Measurements kept for interpolation, and their largest age [s].
 _KEPT, _KEPT_TIME = 3, 0.4
 # Positions kept to estimate how markers move by themselves and relative to each other, and number
@@ -360,11 +358,10 @@ class ImageMotion:
 
     def _propagate(self, track: Track, time: float) -> tuple[np.ndarray, np.ndarray, bool]:
         """Return state (4,), covariance (4, 4) at a time [s], and whether it is outside."""
-        parameters = self.parameters
         since = time - track.time
         way, fade = self._fading(since)
         state, covariance = np.empty(4), np.empty((4, 4))
-        largest = np.array([_FARTHEST * parameters.window, self._speed])
+        largest = np.array([math.hypot(self.camera.width, self.camera.height), self._speed])
         _predict(
             track.state, track.covariance, since, way, fade, self._density, largest,
             state, covariance,
