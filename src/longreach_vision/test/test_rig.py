@@ -269,6 +269,11 @@ def test_installed_rig_sees_the_boom():
     for mounted in rig.cameras.values():
         camera, pose = mounted.camera, mounted.pose
         assert (camera.width, camera.height) == (2452, 2054)
+        # The tip in the scenario wave.
+        for x, z in ((20.6, -2.3), (29.7, 12.8)):
+            u, v = camera.project(pose.to_camera(np.array([x, 0.0, z])))
+            assert 60.0 < u < camera.width - 60.0
+            assert 60.0 < v < camera.height - 60.0
         for marker in rig.markers:
             # It may swing by a metre, and the truck stands still.
             swing = 0.0 if marker.name == 'truck' else 1.0
