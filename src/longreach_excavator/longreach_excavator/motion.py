@@ -300,23 +300,9 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 @njit
 def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
     """
-    Return the direction that replaces the mobilisation in mode thesis, and the moment.
+    Return what replaces the mobilisation in mode thesis, and the moment on the bucket [N m].
 
-    Parameters
-    ----------
-    push : float
-        Largest resistance of the soil [N].
-    medium : Medium
-        Numbers of the soil.
-    chain : ndarray, shape (quantities, 3)
-        Table of the chain, in which :func:`place_links` has placed the links.
-
-    Returns
-    -------
-    sx, sz : float
-        Unit vector against the soil's force, in the world's axes [1].
-    moment : float
-        Moment of the soil on the bucket, 0 out of the soil [N m].
+    The unit vector against the soil's force in the world's axes; ``push``: the largest resistance.
     """
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
@@ -327,27 +313,9 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     """
     Return the force of the ground on the bucket, see :mod:`longreach_excavator.terrain`.
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,) or more
-        State; rates [rad/s] and mobilisation [1] are read.
-    place, velocity : complex
-        Of the tooth in the world's axes [m], [m/s].
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space with the placed chain and the state of the ground.
-
-    Returns
-    -------
-    fx, fz, moment : float
-        Force at the tooth [N] and moment about it [N m].
-    power : float
-        Power on the ground [W].
-    depth, push : float
-        Depth of the tooth [m], and the largest resistance of its edge [N].
-    stiffness, damping : float
-        Of the contact of the shell [N/m], [N s/m].
+    Force at the tooth [N] and moment about it [N m], the power on the ground [W], the depth of the
+    tooth [m], the largest resistance of its edge [N], stiffness [N/m] and damping [N s/m] of the
+    shell's contact. The chain in the room is placed.
     """
     chain, medium, ground = room.chain, p.medium, p.ground
     z4 = complex(chain[Z, 2], chain[Z_IM, 2])
@@ -377,25 +345,10 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
 @njit
 def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
     """
-    Move the soil after a step, in place.
+    Move the soil after a step, in place, and return the position of the tooth.
 
-    The energy of soil that enters or leaves the bucket is counted as work on the soil.
-
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE + size of the ground's state,)
-        State; the ground and the work on the soil are changed.
-    before : complex
-        Position of the tooth before the step [m].
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space; its chain receives the new mass of the bucket.
-
-    Returns
-    -------
-    place : complex
-        Position of the tooth after the step [m].
+    ``before`` is its position before the step. The energy of soil that enters or leaves the bucket
+    is counted as work on the soil; the room's chain receives the new mass.
     """
     ground, chain, state = p.ground, room.chain, y[SIZE:]
     place_links(y[:RATE], y[RATE:HEAD], chain)
@@ -572,16 +525,8 @@ def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
     """
     Interpolate the forces within a step by a parabola through the three known ones.
 
-    Parameters
-    ----------
-    forces : ndarray, shape (2 steps + 1, 3)
-        As in :func:`advance_motion` [N].
-    taken : int
-        Number of steps before this one.
-    share : float
-        Elapsed share of the step, 0 to 1.
-    told : ndarray, shape (3,)
-        Output: forces [N].
+    ``forces`` as in :func:`advance_motion`, ``share`` of the step that has elapsed; ``told`` is
+    the output (3,) [N].
     """
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
@@ -682,22 +627,7 @@ class _Inputs(NamedTuple):
 
 @njit
 def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute the derivative of the state within a step.
-
-    Parameters
-    ----------
-    t : float
-        Time since the start of the step [s].
-    y : ndarray, shape (SIZE,)
-        State, SI units.
-    u : _Inputs
-        Commands of the step.
-    p : Constants
-        Numbers of the excavator.
-    dy : ndarray, shape (SIZE,)
-        Output: derivative, SI units per second.
-    """
+    """Compute the derivative of the state at a time t since the start of the step [s]."""
     if u.forces.shape[0] > 1:
         _between(u.forces, 0, t / u.step, u.told)
     derivative(y, u.spools, u.told, p, u.room, dy)
@@ -770,18 +700,7 @@ def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
 
 @njit
 def _spread(value, row, k):  # type: ignore[no-untyped-def]
-    """
-    Store x and z of a complex number in ``row[k]`` and ``row[k + 1]``.
-
-    Parameters
-    ----------
-    value : complex
-        x + j z, any unit.
-    row : ndarray, shape (columns,)
-        Output.
-    k : int
-        Index of x.
-    """
+    """Store x and z of a complex number in ``row[k]`` and ``row[k + 1]``."""
     row[k], row[k + 1] = value.real, value.imag
 
 

@@ -152,20 +152,11 @@ def ground_of(
     span: tuple[float, float],
 ) -> Ground:
     """
-    Return the constants of the terrain.
+    Return the constants of the terrain over a span of x [m], for a bucket of a length [m].
 
-    Parameters
-    ----------
-    soil : SoilParameters
-    gravity : float
-        [m/s^2]. With 0 the soil's density is its unit weight over 9.81.
-    length : float
-        Length of the bucket, D to N [m].
-    table : ndarray
-        Link table of the chain with an empty bucket, see
-        :mod:`longreach_dynamics.planar_chain`.
-    span : tuple of float
-        First and last x of the terrain [m].
+    ``table`` is the link table of the chain with an empty bucket, see
+    :mod:`longreach_dynamics.planar_chain`. Without gravity the density is the unit weight over
+    9.81 m/s^2.
     """
     terrain, tool = soil.terrain, soil.earthmoving
     inside, middle, gyration, held = bucket_volumes(terrain.repose_deg)
@@ -219,22 +210,9 @@ def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray
     """
     Return the volumes of a bucket of length 1 and width 1.
 
-    Parameters
-    ----------
-    repose_deg : float
-        Angle of repose [deg].
-
-    Returns
-    -------
-    inside : float
-        Full volume, up to the line from lip to tooth.
-    middle : complex
-        Centroid of the full volume in the bucket's frame, from D.
-    gyration : float
-        Square of the radius of gyration of the full volume.
-    held : ndarray, shape (_ATTITUDES + 1,)
-        Volume that the bucket holds, heaped to the angle of repose, at attitudes (angles of DN
-        above the horizontal) from 0 to 2 pi.
+    Full volume, up to the line from lip to tooth; its centroid in the bucket's frame, from D; the
+    square of its radius of gyration; and the volumes that the bucket holds, heaped to the angle of
+    repose, at attitudes (angles of DN above the horizontal) from 0 to 2 pi.
     """
     pitch = 0.01
     x, z = np.meshgrid(
@@ -418,32 +396,10 @@ def bearing_of_edge(tooth, z4, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the contact force of the soil on the shell.
+    Return the force on the shell [N], its moment about the tooth, and the power on the soil.
 
-    Parameters
-    ----------
-    place, velocity : complex
-        Position [m] and velocity [m/s] of the tooth.
-    rate : float
-        Absolute angular velocity of the bucket [rad/s].
-    z4 : complex
-        Unit vector along DN.
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
-
-    Returns
-    -------
-    fx, fz : float
-        Force [N].
-    moment : float
-        Moment about the tooth [N m].
-    power : float
-        Power transferred to the soil [W].
-    stiffness : float
-        Sum over the pieces in contact [N/m].
-    damping : float
-        Sum over the pieces in contact [N s/m].
+    ``place`` and ``velocity`` are those of the tooth, ``rate`` the bucket's angular velocity and
+    ``z4`` the unit vector along DN. Also the sums of stiffness [N/m] and damping [N s/m].
     """
     fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     left, right, low = np.inf, -np.inf, np.inf
@@ -498,17 +454,7 @@ def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[
 
 @njit
 def carry(ground, state, chain):  # type: ignore[no-untyped-def]
-    """
-    Add the mass of the soil in the bucket to the chain's link table, in place.
-
-    Parameters
-    ----------
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
-    chain : ndarray
-        Link table, see :mod:`longreach_dynamics.planar_chain`.
-    """
+    """Add the mass of the soil in the bucket to the chain's link table, in place."""
     soil = ground.density * state[VOLUME]
     empty, inertia = ground.bucket[0], ground.bucket[3]
     own = complex(ground.bucket[1], ground.bucket[2])
@@ -530,17 +476,7 @@ def carry(ground, state, chain):  # type: ignore[no-untyped-def]
 
 @njit
 def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Remove the soil above the path of the tooth, and return its volume [m^3].
-
-    Parameters
-    ----------
-    before, after : complex
-        Positions of the tooth before and after the step [m].
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain, changed in place.
-    """
+    """Remove the soil above the path of the tooth, in place, and return its volume [m^3]."""
     way = after.real - before.real
     if way == 0.0:
         return 0.0
@@ -591,15 +527,7 @@ def _drop(x, volume, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _slide(ground, state):  # type: ignore[no-untyped-def]
-    """
-    Move loose soil down slopes steeper than the angle of repose, in one pass in each direction.
-
-    Parameters
-    ----------
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain, changed in place.
-    """
+    """Move loose soil down to the angle of repose, in place, in one pass in each direction."""
     n, steepest = ground.cells, ground.slope * ground.cell
     for way in range(2):
         for j in range(n - 1):
@@ -677,15 +605,9 @@ def _push_aside(place, z4, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
     """
-    Return the volume that the bucket holds [m^3].
+    Return the volume that the bucket holds [m^3] at an attitude of DN above the horizontal [rad].
 
-    Parameters
-    ----------
-    attitude : float
-        Angle of DN above the horizontal [rad].
-    depth : float
-        Effective depth of the tooth [m]; from 0 to ``_CLOSED`` the soil closes the mouth.
-    ground : Ground
+    At effective depths of the tooth from 0 to ``_CLOSED`` [m] the soil closes the mouth.
     """
     place = attitude / (2.0 * math.pi)
     place = (place - math.floor(place)) * (ground.held.shape[0] - 1)
@@ -701,19 +623,8 @@ def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignor
     """
     Update the terrain after a step, in place.
 
-    Parameters
-    ----------
-    joint : complex
-        Position of the bucket's joint D after the step [m].
-    before, after : complex
-        Positions of the tooth before and after the step [m].
-    z4 : complex
-        Unit vector along DN after the step.
-    attitude : float
-        Angle of DN above the horizontal [rad].
-    ground : Ground
-    state : ndarray, shape (FIRM + 2 cells,)
-        State of the terrain.
+    ``joint`` (of the bucket, D), ``z4`` and ``attitude`` (angle of DN above the horizontal [rad])
+    are those after the step, ``before`` and ``after`` the positions of the tooth.
     """
     cut = ground.cut * z4
     moved = after - before
