@@ -8,6 +8,10 @@ digest of everything that is compiled: the text of the files of all compiled fun
 reached from the outermost one, and of plain ones with overloads, and the values of the global
 constants that these use. Location and modification time of the files have no effect.
 
+The files of the cache are pickled, and what is read from them is executed. Each ends with a digest
+of its content: damaged ones count as missing, are compiled again and overwritten. Those that
+others than the user, root and the owner of the sources may write are not used, with a warning.
+
 The outermost function of a computation is a ``@kernel`` in the machine's package; the functions
 that it calls, including shared integrators, are plain ``@njit`` and compiled into it. Any of them
 may be generated code, in a file that exists when it is imported. Parameters are NamedTuples of
@@ -16,9 +20,13 @@ numbers, so that new values need no compilation.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import hashlib
+import io
+import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -26,7 +34,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
 __all__ = ['kernel', 'read_only']
@@ -37,6 +45,75 @@ Constants = TypeVar('Constants', bound=tuple[Any, ...])
 # Types that numba compiles but whose source files cannot be determined: classes of jitclass, and
 # functions of cfunc.
 _NOT_FOLLOWED = ('JitClassType', 'CFunc')
+
+
+class _CacheFile(IndexDataCacheFile):
+    """The files of numba's cache of a function; damaged ones and those of others are missing."""
+
+    def __init__(self, directory: str, name: str, stamp: str, source: str) -> None:
+        super().__init__(directory, name, stamp)
+        self._source = source
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        """Write the content and its digest, which unpickling does not read."""
+        with super()._open_for_write(filepath) as file:
+            content = io.BytesIO()
+            yield content
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if self._is_usable(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        if not self._is_usable(self._data_path(name)):
+            raise FileNotFoundError(name)  # which numba takes for a miss
+        return super()._load_data(name)
+
+    def _is_usable(self, file: str) -> bool:
+        """Return whether a file is as it was written, and nobody else may have written it."""
+        with contextlib.suppress(OSError):
+            content = Path(file).read_bytes()
+            return (
+                hashlib.sha256(content[:-32]).digest() == content[-32:]
+                and _is_private(self._cache_path, self._source)
+                and _is_private(file, self._source)
+            )
+        return False
+
+
+@functools.cache
+def _is_private(path: str, source: str) -> bool:
+    """Return whether nobody but the user, root and the sources' owner may write; warn if not."""
+    if not hasattr(os, 'getuid'):
+        return True
+    status = Path(path).stat()
+    owners = {0, os.getuid(), Path(source).stat().st_uid}
+    if status.st_uid in owners and not _is_open_to_others(status):
+        return True
+    warnings.warn(
+        f'{path} (owner {status.st_uid}, mode {status.st_mode & 0o777:o}) may be written by others'
+        f' and is not used: compiled kernels are executed; remove it, or make it your own and'
+        f' close it: chmod go-w {path}',
+        stacklevel=2,
+    )
+    return False
+
+
+def _is_open_to_others(status: os.stat_result) -> bool:
+    """Return whether others than the owner may write, apart from the owner's own group."""
+    if status.st_mode & 0o002:
+        return True
+    if not status.st_mode & 0o020:
+        return False
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid)
+    except KeyError:
+        return status.st_gid != status.st_uid
+    return group.gr_name != user.pw_name or bool(set(group.gr_mem) - {user.pw_name})
 
 
 class _KernelCache(FunctionCache):
@@ -50,13 +127,23 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _digest(function)
+        self._cache_file = _CacheFile(
+            self._cache_path,
+            self._impl.filename_base,
+            _digest(function),
+            function.__code__.co_filename,
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the machine code for a signature; None when there is none."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the machine code for a signature, where there is room and the right to."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def kernel(function: Function) -> Function:

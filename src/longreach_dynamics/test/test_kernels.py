@@ -5,6 +5,7 @@ The cache of compiled functions, each step in a process of its own as between tw
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -147,6 +148,12 @@ def edit(module: Path, old: str, new: str) -> None:
     module.write_text(text.replace(old, new))
 
 
+def flipped(data: bytes) -> bytes:
+    """Return bytes of which one bit in the middle is another."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
 @pytest.fixture(scope='module')
 def run() -> Iterator[Callable[[Path], Outcome]]:
     """Return a function that calls the kernel of a package in a process of its own."""
@@ -194,6 +201,63 @@ def test_cache_is_used_until_a_called_module_changes(
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
     assert run(package) == (15.5, 1, 0, 1)
+
+
+@pytest.mark.parametrize('ending', ['nbi', 'nbc'])
+@pytest.mark.parametrize(
+    'damage',
+    [lambda _: b'', lambda _: random.Random(1).randbytes(500), flipped],
+    ids=['empty', 'random', 'flipped'],
+)
+def test_a_damaged_cache_is_compiled_again_and_overwritten(
+    package: Path,
+    run: Callable[[Path], Outcome],
+    ending: str,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    assert run(package) == (7.0, 0, 1, 1)
+    (file,) = (package / '__pycache__').glob(f'*.{ending}')
+    file.write_bytes(damage(file.read_bytes()))
+    assert run(package) == (7.0, 0, 1, 1)
+    assert run(package) == (7.0, 1, 0, 1)
+
+
+def test_a_cache_that_others_may_write_is_not_used(
+    package: Path, run: Callable[[Path], Outcome]
+) -> None:
+    assert run(package) == (7.0, 0, 1, 1)
+    (package / '__pycache__').chmod(0o777)
+    assert run(package) == (7.0, 0, 1, 1)
+    (package / '__pycache__').chmod(0o755)
+    assert run(package) == (7.0, 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ('owner', 'group', 'mode', 'private'),
+    [
+        (1234, 1234, 0o644, True),
+        (1234, 1234, 0o664, True),
+        (1234, 99, 0o664, False),
+        (1234, 1234, 0o646, False),
+        (0, 0, 0o664, True),
+        (4321, 4321, 0o644, False),
+    ],
+)
+def test_who_may_write_a_cache(
+    monkeypatch: pytest.MonkeyPatch, owner: int, group: int, mode: int, private: bool
+) -> None:
+    def stat(path: Path) -> os.stat_result:
+        own = 1234 if path.name == 'source' else owner
+        return os.stat_result((mode, 0, 0, 0, own, group, 0, 0, 0, 0))
+
+    monkeypatch.setattr(Path, 'stat', stat)
+    monkeypatch.setattr(kernels.os, 'getuid', lambda: 1234)
+    kernels._is_private.cache_clear()
+    if private:
+        assert kernels._is_private('cache', 'source')
+    else:
+        with pytest.warns(UserWarning, match=r'cache \(owner \d+, mode 6.*chmod go-w cache'):
+            assert not kernels._is_private('cache', 'source')
 
 
 def test_an_edit_of_the_kernel_itself_is_a_change(

@@ -89,7 +89,7 @@ def readable(path: Path) -> Iterator[None]:
     except Exception as error:
         # Readers that trust a damaged file can raise any exception.
         reason = ' '.join(str(error).split()) or type(error).__name__
-        reason = reason.removesuffix('; please report issue.')
+        reason = reason.removesuffix('; please report issue.').rstrip('.')
         if reason.startswith('Storage plugin'):
             reason += '; allowed: mcap, sqlite3'
         raise InputError(f'{path}: damaged or not a bag of ROS 2: {reason}') from error
