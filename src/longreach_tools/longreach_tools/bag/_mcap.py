@@ -152,7 +152,7 @@ class BrokenMcap:
             ]
             first, last = (time * 1e-9 for time in chunk.times)
             parts.append(
-                f'chunk at byte {chunk.offset} of {name} ({first:.9g} s to {last:.9g} s;'
+                f'chunk at byte {chunk.offset} of {name} ({first:.13g} s to {last:.13g} s;'
                 f' {", ".join(counts) or "topics unknown"}): its checksum does not match'
             )
         if len(self.bad_chunks) > _NAMED:
@@ -202,7 +202,7 @@ def fault_at_end(path: Path) -> str:
     """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
     with path.open('rb') as file:
         size = file.seek(0, 2)
-        if _read(file, 0, len(MAGIC)) != MAGIC or size < 3 * len(MAGIC):
+        if _read(file, 0, len(MAGIC)) != MAGIC or size < len(MAGIC) + _FOOTER_TO_END:
             return 'truncated, its end is missing'
         if _read(file, size - len(MAGIC), len(MAGIC)) != MAGIC:
             return 'truncated, its end is missing'
