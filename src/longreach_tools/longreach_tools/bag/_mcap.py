@@ -247,14 +247,7 @@ def _checksum(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
 
 
 def read_broken(path: Path) -> BrokenMcap:
-    """
-    Find the readable part of an MCAP file.
-
-    Raises
-    ------
-    InputError
-        If it is not an MCAP file of ROS 2 or ends within its first record.
-    """
+    """Find the readable part of an MCAP file."""
     scan = _Scan(BrokenMcap(path))
     with path.open('rb') as file:
         size = file.seek(0, 2)
@@ -301,18 +294,7 @@ class _Scan:
     def records(
         self, file: BinaryIO, begin: int, end: int, lost: list[tuple[int, int]]
     ) -> Iterator[tuple[int, int, int]]:
-        """
-        Yield type, position of the content, and its length for each intact record.
-
-        Parameters
-        ----------
-        file : file object
-            The MCAP file, or the data of a chunk.
-        begin, end : int
-            The part to be scanned [bytes].
-        lost : list
-            Appended to: start and end of each part without intact records.
-        """
+        """Yield type, position of the content, and its length for each intact record."""
         position = begin
         record = self._sound(file, position, end)
         while position < end:

@@ -50,27 +50,7 @@ def play(
     stop: Callable[[], bool],
     say: Callable[[str], None],
 ) -> int:
-    """
-    Play a recording and return the number of messages published, clock ticks included.
-
-    Parameters
-    ----------
-    path : path
-        The recording.
-    options : PlayOptions
-        How to play.
-    stop : callable
-        Called at least twenty times a second; True ends the playback.
-    say : callable
-        Prints a line for the user.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be played: missing, damaged, unknown topic or type.
-    LongreachError
-        If the required subscribers are not found in time.
-    """
+    """Play a recording and return the number of messages published, clock ticks included."""
     need_ros()
     import rclpy
     from rclpy.context import Context

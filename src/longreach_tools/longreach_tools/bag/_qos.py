@@ -73,12 +73,6 @@ def subscription_profile(offered: Sequence[Qos], typename: str = '') -> Any:
     Reliable if all are, transient local if all are. Without any publisher: reliable and volatile,
     so that the first message of the usual publisher is heard; the caller asks again when the
     publishers are known.
-
-    Parameters
-    ----------
-    offered : sequence of Qos
-    typename : str
-        Type of the messages, which bounds the depth of the queue.
     """
     from rclpy.qos import (
         QoSDurabilityPolicy,
@@ -116,13 +110,6 @@ def publisher_profile(offers: Sequence[Qos], count: int) -> Any:
 
     Where they differ it offers the strongest, which matches every subscription that any of them
     matched. Without a record: reliable, volatile.
-
-    Parameters
-    ----------
-    offers : sequence of Qos
-        As recorded.
-    count : int
-        How many messages the recording has; the history keeps no more.
     """
     from rclpy.duration import Duration
     from rclpy.qos import (

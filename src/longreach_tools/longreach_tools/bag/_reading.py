@@ -100,12 +100,6 @@ def store_of(
     Return for each topic the type store that its messages are read with.
 
     With ``repair`` the types of this machine are used where the recording's cannot be parsed.
-
-    Raises
-    ------
-    InputError
-        If a type is defined neither in the recording nor on this machine, unless such topics are
-        to be left out.
     """
     definitions = {bag.topics[n].typename: bag.topics[n].definition for n in names}
     try:

@@ -143,24 +143,7 @@ class RecordSummary:
 def record(
     options: RecordOptions, stop: Callable[[], bool], say: Callable[[str], None]
 ) -> RecordSummary:
-    """
-    Record until stopped, then read the remaining messages from the queues and close the bag.
-
-    Parameters
-    ----------
-    options : RecordOptions
-        What to record.
-    stop : callable
-        Called fifty times a second; True ends the recording.
-    say : callable
-        Prints a line for the user.
-
-    Raises
-    ------
-    InputError
-        If the output exists, a name is not allowed, or rosbags is missing; no files are then
-        created.
-    """
+    """Record until stopped, then read the remaining messages from the queues and close the bag."""
     need_ros()
     import rclpy
     from rclpy.context import Context

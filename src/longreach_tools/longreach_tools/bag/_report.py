@@ -92,22 +92,7 @@ class BagReport:
 
 
 def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
-    """
-    Inspect a recording, including a damaged one.
-
-    Parameters
-    ----------
-    path : path
-        The recording.
-    scan : bool
-        Read all messages, to check their stamps and to find damage; without it a large recording
-        is inspected faster.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read at all.
-    """
+    """Inspect a recording, including a damaged one."""
     with open_bag(path, accept_damage=True, check=scan) as bag:
         reports: dict[str, StampReport] = {}
         if scan:

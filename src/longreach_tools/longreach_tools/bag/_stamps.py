@@ -61,22 +61,7 @@ StampReader = Callable[[bytes], int | None]
 
 
 def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
-    """
-    Return a function that reads the stamp [ns] from the CDR bytes of a message.
-
-    Parameters
-    ----------
-    typename : str
-        Such as ``sensor_msgs/msg/JointState``.
-    store : Typestore
-        Type store with the type and its nested types.
-
-    Returns
-    -------
-    callable or None
-        None if the type has no stamp at a fixed position. The function returns None for a message
-            that is too short, or for an empty sequence.
-    """
+    """Return a function that reads the stamp [ns] from the CDR bytes of a message."""
     from rosbags.interfaces import Nodetype
 
     fields: list[Any] = [field for _, field in store.fielddefs[typename][1]]

@@ -88,14 +88,7 @@ class PlayOptions:
 
 
 def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[Message]:
-    """
-    Yield (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks.
-
-    Raises
-    ------
-    InputError
-        If the start offset is after the end.
-    """
+    """Yield (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks."""
     begin = bag.start_time + round(options.start_offset * NANOSECONDS)
     end = bag.end_time
     if begin > end:

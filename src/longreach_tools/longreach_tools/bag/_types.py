@@ -39,14 +39,7 @@ _PADDING = 256
 
 
 def need_rosbags() -> None:
-    """
-    Raise an error with installation instructions if rosbags is missing.
-
-    Raises
-    ------
-    InputError
-        If rosbags cannot be imported. ROS distributions do not package it.
-    """
+    """Raise an error with installation instructions if rosbags is missing."""
     try:
         importlib.import_module('rosbags.rosbag2')
     except ModuleNotFoundError as error:
@@ -59,11 +52,6 @@ def need_rosbags() -> None:
 def need_ros() -> None:
     """
     Raise an error with instructions if rclpy is missing: needed for recording and playing only.
-
-    Raises
-    ------
-    InputError
-        If rclpy cannot be imported.
     """
     try:
         importlib.import_module('rclpy')
@@ -91,14 +79,7 @@ class MachineTypes:
         self.store = _new_store(Stores.ROS2_JAZZY)
 
     def require(self, typename: str) -> None:
-        """
-        Load a type and its nested types into the store.
-
-        Raises
-        ------
-        InputError
-            If a definition is missing or cannot be read.
-        """
+        """Load a type and its nested types into the store."""
         from rosbags.typesys import TypesysError
 
         types: dict[str, Any] = {}
@@ -129,14 +110,7 @@ class MachineTypes:
                     continue
 
     def definition(self, typename: str) -> tuple[str, str]:
-        """
-        Return the definition of a type with all nested types, and its type hash (RIHS01).
-
-        Raises
-        ------
-        InputError
-            If the type is unknown on this machine.
-        """
+        """Return the definition of a type with all nested types, and its type hash (RIHS01)."""
         self.require(typename)
         return definition_in(self.store, typename)
 
@@ -148,19 +122,7 @@ def definition_in(store: Typestore, typename: str) -> tuple[str, str]:
 
 
 def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typestore:
-    """
-    Return a type store with the definitions in a bag only.
-
-    Parameters
-    ----------
-    definitions : mapping
-        Type name to its definition, which includes all nested types.
-
-    Raises
-    ------
-    InputError
-        If a definition cannot be parsed, or two of them are inconsistent.
-    """
+    """Return a type store with the definitions in a bag only."""
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, TypesysError
 
@@ -225,14 +187,7 @@ def _empty_sequences(message: Any) -> int:
 
 
 def message_class(typename: str) -> type:
-    """
-    Return the Python class of a message type.
-
-    Raises
-    ------
-    InputError
-        If its package is not installed, or does not contain the message.
-    """
+    """Return the Python class of a message type."""
     package, _, name = typename.partition('/msg/')
     try:
         module = importlib.import_module(f'{package}.msg')
