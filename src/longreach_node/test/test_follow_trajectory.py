@@ -194,6 +194,9 @@ def test_tolerances_end_a_goal(
     rig = Rig()
     handle = rig.server.send(request(**fields))
     assert handle is not None
+    # It begins at a machine that is further away than that.
+    allowed = fields.get('path_tolerance', [tolerance('first', PATH)])[0].position
+    np.testing.assert_array_equal(rig.tolerance, [allowed, PATH])
     rig.cycle(time, error)
     result = handle.result()
     assert result.error_code == code

@@ -102,8 +102,9 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
         assert state.trajectory is not None
         peaks, most = state.trajectory.peak_accelerations(), self.largest_acceleration
         if len(order.times) and peaks.max() > most:
+            joint = self.joints[int(peaks.argmax())]
             raise InputError(
-                f'the trajectory has {peaks.max():.4g} rad/s^2 in {self.joints[peaks.argmax()]},'
+                f'the trajectory has {peaks.max():.4g} rad/s^2 in {joint},'
                 f' allowed: {most:.4g} rad/s^2, which bend links by {_BEND:g} of their length;'
                 ' plan more time'
             )
