@@ -14,7 +14,7 @@ import numpy as np
 
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import load_boom
-from longreach_boom.state import StateParts
+from longreach_boom.state import StateParts, piston_positions
 from longreach_dynamics.hydraulics import rail_pressure, spool_flows
 from longreach_dynamics.kernels import kernel
 
@@ -29,7 +29,7 @@ class Flows(NamedTuple):
 
 
 @kernel
-def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
+def fill_flows(rows, pistons, table, head, rod):  # type: ignore[no-untyped-def]
     """
     Compute the flows of many states; arguments are not checked.
 
@@ -37,6 +37,8 @@ def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
     ----------
     rows : ndarray, shape (rows, 3 N)
         Pressures of head and rod sides [Pa], spool positions.
+    pistons : ndarray, shape (rows, N)
+        Their positions [m].
     table : ndarray, shape (N, columns)
         Table of the actuators.
     head, rod : ndarray, shape (rows, N)
@@ -45,7 +47,9 @@ def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
     for row in range(rows.shape[0]):
         rail = rail_pressure(rows[row], 0, table)
         for i in range(head.shape[1]):
-            head[row, i], rod[row, i], _, _ = spool_flows(rows[row], 0, i, rail, table)
+            head[row, i], rod[row, i], _, _ = spool_flows(
+                rows[row], 0, i, rail, table, pistons[row, i]
+            )
 
 
 def flows_of(parts: StateParts, constants: Constants) -> Flows:
@@ -55,7 +59,7 @@ def flows_of(parts: StateParts, constants: Constants) -> Flows:
     Parameters
     ----------
     parts : StateParts
-        One or many states: pressures [Pa] and spool positions, shape (..., N).
+        One or many states: coordinates, pressures [Pa] and spool positions.
     constants : Constants
         Constants of the same boom.
     """
@@ -63,7 +67,8 @@ def flows_of(parts: StateParts, constants: Constants) -> Flows:
     shape, N = rows.shape[:-1], rows.shape[-1] // 3
     head, rod = np.empty((2, math.prod(shape), N))
     flat = np.ascontiguousarray(rows, dtype=float).reshape(-1, 3 * N)
-    fill_flows(flat, constants.actuators.table, head, rod)
+    pistons = piston_positions(parts.q[..., :N], constants).reshape(-1, N)
+    fill_flows(flat, pistons, constants.actuators.table, head, rod)
     return Flows(head.reshape(*shape, N), rod.reshape(*shape, N))
 
 

@@ -36,7 +36,12 @@ from longreach_boom.state import (
 )
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import STABILITY, port_rates, spool_rates
+from longreach_dynamics.hydraulics import (
+    STABILITY,
+    counterbalance_rates,
+    port_rates,
+    spool_rates,
+)
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
@@ -57,6 +62,9 @@ SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 _SWING = 0.02
 # Largest number of steps in a sample.
 _MOST_PARTS = 100
+# Steps are divided while relief or make-up valves are open, see motion.py: into so many parts or
+# some more, which bounds the time that a run takes.
+_DIVIDED = 16.0
 # For each status of advance_motion: what the boom does, the reason, and the remedy.
 _FAILURES = {
     RUNAWAY: (
@@ -127,6 +135,8 @@ class Boom:
         """
         Return the boom at rest in the scenario's pose with its loads, valves closed.
 
+        Relief valves that cannot hold it are half open: the boom gives way from the start.
+
         Raises
         ------
         InputError
@@ -136,8 +146,12 @@ class Boom:
         """
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
-        zeros = np.zeros(boom.size)
-        y = rest.state(zeros)
+        y = rest.state(np.zeros(boom.size))
+        for i, cylinder in enumerate(boom.cylinders):
+            if valve := cylinder.relief:
+                for side, setting in enumerate((valve.head, valve.rod)):
+                    k = 2 * rest.q.size + side * boom.size + i
+                    y[k] = min(y[k], setting + 0.5 * valve.override)
         self._check_step(rest.coordinates, rest.forces, loads)
         static = self.constants(loads).actuators.static
         modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
@@ -338,7 +352,8 @@ def _fastest(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
     actuators = constants.actuators
     laminar = min(actuators.laminar / (_SWING * actuators.supply), 1.0)
     spools = spool_rates(actuators) * math.sqrt(laminar)
-    return float(max(fastest_rate(q, forces, constants), *port_rates(actuators), *spools))
+    holding, ports = counterbalance_rates(actuators), port_rates(actuators) / _DIVIDED
+    return float(max(fastest_rate(q, forces, constants), *holding, *ports, *spools))
 
 
 def longest_step(

@@ -38,6 +38,7 @@ from longreach_boom.parameters import BoomParameters, TruckParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Actuators, actuators_of
+from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH
 from longreach_dynamics.kernels import read_only
 
 __all__ = [
@@ -259,6 +260,10 @@ def constants_of(
         ),
         truck=None if boom.truck is None else _truck_constants(boom.truck),
     )
+    for row, cylinder in zip(constants.actuators.table, cylinders, strict=True):
+        if cylinder.cushion:
+            row[CUSHION_LENGTH] = cylinder.cushion.length
+            row[CUSHION_AREA] = cylinder.cushion.area
     return read_only(constants)
 
 

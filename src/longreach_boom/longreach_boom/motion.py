@@ -15,6 +15,8 @@ piston that is released changes the forces on the others.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -34,6 +36,7 @@ from longreach_dynamics.hydraulics.actuators import (
     VISCOUS,
     actuator_force,
     actuator_rates,
+    open_port_rate,
     rail_pressure,
 )
 from longreach_dynamics.hydraulics.friction import (
@@ -75,6 +78,8 @@ DONE, RUNAWAY, INDEFINITE, UNSETTLED = range(4)
 # Largest coordinates and rates [m, rad, m/s, rad/s], and largest slope at a beam's tip [rad]: the
 # model holds for small deflections only.
 _RUNAWAY = 1e4
+# Largest product of rate and step of an open relief or make-up valve.
+_FINE = 1.0
 STEEPEST = 1.0
 
 
@@ -332,6 +337,22 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
     return UNSETTLED if _has_passed(y, n, modes, table, modes) else DONE
 
 
+@njit
+def _parts(y, dy, at, step, table):  # type: ignore[no-untyped-def]
+    """
+    Return into how many equal parts a step is divided: more than 1 while port valves are open.
+
+    Flows of relief and make-up valves change pressures faster than all else. Arguments as for
+    :func:`longreach_dynamics.hydraulics.actuators.open_port_rate`.
+    """
+    fastest = 0.0
+    for i in range(table.shape[0]):
+        position, _ = piston_and_arm(table, i, y[i])
+        fastest = max(fastest, open_port_rate(y, dy, at, i, position, step, table))
+    # Without open valves, and where one is not finite, the step is taken as it is.
+    return math.ceil(fastest * step / _FINE) if 0.0 < fastest < np.inf else 1
+
+
 @kernel
 def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
@@ -378,40 +399,46 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             start[i] = modes[i]
         for k in range(size):
             last[k] = y[k]
-        begins = _settle(y, modes, spools, p, M, work, k1)
-        for k in range(size):
-            trial[k] = y[k] + 0.5 * step * k1[k]
-        definite = _derivative(trial, modes, spools, p, M, work, k2)
-        for k in range(size):
-            trial[k] = y[k] + 0.5 * step * k2[k]
-        definite &= _derivative(trial, modes, spools, p, M, work, k3)
-        for k in range(size):
-            trial[k] = y[k] + step * k3[k]
-        definite &= _derivative(trial, modes, spools, p, M, work, k4)
-        for k in range(size):
-            y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
-        changed = DONE
-        if _has_passed(y, n, modes, actuators, after):
-            changed = _change_modes(y, modes, spools, p, M, work, k1)
-        good = True
-        for k in range(size):
-            # NaN fails this comparison, too; pressures have no such limit.
-            good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
-        if p.truck is not None:
-            for k in range(size - 4, size):
-                good &= abs(y[k]) < _RUNAWAY
-        for i in range(N):
-            slope = 0.0
-            for e in range(F):
-                slope += p.beams[i, tip_slope + e] * y[N * (1 + e) + i]
-            good &= abs(slope) < STEEPEST
-        status = changed
-        if not begins:
-            status = INDEFINITE
-        elif not good:
-            status = RUNAWAY
-        elif not definite:
-            status = INDEFINITE
+        status, part, parts, h = DONE, 0, 1, step
+        while part < parts and status == DONE:
+            begins = _settle(y, modes, spools, p, M, work, k1)
+            if part == 0:
+                parts = _parts(y, k1, 2 * n, step, actuators)
+                h = step / parts
+            part += 1
+            for k in range(size):
+                trial[k] = y[k] + 0.5 * h * k1[k]
+            definite = _derivative(trial, modes, spools, p, M, work, k2)
+            for k in range(size):
+                trial[k] = y[k] + 0.5 * h * k2[k]
+            definite &= _derivative(trial, modes, spools, p, M, work, k3)
+            for k in range(size):
+                trial[k] = y[k] + h * k3[k]
+            definite &= _derivative(trial, modes, spools, p, M, work, k4)
+            for k in range(size):
+                y[k] += h / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
+            changed = DONE
+            if _has_passed(y, n, modes, actuators, after):
+                changed = _change_modes(y, modes, spools, p, M, work, k1)
+            good = True
+            for k in range(size):
+                # NaN fails this comparison, too; pressures have no such limit.
+                good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
+            if p.truck is not None:
+                for k in range(size - 4, size):
+                    good &= abs(y[k]) < _RUNAWAY
+            for i in range(N):
+                slope = 0.0
+                for e in range(F):
+                    slope += p.beams[i, tip_slope + e] * y[N * (1 + e) + i]
+                good &= abs(slope) < STEEPEST
+            status = changed
+            if not begins:
+                status = INDEFINITE
+            elif not good:
+                status = RUNAWAY
+            elif not definite:
+                status = INDEFINITE
         if status != DONE:
             for k in range(size):
                 y[k] = last[k]

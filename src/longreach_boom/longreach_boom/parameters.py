@@ -30,6 +30,7 @@ __all__ = [
     'STRAINS',
     'BeamParameters',
     'BoomParameters',
+    'CushionParameters',
     'CylinderParameters',
     'Distribution',
     'FrictionParameters',
@@ -177,11 +178,29 @@ class FrictionParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class CushionParameters(Parameters):
+    """
+    Cushions at both ends of a stroke: a spear throttles what leaves a chamber.
+
+    Over the last part of the stroke oil leaves through the gap around the spear alone, whose
+    resistance is in proportion to its length.
+    """
+
+    length: float = quantity('part of the stroke at each end', 'm', at_least=1e-3, at_most=10.0)
+    area: float = quantity(
+        'opening that is left at the end of the stroke', 'm^2', at_least=1e-10, at_most=1e-2
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class CylinderParameters(Cylinder):
     """A cylinder with its linkage and the friction of its piston."""
 
     linkage: Linkage = quantity('linkage to the joint')
     friction: FrictionParameters = quantity('friction of the piston')
+    cushion: CushionParameters | None = quantity(
+        'cushions at the ends of the stroke; left out: none', '', default=None, kw_only=True
+    )
 
     def check(self) -> None:
         """Raise InputError when rod and piston, or stroke and linkage, are not compatible."""

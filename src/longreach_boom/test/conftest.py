@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from longreach_boom.parameters import (
 )
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.poses import Pose
+
+# Tests import what they share from each other.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 @pytest.fixture(scope='session')

@@ -37,7 +37,7 @@ def test_sample_may_be_the_step(boom: BoomParameters, paper_boom: BoomParameters
     scenario = Scenario(duration=1.0, pose='site')
     assert longest_step(boom, scenario, 2e-3) == 2e-3
     assert longest_step(paper_boom, scenario, 0.01) == pytest.approx(0.01 / 3, rel=1e-12)
-    # Its relief and make-up valves ask for more.
+    # Its directional valves are larger.
     assert longest_step(boom, scenario, 0.01) == 2.5e-3
 
 

@@ -176,8 +176,17 @@ def energy(
     return total
 
 
-def power(p: Constants, states: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Return what flows in through the valves less what damping and friction take (rows,) [W]."""
+def power(
+    p: Constants,
+    states: np.ndarray,
+    modes: np.ndarray,
+    through: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
+    """
+    Return what flows in through the valves less what damping and friction take (rows,) [W].
+
+    ``through``: flows into head sides and out of rod sides; None: of directional valves alone.
+    """
     a = p.actuators
     N, F = p.length.size, p.functions
     n = N * (1 + F)
@@ -190,7 +199,7 @@ def power(p: Constants, states: np.ndarray, modes: np.ndarray) -> np.ndarray:
     for i in range(N):
         h = v[:, N + i :: N]
         total -= np.einsum('ri,ij,rj->r', h, p.damping[i], h)
-    into, out = flows(p, states)
+    into, out = flows(p, states) if through is None else through
     specific = a.bulk_modulus * np.expm1(
         np.maximum(states[:, -3 * N : -N], a.vapour) / a.bulk_modulus
     )

@@ -31,7 +31,7 @@ from longreach_dynamics.hydraulics import (
     spool_flows,
     spool_positions,
 )
-from longreach_dynamics.hydraulics.actuators import HEAD_RELIEF
+from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH, HEAD_RELIEF
 
 OIL = OilParameters(
     supply_pressure=300e5,
@@ -445,3 +445,31 @@ def test_spools_give_the_velocity_that_is_asked_for(
         # The force stays.
         change = dy[0] * CYLINDER.head_area - dy[1] * CYLINDER.rod_area
         assert abs(change) < 1e-9 * abs(velocity) * (k1 + k2)[0]
+
+
+@pytest.mark.parametrize('spool', [1.0, -1.0])
+def test_cushions_throttle_what_leaves_a_chamber(spool: float) -> None:
+    a, y = actuators(CYLINDER), state((150e5, 120e5, spool))
+    a.table[0, [CUSHION_LENGTH, CUSHION_AREA]] = 0.1, 1e-6
+    plain = spool_flows(y, 0, 0, 300e5, a.table)[:2]
+    leaves = 1 if spool > 0.0 else 0
+    valve = (a.rod_opening if leaves else a.head_opening)[0]
+    for left in (0.1, 0.05, 0.0):
+        at = CYLINDER.stroke - left if spool > 0.0 else left
+        flows = spool_flows(y, 0, 0, 300e5, a.table, at)
+        assert flows[1 - leaves] == plain[1 - leaves]
+        # The gap is as wide as its way in is short, in a row with the valve.
+        share = 1.0 / math.hypot(1.0, valve * (0.1 - left) / (1e-6 * 0.1))
+        assert flows[leaves] == pytest.approx(share * plain[leaves], rel=1e-12)
+    # Away from the end it enters through the check valve.
+    back = state((150e5, 120e5, -spool))
+    assert spool_flows(back, 0, 0, 300e5, a.table, at)[:2] == pytest.approx(
+        spool_flows(back, 0, 0, 300e5, a.table)[:2]
+    )
+    # The inverse includes it: the spool opens further for the same speed.
+    velocity, pressures = spool * 0.005, (np.array([150e5]), np.array([120e5]))
+    found = [
+        spool_positions(a, np.array([velocity]), np.array([place]), *pressures)[0]
+        for place in (0.5, 0.02 if spool < 0.0 else 0.98)
+    ]
+    assert spool * found[0] < spool * found[1] < 1.0

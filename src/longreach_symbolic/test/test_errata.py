@@ -246,6 +246,10 @@ def test_the_sine_basis_is_too_stiff_and_the_cubic_one_is_not():
     sine = locked_frequencies(links.replace(basis='sine'), theta)[:2]
     assert np.all(np.abs(cubic / exact - 1.0) < 1e-4)
     np.testing.assert_allclose(sine / exact, [1.13, 1.19], atol=0.01)
+    # Enough with lumped masses at the ends only.
+    bare = links.replace(links=(links.links[0].replace(lumped_mass=0.0),))
+    off = locked_frequencies(bare, [0.0]) / locked_frequencies(split(bare, 6), [0.0] * 6)[:2]
+    np.testing.assert_allclose(off, [1.005, 1.58], atol=0.002)
 
 
 def test_gravity_on_deflection_changes_the_rest_of_a_link():

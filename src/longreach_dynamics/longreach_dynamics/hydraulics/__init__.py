@@ -24,6 +24,7 @@ from longreach_dynamics.hydraulics.actuators import (
 from longreach_dynamics.hydraulics.friction import stop_force
 from longreach_dynamics.hydraulics.inverse import (
     STABILITY,
+    counterbalance_rates,
     fastest_pistons,
     holding_pressures,
     oil_stiffness,
@@ -67,6 +68,7 @@ __all__ = [
     'actuator_rates',
     'actuators_of',
     'chamber_pressure',
+    'counterbalance_rates',
     'fastest_pistons',
     'holding_pressures',
     'oil_share',

@@ -3,7 +3,7 @@ The hydraulic actuators of a machine: N cylinders with their valves, fed by one 
 
 Their part of a machine's state is 3 N numbers from index ``at`` on: pressures of the head sides
 p_1 (N), of the rod sides p_2 (N) [Pa], spool positions s_v (N). Each chamber holds oil and is open
-to up to four things:
+to up to five things:
 
 - the directional valve with its dead band, whose spool follows the command with a lag, Henikl
   2015, (24), and a bounded speed; the hose between them adds its widening to the compliance of the
@@ -12,6 +12,8 @@ to up to four things:
   its poppet lets oil out as one more orifice in the row. The poppet opens with the sum of load
   pressure and, by the pilot ratio, pressure of the other line, against its spring: the static
   balance of forces, without the inertia of the poppet and with a spring chamber that is drained;
+- an end cushion: within its length the directional valve takes oil from a chamber through the gap
+  around a spear, one more orifice in the row; oil enters through a check valve;
 - a relief valve to the tank, which opens with the pressure beyond its setting;
 - a make-up valve from the tank or a charge line, which opens with the pressure that is missing;
 - the piston.
@@ -50,6 +52,8 @@ from longreach_dynamics.hydraulics.valves import (
 
 __all__ = [
     'COULOMB',
+    'CUSHION_AREA',
+    'CUSHION_LENGTH',
     'DEAD_BAND',
     'HEAD_AREA',
     'LINKAGE',
@@ -61,6 +65,7 @@ __all__ = [
     'actuator_force',
     'actuator_rates',
     'actuators_of',
+    'open_port_rate',
     'poppet_opening',
     'port_flows',
     'rail_pressure',
@@ -80,7 +85,8 @@ HEAD_RELIEF, ROD_RELIEF, RELIEF_OVERRIDE, RELIEF_AREA = range(18, 22)
 MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
 HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(25, 30)
 BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
-PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST, COLUMNS = range(36, 42)
+PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST = range(36, 41)
+CUSHION_LENGTH, CUSHION_AREA, COLUMNS = range(41, 44)
 
 # Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
 # interval, to which it falls back, gains a bit in each.
@@ -382,7 +388,21 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
 
 
 @njit
-def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
+def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return the opening out of a chamber behind its cushion [m^2], ``way`` [m] into the cushion.
+
+    The gap's resistance grows in proportion to its length, so the opening falls from any to
+    CUSHION_AREA at the end; in a row with ``opening``.
+    """
+    if way <= 0.0 or opening == 0.0:
+        return opening
+    gap = table[i, CUSHION_AREA] * table[i, CUSHION_LENGTH] / way
+    return opening * gap / math.sqrt(opening * opening + gap * gap)
+
+
+@njit
+def spool_flows(y, at, i, rail, table, position=np.nan):  # type: ignore[no-untyped-def]
     """
     Return the flows through the directional valve of cylinder i, and its pressures.
 
@@ -398,6 +418,8 @@ def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
         Pressure of the rail, from :func:`rail_pressure` [Pa].
     table : ndarray, shape (N, COLUMNS)
         See STROKE and following.
+    position : float
+        Of the piston [m], for end cushions; NaN: outside them.
 
     Returns
     -------
@@ -424,6 +446,14 @@ def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
             opening_1 = _behind_poppet(opening_1, p1, pilot, setting, i, table)
             if table[i, ROD_HOLDING] > 0.0 and p2 > rail:
                 opening_2 = 0.0
+    if table[i, CUSHION_AREA] > 0.0:
+        # Oil enters a cushion freely, through its check valve.
+        length = table[i, CUSHION_LENGTH]
+        if spool >= 0.0 and p2 > table[i, TANK]:
+            way = position - (table[i, STROKE] - length)
+            opening_2 = _behind_cushion(opening_2, way, i, table)
+        elif spool < 0.0 and p1 > table[i, TANK]:
+            opening_1 = _behind_cushion(opening_1, length - position, i, table)
     q1, q2 = valve_flows(
         spool,
         p1,
@@ -470,6 +500,36 @@ def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
 
 
 @njit
+def open_port_rate(y, dy, at, i, position, ahead, table):  # type: ignore[no-untyped-def]
+    """
+    Return how fast open relief and make-up valves of cylinder i change pressures [1/s].
+
+    0.0: closed. A bound: the steepest slope of the flow of each valve that is open, or will be
+    after a time ``ahead`` [s] at the present rates ``dy``. Other arguments as of
+    :func:`actuator_rates`.
+    """
+    N, fastest = table.shape[0], 0.0
+    for side in range(2):
+        p = y[at + side * N + i]
+        later = p + ahead * dy[at + side * N + i]
+        setting, area, slope = table[i, HEAD_RELIEF + side], table[i, RELIEF_AREA], 0.0
+        if area > 0.0 and max(p, later) > setting:
+            override = table[i, RELIEF_OVERRIDE]
+            drop = math.sqrt(setting + override - table[i, TANK])
+            slope = area * (1.5 * drop / override + 0.5 / drop)
+        cracking, area = table[i, MAKE_UP_PRESSURE], table[i, MAKE_UP_AREA]
+        if area > 0.0 and min(p, later) < cracking:
+            override = table[i, MAKE_UP_OVERRIDE]
+            drop = math.sqrt(table[i, MAKE_UP_SUPPLY] - cracking + override)
+            slope = max(slope, area * (1.5 * drop / override + 0.5 / drop))
+        volume = table[i, HEAD_VOLUME] + table[i, HEAD_AREA] * position
+        if side == 1:
+            volume = table[i, ROD_VOLUME] - table[i, ROD_AREA] * position
+        fastest = max(fastest, slope / volume)
+    return fastest * table[i, FLOW_COEFFICIENT] * table[i, BULK_MODULUS]
+
+
+@njit
 def actuator_force(y, at, i, table):  # type: ignore[no-untyped-def]
     """Return p_1 A_1 - p_2 A_2 of cylinder i [N]; arguments as of :func:`spool_flows`."""
     p1 = chamber_pressure(y[at + i], table[i, VAPOUR])
@@ -508,7 +568,7 @@ def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # t
         p_1 A_1 - p_2 A_2 [N], without friction.
     """
     N = table.shape[0]
-    q1, q2, p1, p2 = spool_flows(y, at, i, rail, table)
+    q1, q2, p1, p2 = spool_flows(y, at, i, rail, table, position)
     if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:
         q1 += port_flows(p1, HEAD_RELIEF, i, table)
         q2 -= port_flows(p2, ROD_RELIEF, i, table)

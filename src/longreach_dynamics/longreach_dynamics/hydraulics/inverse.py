@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.hydraulics.actuators import (
+    CUSHION_AREA,
     DEAD_BAND,
     HEAD_AREA,
     HEAD_HOLDING,
@@ -42,6 +43,7 @@ from longreach_dynamics.kernels import kernel
 
 __all__ = [
     'STABILITY',
+    'counterbalance_rates',
     'fastest_pistons',
     'holding_pressures',
     'oil_stiffness',
@@ -108,8 +110,8 @@ def spool_positions(
     """
     Return the spool positions that give piston velocities: the valve equation solved for A_v.
 
-    With hoses and counterbalance valves at the measured pressures, and with the supply pressure,
-    which a pump of limited flow may not hold.
+    With hoses, counterbalance valves and cushions at the measured pressures, and with the supply
+    pressure, which a pump of limited flow may not hold.
 
     Parameters
     ----------
@@ -130,19 +132,19 @@ def spool_positions(
     k1, k2 = oil_stiffness(a, pistons)
     state = np.concatenate([head_pressures, rod_pressures, np.zeros(len(velocities))])
     spools = np.zeros(len(velocities))
-    _fill_spools(np.asarray(velocities, dtype=float), k1, k2, state, a.table, spools)
+    _fill_spools(np.asarray(velocities, dtype=float), pistons, k1, k2, state, a.table, spools)
     return spools
 
 
 @kernel
-def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
+def _fill_spools(velocities, pistons, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
     """
     Write the spool positions of :func:`spool_positions`.
 
     Parameters
     ----------
-    velocities : ndarray, shape (N,)
-        [m/s].
+    velocities, pistons : ndarray, shape (N,)
+        [m/s], [m].
     k1, k2 : ndarray, shape (N,)
         Stiffness of the oil [N/m].
     y : ndarray, shape (3 N,)
@@ -158,16 +160,18 @@ def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyp
             continue
         sign = math.copysign(1.0, velocity)
         band = table[i, DEAD_BAND]
-        fastest = _velocity(sign, k1[i], k2[i], y, i, table)
+        fastest = _velocity(sign, pistons[i], k1[i], k2[i], y, i, table)
         share = velocity / fastest if sign * fastest > 0.0 else math.inf
-        if table[i, HOSE_LOSS] + table[i, HOLDING_AREA] > 0.0 and share < 1.0:
-            # With hoses and counterbalance valves the velocity is not proportional to the opening:
+        apart = table[i, HOSE_LOSS] + table[i, HOLDING_AREA] + table[i, CUSHION_AREA]
+        if apart > 0.0 and share < 1.0:
+            # With any of these the velocity is not proportional to the opening:
             # regula falsi, Illinois variant.
             low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
             for _ in range(_MOST_ROUNDS):
                 share = (low * above - high * below) / (above - below)
                 spool = sign * (band + (1.0 - band) * share)
-                error = sign * _velocity(spool, k1[i], k2[i], y, i, table) - abs(velocity)
+                speed = _velocity(spool, pistons[i], k1[i], k2[i], y, i, table)
+                error = sign * speed - abs(velocity)
                 if abs(error) <= 1e-13 * abs(velocity) or high - low <= 1e-15:
                     break
                 if error < 0.0:
@@ -178,14 +182,14 @@ def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyp
 
 
 @njit
-def _velocity(spool, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
+def _velocity(spool, position, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
     """
     Return the velocity at which the force of a cylinder is constant [m/s].
 
     Parameters
     ----------
-    spool : float
-        Spool position.
+    spool, position : float
+        Of the spool, and of the piston [m].
     k1, k2 : float
         Stiffness of the oil in head and rod side [N/m].
     y : ndarray, shape (3 N,)
@@ -196,7 +200,7 @@ def _velocity(spool, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
         Constants of the actuators.
     """
     y[2 * table.shape[0] + i] = spool
-    q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table)
+    q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table, position)
     return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
 
 
@@ -264,10 +268,10 @@ def port_rates(a: Actuators) -> np.ndarray:
                 orifice = area / (drops[-1] ** 2 + a.laminar**2) ** 0.25
                 rates[k] = max(rates[k], a.flow_coefficient * max(steepest, orifice))
     fastest = np.asarray(rates * a.bulk_modulus / np.minimum(*smallest_volumes(a)))
-    return np.asarray(np.maximum(fastest, _counterbalance_rates(a)))
+    return np.asarray(np.maximum(fastest, counterbalance_rates(a)))
 
 
-def _counterbalance_rates(a: Actuators) -> np.ndarray:
+def counterbalance_rates(a: Actuators) -> np.ndarray:
     """
     Return the fastest rates at which counterbalance valves change pressures, (N,) [1/s].
 

@@ -1,0 +1,89 @@
+"""Random operation of the installed boom: it ends no run and breaks no bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_motion import energy, power
+
+from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.machine import STEP, Boom
+from longreach_boom.model import Load
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
+from longreach_boom.state import BoomState, StateParts, piston_positions
+from longreach_boom.statics import beyond_relief
+from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.hydraulics import port_series
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.testing import random_operation
+
+DURATION = 20.0
+HEAVIEST = 150.0  # kg
+LOWEST, HIGHEST = 5e5, 300e5  # Pa
+
+
+def started(boom: BoomParameters, seed: int) -> tuple[Boom, BoomState]:
+    """Return the boom in any pose that its relief valves hold, with loads that come and go."""
+    random = np.random.default_rng(seed)
+    while True:
+        masses = random.uniform(1.0, HEAVIEST, 3).tolist()
+        gone, here, gone_too, here_too = np.sort(random.uniform(0.0, DURATION, 4)).round(3)
+        scenario = Scenario(
+            duration=DURATION,
+            pose_deg=tuple(np.degrees(random.uniform(*boom.joint_limits().T)).tolist()),
+            loads=tuple(HangingLoad(mass) for mass in masses[: random.integers(2)]),
+            release=(gone, gone_too),
+            attach=(
+                Attachment(time=here, mass=masses[1]),
+                Attachment(time=here_too, mass=masses[2]),
+            ),
+            valve_commands=random_operation(random, boom.size, DURATION),
+        )
+        machine = Boom(boom, scenario)
+        try:
+            state = machine.initial_state()
+        except LongreachError:
+            continue  # no equilibrium: beams buckle
+        head, rod = (state.y[-k * boom.size :][: boom.size] for k in (3, 2))
+        if not beyond_relief(boom, head, rod):
+            return machine, state
+
+
+def gained(machine: Boom, load: tuple[Load, ...], rows: np.ndarray, modes: np.ndarray) -> float:
+    """Return the energy that came from nowhere, as a share of what was turned over."""
+    boom, p = machine.parameters, machine.constants(load)
+    flows = flows_of(StateParts.of(rows, boom), p)
+    ports = port_series(p.actuators, rows[:, -3 * boom.size :])
+    into, out = flows.head + ports[:, : boom.size], flows.rod - ports[:, boom.size : 2 * boom.size]
+    supplied = power(p, rows, modes, (into, out))
+    total = energy(boom, p, load, rows[[0, -1]])
+    # Stops and impulses dissipate.
+    excess = total[1] - total[0] - STEP * 0.5 * np.sum(supplied[1:] + supplied[:-1])
+    return float(excess / (1.0 + STEP * np.abs(supplied).sum()))
+
+
+@pytest.mark.slow_after(3)
+@pytest.mark.parametrize('seed', range(123))
+def test_operation_ends_no_run_and_breaks_no_bound(seed: int, boom: BoomParameters) -> None:
+    machine, state = started(boom, seed)
+    count = round(DURATION / STEP)
+    _, rows, modes = machine.advance_recorded(state, BY_SCENARIO, 0, count, 1)
+    rows, modes = np.vstack([state.y, rows]), np.vstack([state.modes, modes])
+    assert len(rows) == count + 1
+    assert np.isfinite(rows).all()
+    parts = StateParts.of(rows, boom)
+    pressures = np.hstack([parts.head_pressures, parts.rod_pressures])
+    assert LOWEST < pressures.min() < pressures.max() < HIGHEST
+    pistons = piston_positions(parts.q[:, : boom.size], machine.constants(()))
+    # A piston stops in the step in which it reaches its end.
+    step = np.abs(np.diff(pistons, axis=0)).max()
+    assert pistons.min() > -step
+    assert (pistons - [c.stroke for c in boom.cylinders]).max() < step
+    load, first = state.loads, 0
+    for time, change in (*machine.scenario.load_changes(boom), (DURATION, None)):
+        last = round(time / STEP)
+        if last > first:
+            part = slice(first, last + 1)
+            assert gained(machine, load, rows[part], modes[part]) < 1e-3
+        load, first = (() if change is None else (*load, change)), last
