@@ -64,7 +64,7 @@ _SWING = 0.02
 _MOST_PARTS = 100
 # Steps are divided while relief or make-up valves are open, see motion.py: into so many parts or
 # some more, which bounds the time that a run takes.
-_DIVIDED = 16.0
+_DIVIDED = 32.0
 # For each status of advance_motion: what the boom does, the reason, and the remedy.
 _FAILURES = {
     RUNAWAY: (

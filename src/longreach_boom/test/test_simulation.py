@@ -350,10 +350,11 @@ def test_error_says_how_to_see_it_again(boom: BoomParameters, loaded: bool) -> N
     assert str(again.value) == text
 
 
-def test_a_run_that_diverges_keeps_its_rows(boom: BoomParameters) -> None:
+def test_a_run_that_diverges_keeps_its_rows(paper_boom: BoomParameters) -> None:
     calm = Scenario(duration=2.0, pose='site', loads=(HangingLoad(90.0),))
     crushed = calm.replace(attach=(Attachment(time=0.4, mass=1e6),))
-    whole, run = (simulate(boom, scenario) for scenario in (calm, crushed))
+    # Relief valves would let it down.
+    whole, run = (simulate(paper_boom, scenario) for scenario in (calm, crushed))
     assert (whole.status, run.status) == ('complete', 'failed')
     assert re.match(r'the boom runs away in the step at t = 1\.\d+ s: .*Lighten', run.message)
     assert 81 <= len(run.table) < 401

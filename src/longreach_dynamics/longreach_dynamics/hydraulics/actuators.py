@@ -395,7 +395,8 @@ def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
     The gap's resistance grows in proportion to its length, so the opening falls from any to
     CUSHION_AREA at the end; in a row with ``opening``.
     """
-    if way <= 0.0 or opening == 0.0:
+    # Not a number: outside.
+    if not way > 0.0 or opening == 0.0:
         return opening
     gap = table[i, CUSHION_AREA] * table[i, CUSHION_LENGTH] / way
     return opening * gap / math.sqrt(opening * opening + gap * gap)
