@@ -470,6 +470,8 @@ def test_full_spools_reach_a_good_part_of_the_largest_rates(
     valves: str, load: float, request: pytest.FixtureRequest
 ) -> None:
     boom: BoomParameters = request.getfixturevalue(valves)
+    # The fastest reach the cushions at the ends of their strokes.
+    boom = boom.replace(cylinders=tuple(c.replace(cushion=None) for c in boom.cylinders))
     for pose in ('site', 'sprawled'):
         for joint, sign in itertools.product(range(4), (-1.0, 1.0)):
             spools = tuple((sign * (np.arange(4) == joint)).tolist())
