@@ -46,6 +46,22 @@ def printed(tmp_path: Path) -> Callable[..., str]:
     return text
 
 
+@pytest.mark.parametrize(
+    ('words', 'realistic'),
+    [
+        (('scenario:=none',), True),
+        (('operator:=true',), True),
+        (('scenario:=none', 'model:=reduced'), False),
+        (('scenario:=none', 'file:='), False),
+        ((), False),
+    ],
+)
+def test_a_harvester_that_is_driven_has_relief_and_make_up_valves(
+    printed: Callable[..., str], words: tuple[str, ...], realistic: bool
+) -> None:
+    assert ('/config/harvester_realistic.yaml' in printed('harvester', *words)) == realistic
+
+
 @pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
 def test_every_file_has_the_common_arguments(path: Path) -> None:
     common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz', 'view'}

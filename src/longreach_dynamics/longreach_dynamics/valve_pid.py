@@ -3,16 +3,18 @@ PID controllers of joints whose outputs are voltages of proportional valves, as 
 
 For each joint, with the error e = reference - angle at each cycle of the interval T,
 
-    volts = K_f r' + K_p e + I + K_d (e - e_before) / T,    I grows by K_i e T,
+    volts = K_f r' + K_p e + I + K_d e',    I grows by K_i e T,
 
-with the rate r' of the reference since the cycle before, bounded. The integral has a bound of its
-own, and does not grow while the output is at its bound and the error would drive it further
+bounded, with the rate r' of the reference since the cycle before, and that of the error, e',
+behind a low pass: e' grows by ((e - e_before) / T - e') T / (T_d + T). The integral has a bound of
+its own, and does not grow while the output is at its bound and the error would drive it further
 (conditional integration). Volts are a share of full_volts; beyond ``smallest`` of them the spool
 jumps over the dead band of its valve,
 
     spool = sign(share) (dead_band + (1 - dead_band) |share|),
 
-below it is closed.
+below it is closed. An open valve closes only below ``closing``, so that noise does not open and
+close it again and again.
 """
 
 from __future__ import annotations
@@ -38,6 +40,14 @@ class ValvePidParameters(Parameters):
     derivative: float = quantity(
         'voltage per rate of the error, K_d', 'V s/rad', at_least=0.0, at_most=1e5
     )
+    derivative_time: float = quantity(
+        'time constant of the low pass of that rate, T_d',
+        's',
+        at_least=0.0,
+        at_most=10.0,
+        default=0.0,
+        kw_only=True,
+    )
     feed_forward: float = quantity(
         'voltage per rate of the reference, K_f', 'V s/rad', at_least=0.0, at_most=1e5
     )
@@ -49,6 +59,13 @@ class ValvePidParameters(Parameters):
     smallest: float = quantity(
         'share of full_volts below which the valve stays closed', at_least=0.0, below=1.0
     )
+    closing: float | None = quantity(
+        'share below which an open valve closes; left out: smallest',
+        at_least=0.0,
+        below=1.0,
+        default=None,
+        kw_only=True,
+    )
 
 
 def pid_table(
@@ -56,19 +73,28 @@ def pid_table(
 ) -> np.ndarray:
     """Return the controllers in numbers, one row for each joint."""
     names = (
-        *('proportional', 'integral', 'derivative', 'feed_forward', 'limit'),
-        *('integral_limit', 'full_volts', 'smallest'),
+        *('proportional', 'integral', 'derivative', 'derivative_time', 'feed_forward'),
+        *('limit', 'integral_limit', 'full_volts', 'smallest'),
     )
     rows = [
-        [*(getattr(c, name) for name in names), band]
+        [
+            *(getattr(c, name) for name in names),
+            c.smallest if c.closing is None else c.closing,
+            band,
+        ]
         for c, band in zip(controllers, dead_bands, strict=True)
     ]
     return np.array(rows)
 
 
 def new_memory(joints: int) -> np.ndarray:
-    """Return the memory before the first cycle, (3, N): I [V], last error and reference [rad]."""
-    return np.array([np.zeros(joints), np.full(joints, np.nan), np.full(joints, np.nan)])
+    """
+    Return the memory before the first cycle, (5, N).
+
+    I [V], last error and reference [rad], rate of the error [rad/s], spool position.
+    """
+    nothing = np.full(joints, np.nan)
+    return np.array([np.zeros(joints), nothing, nothing, np.zeros(joints), np.zeros(joints)])
 
 
 @kernel
@@ -80,8 +106,8 @@ def pid_cycle(angles, references, memory, table, interval, spools):  # type: ign
     ----------
     angles, references : ndarray, shape (N,)
         [rad]. A joint whose reference is NaN has its valve closed.
-    memory : ndarray, shape (3, N)
-    table : ndarray, shape (N, 9)
+    memory : ndarray, shape (5, N)
+    table : ndarray, shape (N, 11)
         As :func:`pid_table` makes it.
     interval : float
         Of the cycles, T [s].
@@ -90,18 +116,23 @@ def pid_cycle(angles, references, memory, table, interval, spools):  # type: ign
     for i in range(spools.size):
         if math.isnan(references[i]):
             spools[i], memory[0, i], memory[1, i], memory[2, i] = 0.0, 0.0, np.nan, np.nan
+            memory[3, i] = memory[4, i] = 0.0
             continue
-        K_p, K_i, K_d, K_f, limit, most, full, smallest, band = table[i]
+        K_p, K_i, K_d, T_d, K_f, limit, most, full, smallest, closing, band = table[i]
         e, before = references[i] - angles[i], memory[1, i]
         wanted = K_p * e + memory[0, i]
         if not math.isnan(before):
-            wanted += K_d * (e - before) / interval
+            rate, share = (e - before) / interval, interval / (T_d + interval)
+            memory[3, i] += share * (rate - memory[3, i])
+            wanted += K_d * memory[3, i]
             wanted += K_f * (references[i] - memory[2, i]) / interval
         volts = min(max(wanted, -limit), limit)
         if volts == wanted or e * wanted <= 0.0:
             memory[0, i] = min(max(memory[0, i] + K_i * e * interval, -most), most)
         memory[1, i], memory[2, i] = e, references[i]
         share = min(max(volts / full, -1.0), 1.0)
+        least = closing if memory[4, i] * share > 0.0 else smallest
         spools[i] = 0.0
-        if abs(share) > smallest:
+        if abs(share) > least:
             spools[i] = math.copysign(band + (1.0 - band) * abs(share), share)
+        memory[4, i] = spools[i]

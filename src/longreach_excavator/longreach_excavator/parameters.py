@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import Cylinder, OilParameters
+from longreach_dynamics.hydraulics import Cylinder, OilParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
 from longreach_dynamics.poses import JointedMachine, Pose
@@ -144,16 +144,6 @@ class CylinderParameters(Cylinder):
     def extended(self) -> float:
         """Length from pin to pin, extended [m]."""
         return self.retracted + self.stroke
-
-
-@dataclasses.dataclass(frozen=True)
-class StopParameters(Parameters):
-    """The ends of the strokes: springs with damping (Hunt and Crossley 1975)."""
-
-    stiffness: float = quantity('stiffness', 'N/m', at_least=1e6, at_most=1e9)
-    loss: float = quantity(
-        'damping force per spring force and velocity', 's/m', at_least=0.0, at_most=10.0
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, PUMP_FLOW
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import step_time
@@ -127,7 +128,7 @@ def references(
     Raises
     ------
     InputError
-        For a path of the tip that leaves the reach of the machine.
+        For a path of the tip that leaves the reach of the machine, and angles beyond strokes.
     """
     if scenario.tip:
         return tip_path(harvester, np.array(scenario.angles), scenario.tip, times)
@@ -136,4 +137,11 @@ def references(
         if sine is not None:
             phase = 2.0 * np.pi / sine.period * times
             found[:, i] = scenario.angles[i] + sine.amplitude * (1.0 - np.cos(phase))
+            pose = np.array(scenario.angles)
+            for k in (found[:, i].argmin(), found[:, i].argmax()):
+                pose[i] = found[k, i]
+                try:
+                    harvester.check_pose(pose)
+                except InputError as error:
+                    raise InputError(f'sines: at {times[k]:g} s {error}') from error
     return found

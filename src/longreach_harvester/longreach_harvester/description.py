@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from longreach_dynamics.hydraulics.lines import LinedCylinder
 from longreach_dynamics.machine import JointSample
 from longreach_dynamics.urdf import (
     FORWARD,
@@ -153,13 +154,6 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     )
 
 
-def _range(p: HarvesterParameters, name: str) -> tuple[float, float]:
-    """Return the angles between which the linkage of a joint has a lever [rad]."""
-    linkage = p.actuators[JOINTS.index(name)].linkage  # type: ignore[union-attr]
-    low, high = linkage.angles_of_rise()
-    return float(low), float(high)
-
-
 def _add_head(root: Element, p: HarvesterParameters) -> None:
     """Add the head: a point mass at the tip, or a body that turns about two axes there."""
     tip, end = add_link(root, TIP_FRAME), (p.stick.length, 0.0, 0.0)
@@ -200,24 +194,24 @@ def _add_beam(
     add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
     moments = (beam.axial_inertia, beam.transverse_inertia, beam.transverse_inertia)
     add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
-    limit = Limit(*_range(p, name), _EFFORT, _RATE)
+    low, high = p.joint_limits()[JOINTS.index(name)].tolist()
+    limit = Limit(low, high, _EFFORT, _RATE)
     add_joint(root, name, 'revolute', parent, name, origin, axis=LIFT, limit=limit)
 
 
 def _add_cylinder(
     root: Element, p: HarvesterParameters, name: str, parent: str, pivot: Vector
 ) -> None:
-    """Add barrel and rod of a cylinder; they reach from the shortest length to the longest."""
-    cylinder = p.actuators[JOINTS.index(name)]
-    _, near, far, _, retracted = cylinder.linkage.row().tolist()  # type: ignore[union-attr]
-    barrel = cylinder_place(cylinder, 0.0, ROD_ANGLES[name]).barrel  # type: ignore[arg-type]
-    shortest, longest = abs(near - far), near + far
+    """Add barrel and rod of a cylinder."""
+    cylinder: LinedCylinder = p.actuators[JOINTS.index(name)]  # type: ignore[assignment]
+    retracted = float(cylinder.linkage.row()[4])
+    barrel = cylinder_place(cylinder, 0.0, ROD_ANGLES[name]).barrel
     links = f'{name}_barrel_link', f'{name}_rod_link'
     body, rod = (add_link(root, link) for link in links)
-    add_tube(body, 'steel', _BARREL, 0.0, shortest)
-    add_tube(rod, 'chrome', _ROD, -min(shortest, longest - shortest), 0.0)
+    add_tube(body, 'steel', _BARREL, 0.0, retracted)
+    add_tube(rod, 'chrome', _ROD, -cylinder.stroke, 0.0)
     origin = (pivot[0] + barrel.real, pivot[1], pivot[2] + barrel.imag)
     add_joint(root, f'{name}_barrel', 'continuous', parent, links[0], origin, axis=LIFT)
-    limit = Limit(shortest - retracted, longest - retracted, _EFFORT, _RATE)
+    limit = Limit(0.0, cylinder.stroke, _EFFORT, _RATE)
     ends = (*links, (retracted, 0.0, 0.0))
     add_joint(root, f'{name}_cylinder', 'prismatic', *ends, axis=FORWARD, limit=limit)

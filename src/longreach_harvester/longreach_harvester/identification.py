@@ -32,6 +32,8 @@ _KNOT = 1e-3
 _LARGEST_SPOOL = 1.05
 # Standard deviation of measured joint angles [rad].
 _POSE = 5e-3
+# By which stops that yield, and errors of sensors, let a pose be beyond a stroke [rad].
+_BEYOND = 0.05
 # Reduced model: without lines, whose oscillations are not those of valves.
 _MODEL, _STEP = 'reduced', 5e-3
 
@@ -125,7 +127,7 @@ class HarvesterIdentification(Identifiable):
         signals = {name: recording.signals[name] for name in needed}
         start = max(float(signal.times[0]) for signal in signals.values())
         end = min(float(signal.times[-1]) for signal in signals.values())
-        angles = tuple(float(np.interp(start, *signals[f'q_{j}'][:2])) for j in JOINTS)
+        angles = np.array([np.interp(start, *signals[f'q_{j}'][:2]) for j in JOINTS])
         knots = {}
         for joint in JOINTS:
             times, values, _ = signals[f'spool_{joint}']
@@ -133,8 +135,11 @@ class HarvesterIdentification(Identifiable):
             rows = np.stack([times[use] - start, np.clip(values[use], -1.0, 1.0)], axis=1)
             knots[joint] = tuple((float(t), float(s)) for t, s in _knots(rows))
         duration = np.floor((end - start) / SAMPLE_TIME) * SAMPLE_TIME
-        machine.check_pose(np.array(angles))
-        scenario = Scenario(duration=float(duration), angles=angles, spools=SpoolKnots(**knots))
+        scenario = Scenario(
+            duration=float(duration),
+            angles=_within_strokes(machine, angles),
+            spools=SpoolKnots(**knots),
+        )
         return SpoolRun(scenario, start, end)
 
     def predict(
@@ -162,16 +167,22 @@ class HarvesterIdentification(Identifiable):
 
     def corrected(
         self,
-        machine: HarvesterParameters,  # noqa: ARG002
+        machine: HarvesterParameters,
         experiment: SpoolRun,
         values: Mapping[str, float],
     ) -> SpoolRun:
         """Return the experiment from a corrected pose."""
-        angles = tuple(
-            angle + values[f'pose_{joint}']
-            for angle, joint in zip(experiment.scenario.angles, JOINTS, strict=True)
-        )
+        changes = np.array([values[f'pose_{joint}'] for joint in JOINTS])
+        angles = _within_strokes(machine, np.array(experiment.scenario.angles) + changes)
         return experiment._replace(scenario=experiment.scenario.replace(angles=angles))
+
+
+def _within_strokes(machine: HarvesterParameters, angles: np.ndarray) -> tuple[float, ...]:
+    """Return angles [rad] within the strokes; InputError when they are beyond by no mere error."""
+    nearest = np.clip(angles, *machine.joint_limits().T)
+    if np.abs(angles - nearest).max() > _BEYOND:
+        machine.check_pose(angles)
+    return tuple(nearest.tolist())
 
 
 def _knots(rows: np.ndarray) -> np.ndarray:

@@ -19,10 +19,12 @@ from longreach_dynamics.hydraulics.lines import (
     RELIEF_2,
     SPOOL_FASTEST,
     SPOOL_RATE,
+    STOP_STIFFNESS,
+    VAPOUR,
     ports,
     relief_and_make_up,
 )
-from longreach_dynamics.hydraulics.valves import spool_step
+from longreach_dynamics.hydraulics.valves import chamber_pressure, spool_step
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.linkages import piston_and_arm, pistons_and_arms
 from longreach_dynamics.machine import (
@@ -56,6 +58,7 @@ from longreach_harvester.model import (
     full_step,
     is_closed,
     masses,
+    parts_of_step,
     reduced_step,
     switch,
     weights,
@@ -103,10 +106,10 @@ class HarvesterState(NamedTuple):
 
     y: np.ndarray  # (WIDTH,) see model
     closed: np.ndarray  # (3,) of bool, modes of the valves
-    book: np.ndarray  # (9,) energies since time 0 [J], see BOOK
+    book: np.ndarray  # (10,) energies since time 0 [J], see BOOK
     counters: np.ndarray  # (3,) switchings of valves, lowest pressure [Pa], when [s]
     spools: tuple[float, ...]  # positions now
-    memory: np.ndarray  # (3, 3) of the controllers, see longreach_dynamics.valve_pid
+    memory: np.ndarray  # (5, 3) of the controllers, see longreach_dynamics.valve_pid
     commands: tuple[float, ...]  # what the spools follow, which have a lag
 
 
@@ -195,7 +198,11 @@ def _advance(  # type: ignore[no-untyped-def]
             if model.reduced:
                 status = reduced_step(y, ends, closed, h, model, work, book)
             else:
-                status = full_step(y, u, closed, h, model, work, book)
+                parts = parts_of_step(y, h, model)
+                status = full_step(y, u, closed, h / parts, model, work, book)
+                for _ in range(parts - 1):
+                    if status == DONE:
+                        status = full_step(y, u, closed, h / parts, model, work, book)
             if status != DONE:
                 return n, status
             if model.lags:
@@ -235,7 +242,9 @@ def forces_of(rows, model, forces):  # type: ignore[no-untyped-def]
         for i in range(3):
             _, arm = piston_and_arm(table, i, rows[n, i])
             speed = arm * rows[n, 3 + i]
-            port_1, port_2, _, _ = ports(rows[n, 6 + i], rows[n, 9 + i], speed, i, table)
+            p1 = chamber_pressure(rows[n, 6 + i], model.vapour)
+            p2 = chamber_pressure(rows[n, 9 + i], model.vapour)
+            port_1, port_2, _, _ = ports(p1, p2, speed, i, table)
             forces[n, i] = table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2
 
 
@@ -245,16 +254,20 @@ def port_flows_of(rows, model, flows):  # type: ignore[no-untyped-def]
     table = model.lines[0]
     for n in range(rows.shape[0]):
         for i in range(3):
-            flows[n, i] = relief_and_make_up(rows[n, 6 + i], RELIEF_1, i, table)
-            flows[n, 3 + i] = relief_and_make_up(rows[n, 9 + i], RELIEF_2, i, table)
+            p1 = chamber_pressure(rows[n, 6 + i], model.vapour)
+            p2 = chamber_pressure(rows[n, 9 + i], model.vapour)
+            flows[n, i] = relief_and_make_up(p1, RELIEF_1, i, table)
+            flows[n, 3 + i] = relief_and_make_up(p2, RELIEF_2, i, table)
 
 
 @kernel
 def energies_of(rows, model, found):  # type: ignore[no-untyped-def]
-    """Write kinetic, potential energy, that of compressed and moving oil of rows (rows, 4) [J]."""
+    """Write energies of rows in the order of :func:`..model.energies`, (rows, 5) [J]."""
     for n in range(rows.shape[0]):
         closed = rows[n, WIDTH + 3 : WIDTH + 6] != 0.0
-        found[n, 0], found[n, 1], found[n, 2], found[n, 3] = energies(rows[n], closed, model)
+        found[n, 0], found[n, 1], found[n, 2], found[n, 3], found[n, 4] = energies(
+            rows[n], closed, model
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,6 +323,7 @@ class Harvester:
             self.switching,
             self.model == 'reduced',
             self.as_printed,
+            -math.inf if self.as_printed else VAPOUR,
             self.parameters.pump is not None,
             self.parameters.has_ports,
             bool(np.isfinite(lines.table[:, SPOOL_RATE]).any()),
@@ -388,7 +402,7 @@ class Harvester:
         """Return the state with another mass in the grapple; 0: none."""
         y, book = state.y.copy(), state.book.copy()
         y[LOG] = mass
-        rows, found = np.zeros((2, ROW)), np.empty((2, 4))
+        rows, found = np.zeros((2, ROW)), np.empty((2, 5))
         rows[0, :WIDTH], rows[1, :WIDTH] = state.y, y
         for row, held in ((0, state.y[LOG]), (1, mass)):
             energies_of(rows[row : row + 1], self.with_log(held), found[row : row + 1])
@@ -467,7 +481,8 @@ class Harvester:
         mass = np.array([[M11, 0.0, 0.0], [0.0, M22, M23], [0.0, M23, M33]])
         C = np.array([a.line.capacitance for a in self.parameters.actuators])
         I = np.array([a.line.inertance for a in self.parameters.actuators])  # noqa: E741
-        stiffness = self._arms() ** 2 * (table[:, AREA_1] ** 2 + table[:, AREA_2] ** 2) / C
+        stiffness = (table[:, AREA_1] ** 2 + table[:, AREA_2] ** 2) / C + table[:, STOP_STIFFNESS]
+        stiffness *= self._arms() ** 2
         squares = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness))).real
         fastest = math.sqrt(max(squares.max(), (1.0 / (I * C)).max()))
         if self.step * fastest > _STABILITY:
@@ -608,7 +623,7 @@ class Harvester:
             boom, stick = y[1:3]
             reason = (
                 f'a linkage passes its dead point at boom = {boom:.4g}, stick = {stick:.4g} rad;'
-                ' let the spools move less, as the machine has no ends of strokes'
+                ' let the spools move less, or give stiffer stops'
             )
         elif status == UNSOLVED and np.all(np.isfinite(y)):
             reason = 'its implicit equation has no solution by iteration; take a shorter step'

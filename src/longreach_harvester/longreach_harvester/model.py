@@ -28,6 +28,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.friction import stop_force
 from longreach_dynamics.hydraulics.lines import (
     AREA_1,
     AREA_2,
@@ -44,6 +45,9 @@ from longreach_dynamics.hydraulics.lines import (
     RELIEF_AREA,
     RESIDUAL_TIME,
     RESISTANCE,
+    STOP_LOSS,
+    STOP_STIFFNESS,
+    STROKE,
     SUPPLY,
     TANK,
     VISCOUS,
@@ -58,6 +62,7 @@ from longreach_dynamics.hydraulics.lines import (
     residual_flow,
     sources,
 )
+from longreach_dynamics.hydraulics.valves import chamber_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
 from longreach_dynamics.linkages import arm_slope, piston_and_arm
@@ -84,6 +89,7 @@ __all__ = [
     'full_step',
     'is_closed',
     'masses',
+    'parts_of_step',
     'rates',
     'reduced_step',
     'switch',
@@ -92,18 +98,27 @@ __all__ = [
 
 DONE, NOT_FINITE, DEAD_POINT, UNSOLVED = range(4)
 # Energy since time 0 [J]: from pump, tank and charge line, lost in orifices, in lines and
-# leakages, in friction, and that of the moving oil that a closing valve stops. Beyond the paper:
-# lost in relief and make-up valves, in the pump below its supply pressure, in the axes of the
-# head; that of logs taken less that of logs released.
-BOOK = ('supply', 'orifices', 'lines', 'friction', 'switching', 'ports', 'pump', 'head', 'log')
-_SUPPLIED, _ORIFICES, _LINES, _FRICTION, _SWITCHING, _PORTS, _PUMP, _HANGING = range(8)
+# leakages, in friction, that of the moving oil that a closing valve stops, and lost in the stops
+# at the ends of the strokes. Beyond the paper: lost in relief and make-up valves, in the pump
+# below its supply pressure, in the axes of the head; that of logs taken less that of those
+# released.
+_PAPER = ('supply', 'orifices', 'lines', 'friction', 'switching', 'stops')
+BOOK = (*_PAPER, 'ports', 'pump', 'head', 'log')
+_SUPPLIED, _ORIFICES, _LINES, _FRICTION, _SWITCHING, _STOPS, _PORTS, _PUMP, _HANGING = range(9)
 _RATE, _P1, _P2, _Q1, _Q2, SIZE = 3, 6, 9, 12, 15, 18
 HEAD, HEAD_RATE, RAIL, LOG, WIDTH = 18, 20, 22, 23, 24
 
 
-# Rounds of Newton's method in a step of the reduced model, from its first guess two to four; and
-# the last change [1], whose square is what is left.
-_MOST_ROUNDS, _SOLVED = 50, 1e-6
+# Rounds of Newton's method in a step of the reduced model, from its first guess two to four;
+# after how many of them it takes half its way, as stops and lines that lack oil are kinks; and the
+# last change [1], whose square is what is left.
+_MOST_ROUNDS, _CAREFUL, _SOLVED = 60, 15, 1e-6
+# Parts of a step with a piston of some speed [m/s] at its stop or that many steps before it, a
+# line that lacks oil, or a relief or make-up valve that changes a pressure by some [Pa] in a step:
+# kinks that cost up to 1e-3 of the energy in a whole step.
+_PARTS, _SLOW, _AHEAD, _CHANGE = 4, 1e-3, 2.0, 1e5
+# Speed over which the slope of a stop is taken [m/s].
+_SLIGHT = 1e-6
 
 
 class Bodies(NamedTuple):
@@ -139,6 +154,7 @@ class Model(NamedTuple):
     switching: bool  # closed valves by (14), (15), else by the greatest resistance
     reduced: bool
     as_printed: bool  # +P_S2 in the return lines, as (A6a) has it
+    vapour: float  # pressure below which no line falls [Pa]; as printed: -inf
     # Beyond the paper. Flags, because numba counts references to arrays of a tuple at each use.
     pump: bool  # of limited flow
     ports: bool  # relief or make-up valves
@@ -412,6 +428,13 @@ def actuator_space(
 
 
 @njit
+def _stop(position, speed, i, table):  # type: ignore[no-untyped-def]
+    """Return force [N] and loss [W] of the stops of an actuator; of a motor 0.0."""
+    stroke, stiffness, loss = table[i, STROKE], table[i, STOP_STIFFNESS], table[i, STOP_LOSS]
+    return stop_force(position, speed, stroke, stiffness, loss)
+
+
+@njit
 def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
     """
     Write the time derivatives of q, q', P_1, P_2 for flows that the valves let through.
@@ -425,7 +448,7 @@ def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
     dy : ndarray, as y
         Written.
     powers : ndarray, shape (len(BOOK),)
-        Written: losses in lines, in friction and in the axes of the head, see BOOK [W].
+        Written: losses in lines, friction, stops and the axes of the head, see BOOK [W].
 
     Returns
     -------
@@ -434,16 +457,18 @@ def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
     """
     b, table = model.bodies, model.lines[0]
     q, v = y[:_RATE], y[_RATE:_P1]
-    lost, rubbed, valid = 0.0, 0.0, True
+    lost, rubbed, stopped, valid = 0.0, 0.0, 0.0, True
     t1, t2, t3 = 0.0, 0.0, 0.0
     for i in range(3):
-        _, arm = piston_and_arm(table, i, q[i])
+        position, arm = piston_and_arm(table, i, q[i])
         valid = valid and arm > 0.0
         speed = arm * v[i]
-        p1, p2 = y[_P1 + i], y[_P2 + i]
+        p1 = chamber_pressure(y[_P1 + i], model.vapour)
+        p2 = chamber_pressure(y[_P2 + i], model.vapour)
         port_1, port_2, into, out = ports(p1, p2, speed, i, table)
         force = table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2
-        torque = arm * (force - table[i, VISCOUS] * speed)
+        push, loss = _stop(position, speed, i, table)
+        torque = arm * (force + push - table[i, VISCOUS] * speed)
         if i == 0:
             t1 = torque
         elif i == 1:
@@ -454,19 +479,20 @@ def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
         dy[_P2 + i] = (out - f2[i]) / table[i, CAPACITANCE]
         lost += p1 * into - p2 * out - force * speed
         rubbed += table[i, VISCOUS] * speed * speed
+        stopped += loss
     dy[0], dy[1], dy[2] = v[0], v[1], v[2]
     if b.head_mass > 0.0:
         powers[_HANGING] = _with_head(y, t1, t2, t3, b, dy)
     else:
         dy[3], dy[4], dy[5] = accelerations(q, v, t1, t2, t3, b)
         powers[_HANGING] = 0.0
-    powers[_LINES], powers[_FRICTION] = lost, rubbed
+    powers[_LINES], powers[_FRICTION], powers[_STOPS] = lost, rubbed, stopped
     return valid
 
 
 @njit
 def energies(y, closed, model):  # type: ignore[no-untyped-def]
-    """Return kinetic, potential energy, that of compressed and of moving oil [J]."""
+    """Return kinetic, potential energy, that of compressed, of moving oil and of stops [J]."""
     b, table = model.bodies, model.lines[0]
     M11, M22, M23, M33 = masses(y, b)
     v = y[_RATE:_P1]
@@ -481,13 +507,24 @@ def energies(y, closed, model):  # type: ignore[no-untyped-def]
         for j in range(5):
             for k in range(5):
                 kinetic += 0.5 * M[j, k] * h[j] * h[k]
-    oil, moving = 0.0, 0.0
+    oil, moving, stops = 0.0, 0.0, 0.0
     for i in range(3):
         if closed[i] or not model.reduced:
-            oil += 0.5 * table[i, CAPACITANCE] * (y[_P1 + i] ** 2 + y[_P2 + i] ** 2)
+            oil += _compressed(y, i, model)
         if not (closed[i] or model.reduced):
             moving += 0.5 * table[i, INERTANCE] * (y[_Q1 + i] ** 2 + y[_Q2 + i] ** 2)
-    return kinetic, potential, oil, moving
+        position, _ = piston_and_arm(table, i, y[i])
+        beyond = max(position - table[i, STROKE], -position, 0.0)
+        stops += 0.5 * table[i, STOP_STIFFNESS] * beyond * beyond
+    return kinetic, potential, oil, moving, stops
+
+
+@njit
+def _compressed(y, i, model):  # type: ignore[no-untyped-def]
+    """Return the energy of the oil in both capacitances of an actuator [J]."""
+    p1 = chamber_pressure(y[_P1 + i], model.vapour)
+    p2 = chamber_pressure(y[_P2 + i], model.vapour)
+    return 0.5 * model.lines[0][i, CAPACITANCE] * (p1 * p1 + p2 * p2)
 
 
 @njit
@@ -505,7 +542,7 @@ def _set_rail(y, u, duration, model, fed):  # type: ignore[no-untyped-def]
     for i in range(3):
         positive = u[i] > 0.0
         flows[i] = y[_Q1 + i] if positive else -y[_Q2 + i]
-        pressures[i] = y[_P1 + i] if positive else y[_P2 + i]
+        pressures[i] = chamber_pressure(y[_P1 + i] if positive else y[_P2 + i], model.vapour)
     y[RAIL] = rail_step(y[RAIL], flows, pressures, fed[:3], duration, model.lines[0])
     return y[RAIL]
 
@@ -521,7 +558,9 @@ def _through_valves(y, u, closed, duration, model, book, fed):  # type: ignore[n
     for i in range(3):
         side_1, side_2 = sources(u[i], rail, table[i, TANK])
         C_1, C_2 = orifice_resistances(u[i], i, model.lines)
-        p1, p2, inertance = y[_P1 + i], y[_P2 + i], table[i, INERTANCE]
+        p1 = chamber_pressure(y[_P1 + i], model.vapour)
+        p2 = chamber_pressure(y[_P2 + i], model.vapour)
+        inertance = table[i, INERTANCE]
         drop_1 = side_1 - p1
         drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
         if closed[i]:
@@ -552,6 +591,24 @@ def _through_ports(y, duration, model, book):  # type: ignore[no-untyped-def]
                 y[at], given, lost = port_step(y[at], side, i, table, duration)
                 book[_SUPPLIED] += given
                 book[_PORTS] += lost
+
+
+@njit
+def parts_of_step(y, h, model):  # type: ignore[no-untyped-def]
+    """Return in how many parts to take a step of the full model: many where a force has a kink."""
+    table = model.lines[0]
+    for i in range(3):
+        if table[i, STOP_STIFFNESS] > 0.0:
+            position, arm = piston_and_arm(table, i, y[i])
+            speed = abs(arm * y[_RATE + i])
+            reach = _AHEAD * h * speed
+            if speed > _SLOW and not reach < position < table[i, STROKE] - reach:
+                return _PARTS
+        for p, side in ((y[_P1 + i], RELIEF_1), (y[_P2 + i], RELIEF_2)):
+            flow = relief_and_make_up(p, side, i, table)
+            if p < model.vapour or h * abs(flow) > _CHANGE * table[i, CAPACITANCE]:
+                return _PARTS
+    return 1
 
 
 @njit
@@ -611,8 +668,8 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
             inertance = model.lines[0][i, INERTANCE]
             slope_1 = orifice_response(f1[i], C_1, inertance, 0.5 * h)
             slope_2 = orifice_response(f2[i], C_2, inertance, 0.5 * h)
-            f1[i] -= slope_1 * (middle[_P1 + i] - y[_P1 + i])
-            f2[i] += slope_2 * (middle[_P2 + i] - y[_P2 + i])
+            f1[i] -= slope_1 * _rise(y, middle, _P1 + i, model)
+            f2[i] += slope_2 * _rise(y, middle, _P2 + i, model)
     valid = rates(middle, f1, f2, model, dy, f1[3:]) and valid
     for k in range(_Q1):
         y[k] += h * dy[k]
@@ -622,10 +679,17 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
         book[_HANGING] += h * f1[3 + _HANGING]
     book[_LINES] += h * f1[3 + _LINES]
     book[_FRICTION] += h * f1[3 + _FRICTION]
+    book[_STOPS] += h * f1[3 + _STOPS]
     _through_valves(y, u, closed, 0.5 * h, model, book, f2)
     if model.ports:
         _through_ports(y, 0.5 * h, model, book)
     return DONE if valid else DEAD_POINT
+
+
+@njit
+def _rise(y, middle, at, model):  # type: ignore[no-untyped-def]
+    """Return by how much the pressure of a capacitance rises to the middle of a step [Pa]."""
+    return chamber_pressure(middle[at], model.vapour) - chamber_pressure(y[at], model.vapour)
 
 
 @njit
@@ -644,7 +708,7 @@ def _follow_pump(y, middle, u, h, model, f1, f2, fed):  # type: ignore[no-untype
         if fed[i] > 0.0:
             flow, at = (f1[i], _P1 + i) if u[i] > 0.0 else (-f2[i], _P2 + i)
             responses[i] = orifice_response(flow, fed[i], table[i, INERTANCE], 0.5 * h)
-            follows -= responses[i] * (middle[at] - y[at])
+            follows -= responses[i] * _rise(y, middle, at, model)
             total += flow
     if not 0.0 < abs(total) < table[0, PUMP_FLOW]:
         return
@@ -685,8 +749,10 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
         side_1, side_2 = sources(u[i], rail, table[i, TANK])
         C_1, C_2 = orifice_resistances(u[i], i, model.lines)
         Q1, Q2 = y[_Q1 + i], y[_Q2 + i]
-        drop_1 = side_1 - y[_P1 + i]
-        drop_2 = y[_P2 + i] + side_2 if model.as_printed else y[_P2 + i] - side_2
+        p1 = chamber_pressure(y[_P1 + i], model.vapour)
+        p2 = chamber_pressure(y[_P2 + i], model.vapour)
+        drop_1 = side_1 - p1
+        drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
         if closed[i]:
             dy[_Q1 + i] = (residual_flow(drop_1, C_1) - Q1) / table[i, RESIDUAL_TIME]
             dy[_Q2 + i] = (residual_flow(drop_2, C_2) - Q2) / table[i, RESIDUAL_TIME]
@@ -694,8 +760,8 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
             f1[i], f2[i] = Q1, Q2
             dy[_Q1 + i] = (drop_1 - C_1 * Q1 * abs(Q1)) / table[i, INERTANCE]
             dy[_Q2 + i] = (drop_2 - C_2 * Q2 * abs(Q2)) / table[i, INERTANCE]
-        f1[i] += relief_and_make_up(y[_P1 + i], RELIEF_1, i, table)
-        f2[i] -= relief_and_make_up(y[_P2 + i], RELIEF_2, i, table)
+        f1[i] += relief_and_make_up(p1, RELIEF_1, i, table)
+        f2[i] -= relief_and_make_up(p2, RELIEF_2, i, table)
     return rates(y, f1, f2, model, dy, np.empty(len(BOOK)))
 
 
@@ -729,7 +795,7 @@ def switch(y, closed, now, u, model, book):  # type: ignore[no-untyped-def]
         if model.reduced:
             if now[i]:
                 _lock(y, u[i], i, model)
-            lost = -0.5 * table[i, CAPACITANCE] * (y[_P1 + i] ** 2 + y[_P2 + i] ** 2)
+            lost = -_compressed(y, i, model)
         else:
             lost = 0.5 * table[i, INERTANCE] * (y[_Q1 + i] ** 2 + y[_Q2 + i] ** 2)
         book[_SWITCHING] += lost if now[i] else -lost
@@ -743,21 +809,26 @@ def _lock(y, spool, i, model):  # type: ignore[no-untyped-def]
     C_1, C_2 = orifice_resistances(spool, i, model.lines)
     side_1, side_2 = sources(spool, table[i, SUPPLY], table[i, TANK])
     side_2 = -side_2 if model.as_printed else side_2
-    _, arm = piston_and_arm(table, i, y[i])
+    position, arm = piston_and_arm(table, i, y[i])
     if model.bodies.head_mass > 0.0:
         load = _condensed(y, model.bodies, np.empty((5, 5)), np.empty(5))[6 + i] / arm
     else:
         load = bias(y[:_RATE], y[_RATE:_P1], model.bodies)[i] / arm
+    load -= _stop(position, arm * y[_RATE + i], i, table)[0]
     A_1, A_2 = table[i, AREA_1], table[i, AREA_2]
     # x' |x'| of the residual motion.
     square = (A_1 * side_1 - A_2 * side_2 - load) / (C_1 * A_1**3 + C_2 * A_2**3)
-    y[_P1 + i], y[_P2 + i] = side_1 - C_1 * A_1**2 * square, side_2 + C_2 * A_2**2 * square
+    p1, p2 = side_1 - C_1 * A_1**2 * square, side_2 + C_2 * A_2**2 * square
+    if min(p1, p2) < model.vapour:
+        # One side runs empty: the other carries the load.
+        p1, p2 = max(load / A_1, 0.0), max(-load / A_2, 0.0)
+    y[_P1 + i], y[_P2 + i] = p1, p2
     y[_Q1 + i] = residual_flow(side_1 - y[_P1 + i], C_1)
     y[_Q2 + i] = residual_flow(y[_P2 + i] - side_2, C_2)
 
 
 @njit
-def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table):  # type: ignore[no-untyped-def]
+def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table, vapour):  # type: ignore[no-untyped-def]
     """
     Return what a motor does whose oil only meets resistances, linear about two flows.
 
@@ -780,18 +851,39 @@ def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table):  # t
     x, y = E - r_1 * (D * speed - leak * tank), F + r_2 * (D * speed + leak * tank)
     e, f = (d * x - b * y) / determinant, (a * y - c * x) / determinant
     slope = D * D * ((d + c) * r_1 + (a + b) * r_2) / determinant
-    between = D * speed + across * (e - f)
-    return D * (e - f), slope, between + leak * (e - tank), between - leak * (f - tank)
+    if min(e, f) >= vapour:
+        between = D * speed + across * (e - f)
+        return D * (e - f), slope, between + leak * (e - tank), between - leak * (f - tank)
+    # A port that runs empty, and the other one by its own equation.
+    slope = 0.0
+    if e < vapour:
+        e = vapour
+        f = (y - c * e) / d
+        slope = D * D * r_2 / d
+        if f < vapour:
+            f, slope = vapour, 0.0
+    else:
+        f = vapour
+        e = (x - b * f) / a
+        slope = D * D * r_1 / a
+        if e < vapour:
+            e, slope = vapour, 0.0
+    return D * (e - f), slope, (E - e) / r_1, (f - F) / r_2
 
 
 @njit
-def _locked(speed, h, y, i, table):  # type: ignore[no-untyped-def]
-    """Return force and flows of an actuator on locked oil, (18) to (20), amid a step."""
+def _locked(speed, h, y, i, table, vapour):  # type: ignore[no-untyped-def]
+    """Return force, flows, pressures of an actuator on locked oil, (18) to (20), amid a step."""
     half = 0.5 * h / table[i, CAPACITANCE]
     p1, p2 = y[_P1 + i], y[_P2 + i]
-    _, _, into, out = ports(p1, p2, speed, i, table)
-    port_1, port_2, into, out = ports(p1 - half * into, p2 + half * out, speed, i, table)
-    return table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2, into, out
+    above = chamber_pressure(p1, vapour), chamber_pressure(p2, vapour)
+    _, _, into, out = ports(above[0], above[1], speed, i, table)
+    p1, p2 = (
+        chamber_pressure(p1 - half * into, vapour),
+        chamber_pressure(p2 + half * out, vapour),
+    )
+    port_1, port_2, into, out = ports(p1, p2, speed, i, table)
+    return table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2, into, out, p1, p2
 
 
 @njit
@@ -813,7 +905,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     """
     b, table = model.bodies, model.lines[0]
     # The oil of an actuator gives drives - damps s' - gains s' |s'|.
-    middle, w, arms = work[0, :3], work[0, 3:6], work[0, 6:9]
+    middle, w, arms, starts = work[0, :3], work[0, 3:6], work[0, 6:9], work[0, 9:12]
     drives, damps, gains = work[3, :3], work[3, 3:6], work[3, 6:9]
     sides_1, sides_2, C_1, C_2 = work[1, :3], work[1, 3:6], work[1, 6:9], work[1, 9:12]
     flows_1, flows_2, forces, slopes = work[2, :3], work[2, 3:6], work[2, 6:9], work[2, 9:12]
@@ -834,6 +926,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     valid = True
     for i in range(3):
         _, arms[i] = piston_and_arm(table, i, middle[i])
+        starts[i], _ = piston_and_arm(table, i, y[i])
         valid = valid and arms[i] > 0.0
         inertia, load = (
             M11 if i == 0 else (M22 if i == 1 else M33),
@@ -847,9 +940,9 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         R, damps[i] = R if table[i, MOTOR] == 0.0 else 0.0, table[i, VISCOUS]
         if closed[i]:
             # The mean of both ends counts, which has (20) as its spring.
-            drives[i], _, _ = _locked(0.0, h, y, i, table)
+            drives[i] = _locked(0.0, h, y, i, table, -np.inf)[0]
             gains[i] = R * (A_1**3 + A_2**3)
-            damps[i] += drives[i] - _locked(1.0, h, y, i, table)[0] - gains[i]
+            damps[i] += drives[i] - _locked(1.0, h, y, i, table, -np.inf)[0] - gains[i]
         else:
             drives[i] = A_1 * sides_1[i] - A_2 * sides_2[i]
             gains[i] = (C_1[i] + R) * A_1**3 + (C_2[i] + R) * A_2**3
@@ -857,7 +950,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
             w[i] = _root(rate, h * gains[i] * arms[i] ** 3 / inertia)
             flows_1[i] = flows_2[i] = A_1 * arms[i] * w[i]
     solved = False
-    for _ in range(_MOST_ROUNDS):
+    for n in range(_MOST_ROUNDS):
         if hanging:
             # The rates of a head that swings are not slow: the bias is that of the mean rates.
             for k in range(3):
@@ -866,19 +959,41 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         # Torques at w, and what they lose per rate.
         for i in range(3):
             a, part = arms[i], 1.0
-            speed = a * w[i]
+            speed, mean = a * w[i], 0.5 * a * (v[i] + w[i])
             if closed[i]:
-                speed, part = 0.5 * a * (v[i] + w[i]), 0.5
+                speed, part = mean, 0.5
             if closed[i] or table[i, MOTOR] == 0.0:
                 force = drives[i] - (damps[i] + gains[i] * abs(speed)) * speed
                 slope = part * (damps[i] + 2.0 * gains[i] * abs(speed))
+                if closed[i]:
+                    held, _, _, p1, p2 = _locked(speed, h, y, i, table, model.vapour)
+                    if min(p1, p2) <= model.vapour:
+                        force = held - table[i, VISCOUS] * speed
+                else:
+                    square, R = speed * abs(speed), table[i, RESISTANCE]
+                    A_1, A_2 = table[i, AREA_1], table[i, AREA_2]
+                    p1 = sides_1[i] - (C_1[i] + R) * A_1 * A_1 * square
+                    p2 = sides_2[i] + (C_2[i] + R) * A_2 * A_2 * square
+                    if p1 < model.vapour:
+                        force += A_1 * (model.vapour - p1)
+                        slope -= 2.0 * (C_1[i] + R) * A_1**3 * abs(speed)
+                    if p2 < model.vapour:
+                        force -= A_2 * (model.vapour - p2)
+                        slope -= 2.0 * (C_2[i] + R) * A_2**3 * abs(speed)
             else:
-                ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table)
+                ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table, model.vapour)
                 force, slope, flows_1[i], flows_2[i] = _open_motor(
                     speed, flows_1[i], flows_2[i], *ends
                 )
                 force -= damps[i] * speed
                 slope += damps[i]
+            push, _ = _stop(starts[i] + 0.5 * h * mean, mean, i, table)
+            if push != 0.0:
+                # The mean of both ends, which takes the energy of the spring.
+                faster = mean + _SLIGHT
+                more, _ = _stop(starts[i] + 0.5 * h * faster, faster, i, table)
+                slope += 0.5 * (push - more) / _SLIGHT
+            force += push
             forces[i], slopes[i] = a * force, a * a * slope
         # Newton: (M + h slopes) dw = M (v - w) + h (torques - bias).
         r1 = M11 * (v[0] - w[0]) + h * (forces[0] - h1)
@@ -894,6 +1009,8 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         determinant = D22 * D33 - D23 * D23
         d2, d3 = (D33 * r2 - D23 * r3) / determinant, (D22 * r3 - D23 * r2) / determinant
         d1 = (r1 - M12 * d2 - M13 * d3) / D11 if hanging else r1 / D11
+        if n >= _CAREFUL:
+            d1, d2, d3 = 0.5 * d1, 0.5 * d2, 0.5 * d3
         w[0] += d1
         w[1] += d2
         w[2] += d3
@@ -917,29 +1034,36 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         mean = 0.5 * (v[i] + w[i])
         y[i] += h * mean
         side_1, outside = sides_1[i], sides_2[i]
+        push, loss = _stop(starts[i] + 0.5 * h * arms[i] * mean, arms[i] * mean, i, table)
+        book[_STOPS] += h * loss
         if closed[i]:
             speed = arms[i] * mean
-            force, into, out = _locked(speed, h, y, i, table)
-            book[_LINES] += h * (
-                (y[_P1 + i] - 0.5 * h * into / table[i, CAPACITANCE]) * into
-                - (y[_P2 + i] + 0.5 * h * out / table[i, CAPACITANCE]) * out
-                - force * speed
-            )
+            force, into, out, p1, p2 = _locked(speed, h, y, i, table, model.vapour)
+            book[_LINES] += h * (p1 * into - p2 * out - force * speed)
             y[_P1 + i] -= h * into / table[i, CAPACITANCE]
             y[_P2 + i] += h * out / table[i, CAPACITANCE]
             share = -math.expm1(-h / table[i, RESIDUAL_TIME])
-            y[_Q1 + i] += share * (residual_flow(side_1 - y[_P1 + i], C_1[i]) - y[_Q1 + i])
-            y[_Q2 + i] += share * (residual_flow(y[_P2 + i] - outside, C_2[i]) - y[_Q2 + i])
+            p1 = chamber_pressure(y[_P1 + i], model.vapour)
+            p2 = chamber_pressure(y[_P2 + i], model.vapour)
+            y[_Q1 + i] += share * (residual_flow(side_1 - p1, C_1[i]) - y[_Q1 + i])
+            y[_Q2 + i] += share * (residual_flow(p2 - outside, C_2[i]) - y[_Q2 + i])
         else:
             speed = arms[i] * w[i]
             Q1, Q2 = table[i, AREA_1] * speed, table[i, AREA_2] * speed
             if table[i, MOTOR] != 0.0:
                 Q1, Q2 = flows_1[i], flows_2[i]
+            else:
+                # What the lines give a side that runs empty.
+                R, vapour = table[i, RESISTANCE], model.vapour
+                if side_1 - (C_1[i] + R) * Q1 * abs(Q1) < vapour:
+                    Q1 = residual_flow(side_1 - vapour, C_1[i] + R)
+                if outside + (C_2[i] + R) * Q2 * abs(Q2) < vapour:
+                    Q2 = residual_flow(vapour - outside, C_2[i] + R)
             y[_Q1 + i], y[_Q2 + i] = Q1, Q2
             p1, p2 = side_1 - C_1[i] * Q1 * abs(Q1), outside + C_2[i] * Q2 * abs(Q2)
             y[_P1 + i], y[_P2 + i] = p1, p2
             # The forces are those of the end, and work along the mean motion.
-            force = forces[i] / arms[i] + table[i, VISCOUS] * speed
+            force = forces[i] / arms[i] - push + table[i, VISCOUS] * speed
             Q1 -= table[i, AREA_1] * (speed - arms[i] * mean)
             Q2 -= table[i, AREA_2] * (speed - arms[i] * mean)
             book[_SUPPLIED] += h * (side_1 * Q1 - outside * Q2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from longreach_dynamics.hydraulics.lines import (
     PortOilParameters,
     lines_of,
 )
-from longreach_dynamics.hydraulics.parameters import PumpParameters
+from longreach_dynamics.hydraulics.parameters import PumpParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_harvester.model import Bodies
@@ -25,6 +26,7 @@ __all__ = ['HEAD_JOINTS', 'JOINTS', 'HarvesterParameters', 'default_file', 'load
 JOINTS = ('swing', 'boom', 'stick')
 # Of a head that hangs: in the plane of the machine, and out of it.
 HEAD_JOINTS = ('head_pitch', 'head_roll')
+_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +120,7 @@ class HarvesterParameters(Parameters):
     swing_motor: LinedMotor = quantity('motor of the swing joint')
     boom_cylinder: LinedCylinder = quantity('cylinder of the boom')
     stick_cylinder: LinedCylinder = quantity('cylinder of the stick')
+    stops: StopParameters = quantity('ends of the strokes')
     oil: PortOilParameters | None = quantity(
         'in relief and make-up valves; left out without them', '', default=None
     )
@@ -126,12 +129,20 @@ class HarvesterParameters(Parameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for pressures in the wrong order and linkages that are no triangle."""
+        """Raise InputError for pressures in the wrong order, and stops that yield too far."""
         if not self.tank_pressure < self.supply_pressure:
             raise InputError(
                 f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
                 f' {self.supply_pressure:g} Pa'
             )
+        for name in JOINTS[1:]:
+            cylinder: LinedCylinder = getattr(self, f'{name}_cylinder')
+            # By a moving machine twice as far as by a resting one.
+            most = 2.0 * self.supply_pressure * cylinder.head_area
+            try:
+                cylinder.check_stroke(most / self.stops.stiffness)
+            except InputError as error:
+                raise InputError(f'{name}_cylinder: {error}') from error
 
     @property
     def actuators(self) -> tuple[LinedMotor, LinedCylinder, LinedCylinder]:
@@ -139,20 +150,26 @@ class HarvesterParameters(Parameters):
         return self.swing_motor, self.boom_cylinder, self.stick_cylinder
 
     def joint_limits(self) -> np.ndarray:
-        """Return the lower and upper limits of the joints [rad], (3, 2): those of linkages."""
-        rises = [actuator.linkage.angles_of_rise() for actuator in self.actuators[1:]]
-        return np.array([(-np.inf, np.inf), *rises])
+        """Return the lower and upper limits of the joints [rad], (3, 2): those of strokes."""
+        return self._joint_limits.copy()
+
+    @functools.cached_property
+    def _joint_limits(self) -> np.ndarray:
+        cylinders = self.boom_cylinder, self.stick_cylinder
+        ends = [cylinder.linkage.angles(cylinder.stroke) for cylinder in cylinders]
+        return np.array([(-np.inf, np.inf), *ends])
 
     def check_pose(self, angles: np.ndarray) -> None:
-        """Raise InputError for joint angles (3,) [rad] that the linkages do not allow."""
+        """Raise InputError for joint angles (3,) [rad] beyond the strokes."""
         if np.shape(angles) != (len(JOINTS),):
             raise InputError(f'{np.size(angles)} angles, allowed: {len(JOINTS)}')
-        limits = zip(JOINTS, angles, self.joint_limits(), strict=True)
+        limits = zip(JOINTS, angles, self._joint_limits.tolist(), strict=True)
         for name, angle, (low, high) in limits:
-            if not low < angle < high:
+            # Ends of strokes, which a path may touch, are known to rounding.
+            if not low - _ROUNDING <= angle <= high + _ROUNDING:
                 raise InputError(
-                    f'{name} = {angle:.6g} rad, allowed by its linkage:'
-                    f' ({low:.6g}, {high:.6g}) rad'
+                    f'{name} = {angle:.6g} rad, allowed by the stroke of {name}_cylinder:'
+                    f' [{low:.6g}, {high:.6g}] rad'
                 )
 
     @property
@@ -211,7 +228,7 @@ class HarvesterParameters(Parameters):
         """Return the table of the actuators and their lines."""
         friction = (self.swing.viscous, None, None)
         pressures = (self.supply_pressure, self.tank_pressure)
-        return lines_of(self.actuators, *pressures, friction, self.oil, self.pump)
+        return lines_of(self.actuators, *pressures, friction, self.oil, self.pump, self.stops)
 
 
 def default_file() -> Path:

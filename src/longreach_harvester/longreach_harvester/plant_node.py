@@ -169,6 +169,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
         p1, p2, q1, q2 = np.split(self.state.y[6:SIZE], 4)
+        p1, p2 = np.maximum((p1, p2), self.machine.constants.vapour)
         flows = (q1.tolist(), q2.tolist())
         return hydraulic_state(JOINTS, p1, p2, header, *flows, self.state.spools)
 

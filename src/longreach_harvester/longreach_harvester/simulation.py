@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from longreach_dynamics.hydraulics.lines import VAPOUR
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
 from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
 from longreach_harvester.machine import (
@@ -55,9 +56,9 @@ def _oil(field: str) -> list[Source]:
     return [Source('hydraulics', field, name) for name in JOINTS]
 
 
-_STORED = ('kinetic', 'potential', 'oil', 'moving_oil')
+_STORED = ('kinetic', 'potential', 'oil', 'moving_oil', 'stops')
 # Entries of BOOK that every harvester has.
-_PAPER = 5
+_PAPER = 6
 COLUMNS = Columns(
     (
         Column('time', 's', 'of the sample'),
@@ -85,7 +86,7 @@ COLUMNS = Columns(
         *each('closed_*', JOINTS, '', '1: the valve is closed, the flow no oil'),
         *each('work_*', BOOK[:1], 'J', 'of the supply since time 0'),
         *each('loss_*', BOOK[1:_PAPER], 'J', 'losses since time 0'),
-        *each('energy_*', _STORED, 'J', 'of bodies and oil'),
+        *each('energy_*', _STORED, 'J', 'of bodies, oil and stops'),
     )
 )
 """Columns of :func:`series` of every harvester."""
@@ -148,8 +149,8 @@ def columns_of(harvester: HarvesterParameters, scenario: Scenario | None = None)
 
 # Most steps in one call of compiled code, a fraction of a second.
 _PIECE = 100_000
-# Smallest scale of the energy balance [J].
-_SMALL_ENERGY = 1.0
+# Smallest scale of the energy balance [J], and error of which a run warns [1].
+_SMALL_ENERGY, _ENERGY_ERROR = 1.0, 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +162,8 @@ class HarvesterRun(Run[HarvesterParameters]):
     ----------
     state : HarvesterState or None
         At its end; None for a recorded run.
+    as_printed : bool
+        Of the equations.
     wall_time : float
         That the simulation took [s].
     step_error : dict, optional
@@ -180,6 +183,7 @@ class HarvesterRun(Run[HarvesterParameters]):
     }
 
     state: HarvesterState | None = None
+    as_printed: bool = False
     wall_time: float = 0.0
     step_error: dict[str, float] | None = None
 
@@ -225,25 +229,40 @@ class HarvesterRun(Run[HarvesterParameters]):
             'training': self.training(),
         }
         if self.state is not None:
+            lowest = self.state.counters[1]
             found |= {
                 'energy_error': self.energy_error(),
                 'switchings': int(self.state.counters[0]),
-                'lowest_pressure': float(self.state.counters[1]),
+                'lowest_pressure': float(lowest if self.as_printed else max(lowest, VAPOUR)),
                 'wall_time': self.wall_time,
                 'real_time_factor': found['duration'] / max(self.wall_time, 1e-9),
             }
         return found | ({} if self.step_error is None else {'step_error': self.step_error})
 
     def warnings(self) -> tuple[str, ...]:
-        """Return that a pressure fell below zero, which linear capacitances allow."""
-        if self.state is None or self.state.counters[1] >= 0.0:
+        """Return that oil cavitates, and that the steps lose or make energy."""
+        if self.state is None:
             return ()
+        found = []
         _, lowest, at = self.state.counters.tolist()
-        text = (
-            f'a pressure falls to {lowest:.3g} Pa at {at:g} s: oil would cavitate, what follows is'
-            ' not valid; let spools move more slowly or raise the initial pressures'
-        )
-        return (text,)
+        remedy = 'let spools move more slowly, or take a machine with make-up valves'
+        if lowest < VAPOUR and self.as_printed:
+            found.append(
+                f'a pressure falls to {lowest:.3g} Pa at {at:g} s: oil would cavitate, what'
+                ' follows is not valid; the equations as printed have no vapour pressure'
+            )
+        elif lowest < VAPOUR:
+            found.append(
+                f'oil cavitates: the pressure of a line is {VAPOUR:g} Pa, and most oil is missing'
+                f' there at {at:g} s; {remedy}'
+            )
+        error = self.energy_error()
+        if error > _ENERGY_ERROR:
+            found.append(
+                f'the energy balance is off by {error:.2g} of the energy turned over, allowed:'
+                f' {_ENERGY_ERROR:g}; take a shorter step (--step), such as a quarter'
+            )
+        return tuple(found)
 
 
 def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -258,20 +277,22 @@ def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarra
     rows : ndarray, shape (rows, ROW)
         As :meth:`Harvester.advance_recorded` returns them.
     """
-    forces, stored = np.empty((len(rows), 3)), np.empty((len(rows), 4))
+    forces, stored = np.empty((len(rows), 3)), np.empty((len(rows), 5))
     forces_of(rows, machine.constants, forces)
     for log in np.unique(rows[:, LOG]).tolist():
         held = rows[:, LOG] == log
-        part = np.empty((held.sum(), 4))
+        part = np.empty((held.sum(), 5))
         energies_of(rows[held], machine.with_log(log), part)
         stored[held] = part
     y, spools, modes, book = np.split(rows, [WIDTH, WIDTH + 3, WIDTH + 6], axis=1)
+    pressures = np.maximum(y[:, 6:12], machine.constants.vapour)
     entries = dict(zip(BOOK, book.T, strict=True))
     parts = [
         times[:, None],
         y[:, :6],
         spools,
-        y[:, 6:SIZE],
+        pressures,
+        y[:, 12:SIZE],
         forces,
         modes,
         book[:, :_PAPER],
@@ -336,6 +357,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
         series(machine, times, table),
         message=message,
         state=state,
+        as_printed=machine.as_printed,
         wall_time=wall_time,
     )
 

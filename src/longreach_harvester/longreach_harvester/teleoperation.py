@@ -44,7 +44,7 @@ _LEAD = 0.1
 _RAMP = 0.4
 # Without a sample for longer than this the references begin anew [s].
 _GAP = 0.25
-# References keep this distance from the ends of the linkages [rad].
+# References keep this distance from the ends of the strokes [rad].
 _MARGIN = 0.02
 
 TeleoperationParameters = SticksParameters
@@ -63,7 +63,7 @@ class _Tip(NamedTuple):
 
     velocity: np.ndarray  # (3,) outwards, to the left, up [m/s]
     references: np.ndarray  # (3,) [rad]
-    controllers: np.ndarray  # (3, 3), see longreach_dynamics.valve_pid
+    controllers: np.ndarray  # (5, 3), see longreach_dynamics.valve_pid
 
 
 def teleoperation_file() -> Path:
@@ -141,8 +141,12 @@ class Teleoperation(Station[Measurement, tuple[float, ...]]):
         h = self.harvester
         lengths = (h.boom.length, h.stick.length)
         rates = tip_rates(lengths, h.swing.offset, references[1:].tolist(), velocity.tolist())
-        low, high = h.joint_limits().T
-        wanted = np.clip(references + passed * rates, low + _MARGIN, high - _MARGIN)
+        low, high = h.joint_limits().T + np.array([[_MARGIN], [-_MARGIN]])
+        ahead = references + passed * rates
+        if ((ahead < low) & (rates < 0.0) | (ahead > high) & (rates > 0.0))[1:].any():
+            # The tip stops where boom or stick cannot go on.
+            ahead[1:] = references[1:]
+        wanted = np.clip(ahead, low, high)
         return np.clip(wanted, angles - _LEAD, angles + _LEAD)
 
     def warm_up(self) -> None:

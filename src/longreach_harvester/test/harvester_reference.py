@@ -126,6 +126,8 @@ def right_hand_side(p, switching=True, as_printed=False):
     """Return f(y, u, closed) and its Jacobian for 18 states (q, v, p_1, p_2, Q_1, Q_2)."""
     y, u, closed = ca.SX.sym('y', 18), ca.SX.sym('u', 3), ca.SX.sym('closed', 3)
     q, v, p1, p2, q1, q2 = (y[3 * k : 3 * k + 3] for k in range(6))
+    # Lines that lack oil have the vapour pressure.
+    c1, c2 = (p1, p2) if as_printed else (ca.fmax(p1, 0), ca.fmax(p2, 0))
     acceleration = equations(p)
     x = lengths(p, q)
     arms = ca.diag(ca.jacobian(x, q)[:, 1:])
@@ -137,20 +139,20 @@ def right_hand_side(p, switching=True, as_printed=False):
     pe, pf = ca.SX.sym('pe'), ca.SX.sym('pf')
     across = (pe - pf) / motor.leakage_across
     nodes = ca.vertcat(
-        (p1[0] - pe) / R - D * v[0] - across - pe / motor.leakage_tank,
-        D * v[0] + across - pf / motor.leakage_tank - (pf - p2[0]) / R,
+        (c1[0] - pe) / R - D * v[0] - across - pe / motor.leakage_tank,
+        D * v[0] + across - pf / motor.leakage_tank - (pf - c2[0]) / R,
     )
     ports = ca.vertcat(pe, pf)
     solved = ca.solve(ca.jacobian(nodes, ports), -ca.substitute(nodes, ports, ca.SX.zeros(2)))
-    into = ca.vertcat((p1[0] - solved[0]) / R)
-    out = ca.vertcat((solved[1] - p2[0]) / R)
+    into = ca.vertcat((c1[0] - solved[0]) / R)
+    out = ca.vertcat((solved[1] - c2[0]) / R)
     torques = [D * (solved[0] - solved[1]) - p.swing.viscous * v[0]]
     for k, cylinder in ((0, p.boom_cylinder), (1, p.stick_cylinder)):
         in_k, out_k = cylinder.head_area * speeds[k], cylinder.rod_area * speeds[k]
-        head = p1[k + 1] - cylinder.line.resistance * in_k * ca.fabs(in_k)
-        rod = p2[k + 1] + cylinder.line.resistance * out_k * ca.fabs(out_k)
+        head = c1[k + 1] - cylinder.line.resistance * in_k * ca.fabs(in_k)
+        rod = c2[k + 1] + cylinder.line.resistance * out_k * ca.fabs(out_k)
         force = cylinder.head_area * head - cylinder.rod_area * rod - cylinder.viscous * speeds[k]
-        torques.append(arms[k] * force)
+        torques.append(arms[k] * (force + at_stops(p, cylinder, x[k], speeds[k])))
         into, out = ca.vertcat(into, in_k), ca.vertcat(out, out_k)
     rates = [v, acceleration(q, v, ca.vertcat(*torques))[0]]
     dp1, dp2, dq1, dq2 = [], [], [], []
@@ -169,17 +171,18 @@ def right_hand_side(p, switching=True, as_printed=False):
         pump = u[k] > 0
         side1 = ca.if_else(pump, rail, p.tank_pressure)
         side2 = ca.if_else(pump, p.tank_pressure, rail)
-        drop1 = side1 - p1[k]
-        drop2 = p2[k] + side2 if as_printed else p2[k] - side2
+        drop1 = side1 - c1[k]
+        drop2 = c2[k] + side2 if as_printed else c2[k] - side2
         is_open = 1 - closed[k] if switching else 1
-        head, rod = at_ports(p, name, p1[k], 'head'), at_ports(p, name, p2[k], 'rod')
+        head, rod = at_ports(p, name, c1[k], 'head'), at_ports(p, name, c2[k], 'rod')
         dp1.append((is_open * q1[k] - into[k] + head) / line.capacitance)
         dp2.append((out[k] - is_open * q2[k] + rod) / line.capacitance)
         for drop, flow, found, full in zip(
             (drop1, drop2), (q1[k], q2[k]), (dq1, dq2), resistances, strict=True
         ):
             C_R = full / s**2
-            residual = ca.sign(drop) * ca.sqrt(ca.fabs(drop) / C_R)
+            # With a slope, for the Jacobian, where a line that lacks oil meets the tank.
+            residual = ca.sign(drop) * ca.sqrt(ca.fabs(drop) / C_R + 1e-30)
             moving = (drop - C_R * flow * ca.fabs(flow)) / line.inertance
             found.append(ca.if_else(is_open, moving, (residual - flow) / valve.residual_time))
     f = ca.vertcat(*rates, *dp1, *dp2, *dq1, *dq2)
@@ -187,6 +190,18 @@ def right_hand_side(p, switching=True, as_printed=False):
         ca.Function('f', [y, u, closed], [f]),
         ca.Function('J', [y, u, closed], [ca.jacobian(f, y)]),
     )
+
+
+def at_stops(p, cylinder, length, speed):
+    """Return the force of springs at both ends of a stroke, k b (1 + c b'), none that pull."""
+    force = 0
+    for beyond, way in (
+        (cylinder.linkage.retracted - length, 1),
+        (length - cylinder.linkage.retracted - cylinder.stroke, -1),
+    ):
+        share = ca.fmax(1 - p.stops.loss * way * speed, 0)
+        force += way * p.stops.stiffness * ca.fmax(beyond, 0) * share
+    return force
 
 
 def at_ports(p, name, pressure, side):

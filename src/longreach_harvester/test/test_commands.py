@@ -58,8 +58,8 @@ def test_options_choose_the_model(capsys, short):
         for words in ((), ('--model', 'reduced'), ('--switching', 'off'), ('--as-printed',))
     ]
     assert len(set(angles[:3])) == 3
-    # With the tank at 0 the printed sign shows only for negative spools.
-    assert angles[3] == angles[0]
+    # With the tank at 0 the printed sign shows only for negative spools; no vapour pressure.
+    assert angles[3] == pytest.approx(angles[0], abs=2e-3)
     assert np.ptp(angles) < 0.05
 
 

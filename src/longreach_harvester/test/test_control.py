@@ -19,7 +19,9 @@ from longreach_harvester.kinematics import (
     tip_path,
 )
 from longreach_harvester.machine import Harvester
+from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import simulate
 from longreach_tools.scenarios import find_scenario
 
@@ -36,7 +38,7 @@ def shipped(name):
 def test_angles_of_a_tip_and_back():
     random = np.random.default_rng(1)
     for _ in range(50):
-        q = random.uniform((-3, -0.6, -2.2), (3, 1.2, -0.1))
+        q = random.uniform((-3, -0.3, -1.9), (3, 1.2, -0.1))
         if np.hypot(*tip_at(STANDARD, q)[:2]) > 0.5 and tip_at(STANDARD, (0, *q[1:]))[0] > 0:
             assert angles_at(STANDARD, tip_at(STANDARD, q)) == pytest.approx(q, abs=1e-9)
 
@@ -94,6 +96,25 @@ def test_output_jumps_over_the_dead_band():
     assert cycle(9.0, **gains)[0] == pytest.approx(0.05 + 0.95 * 0.8)
 
 
+def test_an_open_valve_closes_later_than_it_opens():
+    gains = {'proportional': 10.0, 'smallest': 0.01, 'closing': 0.004, 'full_volts': 10.0}
+    memory, spools = None, []
+    for error in (0.008, 0.012, 0.008, 0.003, 0.008, -0.008):
+        spool, memory = cycle(error, memory, integral=0.0, feed_forward=0.0, **gains)
+        spools.append(spool != 0.0)
+    assert spools == [False, True, True, False, False, False]
+
+
+def test_rate_of_the_error_goes_through_a_low_pass():
+    gains = {'proportional': 0.0, 'integral': 0.0, 'feed_forward': 0.0, 'smallest': 0.0}
+    gains |= {'derivative': 2.0, 'derivative_time': 0.03}
+    memory, volts = None, []
+    for error in (0.0, 0.01, 0.02, 0.03):
+        spool, memory = cycle(error, memory, **gains)
+        volts.append((spool - 0.05 * np.sign(spool)) / 0.95 * 10.0)
+    assert volts == pytest.approx(2.0 * (1.0 - 0.75 ** np.arange(4)))
+
+
 def test_integral_does_not_grow_at_the_bound():
     _, memory = cycle(0.01, proportional=10.0, integral=5.0)
     assert memory[0, 0] == pytest.approx(5.0 * 0.01 * 0.01)
@@ -131,7 +152,17 @@ def test_joints_without_a_reference_have_closed_valves():
             r'at 0\.\d+ s \w+ has .*, allowed there',
         ),
         (
-            {'tip': [{'kind': 'line', 'duration': 1.0, 'to': (0, 5.2, 0)}]},
+            {
+                'tip': [
+                    {
+                        'kind': 'circle',
+                        'duration': 1.0,
+                        'centre': (0, 0, 0),
+                        'normal': (0, 0, 1),
+                        'turn': 2.0,
+                    }
+                ]
+            },
             'swing has 2.*: 54.83 deg/s',
         ),
     ],
@@ -162,13 +193,18 @@ def test_stick_follows_a_sine_and_the_boom_stays_locked():
     assert np.abs(reduced - fine).max() < 2e-3
 
 
-def test_tip_follows_lines_and_circles():
+@pytest.mark.parametrize('seed', [None, 1, 2])
+def test_tip_follows_lines_and_circles(seed):
+    """With true angles, and with the noise of typical sensors."""
     chosen = shipped('tip')
-    run = simulate(Harvester(STANDARD, chosen))
+    sensors = None if seed is None else load_sensors('typical').replace(seed=seed)
+    run = simulate(Harvester(STANDARD, chosen, sensors=sensors))
     wanted = tip_at(STANDARD, references(STANDARD, chosen, run.column('time')))
     error = np.linalg.norm(tip_at(STANDARD, run.stack(ANGLES)) - wanted, axis=1)
     assert error.max() < 0.06
     assert run.warnings() == (), 'no oil cavitates'
+    assert run.summary()['lowest_pressure'] > 5e5
+    assert max(run.training()[f'reversals_{name}'] for name in JOINTS) <= 4
     assert np.ptp(wanted, axis=0).min() > 0.5
 
 
@@ -182,8 +218,20 @@ def test_controlled_runs_do_not_depend_on_the_division_into_calls():
     assert np.array_equal(state.memory, whole.memory, equal_nan=True)
 
 
-def test_paths_that_leave_the_reach_are_refused():
-    chosen = scenario().replace(tip=(TipSegment(kind='line', duration=1.0, to=(9, 0, 0)),))
-    with pytest.raises(ValueError, match='tip'):
-        Harvester(STANDARD, chosen)
-    assert isinstance(chosen, Scenario)
+@pytest.mark.parametrize(
+    ('changes', 'what'),
+    [
+        ({'tip': ({'kind': 'line', 'duration': 1.0, 'to': (9, 0, 0)},)}, 'from the boom pivot'),
+        (
+            {'tip': ({'kind': 'line', 'duration': 1.0, 'to': (1.5, 0, 0)},)},
+            r'tip\[0\]: tip = \(.*\) m needs stick = .*, allowed by the stroke of stick_cylinder',
+        ),
+        (
+            {'sines': {'stick': {'amplitude': -0.5, 'period': 1.0}}},
+            'sines: at 0.5 s stick = -2.2 rad, allowed by the stroke of stick_cylinder',
+        ),
+    ],
+)
+def test_paths_beyond_reach_and_strokes_are_refused(changes, what):
+    with pytest.raises(InputError, match=what):
+        Harvester(STANDARD, scenario().replace(**changes))

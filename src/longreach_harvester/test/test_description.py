@@ -110,7 +110,7 @@ def test_rods_meet_the_links_and_rates_are_derivatives():
 
 def test_prefixes_and_linkages_without_a_triangle():
     assert '"north/harvester_base"' in robot_description(STANDARD, 'north/')
-    rocker = {'kind': 'rocker', 'lever': 0.4, 'shape': 0.0, 'offset': 0.5}
+    rocker = {'kind': 'rocker', 'lever': 0.4, 'shape': 0.0, 'offset': 0.2}
     cylinder = STANDARD.boom_cylinder.replace(linkage=rocker)
     machine = STANDARD.replace(boom_cylinder=cylinder)
     assert drawn_cylinders(machine) == ('stick',)

@@ -52,7 +52,8 @@ def hanging_states(count=20):
     """Return q, v of all five joints, and the state that holds them."""
     random = np.random.default_rng(14)
     for _ in range(count):
-        q = random.uniform((-3, -1.0, -2.4, -3.0, -1.3), (3, 1.4, 0.3, 3.0, 1.3))
+        # Within the strokes.
+        q = random.uniform((-3, -0.3, -1.9, -3.0, -1.3), (3, 1.3, -0.1, 3.0, 1.3))
         v = random.uniform(-2, 2, 5)
         y = np.zeros(WIDTH)
         y[:3], y[HEAD : HEAD + 2] = q[:3], q[3:]
@@ -130,7 +131,7 @@ def test_a_head_that_hangs_has_no_actuator_space():
 
 
 def test_power_of_oil_and_bodies_is_balanced():
-    """What flows into the lines is stored, lost in lines and leakages, or rubbed away."""
+    """What flows into the lines is stored, or lost in lines, friction and stops."""
     model = Harvester(changed(), scenario()).constants
     random = np.random.default_rng(3)
     for q, v, _ in states():
@@ -146,7 +147,7 @@ def test_power_of_oil_and_bodies_is_balanced():
         stored = (sum(ends[1]) - sum(ends[0])) / (2 * step)
         given = y[6:9] @ f1 - y[9:12] @ f2
         scale = np.abs(y[6:9] * f1).sum() + np.abs(y[9:12] * f2).sum()
-        assert stored + powers[2] + powers[3] == pytest.approx(given, abs=1e-5 * scale)
+        assert stored + powers.sum() == pytest.approx(given, abs=1e-5 * scale)
 
 
 def test_forces_of_the_pistons_lift():

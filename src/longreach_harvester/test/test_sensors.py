@@ -56,9 +56,9 @@ def test_noise_is_that_of_the_file_and_repeats_itself():
 
 def test_readings_beyond_a_linkage_are_its_end():
     far = sensors(pistons=IDEAL.replace(bias=(9.0, -9.0)))
-    low, high = STANDARD.joint_limits()[1:].T
+    boom, stick = (a.linkage.angles_of_rise() for a in STANDARD.actuators[1:])
     shown = Sensors(STANDARD, far, 100.0).read(np.array([0.0, 0.5, -1.2]), 0)
-    assert shown.angles[1:] == pytest.approx([high[0], low[1]])
+    assert shown.angles[1:] == pytest.approx([boom[1], stick[0]])
 
 
 def test_ideal_sensors_change_nothing_typical_ones_something():

@@ -109,7 +109,8 @@ def test_a_tip_that_cannot_go_on_stops_at_the_end_of_the_reach():
     seat = station(control='tip', tip_speed=0.8)
     machine = Harvester(STANDARD, scenario(angles=(0.0, 0.1, -0.4)))
     angles, _ = drive(seat, [(4.0, deflected(left_fore_aft=1.0))], machine)
-    low, high = STANDARD.joint_limits().T
+    # The end stops yield by less than that.
+    low, high = STANDARD.joint_limits().T + np.array([[-0.01], [0.01]])
     assert (angles > low).all()
     assert (angles < high).all()
     assert np.hypot(*tip_at(STANDARD, angles[-1])[[0, 1]]) > 7.2

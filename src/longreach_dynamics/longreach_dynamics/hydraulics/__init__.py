@@ -42,6 +42,7 @@ from longreach_dynamics.hydraulics.parameters import (
     OilParameters,
     PumpParameters,
     ReliefParameters,
+    StopParameters,
     ValveParameters,
 )
 from longreach_dynamics.hydraulics.valves import (
@@ -64,6 +65,7 @@ __all__ = [
     'OilParameters',
     'PumpParameters',
     'ReliefParameters',
+    'StopParameters',
     'ValveParameters',
     'actuator_rates',
     'actuators_of',

@@ -11,7 +11,12 @@ a resistance R to the actuator's port:
 P_1, P_2 [Pa] are the pressures of the capacitances, Q_1 [m^3/s] flows into line 1 and Q_2 out of
 line 2. A spool position u > 0 makes P_S1 the supply pressure and P_S2 the tank pressure, any other
 the reverse. C_R(u) is that of a table of openings; the valve is closed for |u| up to its dead
-band. The sides may be negative: linear capacitances do not cavitate.
+band.
+
+Below the vapour pressure, 0 Pa here, the state P of a capacitance is the volume of oil that it
+lacks, -P C, and the pressure is :func:`longreach_dynamics.hydraulics.valves.chamber_pressure`,
+as in :mod:`longreach_dynamics.hydraulics.actuators`: oil is conserved. Callers of the functions
+below give pressures, not states, but to :func:`port_step`.
 
 Of a cylinder, R is quadratic: the ports have the pressures P_1 - R q |q| and P_2 + R q |q| of the
 flows q = A s'. Of a motor, R is linear, and there are leakages between the ports and from each to
@@ -49,9 +54,10 @@ from longreach_dynamics.hydraulics.parameters import (
     MakeUpParameters,
     PumpParameters,
     ReliefParameters,
+    StopParameters,
     port_row,
 )
-from longreach_dynamics.hydraulics.valves import port_flow, pump_flow
+from longreach_dynamics.hydraulics.valves import chamber_pressure, port_flow, pump_flow
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, quantity
 
@@ -73,8 +79,12 @@ __all__ = [
     'RESISTANCE',
     'SPOOL_FASTEST',
     'SPOOL_RATE',
+    'STOP_LOSS',
+    'STOP_STIFFNESS',
+    'STROKE',
     'SUPPLY',
     'TANK',
+    'VAPOUR',
     'VISCOUS',
     'LineParameters',
     'LinedCylinder',
@@ -101,12 +111,17 @@ MOTOR, AREA_1, AREA_2, VISCOUS, INERTANCE, CAPACITANCE, RESISTANCE = range(_LINK
 LEAK_ACROSS, LEAK_TANK, ORIFICE_1, ORIFICE_2, DEAD_BAND, LEAST, RESIDUAL_TIME = range(12, 19)
 SUPPLY, TANK, RELIEF_1, RELIEF_2, _RELIEF_OVERRIDE, RELIEF_AREA = range(19, 25)
 _CRACKING, _MAKE_UP_OVERRIDE, MAKE_UP_AREA, _FEED, _COEFFICIENT, _LAMINAR = range(25, 31)
-PUMP_FLOW, PUMP_BAND, SPOOL_RATE, SPOOL_FASTEST, _COLUMNS = range(31, 36)
+PUMP_FLOW, PUMP_BAND, SPOOL_RATE, SPOOL_FASTEST = range(31, 35)
+STROKE, STOP_STIFFNESS, STOP_LOSS, _COLUMNS = range(35, 39)
+
+# Pressure below which no line falls [Pa].
+VAPOUR = 0.0
 
 # Pressure over which the slope of a relief valve is taken [Pa].
 _SLIGHT = 1e3
-# Rounds of the search for the pressure of a rail, usually three, and its last change [Pa].
-_MOST_ROUNDS, _NEAR = 50, 10.0
+# Rounds of the search for the pressure of a rail, usually three; after how many of them it takes
+# the slope between its last two places, as flows turn round; and its last change [Pa].
+_MOST_ROUNDS, _SECANT, _NEAR = 100, 8, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +226,7 @@ class LinedCylinder(Parameters):
 
     head_area: float = quantity('area of the head side, A_1', 'm^2', at_least=1e-6, at_most=10.0)
     rod_area: float = quantity('area of the rod side, A_2', 'm^2', at_least=1e-6, at_most=10.0)
+    stroke: float = quantity('stroke, from the cylinder run in', 'm', at_least=1e-3, at_most=100.0)
     viscous: float = quantity('viscous friction of the piston', 'N s/m', at_least=0.0)
     linkage: Linkage = quantity('between piston and joint')
     line: LineParameters = quantity('lines')
@@ -221,6 +237,39 @@ class LinedCylinder(Parameters):
     make_up: MakeUpParameters | None = quantity(
         'make-up valves of both lines; left out: none', '', default=None
     )
+
+    def check(self) -> None:
+        """Raise InputError for a rod without area, and a stroke that pins do not allow."""
+        if not self.rod_area < self.head_area:
+            raise InputError(
+                f'rod_area = {self.rod_area:g} m^2, allowed: below head_area ='
+                f' {self.head_area:g} m^2, by the area of the rod'
+            )
+        self.check_stroke(0.0)
+
+    def check_stroke(self, yields: float) -> None:
+        """Raise InputError for a linkage whose dead points are not beyond stops that yield [m]."""
+        linkage, behind = self.linkage, f', with stops that yield {yields:.2g} m' if yields else ''
+        low, high = (linkage.position(angle) for angle in linkage.angles_of_rise())
+        if linkage.kind == 'triangle':
+            retracted = float(linkage.row()[4])
+            pins = f'pins from {retracted + low:g} to {retracted + high:g} m apart'
+            if not -low - yields > 0.0:
+                raise InputError(
+                    f'retracted = {retracted:g} m, allowed: above {retracted + low + yields:g} m'
+                    f' by {pins}{behind}'
+                )
+            if not self.stroke < min(high - yields, retracted):
+                raise InputError(
+                    f'retracted = {retracted:g} m with stroke = {self.stroke:g} m, allowed: a'
+                    f' stroke below retracted, and both together below'
+                    f' {retracted + high - yields:g} m by {pins}{behind}'
+                )
+        elif not (low < -yields and self.stroke + yields < high):
+            raise InputError(
+                f'stroke = {self.stroke:g} m, allowed by the linkage, whose piston is from'
+                f' {low:g} to {high:g} m: within that, from 0 on{behind}'
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,6 +315,7 @@ def lines_of(
     viscous: Sequence[float | None],
     oil: PortOilParameters | None = None,
     pump: PumpParameters | None = None,
+    stops: StopParameters | None = None,
 ) -> Lines:
     """
     Return the table of a machine's actuators.
@@ -282,12 +332,13 @@ def lines_of(
         Needed with relief and make-up valves.
     pump : PumpParameters, optional
         None: the supply pressure does not depend on the flow.
+    stops : StopParameters, optional
+        Of the cylinders; None: strokes have no ends.
 
     Raises
     ------
     InputError
-        For relief and make-up valves without oil, and make-up valves that would open only at
-        pressures below zero, which linear capacitances allow.
+        For relief and make-up valves without oil, and make-up valves that could never open.
     """
     N = len(actuators)
     table = np.zeros((N, _COLUMNS))
@@ -304,6 +355,9 @@ def lines_of(
         else:
             row[:_LINKAGE] = a.linkage.row()
             row[AREA_1], row[AREA_2], row[VISCOUS] = a.head_area, a.rod_area, a.viscous
+            row[STROKE] = a.stroke
+            if stops is not None:
+                row[STOP_STIFFNESS], row[STOP_LOSS] = stops.stiffness, stops.loss
         row[INERTANCE], row[CAPACITANCE] = line.inertance, line.capacitance
         row[RESISTANCE] = line.resistance
         row[ORIFICE_1], row[ORIFICE_2] = valve.resistance, valve.resistance_2 or valve.resistance
@@ -318,7 +372,7 @@ def lines_of(
                 ' contraction, laminar_pressure'
             )
         row[RELIEF_1 : _FEED + 1] = port_row(
-            a.relief, a.make_up, tank, 0.0, (f'{kind} {i + 1}', 'tank_pressure', '0')
+            a.relief, a.make_up, tank, VAPOUR, (f'{kind} {i + 1}', 'tank_pressure', '0')
         )
         openings[i, :, : len(valve.openings)] = np.array(valve.openings).T
         # What is behind the end of a shorter table is never reached.
@@ -379,7 +433,9 @@ def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    p, side, i, table
+    p : float
+        State of its capacitance [Pa].
+    side, i, table
         As in :func:`relief_and_make_up`.
     duration : float
         [s].
@@ -392,10 +448,13 @@ def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
         Energy of the oil at the pressures of tank and charge line, and what the valves lose [J].
     """
     C = table[i, CAPACITANCE]
-    flow = relief_and_make_up(p, side, i, table)
+    before = chamber_pressure(p, VAPOUR)
+    flow = relief_and_make_up(before, side, i, table)
     if flow == 0.0:
         return p, 0.0, 0.0
-    slope = (relief_and_make_up(p + _SLIGHT, side, i, table) - flow) / _SLIGHT
+    slope = 0.0
+    if p >= VAPOUR:
+        slope = (relief_and_make_up(p + _SLIGHT, side, i, table) - flow) / _SLIGHT
     x = slope * duration / C
     share = math.expm1(x) / x if x < -1e-6 else 1.0 + 0.5 * x
     after = p + share * duration / C * flow
@@ -403,8 +462,8 @@ def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
         after, source = max(after, table[i, side]), table[i, TANK]
     else:
         after, source = min(after, table[i, _CRACKING]), table[i, _FEED]
-    given = source * C * (after - p)
-    return after, given, given - 0.5 * C * (after * after - p * p)
+    given, end = source * C * (after - p), chamber_pressure(after, VAPOUR)
+    return after, given, given - 0.5 * C * (end * end - before * before)
 
 
 @njit
@@ -455,7 +514,8 @@ def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ig
     stiff = 2.0 * response / slope
     last = stiff / (6.0 + stiff)
     low, high = -np.inf, np.inf
-    for _ in range(_MOST_ROUNDS):
+    place, known = np.nan, np.nan
+    for n in range(_MOST_ROUNDS):
         given, slope = pump_flow(rail, supply, most, band)
         excess = -given
         for i in range(flows.size):
@@ -468,7 +528,11 @@ def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ig
             high = rail
         else:
             low = rail
-        better = rail - excess / (slope + (1.0 + last) * response)
+        slope += (1.0 + last) * response
+        if n >= _SECANT and (excess - known) * (rail - place) > 0.0:
+            slope = (excess - known) / (rail - place)
+        place, known = rail, excess
+        better = rail - excess / slope
         if abs(better - rail) <= _NEAR:
             return better
         rail = better if low < better < high else 0.5 * (low + high)

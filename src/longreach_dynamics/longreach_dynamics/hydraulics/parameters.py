@@ -22,6 +22,7 @@ __all__ = [
     'OilParameters',
     'PumpParameters',
     'ReliefParameters',
+    'StopParameters',
     'ValveParameters',
     'port_row',
 ]
@@ -115,6 +116,16 @@ class ValveParameters(Parameters):
         at_least=0.1,
         at_most=1e4,
         default=None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StopParameters(Parameters):
+    """The ends of the strokes: springs with damping (Hunt and Crossley 1975)."""
+
+    stiffness: float = quantity('stiffness', 'N/m', at_least=1e6, at_most=1e9)
+    loss: float = quantity(
+        'damping force per spring force and velocity', 's/m', at_least=0.0, at_most=10.0
     )
 
 
