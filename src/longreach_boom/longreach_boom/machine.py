@@ -135,8 +135,6 @@ class Boom:
         """
         Return the boom at rest in the scenario's pose with its loads, valves closed.
 
-        Relief valves that cannot hold it are half open: the boom gives way from the start.
-
         Raises
         ------
         InputError
@@ -147,11 +145,6 @@ class Boom:
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
         y = rest.state(np.zeros(boom.size))
-        for i, cylinder in enumerate(boom.cylinders):
-            if valve := cylinder.relief:
-                for side, setting in enumerate((valve.head, valve.rod)):
-                    k = 2 * rest.q.size + side * boom.size + i
-                    y[k] = min(y[k], setting + 0.5 * valve.override)
         self._check_step(rest.coordinates, rest.forces, loads)
         static = self.constants(loads).actuators.static
         modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
