@@ -50,9 +50,7 @@ def need_rosbags() -> None:
 
 
 def need_ros() -> None:
-    """
-    Raise an error with instructions if rclpy is missing: needed for recording and playing only.
-    """
+    """Raise an error with instructions if rclpy, which recording and playing need, is missing."""
     try:
         importlib.import_module('rclpy')
     except ModuleNotFoundError as error:
