@@ -174,8 +174,9 @@ def _simulate(
 def _summary_text(run: ExcavatorRun) -> str:
     """Return the summary of a run for people."""
     summary = run.summary()
-    if run.time_to_sweep() is None:
-        summary |= {'time_to_sweep_s': 'not reached'}
+    for key, text in (('time_to_sweep_s', 'not reached'), ('soil_dumped_at_m', 'nothing')):
+        if key in summary and summary[key] is None:
+            summary[key] = text
     return summary_table(summary, run.UNITS)
 
 
@@ -191,7 +192,7 @@ _SWEPT = {
 
 def _measure(run: ExcavatorRun) -> tuple[float, ...]:
     """Return the results of a run for a sweep; NaN for a sweep that does not end."""
-    summary = run.summary()
+    summary = run.summary() | run.swing()
     pressures = [p for p in summary['peak_pressures_pa'].values() if p is not None]
     return (
         summary['sweep_deg'],

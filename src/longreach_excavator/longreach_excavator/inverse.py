@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics.actuators import VISCOUS
+from longreach_dynamics.hydraulics.actuators import COULOMB, VISCOUS
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import (
     FORCE,
@@ -59,6 +59,7 @@ from longreach_excavator.motion import (
     HEAD,
     RATE,
     SIZE,
+    TRAVEL,
     constants_of,
     load_links,
     room_for,
@@ -348,7 +349,7 @@ def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyp
     room = room_for(p, np.zeros(SIZE + FIRM))
     table, pins, medium = p.actuators.table, p.pins, p.medium
     chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque
-    pushes = np.empty(3)
+    pushes, places, seals = np.empty(3), np.empty(3), np.zeros(3)
     way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
     for k in range(motion.shape[0]):
         y, row = motion[k], rows[k]
@@ -380,7 +381,12 @@ def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyp
         for i in range(3):
             piston = arms[i] * y[RATE + i]
             pushes[i] = torque[i] / arms[i]
-            force = pushes[i] + table[i, VISCOUS] * piston
+            # The seals shear as the piston has moved since the last row.
+            moved = lengths[i] - places[i] if k > 0 else 0.0
+            sliding = math.copysign(1.0, moved)
+            seals[i] = sliding + math.exp(-abs(moved) / table[i, TRAVEL]) * (seals[i] - sliding)
+            places[i] = lengths[i]
+            force = pushes[i] + table[i, VISCOUS] * piston + table[i, COULOMB] * seals[i]
             row[i], row[3 + i], row[6 + i] = torque[i], lengths[i], piston
             row[9 + i], row[12 + i], row[15 + i] = force, pushes[i], force * piston
         # Once more with the cylinders as forces on the links: now the joints carry no torque.

@@ -29,6 +29,7 @@ from longreach_excavator.motion import (
     ROD,
     SIZE,
     SPOOL,
+    TRAVEL,
     Constants,
     advance_adaptive,
     advance_motion,
@@ -147,6 +148,7 @@ class Excavator:
         head, rod = smallest_volumes(actuators)
         areas = np.maximum(actuators.head_area**2 / head, actuators.rod_area**2 / rod)
         stiff = actuators.bulk_modulus * areas + excavator.stops.stiffness
+        stiff += actuators.coulomb / actuators.linkage[:, TRAVEL]
         fastest = float(np.max(spool_rates(actuators) + port_rates(actuators)))
         mass = excavator.chain().mass_matrix(q)
         rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiff * levers**2)))

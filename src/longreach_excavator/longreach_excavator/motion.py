@@ -2,17 +2,21 @@
 The excavator's equations of motion, and the compiled kernels that integrate them.
 
 Three rigid links by recursive Newton-Euler (:mod:`longreach_dynamics.planar_chain`), driven by
-cylinders through their linkage; the soil acts on the tooth. The state y has 22 numbers, followed
+cylinders through their linkage; the soil acts on the tooth. The state y has 25 numbers, followed
 with terrain by those of the ground (:mod:`longreach_excavator.terrain`), which change after each
 step:
 
     theta_2..4 (3), their rates (3)            [rad], [rad/s]
     p_1 (3), p_2 (3), spool positions (3)      of the cylinders, [Pa], a share of the travel
     s (2)                                      mobilisation of the soil, see soil
+    b (3)                                      friction of the seals over that of sliding ones
     work of the cylinders (3), on the soil (1), losses (1)         [J], since time 0
 
 A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or prescribed. The stops at the ends of
-the stroke are springs; the piston has viscous friction. The pins carry the sum of these forces.
+the stroke are springs. The piston has viscous friction, and that of its seals F b, which builds up
+as they shear, b' = (v - |v| b) / K (Dahl 1968): a piston at rest is held by up to F, and small
+oscillations lose energy. The pins carry the sum of these forces. Before a dead point of a linkage
+the lugs of both links meet; they are stops like those of the strokes, with a constant lever.
 The joint's torque is this sum times d length / d theta, by virtual work; the forces in all pins
 follow from the same recursion with cylinders and rods as forces on the links, see :func:`observe`.
 
@@ -36,9 +40,11 @@ from numba import njit
 
 from longreach_dynamics.hydraulics import Actuators, actuators_of, stop_force
 from longreach_dynamics.hydraulics.actuators import (
+    COULOMB,
     DEAD_BAND,
     HEAD_AREA,
     HEAD_VOLUME,
+    LINKAGE,
     ROD_AREA,
     ROD_VOLUME,
     STROKE,
@@ -76,7 +82,7 @@ from longreach_excavator.linkage import (
     cylinders,
     rod_forces,
 )
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import ExcavatorParameters, SealParameters
 from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
 from longreach_excavator.terrain import (
     VOLUME,
@@ -96,10 +102,12 @@ __all__ = [
     'RATE',
     'RETRACTED',
     'ROD',
+    'SEAL',
     'SIZE',
     'SOIL',
     'SOIL_WORK',
     'SPOOL',
+    'TRAVEL',
     'WORK',
     'Constants',
     'Medium',
@@ -116,10 +124,12 @@ __all__ = [
 ]
 
 # Start indices of the parts of the state; the angles start at 0.
-RATE, HEAD, ROD, SPOOL, SOIL, WORK, SOIL_WORK, LOSS, SIZE = 3, 6, 9, 12, 15, 17, 20, 21, 22
+RATE, HEAD, ROD, SPOOL, SOIL, SEAL = 3, 6, 9, 12, 15, 17
+WORK, SOIL_WORK, LOSS, SIZE = 20, 23, 24, 25
 
-# Column of the table of actuators with the length of the retracted cylinder [m].
-RETRACTED = 0
+# Columns of the table of actuators: length of the retracted cylinder [m]; angles [rad] and lever
+# [m] of the lugs; travel of the seals [m].
+RETRACTED, LOWEST, HIGHEST, LUG, TRAVEL = range(LINKAGE)
 
 # Indices of OBSERVED; of a group the first one.
 _at = OBSERVED.index
@@ -136,8 +146,8 @@ _RUNAWAY = 1e3
 # of the energy in a whole step: a piston faster than _SLOW [m/s] meets its stop, or comes
 # closer than _CLEARANCE [m]; a chamber runs empty; a spool leaves its dead band.
 _PARTS, _SLOW, _CLEARANCE = 16, 1e-3, 1e-4
-# In stiff soil: length of the parts over the shortest time constant of the soil, and maximum
-# number of parts.
+# In stiff soil, or with seals that slide fast: length of the parts over the shortest time
+# constant, and maximum number of parts.
 _SOIL_SHARE, _MOST_PARTS = 0.5, 256
 
 
@@ -200,11 +210,15 @@ def constants_of(
     soil = excavator.soil
     turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
     driven = excavator.cylinders
+    seals = [c.seals or SealParameters(coulomb=0.0, travel=0.1) for c in driven]
+    own = np.column_stack([excavator.lugs(), [s.travel for s in seals]])
     actuators = actuators_of(
         driven,
         excavator.oil,
-        np.array([[c.retracted] for c in driven]),
+        np.column_stack([[c.retracted for c in driven], own]),
         viscous=[c.viscous for c in driven],
+        coulomb=[s.coulomb for s in seals],
+        leakage=[c.leakage for c in driven],
     )
     for k, length in (held or {}).items():
         row = actuators.table[k]
@@ -370,6 +384,19 @@ def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _lug_force(i, y, table, medium):  # type: ignore[no-untyped-def]
+    """Return the force of the lugs of joint i at their lever [N], and their loss [W]."""
+    lever, low = table[i, LUG], table[i, LOWEST]
+    return stop_force(
+        lever * (y[i] - low),
+        lever * y[RATE + i],
+        lever * (table[i, HIGHEST] - low),
+        medium.stop_stiffness,
+        medium.stop_loss,
+    )
+
+
+@njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
     Compute the time derivative of the state.
@@ -411,10 +438,12 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
         stop, stop_loss = stop_force(
             position, velocity, table[i, STROKE], medium.stop_stiffness, medium.stop_loss
         )
-        friction = table[i, VISCOUS] * velocity
-        torque[i] = levers[i] * (force + stop - friction)
+        friction = table[i, VISCOUS] * velocity + table[i, COULOMB] * y[SEAL + i]
+        dy[SEAL + i] = (velocity - abs(velocity) * y[SEAL + i]) / table[i, TRAVEL]
+        lug, lug_loss = _lug_force(i, y, table, medium)
+        torque[i] = levers[i] * (force + stop - friction) + table[i, LUG] * lug
         dy[WORK + i] = force * velocity
-        lost += friction * velocity + stop_loss
+        lost += friction * velocity + stop_loss + lug_loss
     place, velocity, _, push = tooth_motion(y, pins, medium, chain)
     if math.isnan(medium.along.real):
         sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
@@ -459,10 +488,12 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
     if not math.isnan(p.medium.along.real):
         # The thesis has no stops, and its soil no shear displacement.
         return 1
-    parts, chain, table = 1, room.chain, p.actuators.table
+    parts, chain, table, sliding = 1, room.chain, p.actuators.table, 0.0
     cylinders(y, p.pins, room.lengths, room.levers)
     for i in range(3):
         speed = abs(room.levers[i] * y[RATE + i])
+        if table[i, COULOMB] > 0.0:
+            sliding = max(sliding, speed / table[i, TRAVEL])
         position = room.lengths[i] - table[i, RETRACTED]
         way = speed * step + _CLEARANCE
         if speed > _SLOW and (position < way or position + way > table[i, STROKE]):
@@ -478,7 +509,7 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
         mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
         rate = max(rate, math.sqrt((push / p.medium.shear + stiffness) * mobility))
         rate = max(rate, damping * mobility)
-    finest = step * rate / _SOIL_SHARE
+    finest = step * max(rate, sliding) / _SOIL_SHARE
     # Written so that NaN leaves the step undivided; it then ends in an error.
     if finest > parts:
         parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
@@ -797,6 +828,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
                 medium.stop_loss,
             )
             pushes[i] = force + stop - table[i, VISCOUS] * velocity
+            pushes[i] -= table[i, COULOMB] * y[SEAL + i]
             row[_FORCE + i], row[_PIN_FORCE + i] = force, pushes[i]
         place_links(y[:RATE], y[RATE:HEAD], chain)
         boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
@@ -862,5 +894,7 @@ def energy(states, p, rows):  # type: ignore[no-untyped-def]
             speed += z * complex(0.0, rate) * chain[LENGTH, i]
             position = lengths[i] - table[i, RETRACTED]
             beyond = max(position - table[i, STROKE], -position, 0.0)
+            turned = table[i, LUG] * max(y[i] - table[i, HIGHEST], table[i, LOWEST] - y[i], 0.0)
             spring += 0.5 * medium.stop_stiffness * beyond * beyond
+            spring += 0.5 * medium.stop_stiffness * turned * turned
         rows[k, 0], rows[k, 1], rows[k, 2] = kinetic, potential, spring

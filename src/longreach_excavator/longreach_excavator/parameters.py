@@ -34,6 +34,7 @@ __all__ = [
     'CylinderParameters',
     'ExcavatorParameters',
     'LinkParameters',
+    'SealParameters',
     'StopParameters',
     'default_file',
     'load_excavator',
@@ -41,6 +42,8 @@ __all__ = [
 
 # Number of points along a stroke at which the linkage is evaluated.
 _PLACES = 201
+# Place of a lug between the end of the stroke (0) and the dead point of the linkage (1).
+_BEYOND = 0.1
 
 
 def _angle(description: str) -> Any:
@@ -121,6 +124,24 @@ class BucketParameters(LinkParameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class SealParameters(Parameters):
+    """Friction of the seals of a cylinder, or of several side by side (Dahl 1968)."""
+
+    coulomb: float = quantity(
+        'friction of sliding seals, total of the cylinders side by side',
+        'N',
+        at_least=0.0,
+        at_most=1e6,
+    )
+    travel: float = quantity(
+        'travel over which it builds up from rest or after a reversal',
+        'm',
+        at_least=1e-4,
+        at_most=0.1,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class CylinderParameters(Cylinder):
     """A cylinder, or several side by side, with the friction of its piston."""
 
@@ -128,6 +149,17 @@ class CylinderParameters(Cylinder):
     count: int = quantity('cylinders side by side', at_least=1, at_most=4)
     viscous: float = quantity(
         'viscous friction, total of the cylinders side by side', 'N s/m', at_least=0.0, at_most=1e6
+    )
+    seals: SealParameters | None = quantity(
+        'friction of the seals; left out: none', '', default=None, kw_only=True
+    )
+    leakage: float = quantity(
+        'from each chamber to the tank per pressure, through the clearance of the spool',
+        'm^3/(s Pa)',
+        at_least=0.0,
+        at_most=1e-9,
+        default=0.0,
+        kw_only=True,
     )
 
     @property
@@ -261,6 +293,18 @@ class ExcavatorParameters(JointedMachine, Parameters):
         ]
         return np.array(ends)
 
+    def lugs(self) -> np.ndarray:
+        """
+        Return where lugs of links meet, shape (3, 3): lower and upper angle [rad], lever [m].
+
+        They lie beyond the stroke by a tenth of the way to the dead point of the linkage, so that
+        no load moves a joint past it. Their lever is the cylinder's largest.
+        """
+        limits, dead = self.joint_limits(), np.array(self.linkage().ranges())
+        poses = np.linspace(limits[:, 0], limits[:, 1], _PLACES)
+        levers = np.abs(self.linkage().levers(poses)).max(axis=0)
+        return np.column_stack([limits + _BEYOND * (dead - limits), levers])
+
     def check_pose(self, angles: np.ndarray) -> None:
         """
         Check joint angles [rad], shape (3,).
@@ -315,9 +359,17 @@ def _polar(distance: float, angle_deg: float) -> complex:
     return cmath.rect(distance, math.radians(angle_deg))
 
 
-def default_file() -> Path:
-    """Return the path of the excavator file installed with this package, 20 t class."""
-    return data_directory('longreach_excavator') / 'config' / 'excavator.yaml'
+def default_file(kind: str = '') -> Path:
+    """
+    Return the path of an excavator file installed with this package, 20 t class.
+
+    Parameters
+    ----------
+    kind : str
+        thesis or realistic for excavator_thesis.yaml or excavator_realistic.yaml.
+    """
+    name = f'excavator_{kind}.yaml' if kind else 'excavator.yaml'
+    return data_directory('longreach_excavator') / 'config' / name
 
 
 def load_excavator(file: str | Path | None = None) -> ExcavatorParameters:

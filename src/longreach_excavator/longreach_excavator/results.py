@@ -26,6 +26,7 @@ from longreach_excavator.motion import (
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
+from longreach_excavator.terrain import FIRM, places
 
 __all__ = [
     'STANDING_JOINT',
@@ -123,6 +124,13 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         'sweep_deg': 'deg',
         'time_to_sweep_s': 's',
         'bucket_joint_moved_m': 'm',
+        'soil_cut_m3': 'm^3',
+        'soil_dumped_m3': 'm^3',
+        'soil_dumped_kg': 'kg',
+        'soil_dumped_at_m': 'm',
+        'soil_in_bucket_m3': 'm^3',
+        'soil_in_bucket_kg': 'kg',
+        'most_in_bucket_kg': 'kg',
         'peak_soil_force_n': 'N',
         'peak_reactions_n': 'N',
         'peak_pressures_pa': 'Pa',
@@ -196,21 +204,51 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         scale = max(_SMALL_ENERGY, *(float(np.abs(p).max()) for p in (change, spent, work)))
         return float(np.abs(change + spent - work).max()) / scale
 
-    def summary(self) -> dict[str, Any]:
-        """
-        Return sweep, stall, largest forces and the energy balance as plain numbers.
-
-        Cylinders whose force is prescribed have None as their peak pressure: no oil is simulated.
-        """
-        given = self.machine.given_forces(np.zeros(1))[0]
+    def swing(self) -> dict[str, Any]:
+        """Return how far and how fast the bucket turned, and whether it stalled."""
         return {
-            'mode': self.machine.scenario.mode,
-            'cohesion_pa': self.parameters.soil.cohesion,
-            'duration_s': float(self.column('time')[-1]),
             'sweep_deg': float(np.degrees(self.column('swept')[-1])),
             'time_to_sweep_s': self.time_to_sweep(),
             'stalled': self.stalled(),
             'bucket_joint_moved_m': float(np.abs(self.bucket_joint()).max()),
+        }
+
+    def soil(self) -> dict[str, Any]:
+        """
+        Return what was cut, dumped, and is in the bucket at the end, of a run on terrain.
+
+        Volumes are those of undisturbed soil: cut is what is no longer firm, dumped what lies
+        loose on the ground, fallen from the bucket or pushed by it, at the x of its centroid; None
+        for no volume.
+        """
+        ground = self.machine.constants.ground
+        parts = np.split(self.states[[0, -1], SIZE + FIRM :], 2, axis=1)
+        firm, loose = (ground.cell * ground.width * (part[1] - part[0]) for part in parts)
+        volume, masses = float(loose.sum()), self.column('bucket_mass')
+        return {
+            'soil_cut_m3': float(-firm.sum()),
+            'soil_dumped_m3': volume,
+            'soil_dumped_kg': ground.density * volume,
+            'soil_dumped_at_m': float(loose @ places(ground)) / volume if volume else None,
+            'soil_in_bucket_m3': float(self.column('bucket_volume')[-1]),
+            'soil_in_bucket_kg': float(masses[-1]),
+            'most_in_bucket_kg': float(masses.max()),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """
+        Return the swing, the soil on terrain, largest forces and the energy balance.
+
+        Cylinders whose force is prescribed have None as their peak pressure: no oil is simulated.
+        """
+        given = self.machine.given_forces(np.zeros(1))[0]
+        terrain = self.machine.constants.ground.cells > 0
+        return {
+            'mode': self.machine.scenario.mode,
+            'cohesion_pa': self.parameters.soil.cohesion,
+            'duration_s': float(self.column('time')[-1]),
+            **(self.swing() if self.machine.scenario.sweep_deg or not terrain else {}),
+            **(self.soil() if terrain else {}),
             'peak_soil_force_n': float(self.column('soil_force').max()),
             'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
             'peak_pressures_pa': {

@@ -36,6 +36,7 @@ from longreach_excavator.forces import GivenForces, printed_forces, read_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.terrain import SHELL
 
 __all__ = [
     'DEPTHS',
@@ -55,6 +56,8 @@ DEPTHS = (*FIXED_DEPTHS, 'terrain')
 SWEEP_DEG = 108.9
 # Number of angles per joint for the reach of the tooth; margin of the ground beyond it [m].
 _POSES, _BEYOND = 25, 1.0
+# Of a surface that was rounded [m].
+_ROUNDING = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Scenario(Parameters):
     soil: bool = quantity('whether there is soil', default=True)
     surface: float | None = quantity(
         "height of the soil over the boom's foot; none: that of the bucket's edge at time 0, with"
-        ' depth: terrain that of its tooth',
+        ' depth: terrain that of its lowest point',
         'm',
         at_least=-100.0,
         at_most=100.0,
@@ -146,7 +149,7 @@ class Scenario(Parameters):
         These are the cohesion of its soil and, in mode thesis, the friction of its pistons: 0.
         """
         if self.mode == 'thesis':
-            smooth = tuple(cylinder.replace(viscous=0.0) for cylinder in excavator.cylinders)
+            smooth = tuple(c.replace(viscous=0.0, seals=None) for c in excavator.cylinders)
             excavator = excavator.replace(cylinders=smooth)
         if self.cohesion is None:
             return excavator
@@ -158,11 +161,16 @@ class Scenario(Parameters):
             return -np.inf
         if self.surface is not None:
             return self.surface
-        bucket = self.angles(excavator).sum()
-        terrain = self.depth == 'terrain'
-        reach = excavator.bucket.length if terrain else excavator.soil.sweep_radius
-        edge = reach * np.sin(bucket)
+        if self.depth == 'terrain':
+            return self._lowest_point(excavator)
+        edge = excavator.soil.sweep_radius * np.sin(self.angles(excavator).sum())
         return float(self._joint_height(excavator) + edge)
+
+    def _lowest_point(self, excavator: ExcavatorParameters) -> float:
+        """Return the height of the lowest point of the bucket at time 0, z [m]."""
+        turn, length = self.angles(excavator).sum(), excavator.bucket.length
+        shell = (np.array(SHELL) * np.exp(1j * turn)).imag.min()
+        return float(self._joint_height(excavator) + min(length * np.sin(turn), length * shell))
 
     def held_lengths(self, excavator: ExcavatorParameters) -> dict[int, float]:
         """Return index and length [m] of each cylinder that is held."""
@@ -232,14 +240,22 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            For a cohesion that does not fit the soil, a pose outside the strokes, a time that is
-            not on a step, or lists of the wrong length.
+            For a cohesion that does not fit the soil, a pose outside the strokes or in the ground,
+            a time that is not on a step, or lists of the wrong length.
         """
         if self.mode == 'thesis' and self.soil and excavator.soil.law != 'zelenin':
             raise InputError(
                 f'law = {excavator.soil.law!r} of the soil, allowed with mode: thesis: zelenin'
             )
         self.excavator(excavator).check_pose(self.angles(excavator))
+        if self.soil and self.depth == 'terrain' and self.surface is not None:
+            lowest = self._lowest_point(excavator)
+            if self.surface > lowest + _ROUNDING:
+                raise InputError(
+                    f'surface = {self.surface:g} m, allowed with this pose and depth: terrain: up'
+                    f' to {lowest:.4f} m, where the ground touches the bucket; begin above the'
+                    ' ground and press the bucket into it, or leave surface out'
+                )
         check_times([self.duration], step, 'duration')
         check_valve_commands(self.valve_commands, len(CYLINDERS), step)
 

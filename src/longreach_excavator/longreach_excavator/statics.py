@@ -39,7 +39,11 @@ def pressures(excavator: ExcavatorParameters, forces: np.ndarray) -> tuple[np.nd
     See :func:`longreach_dynamics.hydraulics.holding_pressures`.
     """
     heads, rods = np.array([[c.head_area, c.rod_area] for c in excavator.cylinders]).T
-    return holding_pressures(forces, heads, rods, excavator.oil)
+    filled = [
+        c.make_up.supply - c.make_up.cracking if c.make_up and c.make_up.supply else 0.0
+        for c in excavator.cylinders
+    ]
+    return holding_pressures(forces, heads, rods, excavator.oil, np.array(filled))
 
 
 def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:

@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 
 from longreach_excavator.linkage import Linkage, Pins
-from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 
 
 @pytest.fixture(scope='session')
 def excavator() -> ExcavatorParameters:
+    """The installed excavator file with the thesis' hydraulics."""
+    return load_excavator(default_file('thesis'))
+
+
+@pytest.fixture(scope='session')
+def standard() -> ExcavatorParameters:
     """The installed excavator file."""
     return load_excavator()
 

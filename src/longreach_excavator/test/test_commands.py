@@ -18,6 +18,9 @@ from longreach_tools.testing import Outcome
 PNG = b'\x89PNG'
 
 
+THESIS = ('--file', default_file('thesis'))
+
+
 def read(file: Path) -> tuple[list[str], np.ndarray]:
     with file.open() as stream:
         head, *rows = csv.reader(stream)
@@ -36,7 +39,8 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
 
 
 def test_dig_as_json(capsys):
-    found = Outcome(capsys, 'excavator', 'dig', '--cohesion', 17000, '--format', 'json').json
+    words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
+    found = Outcome(capsys, 'excavator', *words).json
     assert {
         'sweep_deg',
         'time_to_sweep_s',
@@ -73,7 +77,16 @@ def test_printed_forces_sweep_at_once(capsys):
 def test_more_flow_is_faster_and_less_is_slower(capsys):
     times = [
         Outcome(
-            capsys, 'excavator', 'dig', '--flow', flow, '--duration', 15, '--format', 'json'
+            capsys,
+            'excavator',
+            'dig',
+            *THESIS,
+            '--flow',
+            flow,
+            '--duration',
+            15,
+            '--format',
+            'json',
         ).json['time_to_sweep_s']
         for flow in (100, 200, 400)
     ]
@@ -81,8 +94,9 @@ def test_more_flow_is_faster_and_less_is_slower(capsys):
 
 
 def test_flow_is_that_of_the_file_by_default(capsys):
-    plain = Outcome(capsys, 'excavator', 'dig', '--format', 'json').json
-    told = Outcome(capsys, 'excavator', 'dig', '--flow', 200, '--format', 'json').json
+    words = ('dig', *THESIS, '--format', 'json')
+    plain = Outcome(capsys, 'excavator', *words).json
+    told = Outcome(capsys, 'excavator', *words, '--flow', 200).json
     assert plain['time_to_sweep_s'] == pytest.approx(told['time_to_sweep_s'], rel=2e-2)
 
 
@@ -93,9 +107,9 @@ def test_dig_writes_table_and_picture(capsys, tmp_path):
     )
     assert outcome.code == 0, outcome.err
     head, rows = read(table)
-    assert tuple(head) == COLUMNS.names
-    expected = simulate(load_excavator(), dig_scenario(duration=1.0)).table
-    np.testing.assert_array_equal(rows, expected)
+    expected = simulate(load_excavator(), dig_scenario(duration=1.0))
+    assert tuple(head) == expected.columns.names
+    np.testing.assert_array_equal(rows, expected.table)
     assert picture.read_bytes().startswith(PNG)
 
 
@@ -215,7 +229,8 @@ def test_run_takes_a_scenario(capsys, tmp_path):
     head, rows = read(table)
     column = dict(zip(head, rows.T, strict=True))
     still = column['time'] <= 0.5
-    assert np.ptp(column['theta_2'][still]) < 1e-9
+    # Closed spools leak.
+    assert np.ptp(column['theta_2'][still]) < 1e-5
     assert column['theta_2'][-1] > column['theta_2'][0] + 0.05
 
 

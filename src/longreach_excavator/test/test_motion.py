@@ -20,6 +20,7 @@ from longreach_excavator.motion import (
     LOSS,
     RATE,
     ROD,
+    SEAL,
     SIZE,
     SOIL,
     SOIL_WORK,
@@ -173,7 +174,7 @@ def test_reactions_of_other_machines(random_excavator: MakeExcavator) -> None:
         states[:, :RATE] = random.uniform(low, high, (40, 3))
         states[:, RATE:HEAD] = random.normal(0.0, 1.0, (40, 3))
         states[:, HEAD:SPOOL] = random.uniform(0.0, 300e5, (40, 6))
-        states[:, SOIL:WORK] = random.normal(0.0, 0.5, (40, 2))
+        states[:, SOIL:SEAL] = random.normal(0.0, 0.5, (40, 2))
         scenario = Scenario(duration=1.0, pose='random', surface=random.uniform(-2.0, 2.0))
         check_reactions(Excavator(excavator, scenario), states, OIL)
 
@@ -411,7 +412,7 @@ def test_soil_that_is_stiff_for_the_step(excavator: ExcavatorParameters, cohesio
     assert np.abs(states[0] - states[1])[:, :RATE].max() < 1e-6
     assert np.abs(states[0] - states[1])[:, WORK:].max() < 1.0
     check_energy(machines[0], states[0])
-    assert np.hypot(*states[0][:, SOIL:WORK].T).max() < 1.0
+    assert np.hypot(*states[0][:, SOIL:SEAL].T).max() < 1.0
 
 
 def test_fast_tooth_over_soil_that_yields_at_once(excavator: ExcavatorParameters) -> None:
@@ -420,7 +421,7 @@ def test_fast_tooth_over_soil_that_yields_at_once(excavator: ExcavatorParameters
     scenario = Scenario(duration=2.0, pose='tucked', loose=CYLINDERS, surface=-20.0)
     states = run(Excavator(soft, scenario), 2000)
     other = run(Excavator(excavator, scenario.replace(soil=False)), 2000)
-    assert np.hypot(*states[:, SOIL:WORK].T).max() <= 1.0 + 1e-9
+    assert np.hypot(*states[:, SOIL:SEAL].T).max() <= 1.0 + 1e-9
     assert np.abs(states - other)[:, :RATE].max() < 1e-4
     assert np.all(states[:, SOIL_WORK] == 0.0)
 

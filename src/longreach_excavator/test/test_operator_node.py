@@ -141,6 +141,12 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         yield Rig(b)
 
 
+@pytest.fixture(scope='module')
+def excavator(standard: ExcavatorParameters) -> ExcavatorParameters:
+    """What nodes run by default."""
+    return standard
+
+
 @pytest.fixture
 def station(excavator: ExcavatorParameters) -> Teleoperation:
     return Teleoperation(load_teleoperation().replace(timeout=60.0), excavator)

@@ -152,7 +152,7 @@ def test_random_excavators_survive_a_file(tmp_path: Path, random_excavator: Make
 def test_hash_is_that_of_the_values_and_stays_in_its_process(
     excavator: ExcavatorParameters,
 ) -> None:
-    other = load_excavator()
+    other = load_excavator(default_file('thesis'))
     assert other is not excavator
     assert (other, hash(other)) == (excavator, hash(excavator))
     assert hash(excavator.replace(gravity=1.6)) != hash(excavator)

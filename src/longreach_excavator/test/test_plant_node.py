@@ -51,6 +51,12 @@ FAST = words(real_time_factor=0.0)
 LOCKSTEP = words(real_time_factor=0.0, lockstep='true')
 
 
+@pytest.fixture(scope='module')
+def excavator(standard: ExcavatorParameters) -> ExcavatorParameters:
+    """What nodes run by default."""
+    return standard
+
+
 class Rig:
     """A plant, and all that listens to it."""
 

@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 from longreach_dynamics.runs import compare_runs
 from longreach_excavator import conversions
 from longreach_excavator.columns import COLUMNS
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import ExcavatorParameters, default_file
 from longreach_excavator.recording import read_run
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
@@ -102,7 +102,8 @@ def test_compare_tells_the_run_from_another(
     scenario, other = tmp_path / 'dig.yaml', tmp_path / 'other.yaml'
     scenario.write_text(SCENARIO)
     other.write_text(SCENARIO.replace('1.0]', '0.5]'))
-    words = ('excavator', 'compare', bag, '--format', 'json', '--scenario')
+    words = ('excavator', 'compare', bag, '--file', default_file('thesis'))
+    words = (*words, '--format', 'json', '--scenario')
     found = Outcome(capsys, *words, scenario).json
     assert found['same']
     done = Outcome(capsys, *words, other)

@@ -206,6 +206,17 @@ def test_files_of_forces_are_read_with_the_scenario(
         load_text(tmp_path, MEASURED, excavator)
 
 
+def test_a_start_in_the_ground_is_refused(excavator: ExcavatorParameters) -> None:
+    """Tooth first, and with a curled bucket whose back is lowest."""
+    for pose, lowest in ((20.0, -95.0, -15.0), -2.439), ((20.0, -95.0, -90.0), -1.847):
+        scenario = Scenario(duration=1.0, pose_deg=pose, depth='terrain')
+        touched = scenario.surface_height(excavator)
+        assert touched == pytest.approx(lowest, abs=1e-3)
+        scenario.replace(surface=touched).check_with(excavator, 1e-3)
+        with pytest.raises(InputError, match=rf'surface = .* up to {touched:.4f} m.*begin above'):
+            scenario.replace(surface=touched + 0.01).check_with(excavator, 1e-3)
+
+
 def test_missing_file_of_forces(tmp_path: Path, excavator: ExcavatorParameters) -> None:
     with pytest.raises(InputError, match=r'measured\.csv cannot be read: No such file'):
         load_text(tmp_path, MEASURED, excavator)

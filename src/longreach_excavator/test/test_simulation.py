@@ -366,8 +366,9 @@ def test_measured_run_drives_as_its_forces_do(
 def test_linkage_never_goes_on_past_a_dead_point(
     excavator: ExcavatorParameters, tolerance: float
 ) -> None:
-    """A bucket that falls freely breaks through a weak spring at the end of its stroke."""
-    excavator = excavator.with_value('stops.stiffness', 1e7)
+    """A heavy bucket that falls breaks through weak stops and lugs."""
+    bucket = excavator.bucket.replace(mass=1e4, inertia=5e3)
+    excavator = excavator.with_value('stops.stiffness', 1e6).replace(bucket=bucket)
     scenario = Scenario(duration=2.0, pose='dig', loose=CYLINDERS)
     run = simulate(excavator, scenario, tolerance=tolerance)
     assert re.search(r'bucket linkage passes its dead point, .* = 67.*shorter step', run.message)

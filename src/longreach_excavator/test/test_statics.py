@@ -7,7 +7,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.machine import Excavator
-from longreach_excavator.parameters import load_excavator
+from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
@@ -38,7 +38,7 @@ def test_moments_of_the_weight_about_each_joint(seed):
 
 
 def test_pressures_hold_the_machine():
-    excavator = load_excavator()
+    excavator = load_excavator(default_file('thesis'))
     machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
     state = machine.initial_state()
     after = machine.advance(state, CLOSED, 0.0, 1.0)

@@ -12,11 +12,13 @@ from longreach_excavator.forces import agreement
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE, evaluate
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import ExcavatorParameters, default_file
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.step_study import step_study
 from longreach_tools.testing import Outcome
+
+THESIS = ('--file', default_file('thesis'))
 
 
 def test_accelerations_are_those_of_the_printed_vectors(excavator: ExcavatorParameters) -> None:
@@ -117,7 +119,7 @@ def test_steps_as_docs_give_them(capsys, tmp_path) -> None:
 
 
 def test_a_step_that_is_refused_is_a_row(capsys, tmp_path) -> None:
-    words = ('steps', '--mode', 'hydraulic', '--cohesion', 17000, '--step', '0.01,0.001')
+    words = ('steps', *THESIS, '--mode', 'hydraulic', '--cohesion', 17000, '--step', '0.01,0.001')
     files = ('--csv', tmp_path / 's.csv', '--plot', tmp_path / 's.svg')
     refused, done = Outcome(capsys, 'excavator', *words, *files, '--format', 'json').json
     assert refused['peak_n'] is None
@@ -139,7 +141,7 @@ def test_agreement_of_forces() -> None:
 
 def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path) -> None:
     """The numbers that docs/excavator.md gives."""
-    words = ('forces', '--cohesion', 17000, '--plot', tmp_path / 'forces.svg')
+    words = ('forces', *THESIS, '--cohesion', 17000, '--plot', tmp_path / 'forces.svg')
     found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
     boom, arm, bucket = (found[name] for name in ('boom', 'arm', 'bucket'))
     assert boom['opposite'] == pytest.approx(1.49, abs=0.02)
@@ -154,7 +156,7 @@ def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path) -> Non
 
 
 def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
-    words = ('dig', '--cohesion', 17000, '--format', 'json')
+    words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
     found = Outcome(capsys, 'excavator', *words)
     assert found.json['bucket_joint_moved_m'] == pytest.approx(0.114, abs=1e-3)
     assert 'moved 0.114 m' in found.err
@@ -162,7 +164,7 @@ def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
     surface = Outcome(capsys, 'excavator', *words, '--depth', 'surface')
     assert surface.json['time_to_sweep_s'] == pytest.approx(4.66, abs=0.01)
     assert 'swing' not in surface.err
-    hard = ('dig', '--cohesion', 20000, '--depth', 'surface', '--format', 'json')
+    hard = ('dig', *THESIS, '--cohesion', 20000, '--depth', 'surface', '--format', 'json')
     assert not Outcome(capsys, 'excavator', *hard).json['stalled']
 
 

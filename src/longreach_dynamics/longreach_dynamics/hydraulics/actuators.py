@@ -16,7 +16,8 @@ to up to five things:
   around a spear, one more orifice in the row; oil enters through a check valve;
 - a relief valve to the tank, which opens with the pressure beyond its setting;
 - a make-up valve from the tank or a charge line, which opens with the pressure that is missing;
-- the piston.
+- the piston;
+- a leakage to the tank, proportional to the pressure.
 
 A pump of limited flow feeds all valves through one rail of negligible volume. Its pressure is the
 one at which the flows through all open valves add up to what the pump gives, see
@@ -86,7 +87,7 @@ MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
 HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(25, 30)
 BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
 PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST = range(36, 41)
-CUSHION_LENGTH, CUSHION_AREA, COLUMNS = range(41, 44)
+CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 
 # Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
 # interval, to which it falls back, gains a bit in each.
@@ -200,6 +201,7 @@ def actuators_of(
     viscous: Sequence[float],
     coulomb: Sequence[float] | None = None,
     static: Sequence[float] | None = None,
+    leakage: Sequence[float] | None = None,
 ) -> Actuators:
     """
     Return the table of a machine's cylinders; its array may be written on.
@@ -212,6 +214,9 @@ def actuators_of(
         The machine's own columns.
     viscous, coulomb, static : sequence of float
         Friction of each piston [N s/m], [N], [N]; None: none.
+    leakage : sequence of float
+        From each chamber to the tank, through the clearance of a closed spool, [m^3/(s Pa)]; None:
+        none.
 
     Raises
     ------
@@ -224,6 +229,7 @@ def actuators_of(
     table[:, VISCOUS] = viscous
     table[:, COULOMB] = np.zeros(N) if coulomb is None else coulomb
     table[:, STATIC] = np.zeros(N) if static is None else static
+    table[:, LEAKAGE] = np.zeros(N) if leakage is None else leakage
     for row, c in zip(table, cylinders, strict=True):
         row[STROKE] = c.stroke
         row[HEAD_AREA], row[ROD_AREA] = c.head_area, c.rod_area
@@ -573,6 +579,9 @@ def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # t
     if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:
         q1 += port_flows(p1, HEAD_RELIEF, i, table)
         q2 -= port_flows(p2, ROD_RELIEF, i, table)
+    if table[i, LEAKAGE] > 0.0:
+        q1 -= table[i, LEAKAGE] * (p1 - table[i, TANK])
+        q2 += table[i, LEAKAGE] * (p2 - table[i, TANK])
     dy[at + i], dy[at + N + i] = pressure_rates(
         position,
         velocity,

@@ -60,24 +60,31 @@ _MOST_ROUNDS = 60
 
 
 def holding_pressures(
-    forces: np.ndarray, head_areas: np.ndarray, rod_areas: np.ndarray, oil: OilParameters
+    forces: np.ndarray,
+    head_areas: np.ndarray,
+    rod_areas: np.ndarray,
+    oil: OilParameters,
+    least: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Return pressures of head and rod sides [Pa] that give cylinder forces [N], without friction.
 
     The rod side has the preload. A pulling cylinder relieves the head side, which then keeps the
-    tank pressure.
+    tank pressure, or that to which make-up valves fill it.
 
     Parameters
     ----------
     forces, head_areas, rod_areas : ndarray, shape (N,)
         [N], positive pushes the piston out; A_1, A_2 [m^2].
     oil : OilParameters
+    least : ndarray or float
+        Pressure to which make-up valves fill a chamber [Pa].
     """
     rod = np.full(np.shape(forces), oil.preload)
     head = (forces + rod * rod_areas) / head_areas
-    pulled = head < oil.tank_pressure
-    head = np.where(pulled, oil.tank_pressure, head)
+    relieved = np.maximum(oil.tank_pressure, least)
+    pulled = head < relieved
+    head = np.where(pulled, relieved, head)
     rod = np.where(pulled, (head * head_areas - forces) / rod_areas, rod)
     return head, rod
 

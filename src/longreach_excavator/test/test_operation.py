@@ -1,0 +1,138 @@
+"""What an operator does ends no plant and breaks no bound; load and machine settle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.resources import share_directory
+from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import Scenario, load_scenario
+from longreach_excavator.simulation import simulate
+from longreach_excavator.terrain import volume_of_ground
+
+HIGHEST = 370e5
+"""Bound of the pressures in excavator.yaml: the relief valves are fully open [Pa]."""
+
+
+def check(run: ExcavatorRun) -> None:
+    """Check all bounds of a run of the standard machine on terrain."""
+    assert not run.message
+    assert np.all(np.isfinite(run.table))
+    assert run.states[:, HEAD:SPOOL].max() < HIGHEST
+    sides = [f'p_{side}_{name}' for side in ('head', 'rod') for name in CYLINDERS]
+    assert run.stack(sides).min() >= 0.0
+    low, high, _ = run.parameters.lugs().T
+    beyond = np.maximum(low - run.states[:, :RATE], run.states[:, :RATE] - high)
+    assert np.degrees(beyond.max()) < 0.5
+    for c in run.parameters.cylinders:
+        length = run.column(f'length_{c.name}')
+        assert c.retracted - 0.01 < length.min() < length.max() < c.extended + 0.01
+    soil = volume_of_ground(run.machine.constants.ground, run.states[:, SIZE:], -20.0)
+    assert np.ptp(soil) < 1e-9
+    assert run.energy_error() < 1e-3
+
+
+def at_random(seed: int, duration: float = 60.0) -> Scenario:
+    """Return a scenario in which all spools jump at random times: closed, open, or between."""
+    random, time, commands = np.random.default_rng(seed), 0.0, []
+    while time < duration:
+        kind, full = random.random(3), random.choice([-1.0, 1.0], 3)
+        spools = np.where(kind < 0.6, full, random.uniform(-1.0, 1.0, 3)) * (kind > 0.25)
+        commands.append(ValveCommand(round(time, 3), tuple(spools.tolist())))
+        time += random.uniform(0.2, 3.0)
+    return Scenario(
+        duration=duration,
+        pose='dig',
+        depth='terrain',
+        cohesion=random.uniform(0.0, 4e4),
+        valve_commands=tuple(commands),
+    )
+
+
+def test_a_minute_at_random(standard: ExcavatorParameters) -> None:
+    check(simulate(standard, at_random(1)))
+
+
+@pytest.mark.slow
+def test_forty_minutes_at_random(standard: ExcavatorParameters) -> None:
+    for seed in range(2, 42):
+        check(simulate(standard, at_random(seed)))
+
+
+def test_bucket_pressed_on_the_ground(
+    standard: ExcavatorParameters, excavator: ExcavatorParameters
+) -> None:
+    """The weight of the machine on an open bucket meets the lugs, not the dead point."""
+    commands = (ValveCommand(0.0, (0.0, 0.0, -1.0)), ValveCommand(4.0, (-0.6, 0.0, -1.0)))
+    scenario = Scenario(
+        duration=12.0,
+        pose_deg=(45.0, -95.0, -15.0),
+        depth='terrain',
+        surface=-1.0,
+        cohesion=1e6,
+        valve_commands=commands,
+    )
+    run, plain = (simulate(machine, scenario) for machine in (standard, excavator))
+    check(run)
+    assert not plain.message
+    for one in (run, plain):
+        assert one.column('theta_4').max() > one.parameters.lugs()[2, 1]
+        assert one.energy_error() < 1e-5
+
+
+def loaded(excavator: ExcavatorParameters) -> ExcavatorRun:
+    """Return the cycle until the valves close with the soil in the bucket, and 5 s more."""
+    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
+    scenario = load_scenario(file, excavator, 1e-3)
+    kept = tuple(c for c in scenario.valve_commands if c.time <= 7.6)
+    return simulate(excavator, scenario.replace(duration=12.6, valve_commands=kept))
+
+
+def test_a_load_settles_on_closed_valves(
+    standard: ExcavatorParameters, excavator: ExcavatorParameters
+) -> None:
+    def swings(run: ExcavatorRun, name: str) -> list[float]:
+        """Return peak to peak in the second after 1, 2 and 4 s."""
+        time, values = run.column('time'), run.column(name)
+        parts = [(time >= 7.6 + after) & (time < 8.6 + after) for after in (1.0, 2.0, 4.0)]
+        return [float(np.ptp(values[part])) for part in parts]
+
+    assert loaded(standard).column('bucket_mass')[-1] > 1300.0
+    assert np.all(np.array(swings(loaded(standard), 'tip_z')) < [0.012, 0.006, 0.004])
+    assert np.all(np.array(swings(loaded(standard), 'force_boom')) < [60e3, 35e3, 20e3])
+    # Without friction of the seals it goes on.
+    assert min(swings(loaded(excavator), 'force_boom')) > 300e3
+
+
+@pytest.mark.slow
+def test_a_full_bucket_sinks_as_slowly_as_service_manuals_allow(
+    standard: ExcavatorParameters,
+) -> None:
+    """3 min, the bucket's joint as high as the foot, the arm out: 6, 12, 18 mm at most."""
+    bucket = standard.bucket.replace(mass=standard.bucket.mass + 1500.0)
+    scenario = Scenario(duration=180.0, pose_deg=(11.68, -35.0, -95.0), soil=False)
+    run = simulate(standard.replace(bucket=bucket), scenario, sample_time=0.1)
+    for name, most in zip(CYLINDERS, (6e-3, 12e-3, 18e-3), strict=True):
+        length = run.column(f'length_{name}')
+        # The first seconds are the oil that the charge line adds.
+        assert 0.3 * most < abs(length[-1] - length[20]) < most
+
+
+def test_a_run_on_terrain_says_where_the_soil_is(standard: ExcavatorParameters) -> None:
+    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
+    run = simulate(standard, load_scenario(file, standard, 1e-3))
+    found, ground = run.summary(), run.machine.constants.ground
+    assert found['soil_cut_m3'] == pytest.approx(
+        found['soil_dumped_m3'] + found['soil_in_bucket_m3'], abs=1e-9
+    )
+    assert found['soil_dumped_kg'] == pytest.approx(ground.density * found['soil_dumped_m3'])
+    assert found['most_in_bucket_kg'] > 1500.0 > found['soil_in_bucket_kg']
+    assert found['soil_dumped_kg'] >= found['most_in_bucket_kg'] - found['soil_in_bucket_kg']
+    way = run.column('tip_x')
+    assert way.min() < found['soil_dumped_at_m'] < way.max()
+    assert 'sweep_deg' not in found
