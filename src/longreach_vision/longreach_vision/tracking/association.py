@@ -74,17 +74,9 @@ class Association:
 
     def solve(self, nearest: Mapping[str, Sighting]) -> dict[str, Sighting]:
         """
-        Assign ellipses to markers.
+        Return a sighting of each marker; no ellipse is assigned to two of them.
 
-        Parameters
-        ----------
-        nearest : mapping of Sighting
-            The sighting of each marker nearest to its prediction.
-
-        Returns
-        -------
-        dict of Sighting
-            By name; no ellipse is assigned to two markers.
+        ``nearest`` are the sightings nearest to the predictions.
         """
         allowed = {
             name: sorted(
@@ -148,14 +140,9 @@ class Association:
         """
         Return possible assignments of ellipses to markers (-1: none), the likeliest first.
 
-        Includes all assignments that are nearly as likely; no ellipse occurs twice in any of them.
-        Neighbours move alike while hidden, so their relative positions contribute to the cost.
-
-        Returns
-        -------
-        answers : list of tuple of int
-        are_all : bool
-            False if there were too many assignments to compare all of them.
+        Includes all assignments that are nearly as likely, and whether these are all, or there
+        were too many to compare. Neighbours move alike while hidden, so their relative positions
+        contribute to the cost.
         """
         alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
         rest = sum(float(own.min()) for own in alone)

@@ -125,14 +125,7 @@ class CameraTracker:
         return self._tracks
 
     def predict(self, name: str, time: float) -> Prediction:
-        """
-        Return the predicted position of a marker at a time [s].
-
-        Raises
-        ------
-        InputError
-            For a marker that is not tracked.
-        """
+        """Return the predicted position of a marker at a time [s]; InputError if untracked."""
         if name not in self._tracks:
             raise InputError(
                 f'{name} is not tracked by the camera {self.name}, tracked:'
@@ -142,26 +135,11 @@ class CameraTracker:
 
     def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """
-        Start tracking markers with a given pixel or position.
+        Start tracking markers with a given pixel or position; return observations by name.
 
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (height, width)
-        time : float
-            [s]
-
-        Returns
-        -------
-        dict of Observation
-            Observations by name. Markers at given pixels that are not TRACKED are refused, with
-            the
-                 reason; markers at given positions that are not found are searched for from now
-                 on.
-
-        Raises
-        ------
-        InputError
-            For an image of another size.
+        Markers at given pixels that are not TRACKED are refused, with the reason; markers at given
+        positions that are not found are searched for from now on. Raises InputError for an image
+        of another size.
         """
         image = self._checked(image)
         parameters = self.parameters
@@ -337,15 +315,7 @@ class CameraTracker:
                 other.doubt = ''
 
     def resolve(self, name: str, *, exchange: bool = False) -> None:
-        """
-        Resolve the ambiguity between a marker and another one.
-
-        Parameters
-        ----------
-        name : str
-        exchange : bool
-            Whether the two are to be exchanged.
-        """
+        """Resolve the ambiguity between a marker and another one, or exchange the two."""
         track = self._tracks[name]
         other = self._tracks.get(track.doubt)
         if other is not None:
@@ -361,15 +331,7 @@ class CameraTracker:
         """
         Search for a marker at a position from now on, and forget its previous track.
 
-        Parameters
-        ----------
-        name : str
-        center, velocity : ndarray, shape (2,)
-            [px], [px/s]
-        time : float
-            [s]
-        window : float
-            Largest distance from the centre [px].
+        Centre (2,) [px], velocity (2,) [px/s], time [s], largest distance from the centre [px].
         """
         marker = self.markers[name]
         reference = self.appearance.by_rig(marker, center)
