@@ -76,7 +76,7 @@ def track(
     Warns
     -----
     UserWarning
-        For a codec that moves edges; at the end, for images that could not be read.
+        For a codec that moves edges; at the end, for images that could not be read or used.
 
     Raises
     ------
@@ -96,9 +96,10 @@ def track(
     if len(sources) == 1 and is_bag(Path(sources[0])) and rate is None:
         topics = {name: f'/vision/{name}/image_raw' for name in names}
         recorded = BagImages(sources[0], topics, bits)
-        for one in follow(Follower(known), iter(recorded)):
+        follower = Follower(known)
+        for one in follow(follower, iter(recorded)):
             yield one.frame
-        for note in recorded.notes:
+        for note in (*follower.notes, *recorded.notes):
             warnings.warn(note, stacklevel=2)
         return
     if not 1 <= len(sources) <= len(names):
@@ -120,7 +121,8 @@ def track(
                 )
             if source.lossy:
                 warnings.warn(source.lossy, stacklevel=2)
-        for one in follow(Follower(known), pictures_of(opened, rate)):
+        follower = Follower(known)
+        for one in follow(follower, pictures_of(opened, rate)):
             yield one.frame
-        for note in (note for source in opened.values() for note in source.notes):
+        for note in (*follower.notes, *(n for one in opened.values() for n in one.notes)):
             warnings.warn(note, stacklevel=2)

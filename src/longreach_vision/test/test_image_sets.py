@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
@@ -312,20 +313,49 @@ def test_what_cannot_be_is_refused(arguments: tuple, match: str) -> None:
 
 
 def test_images_that_wait_for_a_dead_camera_have_limited_room() -> None:
-    pairs: ImagePairs[bytes] = ImagePairs(('left', 'right'), 0.02, 5.0, room=1000, size=len)
+    pairs: ImagePairs[bytes] = ImagePairs(
+        ('left', 'right'), 0.02, 5.0, room=1000, pixels=lambda one: np.frombuffer(one, np.uint8)
+    )
+
+    def image(k: int) -> bytes:
+        return bytes([k]) * 100
+
     most = given = 0
     for k in range(150):
-        given += len(pairs.add('left', k * 33_000_000, bytes(100)))
+        given += len(pairs.add('left', k * 33_000_000, image(k)))
         most = max(most, pairs.waiting)
     # Not the 150 of five seconds; none is lost.
     assert most <= 11
     assert given + pairs.waiting == 150
     # Both cameras are paired again as soon as it is back.
-    sets = pairs.add('left', 151 * 33_000_000, bytes(100))
-    sets += pairs.add('right', 151 * 33_000_000, bytes(100))
-    sets += pairs.add('left', 152 * 33_000_000, bytes(100))
-    sets += pairs.add('right', 152 * 33_000_000, bytes(100))
+    sets = pairs.add('left', 151 * 33_000_000, image(151))
+    sets += pairs.add('right', 151 * 33_000_000, image(151))
+    sets += pairs.add('left', 152 * 33_000_000, image(152))
+    sets += pairs.add('right', 152 * 33_000_000, image(152))
     assert [len(one.images) for one in sets][-1] == 2
+
+
+@pytest.mark.parametrize('camera', CAMERAS)
+def test_copies_of_an_image_are_counted_and_not_used(camera: str) -> None:
+    made: ImagePairs[np.ndarray] = ImagePairs(CAMERAS, 0.0, 0.5, pixels=lambda image: image)
+    rng, found = np.random.default_rng(1), []
+    shown = {name: rng.integers(0, 255, (40, 30)) for name in CAMERAS}
+    for k in range(12):
+        for name in CAMERAS:
+            if name != camera or k not in (3, 4, 8):
+                shown[name] = shown[name].copy()
+                # One pixel is another one: no copy.
+                shown[name][7, 11] += 1
+            found += made.add(name, k * 33 * MS, shown[name])
+    assert made.counts('repeated')[camera] == 3
+    assert [len(ready.images) for ready in found] == [2, 2, 2, 1, 1, 2, 2, 2, 1, 2, 2, 2]
+    assert sum(made.counts('dropped').values()) == 0
+    made.add(camera, 11 * 33 * MS, shown[camera] + 1)
+    assert [note.partition(',')[0] for note in made.notes] == [
+        f'3 images of {camera} repeat the previous one',
+        f'1 images of {camera} have stamps that are not later than the previous one: they are not'
+        ' used; check its driver'.partition(',')[0],
+    ]
 
 
 # More than two cameras

@@ -302,6 +302,53 @@ def test_offset_plane_of_a_marker():
         assert estimate.in_plane.position == pytest.approx(truth, abs=1e-3)
 
 
+@pytest.mark.parametrize('side', SIDES)
+def test_a_camera_that_contradicts_does_not_teach_the_other_one(side: str) -> None:
+    stage, rate, shown = Stage(small_rig()), 30.0, {}
+    stage.start()
+    worst, alone = 0.0, 0
+    for k in range(1, 60):
+        images = stage.images(moving(k / rate))
+        # For 9 images it shows the same picture.
+        shown = shown if 20 < k < 30 else images
+        images[side] = shown[side]
+        frame = stage.tracker.update(images, dict.fromkeys(SIDES, k / rate))
+        for estimate, truth in zip(frame.estimates.values(), moving(k / rate), strict=True):
+            if estimate.status == TRACKED and len(estimate.cameras) == 1:
+                alone += 1
+                axes = stage.rig.plane.axes
+                worst = max(worst, normalised(estimate.in_plane, truth, axes))
+    assert alone > 10
+    # 130 where the latest positions of both were taken for the effect of their poses.
+    assert worst < 12.0
+
+
+@pytest.mark.parametrize(('rate', 'frequency'), [(24.0, 1.0), (30.0, 2.0), (40.0, 2.0)])
+def test_pairs_of_different_stamps_have_honest_covariances(rate: float, frequency: float) -> None:
+    stage, squares = Stage(small_rig()), []
+    stage.start()
+    rng = np.random.default_rng(3)
+
+    def place(time: float) -> np.ndarray:
+        swing = math.sin(2.0 * math.pi * frequency * time) / frequency
+        return PLACES + np.array([0.15, 0.0, 0.08]) * swing
+
+    for k in range(0, 140, 2):
+        # Of two images of each camera one is missing, in every second pair another one.
+        times = {s: (k + 1 + int(rng.random() < 0.5)) / rate for s in SIDES}
+        images = stage.images({s: place(time) for s, time in times.items()})
+        frame = stage.tracker.update(images, times)
+        if k < 8 or frame.gap == 0.0:
+            continue
+        for estimate, truth in zip(frame.estimates.values(), place(frame.time), strict=True):
+            assert estimate.status == TRACKED
+            squares.append(normalised(estimate.triangulated, truth, np.eye(3)))
+    assert len(squares) > 40
+    # Up to 35 with the quadratic term alone, which is zero where the acceleration is.
+    assert max(squares) < 12.0
+    assert np.mean(squares) < 2.0
+
+
 # Covariance of the merged position
 
 

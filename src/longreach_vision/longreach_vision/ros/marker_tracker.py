@@ -36,8 +36,8 @@ __all__ = ['MarkerTracker']
 _PERIOD = 1.0
 # Time without any image after which waiting images are no longer held back [s of wall time].
 _SILENCE = 2.0
-# Counters of problems with stamps.
-_STAMPS = 'misdated', 'standing'
+# Counters of problems with stamps and copies.
+_STAMPS = 'misdated', 'standing', 'repeated'
 
 
 class MarkerTracker:
@@ -82,7 +82,7 @@ class MarkerTracker:
             self.cameras,
             self._rig.tracking.gap,
             settings.timeout,
-            size=lambda one: one.image.nbytes,
+            pixels=lambda one: one.image,
         )
         self._delays = self._rig.delays
         self._restarts = self._jumps = 0
@@ -140,7 +140,7 @@ class MarkerTracker:
         """Track the images that are complete with this one, stamped in ns."""
         frame_id = frame_id or self._publishers.camera_frame(camera)
         stamp -= self._delays[camera]
-        misdated, standing = (self._pairs.counts(what)[camera] for what in _STAMPS)
+        misdated, standing, repeated = (self._pairs.counts(what)[camera] for what in _STAMPS)
         ready = self._pairs.add(camera, stamp, StampedImage(image, frame_id))
         if self._pairs.restarts != self._restarts:
             self._restarts = self._pairs.restarts
@@ -166,6 +166,12 @@ class MarkerTracker:
                 f'stamp {camera}',
                 f'{at}, allowed: after the previous one; it is dropped. Check that the driver'
                 ' stamps each image, and once only',
+            )
+        if (count := self._pairs.counts('repeated')[camera]) > repeated:
+            self._warn(
+                f'copy {camera}',
+                f'{at} repeats the previous one, pixel by pixel; it is not used, as {count} so'
+                ' far. Check the driver, and how the images were recorded',
             )
         for images in ready:
             self._track(images)

@@ -224,6 +224,7 @@ class TrackingReport:
             'were not valid': sum(self._bad.values()),
             'were not later than the previous one': sum(self._pairs.counts('disordered').values()),
             'were far from the previous one': sum(self._pairs.counts('misdated').values()),
+            'repeat the previous one': sum(self._pairs.counts('repeated').values()),
         }
 
     def values(self) -> dict[str, object]:
@@ -238,7 +239,7 @@ class TrackingReport:
         for camera, frames in self._frames.items():
             values |= {f'{camera} frames': frames, f'{camera} bad': self._bad[camera]}
             values[f'{camera} sightings'] = sum(self._sightings[camera])
-            for what in ('dropped', 'late', 'disordered', 'misdated', 'alone'):
+            for what in ('dropped', 'late', 'disordered', 'misdated', 'repeated', 'alone'):
                 values[f'{camera} {what}'] = self._pairs.counts(what)[camera]
         spent = 1e3 * np.array(self._seconds or [math.nan])
         self._seconds.clear()

@@ -62,11 +62,14 @@ class Follower:
     tracker : StereoTracker
     problem : str
         Why markers could not be found in the whole image; empty if there is no problem.
+    notes : list of str
+        Images that :func:`follow` has not used so far, by camera, and why.
     """
 
     def __init__(self, rig: Rig) -> None:
         self.tracker = StereoTracker(rig)
         self.problem = ''
+        self.notes: list[str] = []
         self._searched = dict.fromkeys(rig.cameras, -math.inf)
         self._pause = _AGAIN
 
@@ -142,7 +145,7 @@ def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed
     """
     follower.tracker.rig.check_pixels()
     trackers = follower.tracker.trackers
-    for ready in _paired(follower.tracker.rig, pictures):
+    for ready in _paired(follower, pictures):
         windows = {
             camera: _windows(trackers[camera], time) for camera, time in ready.times.items()
         }
@@ -159,16 +162,18 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
     return found
 
 
-def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
+def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
     """Yield paired images."""
+    rig = follower.tracker.rig
     pairs: ImagePairs[np.ndarray] = ImagePairs(
-        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, size=lambda image: image.nbytes
+        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, pixels=lambda image: image
     )
     delays = rig.delays
     try:
         for camera, stamp, image, name in pictures:
             _check_size(rig, camera, image, name)
             ready = pairs.add(camera, stamp - delays[camera], image)
+            follower.notes = pairs.notes
             if pairs.restarts:
                 # The waiting images have the new time.
                 pairs.clear()

@@ -34,7 +34,8 @@ __all__ = ['ImageMotion', 'Prediction', 'Track', 'warm_up']
 
 # Assumed duration of an acceleration [s].
 _LASTING = 0.1
-# Measurements kept for interpolation, and their largest age [s].
+# Measurements from which positions are interpolated, and their largest age [s]; one more is kept
+# to see the cubic term.
 _KEPT, _KEPT_TIME = 3, 0.4
 # Positions kept to estimate how markers move by themselves and relative to each other, and number
 # of velocities needed for that.
@@ -183,7 +184,7 @@ class Track:
     doubt: str = ''
     trusted_time: float = -math.inf
     latest: deque[tuple[float, np.ndarray, np.ndarray]] = dataclasses.field(
-        default_factory=lambda: deque(maxlen=_KEPT)
+        default_factory=lambda: deque(maxlen=_KEPT + 1)
     )
     image_time: float = math.nan
     path: deque[tuple[float, float, float]] = dataclasses.field(
@@ -281,36 +282,38 @@ class ImageMotion:
         Return a marker's position near the time of the latest images, from up to three of them.
 
         Quadratic interpolation of the latest measurements. The covariance includes that of the
-        measurements, and a share of the quadratic term, for higher orders of the motion.
+        measurements, a share of the quadratic term, and the cubic term that a fourth one shows.
 
         Returns
         -------
         center, covariance : ndarray, shapes (2,) and (2, 2)
             [px], [px^2]; the prediction of the filter if there are fewer than three measurements,
-            or if
-                 the marker has not been TRACKED since them, or if they are old. None for a lost
-                 marker.
+            or if the marker has not been TRACKED since them, or if they are old. None for a lost
+            marker.
         """
         if track.lost or not track.latest:
             return None
         newest, center, covariance = track.latest[-1]
         if time == newest:
             return center, covariance
+        known = [one for one in track.latest if newest - one[0] <= _KEPT_TIME]
         is_old = track.time != newest or abs(time - newest) > _KEPT_TIME
-        if is_old or len(track.latest) < _KEPT or newest - track.latest[0][0] > _KEPT_TIME:
+        if is_old or len(known) < _KEPT:
             prediction = self.predict(track, time)
             return prediction.center, prediction.covariance
-        times = [one[0] for one in track.latest]
-        curved, straight = np.zeros(2), np.zeros(2)
-        noise = np.zeros((2, 2))
-        for i, (own, place, spread) in enumerate(track.latest):
-            weight = math.prod((time - t) / (own - t) for t in times if t != own)
-            curved += weight * place
-            noise += weight * weight * spread
-            if i:
-                other = times[3 - i]
-                straight += (time - other) / (own - other) * place
-        return curved, noise + np.diag((_CURVED * (curved - straight)) ** 2)
+
+        def through(count: int) -> tuple[np.ndarray, np.ndarray]:
+            """Return the polynomial through the latest measurements, and its covariance."""
+            place, noise = np.zeros(2), np.zeros((2, 2))
+            for own, seen, spread in known[-count:]:
+                others = [one[0] for one in known[-count:] if one[0] != own]
+                weight = math.prod((time - t) / (own - t) for t in others)
+                place, noise = place + weight * seen, noise + weight * weight * spread
+            return place, noise
+
+        curved, noise = through(_KEPT)
+        terms = _CURVED * (curved - through(_KEPT - 1)[0]), through(_KEPT + 1)[0] - curved
+        return curved, noise + np.diag(np.square(terms).sum(axis=0))
 
     def spread(self, track: Track, time: float) -> float:
         """Return the uncertainty of a marker's prediction, from its motion so far [px]."""

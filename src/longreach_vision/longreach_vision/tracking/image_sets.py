@@ -10,6 +10,9 @@ again, whatever the load of the machine.
 A stamp far from the camera's previous one is either wrong or a jump in time; the next images
 decide. If they continue from the old time, the stamp was wrong, and its image is dropped. If three
 continue from the new time, none is dropped: a forward jump is a pause, a backward jump a restart.
+
+An image equal to the camera's previous one in every pixel is a copy of it with a later stamp, as
+noise makes real images differ: it is dropped and counted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from longreach_dynamics.errors import InputError
 
@@ -41,6 +46,8 @@ _JUMP, _SLOW = 1_000_000_000, 4
 _CERTAIN = 3
 # Number of intervals from which the usual interval is known.
 _INTERVALS = 8
+# Every so many-th row and column is compared first: different images rarely need all of them.
+_SPARSE = 16
 
 
 class ImageSet(NamedTuple, Generic[Picture]):
@@ -88,6 +95,8 @@ class _Queue(Generic[Picture]):
     disordered: int = 0  # dropped images that were not later than the previous one
     standing: int = 0  # of these, since the latest accepted one
     late: int = 0
+    repeated: int = 0  # dropped images equal to the previous one
+    pixels: np.ndarray | None = None  # of the latest image
     left_out: int = 0  # dropped images with wrong stamps
     # Images with stamps out of line, in increasing order, until it is known whether they are
     # valid.
@@ -119,7 +128,7 @@ class _Queue(Generic[Picture]):
         """Clear images and times."""
         self.waiting.clear()
         self.intervals.clear()
-        self.last = None
+        self.last = self.pixels = None
 
     def goes_on(self, stamp: int) -> bool:
         """Return whether a stamp out of line continues the doubtful ones, early or late."""
@@ -135,6 +144,22 @@ class _Queue(Generic[Picture]):
 
     def append(self, stamp: int, image: Picture) -> None:
         """Append an image that is later than the previous one."""
+        self.note(stamp)
+        self.waiting.append(_Waiting(stamp, min(self.intervals, default=0), image))
+
+    def repeats(self, pixels: np.ndarray | None) -> bool:
+        """Return whether an image equals the previous one, and keep it for the next."""
+        before, self.pixels = self.pixels, pixels
+        if pixels is None or before is None or pixels.shape != before.shape:
+            return False
+        every = (slice(None, None, _SPARSE),) * pixels.ndim
+        if not np.array_equal(pixels[every], before[every]):
+            return False
+        # Images of a covered camera are alike.
+        return bool(np.ptp(pixels)) and np.array_equal(pixels, before)
+
+    def note(self, stamp: int) -> None:
+        """Note the stamp of an image that is later than the previous one."""
         if self.last is not None:
             interval = stamp - self.last
             # A single jump may be a wrong stamp; jumps in time do not count as lost images.
@@ -144,7 +169,6 @@ class _Queue(Generic[Picture]):
         self.last = stamp
         self.absent = False
         self.standing = 0
-        self.waiting.append(_Waiting(stamp, min(self.intervals, default=0), image))
 
 
 class ImagePairs(Generic[Picture]):
@@ -162,10 +186,11 @@ class ImagePairs(Generic[Picture]):
             returned without it. Afterwards no image waits until images of that camera arrive
             again.
     room : int
-        Largest sum of the sizes of waiting images; beyond it, waiting images are returned alone
-            before the timeout.
-    size : callable, optional
-        Returns the size of an image [bytes]; by default 0.
+        Largest sum of the sizes of waiting images [bytes]; beyond it, waiting images are returned
+            alone before the timeout.
+    pixels : callable, optional
+        Returns the pixels of an image, an array, for its size and to find copies; by default
+            None: neither is known.
 
     Attributes
     ----------
@@ -184,7 +209,7 @@ class ImagePairs(Generic[Picture]):
         tolerance: float,
         timeout: float,
         room: int = ROOM,
-        size: Callable[[Picture], int] = lambda _: 0,
+        pixels: Callable[[Picture], np.ndarray | None] = lambda _: None,
     ) -> None:
         if not 1 <= len(set(cameras)) == len(cameras):
             raise InputError(f'cameras = {list(cameras)}, allowed: one or more distinct names')
@@ -195,7 +220,7 @@ class ImagePairs(Generic[Picture]):
         self.paired = 0
         self.restarts = 0
         self.jumps = 0
-        self._room, self._size = room, size
+        self._room, self._pixels = room, pixels
         self.tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
         self._queues: dict[str, _Queue[Picture]] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
@@ -217,7 +242,8 @@ class ImagePairs(Generic[Picture]):
                  continues in line. Three in a row, of either camera and near each other, are
                  accepted as a jump in time. After a backward jump, waiting images are cleared, and
                  ``restarts`` is incremented; ``jumps`` counts forward jumps, which are not
-                 included in ``dropped``.
+                 included in ``dropped``. Copies of the previous image are dropped, and counted in
+                 ``repeated``.
         image : object
             Stored without copying.
         """
@@ -232,7 +258,11 @@ class ImagePairs(Generic[Picture]):
             queue.standing += 1
             return []
         queue.leave_out()
-        queue.append(stamp, image)
+        if queue.repeats(self._pixels(image)):
+            queue.note(stamp)
+            queue.repeated += 1
+        else:
+            queue.append(stamp, image)
         return self._given_out()
 
     def finish(self) -> list[ImageSet[Picture]]:
@@ -280,9 +310,24 @@ class ImagePairs(Generic[Picture]):
         ----------
         what : str
             ``alone``, ``alone_since_pair``, ``missed``, ``queued``, ``dropped``, ``disordered``,
-            ``standing``, ``misdated`` or ``late``.
+            ``standing``, ``misdated``, ``repeated`` or ``late``.
         """
         return {name: getattr(queue, what) for name, queue in self._queues.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """Images that repeat or precede the previous one, by camera, with a remedy."""
+        kinds = {
+            'repeated': 'repeat the previous one, pixel by pixel, with later stamps',
+            'disordered': 'have stamps that are not later than the previous one',
+        }
+        return [
+            f'{count} images of {name} {kind}: they are not used; check its driver, and how the'
+            ' images were recorded'
+            for what, kind in kinds.items()
+            for name, count in self.counts(what).items()
+            if count
+        ]
 
     # --- time that jumps ---------------------------------------------------------------------
 
@@ -366,7 +411,8 @@ class ImagePairs(Generic[Picture]):
     def _is_full(self) -> bool:
         """Return whether waiting images exceed their room."""
         waiting = (one.image for queue in self._queues.values() for one in queue.waiting)
-        return sum(map(self._size, waiting)) > self._room
+        known = (pixels for pixels in map(self._pixels, waiting) if pixels is not None)
+        return sum(one.nbytes for one in known) > self._room
 
     def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
         """Remove and return the first images of these cameras."""

@@ -518,16 +518,17 @@ class StereoTracker:
         )
         is_off_plane = False
         is_flat = abs(away) <= tracking.out_of_plane + _SURE * deviation
-        in_plane = located[_surest(located)]
-        if is_flat:
-            in_plane = self._merge(sides, located, plane, marker.name, status == TRACKED)
-        if abs(away) > _SURE * deviation:
-            in_plane = self._off_plane(in_plane, sides, plane, away)
         missing = {
             names: one
             for names, one in pairs.items()
             if one.residual > tracking.ray_gap and one.chi_square > _RAYS_MISS
         }
+        agree = status == TRACKED and not missing and abs(away) <= _SURE * deviation
+        in_plane = located[_surest(located)]
+        if is_flat:
+            in_plane = self._merge(sides, located, plane, marker.name, agree)
+        if abs(away) > _SURE * deviation:
+            in_plane = self._off_plane(in_plane, sides, plane, away)
         if missing:
             reason = _missed(missing, sides)
         elif not is_flat:
