@@ -16,11 +16,12 @@ from small_rig import START, seen_at, small_path, small_rig, write_path, write_s
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.setup_commands import write_delay
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
-from longreach_vision.tracking import clock_offset
+from longreach_vision.tracking import pair_fit
 from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
 from longreach_vision.tracking.sightings import Sightings
@@ -52,12 +53,40 @@ def estimated(
     search: bool = True,
     line_time: float = 0.0,
     stated: float = 0.0,
+    **faults: object,
 ) -> ClockOffset:
-    """
-    Estimate the offset from noisy pixels of three markers that swing.
+    """Estimate the offset from :func:`seen`."""
+    given = dict(locals())
+    search = given.pop('search')
+    found = OffsetEstimator(seen(**given.pop('faults'), **given)).estimate(search=search)
+    assert found is not None
+    return found
 
-    The right camera's stamps are late by ``offset`` [s]. ``dropped`` images and ``wrong`` pixels
-    (by 3 px) are shares. Images have a line time [s], of which the rig states a part.
+
+def seen(
+    offset: float,
+    *,
+    amplitude: float = 1.0,
+    along=UP,
+    duration: float = 8.0,
+    rate: float = 30.0,
+    pitch: float = 0.0,
+    since: float = 0.0,
+    dropped: float = 0.0,
+    wrong: float = 0.0,
+    seed: int = 0,
+    line_time: float = 0.0,
+    stated: float = 0.0,
+    lost: tuple[str, float, int] = ('', 0.0, 0),
+    lens: float = 0.0,
+) -> Sightings:
+    """
+    Return noisy pixels of three markers that swing.
+
+    The right camera's stamps are late by ``offset`` [s], and it is pitched ``since`` a time.
+    ``dropped`` images and ``wrong`` pixels (by 3 px) are shares. Images have a line time [s], of
+    which the rig states a part. A camera has ``lost`` images before a time, and stamps the others
+    by their number. The lens is wrong by a wave [px].
     """
     rng = np.random.default_rng(seed)
     rig = Rig(
@@ -65,8 +94,8 @@ def estimated(
         Plane(np.array([0.0, 1.0, 0.0]), 0.0),
         tuple(MarkerOnRig(name, 0.18) for name in NAMES),
     )
-    poses = POSES | {'right': turned(pitch)}
     sightings = Sightings(rig)
+    camera, first, count = lost
 
     def motion(time: float) -> np.ndarray:
         phases = np.array([0.0, 1.0, 2.0])
@@ -79,11 +108,15 @@ def estimated(
         for side, at in (('left', time), ('right', time - offset)):
             if rng.random() < dropped:
                 continue
+            if side == camera and time > first - 0.5 / rate:
+                at += count / rate
+            poses = POSES | {'right': turned(pitch if at >= since else 0.0)}
             pixels = LENS.project(poses[side].to_camera(motion(at)))
             for _ in range(5 if line_time else 0):
                 rows = at + line_time * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))
                 places = np.array([motion(row)[k] for k, row in enumerate(rows)])
                 pixels = LENS.project(poses[side].to_camera(places))
+            pixels += lens * np.sin(pixels / 100.0 + 2.0 * (side == 'right'))
             pixels += PIXEL * rng.standard_normal(pixels.shape)
             pixels += 3.0 * (rng.random((3, 1)) < wrong)
             observations[side] = {
@@ -93,9 +126,7 @@ def estimated(
         if observations:
             gap = 0.0 if len(observations) == 2 else math.nan
             sightings.add(StereoFrame(time, gap, observations, {}))
-    found = OffsetEstimator(sightings).estimate(search=search)
-    assert found is not None
-    return found
+    return sightings
 
 
 # The last two: more than one image, and more than a period of the motion's faster part.
@@ -142,6 +173,9 @@ def test_a_rolling_shutter_is_found(offset):
     assert found.has_line_time
     assert abs(found.offset - offset) < 4.0 * found.deviation
     assert 'have rolling shutters: 1' in found.warning
+    # At 1.6 to 2.8 m/s, in rows up to 700 from the middle one.
+    assert 0.005 < found.line_error < 0.03
+    assert f'wrong by up to {1e3 * max(found.line_error, found.error):.2g} mm' in found.warning
     known = estimated(offset, line_time=15e-6, stated=15e-6)
     assert not known.has_line_time
     assert abs(known.offset - offset) < 4.0 * known.deviation
@@ -177,7 +211,7 @@ def test_what_cannot_be_known_is_said(amplitude, along):
 
 
 def test_an_estimate_that_has_not_converged_is_unknown(monkeypatch):
-    monkeypatch.setattr(clock_offset, '_MAX_STEPS', 1)
+    monkeypatch.setattr(pair_fit, '_MAX_STEPS', 1)
     found = estimated(0.015, search=False)
     assert not found.is_known
     assert not found.warning
@@ -189,6 +223,96 @@ def test_too_few_images():
     found = estimated(0.015, duration=0.2)
     assert 'cannot be known from' in str(found)
     assert found.fields()['deviation'] is None
+
+
+# --- what changes during a recording ----------------------------------------------------------
+
+
+@pytest.mark.parametrize('side', ['left', 'right'])
+@pytest.mark.parametrize(('rate', 'count'), [(30.0, 1), (30.0, -1), (15.0, 3), (60.0, 2)])
+def test_a_step_of_a_clock_is_named(side: str, rate: float, count: int) -> None:
+    found = estimated(0.0, rate=rate, lost=(side, 5.0, count), pitch=2e-4)
+    (step,) = found.steps
+    assert step.camera == side
+    assert step.time == pytest.approx(5.0, abs=1.5 / rate)
+    assert abs(step.jump + count / rate) < min(1e-3, 5.0 * step.deviation)
+    # The offset before it.
+    assert abs(found.offset) < 5.0 * found.deviation
+    assert not found.is_known
+    assert math.isnan(found.bump)
+    assert f'clock of {side} jumps by {-1e3 * count / rate:+.1f} ms at t = ' in found.warning
+    assert 'no camera has moved' in found.warning
+    assert found.fields()['steps'][0]['camera'] == side
+
+
+def test_several_steps_of_both_clocks() -> None:
+    two = seen(0.004, duration=12.0, lost=('right', 4.0, 1), dropped=0.03)
+    for name in NAMES:
+        # Stamps of the left camera are late from 8 s on.
+        table = two._pixels['left', name]
+        rows = [(row[0] + (1.0 / 30.0) * (row[0] > 8.0), *row[1:]) for row in table]
+        table.clear()
+        table.extend(rows)
+    found = OffsetEstimator(two).estimate()
+    assert found is not None
+    assert [one.time for one in found.steps] == pytest.approx([4.0, 8.0], abs=0.07)
+    assert [one.camera for one in found.steps] == ['right', 'left']
+    for one, jump in zip(found.steps, (-1.0 / 30.0, 1.0 / 30.0), strict=True):
+        assert abs(one.jump - jump) < 5.0 * one.deviation
+    assert abs(found.offset - 0.004) < 5.0 * found.deviation
+
+
+@pytest.mark.parametrize('amplitude', [0.0, 1.0])
+@pytest.mark.parametrize('pitch', [3e-4, 3e-3])
+def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude: float, pitch: float) -> None:
+    found = estimated(0.015, amplitude=amplitude, pitch=pitch, since=5.0, duration=9.0)
+    assert found.bump == pytest.approx(5.0, abs=0.07)
+    assert found.moved == 'right'
+    assert found.steps == ()
+    assert found.is_known == bool(amplitude)
+    if amplitude:
+        # -6 ms and -0.2 s from all sightings with one pose.
+        assert abs(found.offset - 0.015) < min(3e-4, 5.0 * found.deviation)
+        assert 'until right was bumped at t = 5.0' in str(found)
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_sound_recordings_have_no_steps_and_no_bumps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rate, amplitude = float(rng.choice([10.0, 25.0, 50.0])), float(rng.choice([0.0, 0.1, 1.0]))
+    dropped, pitch = float(rng.choice([0.0, 0.1])), 2e-4 * rng.normal()
+    found = estimated(0.0, rate=rate, amplitude=amplitude, dropped=dropped, pitch=pitch, seed=seed)
+    assert found.steps == ()
+    assert math.isnan(found.bump)
+    assert found.misfit < 1.5
+    assert found.warning == ''
+
+
+@pytest.mark.parametrize('fault', ['lens', 'window'])
+def test_residuals_far_above_noise_give_no_offset(fault: str) -> None:
+    sightings = seen(0.004, lens=1.0 * (fault == 'lens'))
+    for name in NAMES if fault == 'window' else ():
+        # Stamps of three seconds are late, and right again.
+        table = sightings._pixels['left', name]
+        rows = [(row[0] + 0.02 * (3.0 < row[0] < 6.0), *row[1:]) for row in table]
+        table.clear()
+        table.extend(rows)
+    found = OffsetEstimator(sightings).estimate()
+    assert found is not None
+    assert found.misfit > 3.0 or found.steps
+    assert not found.is_known
+    assert ('times the noise of pixels and calibration' in str(found)) != bool(found.steps)
+
+
+@pytest.mark.parametrize('command', ['sync', 'pose'])
+def test_a_step_is_refused_by_commands_that_write(monkeypatch, tmp_path, command: str) -> None:
+    file = write_small_rig(tmp_path)
+    before, found = file.read_text(), seen(0.0, lost=('right', 5.0, 1))
+    monkeypatch.setattr(tracking_commands, '_collected', lambda _: (found.rig, found))
+    words = ('pose', '--refine') if command == 'pose' else ('sync',)
+    text = 'clock of right jumps by -33.3 ms at t = '
+    refused(text, *words, tmp_path / 'bag', '--rig', file, kind=LongreachError)
+    assert file.read_text() == before
 
 
 # --- the rig file ----------------------------------------------------------------------------

@@ -232,6 +232,7 @@ def _track(
         )
         text = f'no marker was tracked in {len(rows)} images: {told}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
+    clocks = compare_clocks(sightings)
     complete = frames.problem is None and not any(source.damaged for source in sources)
     hand_out(
         targets,
@@ -239,10 +240,12 @@ def _track(
         tracks,
         path,
         complete=complete,
-        advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
+        advice='\n\n'.join(
+            [*filter(None, [advice]), *follower.notes, *(n for one in sources for n in one.notes)]
+        ),
         failure=failure,
-        offsets=compare_clocks(sightings).of_each(),
-        agreements=compare_poses(sightings),
+        offsets=clocks.of_each(),
+        agreements=compare_poses(sightings, clocks),
         counts=counts,
     )
 

@@ -301,11 +301,12 @@ def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoF
     def frames() -> Iterator[StereoFrame]:
         with contextlib.ExitStack() as stack:
             opened, images, total, sources = _opened(stack, arguments, rig)
-            pairs = follow(Follower(opened), images)
+            follower = Follower(opened)
+            pairs = follow(follower, images)
             bar = tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False)
             for one in bar:
                 yield one.frame
-        for note in (note for source in sources for note in source.notes):
+        for note in (*follower.notes, *(note for source in sources for note in source.notes)):
             print(f'longreach vision: {note}', file=sys.stderr)
 
     return rig, frames()
@@ -401,7 +402,11 @@ def run_refine(arguments: argparse.Namespace) -> None:
     rig, sightings = _collected(arguments)
     if wanted is not None and wanted not in rig.cameras:
         raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
-    agreements = compare_poses(sightings)
+    clocks = compare_clocks(sightings)
+    for one in clocks.of_each():
+        if one.steps:
+            raise LongreachError(f'{one.warning}; {arguments.rig} is unchanged')
+    agreements = compare_poses(sightings, clocks)
     camera, since = wrong_camera(agreements)
     if wanted is not None:
         camera, since = wanted, begun(wanted, agreements)

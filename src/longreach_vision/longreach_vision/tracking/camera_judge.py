@@ -81,7 +81,7 @@ class CameraJudge:
         clocks = Clocks()
         yield from clock_estimates(self._sightings, clocks, search=False)
         self.offset = _worst(clocks.of_each())
-        self.agreement = _worst(compare_poses(self._sightings))
+        self.agreement = _worst(compare_poses(self._sightings, clocks))
 
     @property
     def warning(self) -> str:

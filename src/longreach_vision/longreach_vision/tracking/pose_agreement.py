@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 
 import cv2
@@ -29,6 +28,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.triangulation import triangulate
 from longreach_vision.rig import Rig
+from longreach_vision.tracking.clock_offset import Clocks
 from longreach_vision.tracking.rig_tracker import typical_chi_square
 from longreach_vision.tracking.sightings import Sightings
 
@@ -46,12 +46,6 @@ __all__ = [
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
 _DISAGREE, _LEAST = 9.0, 30
-# A jump: images in the means before and after it, and its least size in standard deviations of
-# these means.
-_AROUND, _JUMP = 3, 6.0
-# Change of velocity at the jump over the usual one, that shows which camera has jumped, and over
-# that of the other camera; pixel noise added to the usual one [px].
-_JUMPED, _MORE, _STILL = 4.0, 3.0, 0.02
 # Refinement: largest number of sightings; prior standard deviations of the change, which exceed
 # those of a bump [rad], [m]; largest share of them that may be left.
 _SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
@@ -167,96 +161,35 @@ class AgreementEstimator:
         self._rig, self._sightings = sightings.rig, sightings
         self._seen = sightings.gaps
 
-    def estimate(self) -> Agreement | None:
-        """Judge the agreement by all sightings so far; None with one camera."""
+    def estimate(self, since: float = math.nan, moved: str = '') -> Agreement | None:
+        """
+        Judge the agreement by all sightings so far; None with one camera.
+
+        Parameters
+        ----------
+        since, moved
+            Time at which a camera was bumped [s], and which one; sightings before do not count.
+        """
         if len(self._rig.cameras) < 2:
             return None
         names = tuple(self._rig.cameras)
-        cameras = names[0], names[1]
-        if not self._seen:
-            return Agreement(cameras)
-        gaps = {name: float(np.median([s.gap for s in seen])) for name, seen in self._seen.items()}
+        first = -math.inf if math.isnan(since) else since
+        seen = {name: [s for s in own if s.time >= first] for name, own in self._seen.items()}
+        gaps = {name: float(np.median([s.gap for s in own])) for name, own in seen.items() if own}
+        if not gaps:
+            return Agreement((names[0], names[1]))
         worst = max(gaps, key=lambda name: abs(gaps[name]))
-        squares = [one.chi_square for seen in self._seen.values() for one in seen]
-        found = Agreement(
-            cameras,
+        squares = [one.chi_square for own in seen.values() for one in own]
+        return Agreement(
+            (names[0], names[1]),
             len(squares),
             typical_chi_square(squares),
             worst,
             abs(gaps[worst]),
-            abs(gaps[worst]) * float(np.median([s.scale for s in self._seen[worst]])),
+            abs(gaps[worst]) * float(np.median([s.scale for s in seen[worst]])),
+            moved,
+            since,
         )
-        if not found.is_broken:
-            # Half of the sightings, or more, were before a bump.
-            later = self._after_jump(found)
-            return later if later.is_broken else found
-        return self._after_jump(found)
-
-    def _after_jump(self, found: Agreement) -> Agreement:
-        """Return an agreement with the time of a jump and the camera, judged from there on."""
-        since = self._jump()
-        if math.isnan(since):
-            return found
-        after = {
-            name: [one for one in seen if one.time >= since] for name, seen in self._seen.items()
-        }
-        after = {name: seen for name, seen in after.items() if seen}
-        squares = [one.chi_square for seen in after.values() for one in seen]
-        gaps = {name: float(np.median([s.gap for s in seen])) for name, seen in after.items()}
-        worst = max(gaps, key=lambda name: abs(gaps[name]))
-        return dataclasses.replace(
-            found,
-            sightings=len(squares),
-            chi_square=typical_chi_square(squares),
-            marker=worst,
-            gap=abs(gaps[worst]),
-            error=abs(gaps[worst]) * after[worst][0].scale,
-            moved=self._jumped(since),
-            since=since,
-        )
-
-    def _jump(self) -> float:
-        """Return the time at which all gaps jumped [s]; NaN if they did not."""
-        means: dict[float, list[float]] = defaultdict(list)
-        for seen in self._seen.values():
-            middle = float(np.median([one.gap for one in seen]))
-            for one in seen:
-                means[one.time].append(one.gap - middle)
-        times = sorted(means)
-        values = np.array([np.mean(means[time]) for time in times])
-        if len(values) < 4 * _AROUND:
-            return math.nan
-        noise = float(np.median(np.abs(np.diff(values)))) / 0.6745 / math.sqrt(2.0)
-        running = np.convolve(values, np.ones(_AROUND) / _AROUND, mode='valid')
-        steps = np.abs(running[_AROUND:] - running[:-_AROUND])
-        k = int(np.argmax(steps))
-        if not steps[k] > _JUMP * noise * math.sqrt(2.0 / _AROUND):
-            return math.nan
-        return times[k + _AROUND]
-
-    def _jumped(self, since: float) -> str:
-        """Return the camera in whose image all markers jumped at a time [s]; empty for none."""
-        scores = {camera: self._score(camera, since) for camera in self._rig.cameras}
-        most, other = sorted(scores, key=lambda camera: -scores[camera])
-        is_clear = scores[most] > _JUMPED and scores[most] > _MORE * scores[other]
-        return most if is_clear else ''
-
-    def _score(self, camera: str, since: float) -> float:
-        """Return the change of velocity of markers in an image over the usual one."""
-        scores = []
-        for name in self._seen:
-            table = self._sightings.table(camera, name)
-            if len(table) < 4 * _AROUND:
-                continue
-            times, places = table[:, 0], table[:, 1:3]
-            steps = np.diff(times)[:, None]
-            ahead = places[1:-1] + np.diff(places, axis=0)[:-1] * steps[1:] / steps[:-1]
-            off = np.linalg.norm(places[2:] - ahead, axis=1)
-            usual = float(np.median(off)) + _STILL
-            # Cameras that are not synchronous see it in images of different times.
-            near = np.argsort(np.abs(times[2:] - since))[:3]
-            scores.append(float(off[near].max()) / usual)
-        return float(np.median(scores)) if scores else 0.0
 
     # --- pairs for a refinement --------------------------------------------------------------
 
@@ -322,11 +255,24 @@ class Refinement:
     after: float
 
 
-def compare_poses(sightings: Sightings) -> list[Agreement]:
-    """Judge the agreement of each two cameras, and which of three or more is wrong."""
-    pairs = itertools.combinations(sightings.rig.cameras, 2)
-    found = [AgreementEstimator(sightings.between(*two)).estimate() for two in pairs]
-    agreements = [one for one in found if one is not None]
+def compare_poses(sightings: Sightings, clocks: Clocks) -> list[Agreement]:
+    """
+    Judge the agreement of each two cameras, and which of three or more is wrong.
+
+    Two cameras of which one was bumped are judged by what they saw since, if they disagree then.
+    """
+    agreements = []
+    bumps = [one for one in clocks.of_each() if math.isfinite(one.bump)]
+    for two in itertools.combinations(sightings.rig.cameras, 2):
+        estimator = AgreementEstimator(sightings.between(*two))
+        found = estimator.estimate()
+        assert found is not None
+        for one in bumps:
+            if one.moved in two or two == one.cameras:
+                later = estimator.estimate(one.bump, one.moved)
+                assert later is not None
+                found = later if later.is_broken else found
+        agreements.append(found)
     wrong = _odd_one(agreements)
     return [dataclasses.replace(one, wrong=wrong * one.is_broken) for one in agreements]
 
