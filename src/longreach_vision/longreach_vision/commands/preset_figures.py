@@ -23,14 +23,7 @@ _TOPIC = 'markers'
 
 
 def preset(request: Request) -> Preset:
-    """
-    Return the figure of all markers of a recording.
-
-    Raises
-    ------
-    InputError
-        If the recording has no estimates, or a rig file is given.
-    """
+    """Return the figure of all markers of a recording."""
     request.refuse_file()
     names = [estimate.name for estimate in request.first(_TOPIC).estimates]
     if not names:

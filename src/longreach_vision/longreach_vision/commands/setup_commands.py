@@ -362,17 +362,7 @@ def rig_text(
     calibrations: dict[str, str],
     kept: dict[str, dict[str, Any]] | None = None,
 ) -> str:
-    """
-    Return the cameras and the plane of a rig file.
-
-    Parameters
-    ----------
-    found : Localisation
-    calibrations : dict of str
-        Calibration file by camera, as named in the rig file.
-    kept : dict, optional
-        Other entries by camera, such as the delay of stamps [s].
-    """
+    """Return the cameras and the plane of a rig file."""
     lines = [_cameras_text(found.poses, calibrations, kept or {})]
     if found.plane is not None:
         plane = found.plane.plane
@@ -412,23 +402,7 @@ def _cameras_text(
 
 
 def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
-    """
-    Write the poses of all cameras of a rig file into it or into a copy of it.
-
-    Parameters
-    ----------
-    rig : Path
-        Existing rig file.
-    out : Path
-        The same file, or a new one.
-    poses : mapping of Pose
-        By camera.
-
-    Raises
-    ------
-    InputError
-        If the layout of the file does not allow it; nothing is changed then.
-    """
+    """Write the poses of all cameras of a rig file into it or into a copy of it."""
     entries = load_yaml(rig)['cameras']
     calibrations = {}
     for side in poses:
@@ -464,14 +438,7 @@ def _quoted(text: str) -> str:
 
 
 def _write_rig(out: Path, text: str, source: Path | None = None) -> None:
-    """
-    Write a rig file; other entries of an existing file, or of a source, are kept.
-
-    Raises
-    ------
-    InputError
-        If the layout of an existing file does not allow entries to be replaced; it is unchanged.
-    """
+    """Write a rig file; other entries of an existing file, or of a source, are kept."""
     source = source or out
     if not (source.is_file() and source.stat().st_size):
         with writing(out) as path:
@@ -688,24 +655,7 @@ def _warn(warnings: Iterable[str]) -> None:
 
 
 def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> None:
-    """
-    Write the delay of a camera into a rig file; the rest of the file is kept.
-
-    Parameters
-    ----------
-    path : path
-    camera : str
-    delay : float
-        [s]
-    comment : str
-        Text after the value.
-
-    Raises
-    ------
-    InputError
-        If the delay is too long, or the layout of the file does not allow it; the file is then
-        unchanged.
-    """
+    """Write the delay of a camera into a rig file; the rest of the file is kept."""
     if not abs(delay) <= LONGEST_DELAY:
         raise InputError(f'delay = {delay:g} s, allowed: at most {LONGEST_DELAY:g} s')
     _write_entry(Path(path), camera, 'delay', delay, comment)

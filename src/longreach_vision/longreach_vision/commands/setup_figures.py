@@ -20,15 +20,7 @@ _ARROWS, _ELLIPSES = 200.0, 100.0
 
 
 def draw_calibration(file: str | Path, found: Calibration) -> None:
-    """
-    Draw corners with their errors over the image, and the error of each picture.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; the format follows from its extension.
-    found : Calibration
-    """
+    """Draw corners with their errors over the image, and the error of each picture."""
     camera = found.camera
     with figure(file, size=(8.0, 9.0), above=3.0) as (image, bars):
         u, v = np.concatenate([view.corners for view in found.views]).T
@@ -68,16 +60,7 @@ def draw_calibration(file: str | Path, found: Calibration) -> None:
 def draw_localisation(
     file: str | Path, found: Localisation, cameras: Mapping[str, Camera]
 ) -> None:
-    """
-    Draw cameras, reference points and the tip from above and from the side.
-
-    Parameters
-    ----------
-    file : path
-    found : Localisation
-    cameras : mapping of str to Camera
-        Cameras by side, for their fields of view.
-    """
+    """Draw cameras, reference points and the tip from above and from the side."""
     points = np.array([point.position for point in found.points])
     every = np.vstack([points, found.tip.point, *(p.translation for p in found.poses.values())])
     _, deep, high = np.ptp(every, axis=0)

@@ -28,19 +28,7 @@ def draw_tracks(
     path: MarkerPath | None = None,
     offsets: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """
-    Draw the horizontal and vertical motion of all markers over time, Henikl 2015, figure 14.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; the format follows from its extension.
-    tracks : Tracks
-    path : MarkerPath, optional
-        The truth, drawn as well; its distance from the estimates is drawn below.
-    offsets : mapping, optional
-        As in :func:`longreach_vision.tracking.track_table.compare`.
-    """
+    """Draw the horizontal and vertical motion of all markers over time, Henikl 2015, figure 14."""
     time = tracks.times
     kinds = () if path is None else tuple(kind for kind in KINDS if _is_there(tracks, kind))
     with figure(file, size=(9.0, 6.0 + 2.2 * len(kinds)), rows=2 + len(kinds)) as axes:
@@ -82,26 +70,7 @@ def draw_movement(
     path: MarkerPath | None = None,
     offsets: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """
-    Draw the vertical motion of one marker from its initial position, Henikl 2015, figure 15.
-
-    Parameters
-    ----------
-    file : path
-    tracks : Tracks
-    name : str
-        Name of the marker.
-    path : MarkerPath, optional
-        The truth, drawn relative to its position when the marker is first tracked; the difference
-        is drawn below.
-    offsets : mapping, optional
-        As in :func:`longreach_vision.tracking.track_table.compare`.
-
-    Raises
-    ------
-    InputError
-        If the tracks do not contain the marker.
-    """
+    """Draw the vertical motion of one marker from its initial position, Henikl 2015, figure 15."""
     time = tracks.times
     found = _MILLI * tracks.positions(name, tracks.best_kind(name))[:, 2]
     truth = None if path is None else _MILLI * _truth(path, name, time, offsets)[:, 2]

@@ -75,23 +75,7 @@ class Targets(NamedTuple):
         names: Sequence[str],
         read: Iterable[str | Path | None],
     ) -> Self:
-        """
-        Return the requested outputs; nothing is written yet.
-
-        Parameters
-        ----------
-        arguments : Namespace
-            With ``format``, ``csv``, ``plot``, ``movement`` and others, depending on the command.
-        names : sequence of str
-            Names of the markers.
-        read : iterable of path
-            Input files, which must not be overwritten.
-
-        Raises
-        ------
-        InputError
-            For an invalid output, or one that would overwrite another output or an input.
-        """
+        """Return the requested outputs; nothing is written yet."""
         asked = vars(arguments)
         out, csv = asked.get('out'), arguments.csv
         # For compare, the bag is an input.
@@ -144,30 +128,7 @@ def track_markers(
     path: MarkerPath | None,
     sources: Sequence[ImageSource | BagImages] = (),
 ) -> None:
-    """
-    Track markers, and write and print the results.
-
-    Parameters
-    ----------
-    targets : Targets
-    rig : Rig
-        Rig with the cameras that have images.
-    images : iterable of Picture
-    total : int, optional
-        Approximate number of images of each camera, for the progress bar.
-    path : MarkerPath, optional
-        True motion of the markers.
-    sources : sequence of ImageSource or BagImages
-        Where the images come from, for its notes.
-
-    Raises
-    ------
-    InputError
-        For errors of the images, after the results so far have been written; without images; and
-        for a path without common times, after the results have been printed.
-    LongreachError
-        If no marker was tracked, with reasons.
-    """
+    """Track markers, and write and print the results."""
     with contextlib.ExitStack() as stack:
         if targets.out is not None:
             stack.enter_context(making_directory(targets.out))
@@ -374,34 +335,7 @@ def hand_out(
     agreements: Sequence[Agreement] = (),
     counts: Mapping[str, int] | None = None,
 ) -> None:
-    """
-    Plot and print tracks, and their errors if the truth is known.
-
-    Parameters
-    ----------
-    targets : Targets
-    rig : Rig
-    tracks : Tracks
-    path : MarkerPath, optional
-        The truth.
-    complete : bool
-        Whether all images could be read.
-    advice : str
-        Advice to the user; empty for none.
-    failure : LongreachError, optional
-        Raised after printing.
-    offsets : sequence of ClockOffset, optional
-        Offset of the clock of each camera but the first against that one, or another one.
-    agreements : sequence of Agreement, optional
-        Agreement of each two cameras.
-    counts : mapping, optional
-        Number of images by camera of the rig; None if unknown.
-
-    Raises
-    ------
-    InputError
-        For a path without common times, after plotting and printing.
-    """
+    """Plot and print tracks, and their errors if the truth is known."""
     along, included = _offsets(rig, path)
     errors = None
     if path is not None:

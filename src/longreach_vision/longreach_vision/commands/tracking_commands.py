@@ -155,18 +155,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
 def _opened(
     stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
 ) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource | BagImages]]:
-    """
-    Open the images of files or a bag.
-
-    Returns
-    -------
-    rig : Rig
-        With the cameras that have images, and the initial pixels of ``--start``.
-    images : iterator of Picture
-    total : int or None
-        Approximate number of images of each camera.
-    sources : list of ImageSource or BagImages
-    """
+    """Open the images of files or a bag."""
     if arguments.from_bag is not None:
         if arguments.left is not None:
             raise InputError('LEFT and --from-bag are given, allowed: one of them')
@@ -281,16 +270,6 @@ def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoF
     Return the rig, and what is tracked in a recording of its cameras, while it is iterated.
 
     Notes on images that were left out are printed at the end.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With the arguments of :func:`add_recording`.
-
-    Raises
-    ------
-    InputError
-        For a rig with one camera, and images that cannot be read.
     """
     rig = rig_of(arguments)
     if len(rig.cameras) < 2:

@@ -147,17 +147,7 @@ class TrackWriter:
         return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [_qos()])
 
     def write(self, frame: StereoFrame, stamps: Mapping[str, int], late: bool = False) -> None:
-        """
-        Write the results of one image pair.
-
-        Parameters
-        ----------
-        frame : StereoFrame
-        stamps : mapping
-            Stamp of each camera's image [ns]; the estimates get that of the first camera.
-        late : bool
-            The pair is older than one already written: write only the observations.
-        """
+        """Write the results of one image pair."""
         for camera, observed in frame.observations.items():
             message = self._make(
                 _OBSERVATIONS,
@@ -270,14 +260,7 @@ def is_bag(file: Path) -> bool:
 
 
 def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
-    """
-    Yield topic and message, in the order of recording.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read, lacks a topic, or has messages of another type.
-    """
+    """Yield topic and message, in the order of recording."""
     for topic, _, message in read_bag(bag, topics):
         if message.__msgtype__ != kind:
             raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {kind}')
@@ -303,20 +286,6 @@ def read_tracks(
     Read the tracks of a recording, one row for each message on ``markers``.
 
     The cameras' columns are filled if ``observations`` were recorded.
-
-    Parameters
-    ----------
-    bag : path
-    namespace : str
-        Namespace of the recorded topics.
-    cameras : sequence of str
-        Cameras of the rig that was used, see
-        :func:`longreach_vision.tracking.track_table.cameras_of`.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read, contains no tracks, or has other cameras.
     """
     topic = absolute_name('markers', namespace)
     estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
@@ -369,16 +338,7 @@ class _Observed:
             stamps.sort()
 
     def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
-        """
-        Return the observations of each camera, by marker name.
-
-        Parameters
-        ----------
-        stamp : int
-            Stamp of the estimates, equal to that of the first camera's image [ns].
-        gap : float
-            Largest time from it to another camera's image [s]; NaN for a single image.
-        """
+        """Return the observations of each camera, by marker name."""
         apart = round(gap * _SECOND) if math.isfinite(gap) else 0
         first, *others = self._cameras
         stamps: dict[str, int | None] = {first: stamp}
@@ -436,20 +396,7 @@ def _place(one: Any) -> list[float]:
 
 
 def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
-    """
-    Read the true motion of markers from a recording.
-
-    Parameters
-    ----------
-    bag : path
-    topic : str
-        Topic of the positions; by default the only one of type MarkerPositions.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read, lacks the topic or has several, or its time goes back.
-    """
+    """Read the true motion of markers from a recording."""
     topic = topic or _only_topic(bag, _TRUTH)
     samples: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     names: tuple[str, ...] = ()
@@ -538,15 +485,7 @@ class BagImages:
         return [told]
 
     def __iter__(self) -> Iterator[Picture]:
-        """
-        Yield the images.
-
-        Raises
-        ------
-        InputError
-            If the recording lacks a topic, has a raw image that cannot be used, or no compressed
-            one that can.
-        """
+        """Yield the images."""
         for topic, _, message in read_bag(self._bag, list(self._cameras)):
             camera = self._cameras[topic]
             name = f'{self._bag}: image {self._counts[camera]} on {topic}'

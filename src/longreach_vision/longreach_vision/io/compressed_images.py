@@ -36,25 +36,7 @@ _lock = threading.Lock()
 
 
 def decoded_picture(data: bytes, name: str) -> np.ndarray:
-    """
-    Decode a picture, ignoring EXIF rotation.
-
-    Parameters
-    ----------
-    data : bytes
-    name : str
-        For error messages.
-
-    Returns
-    -------
-    ndarray, shape (h, w), (h, w, 3) or (h, w, 4)
-        Grey, BGR or BGRA, in the data type of the picture.
-
-    Raises
-    ------
-    InputError
-        If it is truncated or damaged, or is not a picture.
-    """
+    """Decode a picture, ignoring EXIF rotation."""
     # OpenCV fills missing parts of a JPEG with grey silently.
     jpeg, png = data.startswith(b'\xff\xd8'), data.startswith(_PNG)
     if (jpeg and not _is_whole_jpeg(data)) or (png and not _is_whole_png(data, name)):
@@ -74,29 +56,7 @@ def decoded_picture(data: bytes, name: str) -> np.ndarray:
 def gray_of_compressed(
     form: str, data: bytes, bits: int | BitDepth = 16, name: str = 'image'
 ) -> np.ndarray:
-    """
-    Decode the picture of a sensor_msgs/CompressedImage to grey levels.
-
-    Parameters
-    ----------
-    form : str
-        Its format: the encoding of the raw image and that of the picture, or ``jpeg`` or ``png``
-        alone. Only a Bayer pattern in a picture with one channel needs it.
-    data : bytes
-    bits : int or BitDepth
-        As in :func:`longreach_vision.io.images.to_gray`.
-    name : str
-        For error messages.
-
-    Returns
-    -------
-    ndarray, shape (h, w), uint8
-
-    Raises
-    ------
-    InputError
-        For the format of another transport, and a damaged picture.
-    """
+    """Decode the picture of a sensor_msgs/CompressedImage to grey levels."""
     raw, _, packed = (part.strip() for part in form.partition(';'))
     if 'compressedDepth' in packed:
         raise InputError(
@@ -113,16 +73,7 @@ def gray_of_compressed(
 
 
 def jpeg_of(image: np.ndarray, quality: int) -> bytes:
-    """
-    Encode a picture as JPEG.
-
-    Parameters
-    ----------
-    image : ndarray, shape (h, w) or (h, w, 3), uint8
-        Grey, or BGR.
-    quality : int
-        1 to 100.
-    """
+    """Encode a picture as JPEG."""
     good, data = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert good
     return bytes(data)

@@ -176,16 +176,7 @@ class ImageSource:
             self._reader.shutdown()
 
     def __iter__(self) -> Iterator[Frame]:
-        """
-        Yield the frames; that of a file is read by a thread while the one before is processed.
-
-        Raises
-        ------
-        InputError
-            For a picture that differs in size from the first one, and if none can be read.
-        LongreachError
-            If a camera stops, or a file is incomplete.
-        """
+        """Yield the frames; those of files are read in a thread, one ahead."""
         frames = self._converted()
         if self.live:
             yield from frames
@@ -332,19 +323,7 @@ def _stamp_in(stem: str) -> int | None:
 
 
 def stored_picture(path: Path) -> np.ndarray:
-    """
-    Read a picture as stored, ignoring EXIF rotation.
-
-    Returns
-    -------
-    ndarray, shape (h, w), (h, w, 3) or (h, w, 4)
-        Grey, BGR or BGRA, in the data type of the file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is truncated or damaged, or is not a picture.
-    """
+    """Read a picture as stored, ignoring EXIF rotation."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -595,41 +574,7 @@ def open_source(
     capture: CaptureOptions | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> ImageSource:
-    """
-    Open a source of images.
-
-    Parameters
-    ----------
-    spec : str or int
-        Number of a USB camera or /dev/videoN; the address of a stream (rtsp://...); a video file;
-        a picture; a folder of pictures, in natural order; a shell pattern (``*.png``) or a printf
-            pattern (``left_%04d.png``: missing numbers are lost frames). If the names of all
-            pictures end with a time, in seconds with a fraction or in nanoseconds since 1970, it
-            is their stamp.
-    color : bool
-        Yield BGR instead of grey images.
-    loop : bool
-        Start again at the end of a file; numbers and stamps continue.
-    bits : int
-        Significant bits of 16-bit values, see :class:`longreach_vision.io.images.BitDepth`.
-    capture : CaptureOptions, optional
-        Settings of cameras.
-    clock : callable
-        Returns the present time [ns], for the stamps of cameras: the time at which the driver
-            received the complete image, if it is known, else the time at which the image was
-            fetched.
-
-    Returns
-    -------
-    ImageSource
-
-    Raises
-    ------
-    InputError
-        For a source that does not exist, is empty, or does not support the settings.
-    LongreachError
-        If a camera cannot be opened.
-    """
+    """Open a source of images."""
     text = str(spec).strip()
     options: dict[str, Any] = {'color': color, 'loop': loop, 'bits': bits}
     device = int(text) if text.isdecimal() else text

@@ -164,25 +164,7 @@ _KEPT, _LARGEST_BLOCK = 256 << 20, 32 << 20
 
 
 def to_array(fields: ImageFields) -> np.ndarray:
-    """
-    Return the values of an image as they were sent.
-
-    Parameters
-    ----------
-    fields : ImageFields
-
-    Returns
-    -------
-    ndarray, shape (height, width) or (height, width, channels), uint8 or uint16
-        A view of the data if it needs no padding removed and no bytes swapped, else a copy. The
-        view
-            is writable if the data is.
-
-    Raises
-    ------
-    InputError
-        For an unknown encoding, an empty image, or rows or data that are too short.
-    """
+    """Return the values of an image as they were sent."""
     form = _checked_format(fields)
     dtype = np.dtype(form.dtype).newbyteorder('>' if fields.is_bigendian else '<')
     view: np.ndarray = np.ndarray(
@@ -234,25 +216,7 @@ def _format(encoding: str) -> _Format:
 
 
 def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Convert an image to grey levels.
-
-    Parameters
-    ----------
-    fields : ImageFields
-    bits : int or BitDepth
-        Significant bits of 16-bit values, 9 to 16, or what finds them.
-
-    Returns
-    -------
-    ndarray, shape (height, width), uint8
-        For mono8 and 8UC1 without padding, a view as in :func:`to_array`.
-
-    Raises
-    ------
-    InputError
-        As :func:`to_array`, and for ``bits`` out of range.
-    """
+    """Convert an image to grey levels."""
     return _gray(to_array(fields), _format(fields.encoding).order, bits)
 
 
@@ -266,26 +230,7 @@ def to_bgr(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
 
 
 def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Convert a picture read by OpenCV to grey levels.
-
-    Parameters
-    ----------
-    array : ndarray, shape (h, w), (h, w, 3) or (h, w, 4), uint8 or uint16
-        Grey, BGR, or BGRA.
-    bits : int or BitDepth
-        As in :func:`to_gray`.
-
-    Returns
-    -------
-    ndarray, shape (h, w), uint8
-        The same array if it needs no conversion.
-
-    Raises
-    ------
-    InputError
-        For another shape or type, or ``bits`` out of range.
-    """
+    """Convert a picture read by OpenCV to grey levels."""
     return _gray(array, _order_of(array), bits)
 
 
@@ -335,25 +280,7 @@ def _eight_bits(array: np.ndarray, bits: int | BitDepth) -> np.ndarray:
 
 
 def to_message_fields(array: np.ndarray, encoding: str) -> ImageFields:
-    """
-    Return an array in the fields of a message: without padding, in native byte order.
-
-    Parameters
-    ----------
-    array : ndarray, shape (h, w) or (h, w, channels)
-        Array with the data type and channel order of the encoding.
-    encoding : str
-
-    Returns
-    -------
-    ImageFields
-        Its data is a view of the array if that is contiguous.
-
-    Raises
-    ------
-    InputError
-        For an unknown encoding, or an array that does not match it.
-    """
+    """Return an array in the fields of a message: without padding, in native byte order."""
     form = _format(encoding)
     dtype = np.dtype(form.dtype)
     channels = (form.channels,) if form.channels > 1 else ()

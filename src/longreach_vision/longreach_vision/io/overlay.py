@@ -42,31 +42,7 @@ def draw(
     windows: Mapping[str, tuple[float, float, float]] | None = None,
     caption: str = '',
 ) -> np.ndarray:
-    """
-    Draw observations onto an image.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-        Not modified.
-    observations : mapping
-        Observations by marker name.
-    scale : float
-        Size of the picture relative to the image.
-    windows : mapping, optional
-        Search windows: u, v and half the side [px of the image].
-    caption : str
-        Text in the upper left corner.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height * scale, width * scale, 3)
-
-    Raises
-    ------
-    InputError
-        For an invalid image, or a scale that leaves no pixel.
-    """
+    """Draw observations onto an image."""
     if image.ndim != 2 or image.dtype != np.uint8 or not image.size:
         raise InputError(
             f'image is an array of {image.dtype} of shape {image.shape}, allowed: uint8 of shape'
@@ -180,22 +156,7 @@ def _write(
 def magnify(
     image: np.ndarray, observations: Mapping[str, Observation], size: int = 200
 ) -> np.ndarray:
-    """
-    Return magnified surroundings of all markers in one row.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    observations : mapping
-        Observations by marker name.
-    size : int
-        Side length of each [px].
-
-    Returns
-    -------
-    ndarray of uint8, shape (size, size * markers, 3)
-        Black outside the image, and for a marker without known position.
-    """
+    """Return magnified surroundings of all markers in one row."""
     tiles = [_magnified(image, name, one, size) for name, one in observations.items()]
     return np.hstack(tiles) if tiles else np.zeros((size, 0, 3), dtype=np.uint8)
 
@@ -230,14 +191,7 @@ def _magnified(image: np.ndarray, name: str, observation: Observation, size: int
 
 
 def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
-    """
-    Join pictures (height, width, 3) from left to right; lower ones are padded with black.
-
-    Raises
-    ------
-    InputError
-        For an empty sequence.
-    """
+    """Join pictures (height, width, 3) from left to right; lower ones are padded with black."""
     if not pictures:
         raise InputError('no picture, allowed: one or more')
     height = max(picture.shape[0] for picture in pictures)

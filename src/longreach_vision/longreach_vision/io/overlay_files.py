@@ -33,19 +33,6 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
     Yield a function that adds an image pair to a video or folder.
 
     The output gets its name only if the block ends without an error.
-
-    Parameters
-    ----------
-    target : path
-        A video with an extension of :data:`VIDEOS`, or a new folder.
-    rig : Rig
-
-    Raises
-    ------
-    InputError
-        For another extension, a folder that is not empty, or an unsupported image rate.
-    LongreachError
-        If it cannot be written.
     """
     if target.suffix.lower() in VIDEOS:
         with writing(target) as file:

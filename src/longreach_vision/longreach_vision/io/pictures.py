@@ -28,25 +28,7 @@ class Picture(NamedTuple):
 def pictures_of(
     sources: Mapping[str, ImageSource], rate: float | None = None
 ) -> Iterator[Picture]:
-    """
-    Yield the images of files in the order of time.
-
-    Parameters
-    ----------
-    sources : mapping
-        Sources by camera.
-    rate : float, optional
-        Images per second, starting at 0 s [Hz]. By default the times of the files are used, and if
-            there are none, their frame rate. Of pictures with numbers in their names those with
-            equal numbers are of one time.
-
-    Raises
-    ------
-    InputError
-        If times are unknown, or known for one source only, or an image cannot be read.
-    LongreachError
-        If a video is incomplete.
-    """
+    """Yield the images of files in the order of time."""
     _align(sources)
     streams = [_stream(camera, source, rate) for camera, source in sources.items()]
     for _, _, picture in heapq.merge(

@@ -59,12 +59,6 @@ def image_noise(image: NDArray[np.uint8], window: tuple[int, int, int, int]) -> 
 
     Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
     with a median in place of the mean, so that edges have little influence).
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    window : tuple of int
-        First and last column, first and last row, the last excluded.
     """
     return float(_noise(image, *window))
 
@@ -72,19 +66,7 @@ def image_noise(image: NDArray[np.uint8], window: tuple[int, int, int, int]) -> 
 def find_edges(
     image: NDArray[np.uint8], window: tuple[int, int, int, int], threshold: float
 ) -> EdgePoints:
-    """
-    Find the edge points in a window of an image.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    window : tuple of int
-        First and last column, first and last row, the last excluded; clipped to the image. The
-        three
-            outermost pixels of the window have no edge points.
-    threshold : float
-        Least gradient magnitude [grey levels per px].
-    """
+    """Find the edge points in a window of an image."""
     return EdgePoints(*_edges(image, *window, threshold))
 
 
@@ -93,11 +75,6 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
     Remove edge points whose bright side is saturated; the same object if there are none.
 
     If most of them are, the image is overexposed, and all are kept.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    edges : EdgePoints
     """
     u = np.rint(edges.u + 2.5 * edges.nu).astype(int).clip(0, image.shape[1] - 1)
     v = np.rint(edges.v + 2.5 * edges.nv).astype(int).clip(0, image.shape[0] - 1)

@@ -142,15 +142,6 @@ def rank_hypotheses(
 
     The ranking uses distance and expected radius (Henikl 2015, section 4.2.1), and the visible
     share of the rim.
-
-    Parameters
-    ----------
-    edges : EdgePoints
-    expected : Expectation
-    thorough : bool
-        Also try random samples of chains and of pairs of chains (RANSAC), for rims that are
-        crossed by
-            occluders. Takes some milliseconds.
     """
     rows = _rank(
         edges.u, edges.v, edges.nu, edges.nv, edges.chain, edges.chains, *expected, thorough
@@ -165,14 +156,6 @@ def closed_ellipses(
     Return the ellipses that are formed by single chains of edge points.
 
     For a whole image, where collecting points from everywhere would take too long.
-
-    Parameters
-    ----------
-    edges : EdgePoints
-    smallest, largest : float
-        Allowed longer semi-axis [px].
-    support : float
-        Least share of the rim that the chain covers.
     """
     order = np.argsort(edges.chain, kind='stable')
     ends = np.cumsum(np.bincount(edges.chain, minlength=max(edges.chains, 1)))
@@ -187,16 +170,6 @@ def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]
     Return in which sectors the edges of a marker are visible.
 
     Sectors adjacent to a gap are excluded, because an occluder extends into them.
-
-    Parameters
-    ----------
-    edges : EdgePoints
-    hypothesis : Hypothesis
-
-    Returns
-    -------
-    ndarray of bool, shape (2 SECTORS,)
-        Sectors of the outer edge, then of the inner edge.
     """
     return _seen(edges.u, edges.v, edges.nu, edges.nv, np.array(hypothesis))  # type: ignore[no-any-return]
 
@@ -207,15 +180,6 @@ def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.boo
 
     It has the same polarity and is nearby: a hard shadow, the side of a thick plate or a double
     exposure. Parts of both outlines can look like a single ellipse.
-
-    Parameters
-    ----------
-    edges : EdgePoints
-    hypothesis : Hypothesis
-
-    Returns
-    -------
-    ndarray of bool, shape (SECTORS,)
     """
     row = np.array(hypothesis)
     return _beside(edges.u, edges.v, edges.nu, edges.nv, row)  # type: ignore[no-any-return]

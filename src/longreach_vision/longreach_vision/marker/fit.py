@@ -153,30 +153,7 @@ def fit_marker(
     blur: float,
     noise: float,
 ) -> Fit:
-    """
-    Refine a marker in an image.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    packed : ndarray, shape (16,)
-        The camera, :attr:`Camera.packed`; focal length 0 if unknown.
-    normal : ndarray, shape (3,)
-        Normal of the marker's plane in the camera frame; zeros if unknown.
-    outline : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) of a circle in that plane, of any scale; zeros if unknown. A
-        prior with a standard deviation of some percent, which determines the shape if much of the
-        rim is hidden.
-    start : ndarray, shape (6,)
-        Initial values: centre [px], shape matrix (11, 12, 22) [px] and ratio of the inner edge (0:
-        a disc), in the image.
-    seen : ndarray of bool, shape (2 SECTORS,)
-        Initial sectors, of the outer edge, then of the inner edge.
-    blur : float
-        Initial standard deviation of the blur [px].
-    noise : float
-        Standard deviation of the noise, lower bound for the assessment of sectors [grey levels].
-    """
+    """Refine a marker in an image."""
     given = image, packed, normal, outline, start, seen, blur, noise
     best, signs = _fitted(*given, _PLAINLY)
     support, is_uneven = best.support, best.uneven

@@ -95,13 +95,6 @@ def measure(
     Under uneven illumination of the scene, blur moves every edge away from the light, by its
     variance times the relative slope of the illumination; vignetting acts on the blurred image and
     does not. Half of the shift is corrected, and the other half is the uncertainty.
-
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    covariance : ndarray, shape (20, 20)
-    known : bool
-        Whether the plane's normal is known: the centre is that of the circle, not of the ellipse.
     """
     measured = np.empty(_SIZE)
     _measure(p, covariance, known, measured)
@@ -124,22 +117,6 @@ def normal_doubt(
     out of round. Only a tilt moves the centre. It is as large as the shape needs, in an unknown
     direction. As for bends (docs/vision.md), one marker in ten is
     expected to have another shape, by an amount whose variance makes chi-square most likely.
-
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    covariance : ndarray, shape (20, 20)
-    packed : ndarray, shape (16,)
-        The camera.
-    normal : ndarray, shape (3,)
-        Unit normal in the camera frame.
-    outline : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
-    shear : ndarray, shape (3,)
-        Displacement of the image per row (of u, of v) by motion under a rolling shutter, and its
-        standard deviation. It changes the shape as a tilt does, but leaves the centre where it is.
-    most : float
-        Largest standard deviation of the normal [rad].
     """
     astray, chi_square = _astray(p, covariance, outline, shear)
     if chi_square <= 2.0:
@@ -164,18 +141,7 @@ def normal_doubt(
 def to_image(
     packed: NDArray[np.float64], given: Measurement, factor: float, floor: float
 ) -> Measurement:
-    """
-    Return a measurement in pixels of the image.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        The camera; focal length 0 if unknown.
-    given : Measurement
-        In pinhole pixels.
-    factor, floor : float
-        The covariance is multiplied by the factor; the square of the floor [px] is added.
-    """
+    """Return a measurement in pixels of the image."""
     (a, b), (_, d) = given.covariance.tolist()
     measured = np.array([
         *given.center.tolist(), a, b, d, *given.outer_center.tolist(), *given.outer.tolist(),
@@ -192,15 +158,6 @@ def circle_shapes(
     Return the shape matrices (11, 12, 22) of a circle, in pinhole pixels and in the image.
 
     Scaled to a longer semi-axis of 1 px.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        The camera.
-    normal : ndarray, shape (3,)
-        Unit normal of the circle's plane in the camera frame.
-    x, y : float
-        Normalised coordinates of the centre.
     """
     shapes = np.empty(6)
     _circle_shapes(packed, normal, x, y, shapes)

@@ -94,14 +94,7 @@ _ANY_ANGLE = math.pi**2 / 3.0
 
 
 def image_stamp(message: Image | CompressedImage) -> int:
-    """
-    Return the stamp of an image [ns].
-
-    Raises
-    ------
-    InputError
-        For an invalid stamp.
-    """
+    """Return the stamp of an image [ns]."""
     stamp = message.header.stamp
     if stamp.sec < 0 or stamp.nanosec >= 1_000_000_000:
         raise InputError(
@@ -118,39 +111,14 @@ def converter_of(encoding: str) -> str:
 
 
 def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Return an image in grey levels.
-
-    Parameters
-    ----------
-    message : Image
-    bits : int or BitDepth
-        Significant bits of 16-bit values, see :mod:`longreach_vision.io.images`.
-
-    Returns
-    -------
-    ndarray, shape (height, width), uint8
-        A view of the message's data if possible, else a copy.
-
-    Raises
-    ------
-    InputError
-        For an inconsistent or truncated image, or an unknown encoding.
-    """
+    """Return an image in grey levels."""
     if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
     return to_gray(_fields(message), bits)
 
 
 def compressed_to_gray(message: CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Return a compressed image in grey levels, shape (height, width), uint8.
-
-    Raises
-    ------
-    InputError
-        For a truncated or damaged image, and the format of another transport.
-    """
+    """Return a compressed image in grey levels, shape (height, width), uint8."""
     return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
 
 
@@ -183,26 +151,7 @@ def _by_cv_bridge(message: Image) -> np.ndarray:
 def array_to_image(
     image: np.ndarray, encoding: str, stamp: Time, frame_id: str, message: Image | None = None
 ) -> Image:
-    """
-    Return an array as an image message.
-
-    Parameters
-    ----------
-    image : ndarray
-        Data type and channels according to the encoding.
-    encoding : str
-    stamp : Time
-        Time of the exposure.
-    frame_id : str
-        The camera's optical frame.
-    message : Image, optional
-        A message to be reused, which takes a third of the time of a new one.
-
-    Raises
-    ------
-    InputError
-        For an array that does not match the encoding.
-    """
+    """Return an array as an image message."""
     fields = to_message_fields(image, encoding)
     if message is None:
         message = Image()
@@ -225,22 +174,7 @@ def array_to_image(
 
 
 def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
-    """
-    Return the intrinsics of a camera_info.
-
-    Parameters
-    ----------
-    message : CameraInfo
-        Of raw images: rectification and projection are ignored.
-    name : str
-        Name of the camera, for error messages.
-
-    Raises
-    ------
-    InputError
-        For an uncalibrated camera, invalid numbers, an unknown distortion model, binning, or a
-            region of interest.
-    """
+    """Return the intrinsics of a camera_info."""
     topic = f'camera_info of {name}'
     if not all(math.isfinite(value) for value in (*message.k, *message.d)):
         raise InputError(f'{topic} has numbers that are not finite; calibrate the camera again')
@@ -348,18 +282,7 @@ def observation_to_message(name: str, observation: Observation) -> MarkerObserva
 def observations_to_message(
     observations: Mapping[str, Observation], camera: str, stamp: Time, frame_id: str
 ) -> MarkerObservations:
-    """
-    Return the message of all observations in one image.
-
-    Parameters
-    ----------
-    observations : mapping
-        Observations by marker name.
-    camera : str
-        Its name in the rig file.
-    stamp, frame_id
-        Stamp and frame of the image.
-    """
+    """Return the message of all observations in one image."""
     return MarkerObservations(
         header=Header(stamp=stamp, frame_id=frame_id),
         camera=camera,
@@ -375,23 +298,7 @@ def estimates_to_message(
     chi_square: float = math.nan,
     cameras: Sequence[str] = CAMERAS,
 ) -> MarkerEstimates:
-    """
-    Return the message of all estimates.
-
-    Parameters
-    ----------
-    estimates : mapping
-        Estimates by marker name.
-    gap : float
-        Time between the images of a pair [s]; NaN for one image.
-    stamp : Time
-    frame_id : str
-        The world's frame.
-    chi_square : float
-        Typical disagreement of the cameras; NaN if unknown.
-    cameras : sequence of str
-        Cameras in the order of their bits in the message.
-    """
+    """Return the message of all estimates."""
     return MarkerEstimates(
         header=Header(stamp=stamp, frame_id=frame_id),
         stamp_gap=gap,
@@ -405,18 +312,7 @@ def estimates_to_message(
 def shapes_to_message(
     estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
 ) -> MarkerArray:
-    """
-    Return markers as coloured spheres with labels; a lost marker is deleted.
-
-    Parameters
-    ----------
-    estimates : mapping
-        Estimates by marker name.
-    radii : mapping
-        Radii of the markers [m].
-    stamp, frame_id
-        As in :func:`estimates_to_message`.
-    """
+    """Return markers as coloured spheres with labels; a lost marker is deleted."""
     header = Header(stamp=stamp, frame_id=frame_id)
     shapes = []
     for name, estimate in estimates.items():

@@ -160,18 +160,7 @@ class ImageIntake:
         )
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
-        """
-        Process an image as an array.
-
-        Parameters
-        ----------
-        camera : str
-        stamp : int
-            [ns]
-        image : ndarray of uint8, shape (height, width)
-        frame_id : str
-            Optical frame of the camera; empty for the one that simulated cameras use.
-        """
+        """Process an image as an array."""
         self.heard = time.monotonic()
         known = self._known.get(camera)
         if known is None and len(self._early) < _EARLY:

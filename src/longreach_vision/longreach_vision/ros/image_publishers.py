@@ -44,16 +44,7 @@ class ImagePublishers:
         return sum(one.get_subscription_count() for one in (self._raw, self._compressed))
 
     def publish(self, image: np.ndarray, message: Image, info: CameraInfo) -> None:
-        """
-        Publish an image.
-
-        Parameters
-        ----------
-        image : ndarray, shape (h, w) or (h, w, 3), uint8
-        message : Image
-            With the same image, mono8 or bgr8.
-        info : CameraInfo
-        """
+        """Publish an image."""
         self.publish_info(info)
         self._raw.publish(message)
         if self._compressed.get_subscription_count():

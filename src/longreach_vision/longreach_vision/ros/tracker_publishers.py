@@ -105,17 +105,7 @@ class TrackerPublishers:
         return frame_name(self._node, self.settings, f'{camera}_camera_optical')
 
     def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
-        """
-        Publish the poses of the cameras; they wait for viewers and recorders that come later.
-
-        Parameters
-        ----------
-        rig : Rig
-        stamp : int
-            [ns]
-        frames : mapping
-            Optical frames by camera, where known.
-        """
+        """Publish the poses of the cameras, which are latched."""
         at = stamp_of(stamp), self._frame_id
         for name, mounted in rig.cameras.items():
             self._poses[name].publish(conversions.pose_to_message(mounted.pose, *at))
@@ -130,16 +120,7 @@ class TrackerPublishers:
             )
 
     def publish(self, images: ImageSet[StampedImage], frame: StereoFrame, rig: Rig) -> None:
-        """
-        Publish the results of a set of images, with the stamps of the images.
-
-        Parameters
-        ----------
-        images : ImageSet
-        frame : StereoFrame
-        rig : Rig
-            With the intrinsics in use.
-        """
+        """Publish the results of a set of images, with the stamps of the images."""
         for name, found in frame.observations.items():
             at = stamp_of(images.stamps[name]), images.images[name].frame_id
             self._observations.publish(conversions.observations_to_message(found, name, *at))

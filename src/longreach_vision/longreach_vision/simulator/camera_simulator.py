@@ -133,32 +133,7 @@ class CameraSimulator:
         time: float,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """
-        Draw the picture at a time.
-
-        Parameters
-        ----------
-        marker_positions : ndarray, shape (n, 3)
-            Positions in the middle of the exposure, in the order of the scene's markers [m]. A
-            marker
-                 with position NaN is absent.
-        marker_velocities : ndarray, shape (n, 3)
-            Velocities [m/s].
-        time : float
-            Middle of the exposure, for the occluders [s].
-        rng : Generator
-            Generator of the noise.
-
-        Returns
-        -------
-        ndarray of uint8, shape (height, width)
-            The simulator's buffer, overwritten by the next picture.
-
-        Raises
-        ------
-        InputError
-            For arrays that do not match the scene.
-        """
+        """Draw the picture at a time."""
         markers = self._placed(marker_positions, marker_velocities)
         bars = self._bars_at(time)
         everywhere = self.scene.look.noise_everywhere

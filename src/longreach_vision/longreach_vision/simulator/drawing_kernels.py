@@ -119,19 +119,7 @@ class View(NamedTuple):
 
 
 def cell_weights(blur: float) -> np.ndarray:
-    """
-    Return the weights of the cells for a blur.
-
-    Parameters
-    ----------
-    blur : float
-        Standard deviation [px].
-
-    Returns
-    -------
-    ndarray, shape (2 k,)
-        Weights of adjacent cells, with the pixel in the middle; their sum is 1.
-    """
+    """Return the weights of the cells for a blur."""
     reach = math.ceil(2.0 * _REACH * blur)
     steps = 0.5 * np.arange(-reach, reach + 1)
     # Smaller blur does not reach the neighbours.
@@ -141,20 +129,7 @@ def cell_weights(blur: float) -> np.ndarray:
 
 
 def noise_field(rng: np.random.Generator, width: int) -> np.ndarray:
-    """
-    Return normal noise; a row of an image may start anywhere in its first NOISE_LENGTH values.
-
-    Parameters
-    ----------
-    rng : Generator
-    width : int
-        Width of the image [px].
-
-    Returns
-    -------
-    ndarray of int8, shape (NOISE_LENGTH + width,)
-        Noise [1/32 standard deviation].
-    """
+    """Return normal noise; a row may start anywhere in its first NOISE_LENGTH values."""
     values = rng.standard_normal(NOISE_LENGTH, dtype=np.float32) * _NOISE_STEPS
     field = np.clip(np.rint(values), -127.0, 127.0).astype(np.int8)
     return np.concatenate([field, np.resize(field, width)])
@@ -162,17 +137,7 @@ def noise_field(rng: np.random.Generator, width: int) -> np.ndarray:
 
 @_compiled
 def _light(view, width, height, u, v):  # type: ignore[no-untyped-def]
-    """
-    Return the shading factor at a pixel.
-
-    Parameters
-    ----------
-    view : View
-    width, height : int
-        Size of the image [px].
-    u, v : int
-        Pixel.
-    """
+    """Return the shading factor at a pixel."""
     x, y = (u + 0.5) / width - 0.5, (v + 0.5) / height - 0.5
     far = 4.0 * (x * x * width * width + y * y * height * height) / (width**2 + height**2)
     value = (1.0 - view.vignetting * far) * (1.0 + view.across * x) * (1.0 + view.down * y)
@@ -181,16 +146,7 @@ def _light(view, width, height, u, v):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _share(value, du, dv):  # type: ignore[no-untyped-def]
-    """
-    Return the share of a cell in which a linear function is positive.
-
-    Parameters
-    ----------
-    value : float
-        At the cell's centre.
-    du, dv : float
-        Changes over the cell along both sides.
-    """
+    """Return the share of a cell in which a linear function is positive."""
     a, b = abs(du), abs(dv)
     low, high = min(a, b), max(a, b)
     far = abs(value)
@@ -205,24 +161,7 @@ def _share(value, du, dv):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _plane_of(pose, marker, time, M):  # type: ignore[no-untyped-def]
-    """
-    Fill the map of rays to a marker's plane.
-
-    Parameters
-    ----------
-    pose : ndarray, shape (4, 3)
-    marker : ndarray, shape (13,)
-    time : float
-        Since the middle of the exposure [s].
-    M : ndarray, shape (3, 3)
-        Filled: (s, t) = (q0/q2, q1/q2), q = M (x, y, 1), with the origin at the centre and the
-        outer radius as unit.
-
-    Returns
-    -------
-    bool
-        False if the marker is behind the camera or seen edge-on.
-    """
+    """Fill the map of rays to a marker's plane."""
     c, n, e, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     # The first side of the card is horizontal, or along x if the marker is horizontal.
     nx, ny = marker[6], marker[7]
@@ -256,26 +195,7 @@ def _plane_of(pose, marker, time, M):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _box_of(packed, pose, marker, exposure, margin, box):  # type: ignore[no-untyped-def]
-    """
-    Fill the box covered by a marker during the exposure.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    pose : ndarray, shape (4, 3)
-    marker : ndarray, shape (13,)
-    exposure : float
-        [s]
-    margin : float
-        [px]
-    box : ndarray, shape (4,)
-        Filled: u0, v0, u1, v1 [px].
-
-    Returns
-    -------
-    float
-        Largest displacement of its points [px], or -1 if it is not visible.
-    """
+    """Fill the box covered by a marker during the exposure."""
     M = np.empty((3, 3))
     box[0], box[1], box[2], box[3] = math.inf, math.inf, -math.inf, -math.inf
     before, way = np.empty((3, 3, 2)), 0.0
@@ -310,17 +230,7 @@ def _parabola(low, middle, high, w):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _rays(packed, u, v, X, Y):  # type: ignore[no-untyped-def]
-    """
-    Fill the normalised coordinates of cells.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    u, v : float
-        Centre of the first cell [px].
-    X, Y : ndarray, shape (rows, columns)
-        Filled.
-    """
+    """Fill the normalised coordinates of cells."""
     rows, columns = X.shape
     span = 2 * _KNOTS
     down, over = (rows - 1) // span * 2 + 3, (columns - 1) // span * 2 + 3
@@ -353,19 +263,7 @@ def _rays(packed, u, v, X, Y):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped-def]
-    """
-    Draw a marker over the cells of a tile.
-
-    Parameters
-    ----------
-    X, Y : ndarray, shape (rows, columns)
-    M : ndarray, shape (3, 3)
-        Map of rays to the marker's plane, see :func:`_plane_of`.
-    marker : ndarray, shape (13,)
-    view : View
-    cover, value : ndarray, shape (rows, columns)
-        Updated.
-    """
+    """Draw a marker over the cells of a tile."""
     rows, columns = X.shape
     inner, card = marker[10], marker[12]
     band, rest = (view.white, view.black) if marker[11] else (view.black, view.white)
@@ -418,17 +316,7 @@ def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped
 
 @_compiled
 def _add_bar(bar, u, v, cover, value):  # type: ignore[no-untyped-def]
-    """
-    Draw an occluder over the cells of a tile.
-
-    Parameters
-    ----------
-    bar : ndarray, shape (8,)
-    u, v : float
-        Centre of the first cell [px].
-    cover, value : ndarray, shape (rows, columns)
-        Updated.
-    """
+    """Draw an occluder over the cells of a tile."""
     rows, columns = cover.shape
     nu, nv = bar[2], bar[3]
     for i in range(rows):
@@ -444,17 +332,7 @@ def _add_bar(bar, u, v, cover, value):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _noisy(view, level, draw):  # type: ignore[no-untyped-def]
-    """
-    Return the 8-bit grey level of a pixel with noise.
-
-    Parameters
-    ----------
-    view : View
-    level : float
-        Without noise [grey levels].
-    draw : int
-        Value of the noise field.
-    """
+    """Return the 8-bit grey level of a pixel with noise."""
     deviation = math.sqrt(view.read**2 + view.shot * max(0.0, level))
     return np.uint8(min(255.0, max(0.0, level + deviation * draw / _NOISE_STEPS)) + 0.5)
 
@@ -470,25 +348,7 @@ def _draw_tile(  # type: ignore[no-untyped-def]
     image, background, noise, weights, packed, pose, boxes, counts, markers, view, bars, tile,
     next_noise,
 ):  # fmt: skip
-    """
-    Draw all markers and occluders that overlap a tile.
-
-    Parameters
-    ----------
-    image, background, noise, weights, packed, pose, markers, view, bars, next_noise
-        As for :func:`draw_markers`.
-    boxes : ndarray, shape (n, 4)
-        Of the markers, see :func:`_box_of`.
-    counts : ndarray of int64, shape (n,)
-        Instants needed for each marker.
-    tile : tuple of int
-        u0, v0, u1, v1, ends excluded [px].
-
-    Returns
-    -------
-    int
-        Index of the next tile's noise in the field.
-    """
+    """Draw all markers and occluders that overlap a tile."""
     u0, v0, u1, v1 = tile[0], tile[1], tile[2], tile[3]
     height, width = v1 - v0, u1 - u0
     margin = weights.size // 2 - 1
@@ -541,19 +401,7 @@ def _draw_tile(  # type: ignore[no-untyped-def]
 
 @_compiled
 def _span(bar, margin, v, width):  # type: ignore[no-untyped-def]
-    """
-    Return the first column, and one past the last column, that an occluder covers in a row.
-
-    Parameters
-    ----------
-    bar : ndarray, shape (8,)
-    margin : float
-        [px]
-    v : int
-        Row.
-    width : int
-        Of the image [px].
-    """
+    """Return the first column, and one past the last column, that an occluder covers in a row."""
     low, high = 0.0, width - 1.0
     y = v - bar[1]
     for k in range(2):

@@ -49,18 +49,7 @@ class DueFrames:
         self.is_complete = False
 
     def add(self, stamp: int, positions: np.ndarray, velocities: np.ndarray, now: float) -> bool:
-        """
-        Add the images that a sample of the truth completes; return whether there is news.
-
-        Parameters
-        ----------
-        stamp : int
-            [ns]
-        positions, velocities : ndarray, shape (n, 3)
-            [m], [m/s]
-        now : float
-            Time at which they are due, on the monotonic clock [s].
-        """
+        """Add the images that a sample of the truth completes; return whether there is news."""
         frames = [
             DueFrame(camera, frame, now)
             for camera, times in enumerate(self._times)
@@ -71,17 +60,7 @@ class DueFrames:
         return bool(frames) or self.is_complete
 
     def follow(self, path: MarkerPath, real_time_factor: float, begin: float) -> None:
-        """
-        Follow a path in place of samples.
-
-        Parameters
-        ----------
-        path : MarkerPath
-        real_time_factor : float
-            Simulation time over real time; 0: each image is due when it is asked for.
-        begin : float
-            Time of the start of the path, on the monotonic clock [s].
-        """
+        """Follow a path in place of samples."""
         self._has_pace = real_time_factor > 0.0
 
         def images() -> Iterator[DueFrame]:

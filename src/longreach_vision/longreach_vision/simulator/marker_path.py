@@ -30,22 +30,7 @@ _USUAL = 25
 
 
 def markers_from_message(message: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for missing markers.
-
-    Parameters
-    ----------
-    message : MarkerPositions
-        Of ROS or of a recording.
-    names : sequence of str
-        Names of the markers, in the order of the result.
-
-    Raises
-    ------
-    InputError
-        If the number of positions or velocities differs from that of the names, a name occurs
-            twice, or values are not finite.
-    """
+    """Return positions (n, 3) [m] and velocities (n, 3) [m/s]; NaN for missing markers."""
     told = list(message.name)
     if not len(told) == len(message.position) == len(message.velocity):
         raise InputError(
@@ -69,18 +54,7 @@ def markers_from_message(message: Any, names: Sequence[str]) -> tuple[np.ndarray
 def _between(
     span: float, share: float, first: tuple[np.ndarray, ...], last: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return position and velocity on the cubic Hermite polynomial between two samples.
-
-    Parameters
-    ----------
-    span : float
-        Time between the samples [s].
-    share : float
-        Share of that time since the first sample, 0 to 1.
-    first, last : tuple of ndarray
-        Positions [m] and velocities [m/s] of each sample.
-    """
+    """Return position and velocity on the cubic Hermite polynomial between two samples."""
     s = share
     (p0, v0), (p1, v1) = first, last
     rise = p1 - p0
@@ -150,11 +124,6 @@ class MarkerPath:
         Read a path from a CSV file with the columns time, NAME.x, NAME.z and, if not 0, NAME.y.
 
         Velocities are optional: NAME.vx, NAME.vz and, if not 0, NAME.vy, for all markers or none.
-
-        Raises
-        ------
-        InputError
-            For missing, unknown or invalid columns, with file and column.
         """
         table = read_table(path)
         names = list(dict.fromkeys(c.rpartition('.')[0] for c in table if c != 'time'))
@@ -172,14 +141,7 @@ class MarkerPath:
         return cls(names, table['time'], _vectors(table, names, ''), velocities)
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Return positions (n, 3) [m] and velocities (n, 3) [m/s] at a time [s].
-
-        Raises
-        ------
-        InputError
-            For a time outside the path.
-        """
+        """Return positions (n, 3) [m] and velocities (n, 3) [m/s] at a time [s]."""
         first, last = self.times[0], self.times[-1]
         # Tolerance for rounding errors of accumulated times.
         slack = 1e-9 * max(1.0, abs(first), abs(last))
@@ -198,14 +160,7 @@ class MarkerPath:
         )
 
     def of(self, names: Sequence[str]) -> MarkerPath:
-        """
-        Return the path of some markers, in the given order.
-
-        Raises
-        ------
-        InputError
-            For a marker that is not in the path.
-        """
+        """Return the path of some markers, in the given order."""
         for name in names:
             if name not in self.names:
                 raise InputError(
@@ -292,13 +247,6 @@ class FrameTimes:
 
         A sample that is older than the previous one resets the time; one with the same stamp
         replaces the previous one.
-
-        Parameters
-        ----------
-        stamp : int
-            [ns]
-        positions, velocities : ndarray, shape (n, 3)
-            [m], [m/s]; stored without copying.
         """
         latest, self._latest = self._latest, (stamp, positions, velocities)
         if latest is not None and stamp < latest[0]:
@@ -331,29 +279,7 @@ class FrameTimes:
 def frames_of(
     path: MarkerPath, times: Sequence[FrameTimes], duration: float = math.inf
 ) -> Iterator[tuple[int, Frame]]:
-    """
-    Yield the images of several cameras along a path, in the order of time.
-
-    Parameters
-    ----------
-    path : MarkerPath
-        Motion of the markers; images start at time 0.
-    times : sequence of FrameTimes
-        Image times of each camera.
-    duration : float, optional
-        Time after the start of the path up to which there are images [s].
-
-    Yields
-    ------
-    index : int
-        Index of the camera.
-    frame : Frame
-
-    Raises
-    ------
-    InputError
-        For a path that ends before 0 s.
-    """
+    """Yield the images of several cameras along a path, in the order of time."""
     begin, end = path.times[[0, -1]].tolist()
     if end < 0.0:
         raise InputError(

@@ -225,14 +225,7 @@ class CameraLook(Parameters):
 
 
 def load_look(path: str | Path | None = None) -> CameraLook:
-    """
-    Read a look from a YAML file; by default the installed ``simulated_cameras.yaml``.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or has invalid entries, with file and key.
-    """
+    """Read a look from a YAML file; by default the installed ``simulated_cameras.yaml``."""
     installed = data_directory('longreach_vision') / 'config' / 'simulated_cameras.yaml'
     return load(CameraLook, path or installed)
 
@@ -271,14 +264,7 @@ class Scene:
 
 
 def scene_of(rig: Any, look: CameraLook) -> Scene:
-    """
-    Return the scene of a rig, with markers parallel to its plane.
-
-    Raises
-    ------
-    InputError
-        For an occluder in a camera that the rig does not have.
-    """
+    """Return the scene of a rig, with markers parallel to its plane."""
     for number, occluder in enumerate(look.occluders):
         if occluder.camera and occluder.camera not in rig.cameras:
             raise InputError(

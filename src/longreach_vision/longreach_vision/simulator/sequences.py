@@ -25,16 +25,7 @@ _SECOND = 1_000_000_000  # [ns]
 
 
 def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
-    """
-    Return simulators of the cameras of a rig.
-
-    Parameters
-    ----------
-    rig : Rig
-        Rig in the resolution of the images.
-    look : CameraLook
-        Look with occluders in pixels of that resolution.
-    """
+    """Return simulators of the cameras of a rig."""
     scene = scene_of(rig, look)
     return {
         name: CameraSimulator(
@@ -45,22 +36,7 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
 
 
 def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
-    """
-    Return the times k / rate within a path, shape (K,) [s].
-
-    Parameters
-    ----------
-    path : MarkerPath
-    rate : float
-        [Hz]
-    duration : float, optional
-        Time after the first image up to which there are images [s].
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the times k / rate within a path, shape (K,) [s]."""
     stamps: list[int] = []
     limit = math.inf if duration is None else duration * _SECOND
     for _, frame in frames_of(path, [FrameTimes(rate)]):
@@ -81,24 +57,7 @@ def drawn_pictures(
     times: np.ndarray,
     delays: Mapping[str, int] | None = None,
 ) -> Iterator[Picture]:
-    """
-    Yield simulated images of a path, like those of ``render_sequence``.
-
-    Parameters
-    ----------
-    simulators : mapping
-        Simulators by camera.
-    path : MarkerPath
-    times : ndarray, shape (K,)
-        Times of the exposures [s].
-    delays : mapping, optional
-        Time from the exposure to the stamp of an image, by camera [ns].
-
-    Raises
-    ------
-    InputError
-        For a marker or a time that is not in the path.
-    """
+    """Yield simulated images of a path, like those of ``render_sequence``."""
     paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
     for number, time in enumerate(times.tolist()):
         for name, simulator in simulators.items():
@@ -124,38 +83,6 @@ def render_sequence(
 
     ``out_dir`` gets a folder NAME for each camera, with pictures 000000_0.000000000.png, ... named
     by number and stamp [s], or a lossless video NAME.avi; and times.csv with the times.
-
-    Parameters
-    ----------
-    simulators : mapping
-        Simulators by folder name, all of the same scene.
-    path : MarkerPath
-        Motion of all markers of the scene.
-    times : sequence of float, shape (K,)
-        Increasing times >= 0 within the path [s].
-    out_dir : path
-        New or empty directory.
-    seed : int, optional
-        Seed of the noise; by default that of the look, as in the camera node.
-    video : bool
-        Write videos instead of pictures, with the mean rate of the times.
-    delays : mapping, optional
-        Time from the exposure to the stamp of a picture, by folder name [ns].
-
-    Returns
-    -------
-    dict
-        Folder or video of each camera.
-
-    Raises
-    ------
-    InputError
-        For times outside the path, a marker missing in it, a directory that is not empty or cannot
-        be
-            created, videos with an odd number of rows or columns, and delays with which a stamp is
-            negative or lost in a video.
-    LongreachError
-        If a file cannot be written.
     """
     at = np.array(times, dtype=np.float64)
     if at.ndim != 1 or not (at.size and np.isfinite(at).all() and at[0] >= 0.0):

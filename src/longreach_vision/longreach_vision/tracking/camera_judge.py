@@ -53,19 +53,7 @@ class CameraJudge:
         self._sightings.add(frame)
 
     def work(self, now: float) -> bool:
-        """
-        Make the next estimate that is due.
-
-        Parameters
-        ----------
-        now : float
-            On the monotonic clock [s].
-
-        Returns
-        -------
-        bool
-            Whether a round is complete: ``offset`` and ``agreement`` are new.
-        """
+        """Make the next estimate that is due."""
         if self._round is None:
             if now - self._begun < _ROUND:
                 return False

@@ -216,34 +216,7 @@ class CameraTracker:
         at: Sequence[float] | np.ndarray,
         radius: float,
     ) -> Observation:
-        """
-        Start or restart tracking a marker at a given pixel.
-
-        Parameters
-        ----------
-        marker_name : str
-        image : ndarray of uint8, shape (height, width)
-        time : float
-            [s]
-        at : array_like, shape (2,)
-            Approximate centre [px].
-        radius : float
-            Approximate longer semi-axis of the outer edge [px].
-
-        Returns
-        -------
-        Observation
-            TRACKED if the marker is tracked from now on; another marker tracked at this position
-            is then
-                 LOST. Otherwise nothing changes, and the reason is given: also if another marker
-                 tracked there fits better by size and inner edge.
-
-        Raises
-        ------
-        InputError
-            For an unknown name, an image of another size, an invalid position, and a radius out of
-                 range.
-        """
+        """Start or restart tracking a marker at a given pixel."""
         if marker_name not in self.markers:
             raise InputError(
                 f'marker {marker_name!r} is unknown, in the rig: {", ".join(self.markers)}'
@@ -338,25 +311,7 @@ class CameraTracker:
         self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)
 
     def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
-        """
-        Track the markers in the next image.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (height, width)
-        time : float
-            Time, later than that of the previous image [s].
-
-        Returns
-        -------
-        dict of Observation
-            Observations by name, in the rig's order; markers never initialised are missing.
-
-        Raises
-        ------
-        InputError
-            For an image of another size, and a time that is not later.
-        """
+        """Track the markers in the next image."""
         image = self._checked(image)
         if not (math.isfinite(time) and time > self.time):
             raise InputError(

@@ -258,16 +258,7 @@ class OffsetEstimator:
         self._rig, self._sightings = sightings.rig, sightings
 
     def estimate(self, *, search: bool = True) -> ClockOffset | None:
-        """
-        Estimate the offset from all sightings so far; None with one camera.
-
-        Parameters
-        ----------
-        search : bool
-            Also search for offsets up to 1 s, or a quarter of the duration, for which the tracks
-            fit clearly better. Otherwise the minimum nearest to 0 is found: for a vibration,
-            offsets below about a quarter of its period.
-        """
+        """Estimate the offset from all sightings so far; None with one camera."""
         if len(self._rig.cameras) < 2:
             return None
         first, second = self._rig.cameras
@@ -404,22 +395,7 @@ class Clocks:
         return list({**unknown, **self.found}.values())
 
     def line_time(self) -> tuple[float, float, tuple[str, ...]]:
-        """
-        Return the line time that the cameras have in common.
-
-        Returns
-        -------
-        line_time, deviation : float
-            Mean of the significant ones, weighted by their standard errors, and its standard error
-            [s]; NaN if there is none.
-        cameras : tuple of str
-            Cameras with this line time.
-
-        Raises
-        ------
-        LongreachError
-            If cameras have different line times.
-        """
+        """Return the line time that the cameras have in common."""
         shown = [one for one in self.found.values() if one.has_line_time]
         if not shown:
             return math.nan, math.inf, ()

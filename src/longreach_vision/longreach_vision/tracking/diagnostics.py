@@ -161,16 +161,7 @@ class TrackingReport:
         return 'use one camera' if len(self._topics) == 2 else 'do without it'
 
     def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
-        """
-        Return whether tracking works, and a summary.
-
-        Parameters
-        ----------
-        silent : bool
-            No images are arriving.
-        waits : str
-            What the node is waiting for before it processes images; empty for nothing.
-        """
+        """Return whether tracking works, and a summary."""
         topics = ', '.join(self._topics.values())
         came = any(self._frames.values()) or any(self._bad.values()) or bool(self._statuses)
         if waits and not came:

@@ -74,16 +74,7 @@ class Follower:
         self._pause = _AGAIN
 
     def update(self, images: ImageSet[np.ndarray]) -> StereoFrame:
-        """
-        Track the markers in the next images.
-
-        Raises
-        ------
-        InputError
-            For images whose size differs from their camera's, or that are not later than the
-            previous
-                 ones.
-        """
+        """Track the markers in the next images."""
         times = images.times
         new = [
             name
@@ -127,21 +118,6 @@ def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed
 
     If the images end with an error, the complete pairs are yielded first, then the error is
     raised.
-
-    Parameters
-    ----------
-    follower : Follower
-    pictures : iterable of Picture
-        Images of the rig's cameras, each in the order of time.
-
-    Raises
-    ------
-    InputError
-        For an image of another size than its camera, a marker's pixel outside the image, a time
-        that
-            goes back, and errors of the source.
-    LongreachError
-        Errors of the source of the images.
     """
     follower.tracker.rig.check_pixels()
     trackers = follower.tracker.trackers
@@ -199,21 +175,7 @@ def _check_size(rig: Rig, camera: str, image: np.ndarray, name: str) -> None:
 def size_error(
     image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
 ) -> str:
-    """
-    Describe a mismatch between the size of an image and its camera, and the remedy.
-
-    Parameters
-    ----------
-    image : ndarray, shape (height, width)
-    camera : Camera
-        Camera with the expected size.
-    name : str
-        Name of the camera.
-    where : str
-        Source of the expected size.
-    scale : float, optional
-        Scale of the camera relative to its calibration, at most 1; None if unknown.
-    """
+    """Describe a mismatch between the size of an image and its camera, and the remedy."""
     height, width = image.shape
     ratio = width / camera.width
     remedy = 'calibrate the camera at the image size in use'

@@ -197,12 +197,6 @@ class Track:
 
         With a rolling shutter, two centres in one image have two times, which are too near to each
         other for a difference quotient.
-
-        Parameters
-        ----------
-        image_time, time : float
-            Stamp of the image, and time at which the marker was exposed [s].
-        seen : Observation
         """
         if self.latest and self.image_time == image_time:
             self.latest.pop()
@@ -237,21 +231,7 @@ class ImageMotion:
         time: float,
         window: float,
     ) -> Track:
-        """
-        Return the track of a marker near a position that has not been observed yet.
-
-        Parameters
-        ----------
-        marker : MarkerOnRig
-        reference : Observation
-            Its appearance.
-        center, velocity : ndarray, shape (2,)
-            [px], [px/s]
-        time : float
-            [s]
-        window : float
-            Largest distance from the centre [px].
-        """
+        """Return the track of a marker near a position that has not been observed yet."""
         covariance = np.eye(4) * self._speed**2
         covariance[:2, :2] = np.eye(2) * (window / self.parameters.gate) ** 2
         state = np.array([*center, *velocity])
@@ -283,13 +263,6 @@ class ImageMotion:
 
         Quadratic interpolation of the latest measurements. The covariance includes that of the
         measurements, a share of the quadratic term, and the cubic term that a fourth one shows.
-
-        Returns
-        -------
-        center, covariance : ndarray, shapes (2,) and (2, 2)
-            [px], [px^2]; the prediction of the filter if there are fewer than three measurements,
-            or if the marker has not been TRACKED since them, or if they are old. None for a lost
-            marker.
         """
         if track.lost or not track.latest:
             return None

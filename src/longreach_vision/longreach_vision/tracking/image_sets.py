@@ -229,24 +229,7 @@ class ImagePairs(Generic[Picture]):
         self._nearest_gap = math.nan
 
     def add(self, camera: str, stamp: int, image: Picture) -> list[ImageSet[Picture]]:
-        """
-        Add an image and return the sets that are complete, in the order of time.
-
-        Parameters
-        ----------
-        camera : str
-        stamp : int
-            [ns]. A stamp more than a second (for a slow camera, four intervals) after the camera's
-                 latest one, or a second or more before it, is out of line. Such images wait for
-                 the next ones: they are dropped and counted in ``misdated`` if the camera
-                 continues in line. Three in a row, of either camera and near each other, are
-                 accepted as a jump in time. After a backward jump, waiting images are cleared, and
-                 ``restarts`` is incremented; ``jumps`` counts forward jumps, which are not
-                 included in ``dropped``. Copies of the previous image are dropped, and counted in
-                 ``repeated``.
-        image : object
-            Stored without copying.
-        """
+        """Add an image and return the sets that are complete, in the order of time."""
         queue = self._queues[camera]
         if not queue.is_in_line(stamp):
             if not queue.goes_on(stamp):
@@ -303,15 +286,7 @@ class ImagePairs(Generic[Picture]):
         return self._nearest_gap
 
     def counts(self, what: str) -> dict[str, int]:
-        """
-        Return a counter of each camera.
-
-        Parameters
-        ----------
-        what : str
-            ``alone``, ``alone_since_pair``, ``missed``, ``queued``, ``dropped``, ``disordered``,
-            ``standing``, ``misdated``, ``repeated`` or ``late``.
-        """
+        """Return a counter of each camera."""
         return {name: getattr(queue, what) for name, queue in self._queues.items()}
 
     @property

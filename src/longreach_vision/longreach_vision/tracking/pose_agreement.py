@@ -162,14 +162,7 @@ class AgreementEstimator:
         self._seen = sightings.gaps
 
     def estimate(self, since: float = math.nan, moved: str = '') -> Agreement | None:
-        """
-        Judge the agreement by all sightings so far; None with one camera.
-
-        Parameters
-        ----------
-        since, moved
-            Time at which a camera was bumped [s], and which one; sightings before do not count.
-        """
+        """Judge the agreement by all sightings so far; None with one camera."""
         if len(self._rig.cameras) < 2:
             return None
         names = tuple(self._rig.cameras)
@@ -198,13 +191,6 @@ class AgreementEstimator:
         Return pixels of markers in both cameras at common times, from a time [s] on.
 
         Those of the second camera are interpolated in time where cameras are not synchronous.
-
-        Returns
-        -------
-        pixels : ndarray, shape (N, 2, 2)
-        covariances : ndarray, shape (N, 2, 2, 2)
-        names : list of str
-            Names of the markers.
         """
         pixels, covariances, names = [], [], []
         first, second = self._rig.cameras
@@ -301,17 +287,7 @@ def _odd_one(agreements: Sequence[Agreement]) -> str:
 
 
 def wrong_camera(agreements: Sequence[Agreement]) -> tuple[str, float]:
-    """
-    Return the camera whose pose is wrong by the agreement of each two, and since when.
-
-    Returns
-    -------
-    camera : str
-        The one that all cameras that disagree have in common, if others agree; or the one in whose
-        image markers jumped. Empty if unknown.
-    since : float
-        Latest time from which on it disagrees [s]; -inf if it did from the beginning.
-    """
+    """Return the camera whose pose is wrong by the agreement of each two, and since when."""
     odd = _odd_one(agreements)
     moved = {odd} if odd else {one.moved for one in agreements if one.moved}
     if len(moved) != 1:
@@ -329,29 +305,7 @@ def begun(camera: str, agreements: Sequence[Agreement]) -> float:
 def refine_pose(
     sightings: Sightings, camera: str, plane_deviation: float, since: float
 ) -> Refinement:
-    """
-    Find the pose of one camera again, from markers that it and other cameras have tracked.
-
-    Parameters
-    ----------
-    sightings : Sightings
-        Of the rig; the other cameras' poses and the plane are the reference.
-    camera : str
-        Camera whose pose is wrong.
-    plane_deviation : float
-        Standard deviation of the markers' distances from their planes [m].
-    since : float
-        Time from which on sightings are used [s].
-
-    Returns
-    -------
-    Refinement
-
-    Raises
-    ------
-    LongreachError
-        If the sightings do not determine the pose.
-    """
+    """Find the pose of one camera again, from markers that it and other cameras have tracked."""
     from scipy.optimize import least_squares
 
     others = [sightings.between(camera, name) for name in sightings.rig.cameras if name != camera]

@@ -56,21 +56,6 @@ def name_markers(
     polarity, offset - are named in the order of the rig along the plane's first axis. If there are
     too many, only those seen by both cameras count. If the number still differs, none of these
     markers is named.
-
-    Parameters
-    ----------
-    appearances : mapping of Appearance
-        By camera.
-    found : mapping of sequences of Observation
-        Rings found, by camera.
-    markers : sequence of MarkerOnRig
-        Markers to be named.
-    together : float
-        This distance [m].
-
-    Returns
-    -------
-    Named
     """
     kinds = _kinds(markers)
     rings: dict[Kind, dict[str, list[Observation]]] = {

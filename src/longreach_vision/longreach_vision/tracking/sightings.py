@@ -78,14 +78,7 @@ class Sightings:
         return two
 
     def table(self, camera: str, marker: str) -> np.ndarray:
-        """
-        Return the sightings of a marker by a camera, in increasing order of time.
-
-        Returns
-        -------
-        ndarray, shape (N, 6)
-            Time of the marker's row [s]; u, v [px]; elements uu, uv, vv of the covariance [px^2].
-        """
+        """Return the sightings of a marker by a camera, in increasing order of time."""
         # Without adding an empty entry.
         found = self._pixels.get((camera, marker), ())
         table = np.array(found, dtype=np.float64).reshape(-1, 6)
