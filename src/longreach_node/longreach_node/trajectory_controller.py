@@ -38,6 +38,9 @@ __all__ = ['LEFT_BEHIND', 'TrajectoryControllerNode']
 LEFT_BEHIND = 'left behind'
 """Kind of incident, for :meth:`PairedControllerNode.listen`."""
 
+# A start further ahead [s] is rather a stamp of another clock than a plan.
+_LONG_WAIT = 10.0
+
 Command = TypeVar('Command')
 
 
@@ -153,6 +156,11 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         order = order_from_message(message, self._names)
         state = self.follower.follow(state, order, state.time, tolerance)
         assert state.trajectory is not None
+        if (wait := state.trajectory.times[0] - state.time) > _LONG_WAIT:
+            self.warn(
+                f'the trajectory begins in {wait:.6g} s, at its header.stamp; does its sender have'
+                f" the {self.machine}'s time (use_sim_time)? A stamp of 0 begins it at once"
+            )
         return state.trajectory, functools.partial(setattr, self, '_state', state)
 
     def _stop(self) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import random
 import resource
 import shutil
@@ -408,6 +409,19 @@ def test_a_damaged_page_of_an_sqlite_file_costs_only_its_rows(tmp_path, capsys, 
     assert (len(recovered), opened.problem) == (count, '')
     assert set(recovered) <= written
     assert [time for _, time, _ in recovered] == sorted(time for _, time, _ in recovered)
+
+
+def test_of_a_truncated_sqlite_file_the_rows_before_its_end_are_recovered(tmp_path, capsys):
+    bag = make_bag(tmp_path / 'bag', 400, storage='sqlite3')
+    with open_bag(bag) as opened:
+        written = set(opened.messages())
+    os.truncate(bag / 'bag_0.db3', (bag / 'bag_0.db3').stat().st_size // 2)
+    assert cli.main(['bag', 'info', str(bag)]) == 1
+    assert 'messages lost' in capsys.readouterr().out
+    count = recover(bag, tmp_path / 'new')
+    assert 300 < count < 800
+    with open_bag(tmp_path / 'new') as opened:
+        assert set(opened.messages()) <= written
 
 
 def test_an_sqlite_file_without_a_readable_list_of_topics_is_refused(tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--no-token',
         dest='token',
         action='store_const',
-        const='',
+        const=None,
         help='let every user of this computer see and move the machines',
     )
     parser.add_argument('--dark', action='store_true', help='begin with dark colours')
@@ -151,14 +152,14 @@ def _subject(arguments: argparse.Namespace) -> tuple[list[Path], list[list[str]]
 
 def _token(arguments: argparse.Namespace) -> str:
     """Return the token that was given, or a random one."""
-    token: str = arguments.token
+    token: str | None = arguments.token
     if token == 'auto':
         from longreach_view.server import new_token
 
         return new_token()
-    if token and (len(token) < 8 or not token.replace('-', '').replace('_', '').isalnum()):
+    if token is not None and not re.fullmatch('[A-Za-z0-9_-]{8,}', token):
         raise InputError('--token: allowed: 8 or more letters, digits, - or _')
-    return token
+    return token or ''
 
 
 def _announce(arguments: argparse.Namespace, port: int, token: str) -> None:

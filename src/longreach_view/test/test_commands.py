@@ -37,6 +37,8 @@ def view(capsys):
         (('--port', '70000'), '70000, allowed: 0 to 65535'),
         (('--host', '0.0.0.0', '--port', '0', 'nothing', 'else'), 'nothing: no such recording'),
         (('--token', 'short'), '8 or more letters'),
+        (('--token', ''), '8 or more letters'),
+        (('--token', 'ä' * 8), '8 or more letters'),
         (('--demo', 'crane'), '--demo together with crane'),
     ],
 )

@@ -254,6 +254,8 @@ class BrokenSqliteSource:
 
         uri = f'{file.resolve().as_uri()}?immutable=1'
         self._database = resources.enter_context(closing(sqlite3.connect(uri, uri=True)))
+        # SQLite opens a truncated file only with it; nothing is written.
+        self._database.execute('PRAGMA writable_schema = ON')
         with readable(file):
             rows = self._database.execute(
                 'SELECT id, name, type, offered_qos_profiles FROM topics'
