@@ -25,7 +25,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -191,7 +190,7 @@ class Gate:
         if any(origin != f'http://{hosts[0]}' for origin in origins):
             return 'Only its own page may connect to this server.'
         if self._token and not any(
-            secrets.compare_digest(given.encode(), self._token.encode())
+            secrets.compare_digest(given.encode(errors='replace'), self._token.encode())
             for given in self._tokens(request)
         ):
             return 'A token is needed: open the address that `longreach view` has printed.'
@@ -200,10 +199,10 @@ class Gate:
     def _tokens(self, request: Request) -> Iterator[str]:
         """Yield the tokens in the address and in the cookies of a request."""
         yield from parse_qs(urlsplit(request.path).query).get('token', [])
+        # Of cookies of other servers on this host, http.cookies would drop all for one with JSON.
         for text in request.headers.get_all('Cookie'):
-            with contextlib.suppress(CookieError):
-                if found := SimpleCookie(text).get(self._cookie):
-                    yield found.value
+            pairs = (part.strip().partition('=') for part in text.split(';'))
+            yield from (value for name, _, value in pairs if name == self._cookie)
 
 
 def _text(status: http.HTTPStatus, text: str) -> Response:

@@ -105,6 +105,9 @@ def test_a_token_is_asked_for_once(secret):
     assert get(secret, Cookie=cookie)[0].status == 200
     # A browser has one cookie of a name for all ports of a host.
     assert f'_{secret.get_port()}=' in cookie
+    # Those of other servers on this host come with it.
+    assert get(secret, Cookie=f'a b={{"c": [1]}}; {cookie}; d')[0].status == 200
+    assert get(secret, Cookie=f'_{cookie}; {cookie.partition("=")[0]}="\xe9"')[0].status == 403
 
     async def open_with(headers):
         async with connect(secret, additional_headers=headers):
