@@ -167,7 +167,7 @@ def _numbers(row: list[str], names: list[str], gaps: list[bool], where: str) -> 
         if gaps[k] and cell.strip().lower() in _EMPTY:
             row[k] = 'nan'
         elif not _is_finite(cell):
-            text = cell.strip()
+            text = cell.strip(' \t')
             advice = ''
             if _DECIMAL_COMMA.fullmatch(text):
                 advice = f'; a decimal comma? Write {text.replace(",", ".")}'

@@ -109,6 +109,7 @@ def test_has_and_stack() -> None:
         ('time\n0\t1\n', 'finite numbers; separate columns by commas or semicolons'),
         ('time,x\n0,1\n1,\n', "table.csv:3: x = '', allowed: finite numbers"),
         ('time,x\n0,1\n1,nan\n', "table.csv:3: x = 'nan', allowed: finite numbers"),
+        ('time,x\n0,1\n1,2\xa0\n', r"table.csv:3: x = '2\xa0', allowed: finite numbers"),
         ('time,x\n0,-inf\n1,1\n', "table.csv:2: x = '-inf', allowed: finite numbers"),
         ('time,x\n0,1e999\n1,1\n', "table.csv:2: x = '1e999', allowed: finite numbers"),
         ('time,x\n0,1\n1,1_0\n', "table.csv:3: x = '1_0', allowed: finite numbers"),

@@ -497,6 +497,9 @@ def test_recover_goes_by_the_files_and_not_by_the_metadata(tmp_path, storage):
     bag = make_bag(tmp_path / 'bag', 5, storage=storage)
     (other,) = make_bag(tmp_path / 'other', 3, storage=storage).glob('other_0.*')
     other.rename(bag / other.name.replace('other_0', 'bag_1'))
+    with pytest.raises(InputError, match=r'2 storage files, but metadata\.yaml names 1; remove'):
+        read_bag(bag)
+    assert 'names 1' in inspect_bag(bag).problem
     metadata = bag / 'metadata.yaml'
     metadata.write_text(metadata.read_text().replace(SENSORS, JOINTS))
     assert recover(bag, tmp_path / 'new') == 16

@@ -145,8 +145,11 @@ class RosbagsSource:
         self.checksums = checksums
         self.start_time = self._reader.start_time if self._reader.message_count else 0
         self.end_time = self._reader.end_time - 1 if self._reader.message_count else 0
+        self.file_count = 1
         if path.is_dir():
-            _match_by_name(self._reader.storage)
+            directory: Any = self._reader.storage
+            _match_by_name(directory)
+            self.file_count = len(directory.storages)
         self.topics = [
             Topic(
                 connection.topic,

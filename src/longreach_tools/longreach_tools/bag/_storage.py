@@ -272,7 +272,14 @@ def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Sou
         if file.suffix == '.mcap' and (fault := fault_at_end(file)):
             raise InputError(f'{file}: {fault}')
     with readable(path):
-        return RosbagsSource(path, resources)
+        source = RosbagsSource(path, resources)
+    present = {file.name.removesuffix('.zstd') for file in files}
+    if len(present) > source.file_count:
+        raise InputError(
+            f'{path}: {len(present)} storage files, but metadata.yaml names {source.file_count};'
+            f' remove those that are not of this recording, or: ros2 bag reindex {path}'
+        )
+    return source
 
 
 def _open_files(
