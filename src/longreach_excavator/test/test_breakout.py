@@ -9,7 +9,7 @@ from longreach_dynamics.errors import InputError
 from longreach_excavator.breakout import BREAKOUTS, breakout
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import ExcavatorParameters, default_file
 from longreach_tools.testing import Outcome
 
 
@@ -47,7 +47,8 @@ def test_breakout_of_the_bucket_is_the_force_at_which_the_dig_stalls(
 ) -> None:
     """docs/excavator.md: soil of 20 kPa stalls the bucket at 92.5 kN."""
     files = ('--csv', tmp_path / 'b.csv', '--plot', tmp_path / 'b.svg')
-    done = Outcome(capsys, 'excavator', 'breakout', *files, '--format', 'json')
+    words = ('--file', default_file('thesis'), '--format', 'json')
+    done = Outcome(capsys, 'excavator', 'breakout', *files, *words)
     assert done.json['bucket']['force_n'] == pytest.approx(92.7e3, abs=50.0)
     assert done.json['arm']['force_n'] == pytest.approx(86.9e3, abs=50.0)
     assert done.json['bucket']['pins_n']['c'] == pytest.approx(589e3, abs=500.0)
@@ -56,7 +57,7 @@ def test_breakout_of_the_bucket_is_the_force_at_which_the_dig_stalls(
     assert b'<svg' in (tmp_path / 'b.svg').read_bytes()
     rows = np.genfromtxt(tmp_path / 'b.csv', delimiter=',', names=True)
     assert rows['breakout_force'].max() == pytest.approx(done.json['bucket']['force_n'])
-    stall = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, '--format', 'json').json
+    stall = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, *words).json
     assert stall['peak_soil_force_n'] == pytest.approx(92.5e3, rel=0.01)
 
 

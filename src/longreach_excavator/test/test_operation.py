@@ -59,9 +59,9 @@ def test_a_minute_at_random(standard: ExcavatorParameters) -> None:
 
 
 @pytest.mark.slow
-def test_forty_minutes_at_random(standard: ExcavatorParameters) -> None:
-    for seed in range(2, 42):
-        check(simulate(standard, at_random(seed)))
+@pytest.mark.parametrize('seed', range(2, 42))
+def test_forty_minutes_at_random(standard: ExcavatorParameters, seed: int) -> None:
+    check(simulate(standard, at_random(seed)))
 
 
 def test_bucket_pressed_on_the_ground(
