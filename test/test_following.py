@@ -130,8 +130,8 @@ def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
         pistons = piston_positions(angles, constants)
         return BoomMeasurement(angles, pistons, parts.head_pressures, parts.rod_pressures)
 
-    low, high = known.joint_limits().T
-    region = np.array([low + 0.1 * (high - low), high - 0.1 * (high - low)])
+    # Further out, relief valves cannot hold the load while it swings.
+    region = known.pose('site') + np.radians([[-15.0], [15.0]])
     guidance = BoomGuidance(known, None, 0.005)
     return Loop(machine, guidance, measure, closed_valves(known.size), region)
 
@@ -243,7 +243,10 @@ def test_nothing_that_is_sent_ends_a_machine(
     assert farthest < FARTHEST + np.radians(1.0)
     assert 0 < refused < 0.9 * sent
     loop.state = loop.guidance.stop(loop.state, loop.time)
-    here, rates = loop.state.angles, np.abs(loop.state.rates)
-    way = np.array([loop.go_on() for _ in range(round(20.0 / loop.guidance.sample_time))]) - here
-    # Booms swing on, and the harvester's swing by a degree between both sides of its dead band.
-    assert (np.abs(way) < 0.25 * rates + np.radians(3.0)).all()
+    errors = []
+    for _ in range(round(20.0 / loop.guidance.sample_time)):
+        angles = loop.go_on()
+        errors.append(angles - loop.state.reference(loop.time).angles)
+    # A joint that gave way is led back. The harvester's swing moves by a degree between both sides
+    # of its dead band.
+    assert np.abs(errors[-1000:]).max() < np.radians(1.5)
