@@ -320,9 +320,11 @@ def test_inverse_gives_back_the_forces_of_a_dig(capsys, tmp_path, recorded):
 
 
 @pytest.mark.slow
-def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path, recorded):
-    fit, picture = tmp_path / 'fit.csv', tmp_path / 'fit.png'
-    words = ('cohesion', '--data', recorded, '--csv', fit, '--plot', picture)
+def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path):
+    recorded, fit, picture = (tmp_path / name for name in ('dug.csv', 'fit.csv', 'fit.png'))
+    words = ('dig', '--cohesion', 16000, '--duration', 3, '--csv', recorded, *THESIS)
+    assert Outcome(capsys, 'excavator', *words).code == 0
+    words = ('cohesion', '--data', recorded, '--csv', fit, '--plot', picture, *THESIS)
     found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
     assert found['cohesion_pa'] == pytest.approx(16e3, rel=1e-5)
     # With the other depth the same forces mean a harder soil: that joint rises.

@@ -14,7 +14,7 @@ tracker. Everything else is in subpackages:
                 ``association``, ``ring_names``; ``rig_tracker`` (positions in space), ``bodies``
                 (rigid groups), ``follower`` (start and search), ``image_sets`` (images of equal
                 times); ``track_table``, ``diagnostics``; ``sightings``, and what they tell of the
-                cameras: ``clock_offset``, ``pose_agreement``, ``camera_judge``
+                cameras: ``clock_offset``, ``pose_agreement``, ``pair_fit``, ``camera_judge``
 ``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
                 ``reference_points``, ``localisation``, ``bundle_adjustment``,
                 ``predicted_accuracy``, ``localisation_advice``; ``known_distance``

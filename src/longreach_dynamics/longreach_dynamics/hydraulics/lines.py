@@ -120,8 +120,9 @@ VAPOUR = 0.0
 # Pressure over which the slope of a relief valve is taken [Pa].
 _SLIGHT = 1e3
 # Rounds of the search for the pressure of a rail, usually three; after how many of them it takes
-# the slope between its last two places, as flows turn round; and its last change [Pa].
-_MOST_ROUNDS, _SECANT, _NEAR = 100, 8, 10.0
+# the slope between its last two places, as flows turn round, and after how many it halves its
+# bracket; and its last change [Pa].
+_MOST_ROUNDS, _SECANT, _HALVED, _NEAR = 100, 8, 20, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -535,7 +536,11 @@ def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ig
         better = rail - excess / slope
         if abs(better - rail) <= _NEAR:
             return better
-        rail = better if low < better < high else 0.5 * (low + high)
+        # Where secants go round in a bracket, every other round halves it.
+        halved = n >= _HALVED and n % 2 and high - low < np.inf
+        rail = better if low < better < high and not halved else 0.5 * (low + high)
+        if halved and high - low <= _NEAR:
+            return rail
     return np.nan
 
 
