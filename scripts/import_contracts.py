@@ -9,8 +9,8 @@ of its name, for its ``__init__.py`` only:
 
 ``conversions``, ``nodes``, ``remote``, ``NAME_node``, ``NAME_ros``
     ROS and messages
-``commands``, ``NAME_commands``, ``arguments``, ``figures``, ``NAME_figures``, ``recording``,
-``NAME_output``, ``NAME_files``
+``commands``, ``NAME_commands``, ``arguments``, ``spec``, ``figures``, ``NAME_figures``,
+``recording``, ``NAME_output``, ``NAME_files``
     the command ``longreach`` and plotting, ROS only through ``remote``
 all others
     the library of the machine: no ROS, no plotting, no command
@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ('longreach_dynamics', 'longreach_node', 'longreach_tools')
+SHARED = ('longreach_dynamics', 'longreach_machine', 'longreach_node', 'longreach_tools')
 MESSAGES = 'longreach_msgs'
 ROS_MODULES = re.compile(r'conversions|nodes|remote|\w+_node|\w+_ros')
 COMMAND_MODULES = re.compile(
-    r'commands|\w+_commands|arguments|figures|\w+_figures|recording|\w+_output|\w+_files'
+    r'commands|\w+_commands|arguments|spec|figures|\w+_figures|recording|\w+_output|\w+_files'
 )
 MESSAGE_PACKAGES = re.compile(r'\w+_(msgs|srvs|interfaces)')
 # Commands use the nodes' module for the range of discovery, before rclpy is imported. The modules
@@ -107,6 +107,11 @@ def contracts(root: Path) -> list[dict[str, Any]]:
             'the numerics know neither ROS nor plotting nor any other package',
             ['longreach_dynamics'],
             [*names, *ros, 'matplotlib'],
+        ),
+        forbidden(
+            'what machines declare knows neither ROS nor plotting nor a machine',
+            ['longreach_machine'],
+            [*machines, *ros, 'matplotlib', 'longreach_node', 'longreach_tools'],
         ),
         forbidden(
             'what nodes share knows no machine',

@@ -1,8 +1,8 @@
 """
 Run the demonstrations of all machines; called by ``make demo``.
 
-For each entry point of the group ``longreach.demos``, ``longreach NAME demo`` is run with the name
-of the entry point. The first failure ends the script, with the exit code of the command.
+For each machine, an entry point of the group ``longreach.machines``, that has a demonstration,
+``longreach NAME demo`` is run. The first failure ends the script, with the command's exit code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from importlib import metadata
 
 def main(arguments: list[str]) -> int:
     """Run ``longreach NAME demo`` with the arguments for each machine and return the exit code."""
-    for name in sorted({point.name for point in metadata.entry_points(group='longreach.demos')}):
+    machines = metadata.entry_points(group='longreach.machines')
+    for name in sorted({point.name for point in machines if point.load().demo}):
         code = subprocess.call(['longreach', name, 'demo', *arguments])
         if code:
             return code

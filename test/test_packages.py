@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob('src/*/package.xml'))
 PYTHON_PACKAGES = [path for path in PACKAGES if (path / 'setup.py').exists()]
-SHARED = {'longreach_dynamics', 'longreach_node', 'longreach_tools'}
+SHARED = {'longreach_dynamics', 'longreach_machine', 'longreach_node', 'longreach_tools'}
 MACHINES = [path for path in PYTHON_PACKAGES if path.name not in SHARED]
 LIBRARIES = ('longreach_boom', 'longreach_crane', 'longreach_dynamics', 'longreach_excavator')
 # Module -> rosdep key. ROS packages have their own names.

@@ -290,7 +290,8 @@ def test_a_new_machine_takes_part_in_the_demonstrations(tmp_path):
     info = tmp_path / 'swing-1.dist-info'
     info.mkdir()
     (info / 'METADATA').write_text('Name: swing\nVersion: 1\n')
-    (info / 'entry_points.txt').write_text('[longreach.demos]\nswing = swing\n')
+    (info / 'entry_points.txt').write_text('[longreach.machines]\nswing = swing\n')
+    (tmp_path / 'swing.py').write_text('demo = ["duration:=1.0"]\n')
     # A stand-in for the command: says how it was called, and fails for the new machine.
     longreach = tmp_path / 'longreach'
     longreach.write_text('#!/bin/sh\necho "$@" >>"$CALLS"\n[ "$1" != swing ] || exit 3\n')

@@ -29,8 +29,7 @@ setup(
             'controller = longreach_boom.nodes:controller',
             'plant = longreach_boom.nodes:plant',
         ],
-        'longreach.commands': ['boom = longreach_boom.commands'],
-        'longreach.demos': ['boom = longreach_boom.commands'],
+        'longreach.machines': ['boom = longreach_boom.spec:BOOM'],
         'longreach.identification': ['boom = longreach_boom.identification:BOOM'],
         'longreach.presets': ['boom = longreach_boom.preset_figures:preset'],
         'longreach.warm_up': [

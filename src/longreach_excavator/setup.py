@@ -29,8 +29,7 @@ setup(
             'operator = longreach_excavator.nodes:operator',
             'plant = longreach_excavator.nodes:plant',
         ],
-        'longreach.commands': ['excavator = longreach_excavator.commands'],
-        'longreach.demos': ['excavator = longreach_excavator.commands'],
+        'longreach.machines': ['excavator = longreach_excavator.spec:EXCAVATOR'],
         'longreach.identification': [
             'excavator = longreach_excavator.identification:EXCAVATOR',
             'excavator_surface = longreach_excavator.identification:EXCAVATOR_SURFACE',

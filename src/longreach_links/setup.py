@@ -23,8 +23,7 @@ setup(
             'controller = longreach_links.controller_node:main',
             'plant = longreach_links.plant_node:main',
         ],
-        'longreach.commands': ['links = longreach_links.commands'],
-        'longreach.demos': ['links = longreach_links.commands'],
+        'longreach.machines': ['links = longreach_links.spec:LINKS'],
         'longreach.presets': ['links = longreach_links.preset_figures:preset'],
     },
 )

@@ -11,6 +11,6 @@ setup(
     ],
     entry_points={
         'console_scripts': [f'plant = {NAME}.plant_node:main'],
-        'longreach.commands': [f'pendulum = {NAME}.commands'],
+        'longreach.machines': [f'pendulum = {NAME}.spec:PENDULUM'],
     },
 )

@@ -7,19 +7,18 @@ import argparse
 import numpy as np
 
 from longreach_boom.model import Load
-from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
+from longreach_boom.spec import BOOM, BendingOptions
 from longreach_boom.statics import equilibrium
-from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
-from longreach_tools.arguments import allow_lists, count, not_negative, numbers
-from longreach_tools.options import add_file
+from longreach_tools.arguments import not_negative, numbers
+from longreach_tools.machine_command import add_machine, machine_of, options_of
 from longreach_tools.poses import pose_of
 
 __all__ = [
     'add_boom',
-    'add_boom_file',
     'add_pose',
     'angles_of',
     'boom_of',
@@ -31,18 +30,9 @@ __all__ = [
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
 
 
-def add_boom_file(parser: argparse.ArgumentParser) -> None:
-    """Add ``--file``, the boom."""
-    add_file(parser, 'BOOM.yaml', 'the boom (default: a pump boom of 36 m)')
-
-
 def add_boom(parser: argparse.ArgumentParser) -> None:
     """Add the boom and its model of bending."""
-    allow_lists(parser)
-    add_boom_file(parser)
-    parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
-    parser.add_argument('--functions', type=count(1_000_000), help='Ritz functions for each beam')
-    parser.add_argument('--rotation', choices=ROTATIONS, help='rotation at a beam tip')
+    add_machine(BOOM, parser, ('step', 'sample_time'))
 
 
 def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
@@ -75,12 +65,9 @@ def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> N
 
 
 def boom_of(arguments: argparse.Namespace) -> BoomParameters:
-    """Return the boom of the boom file with the model of bending of the arguments."""
-    boom = load_boom(arguments.file)
-    names = ('basis', 'functions', 'rotation')
-    given = {name: getattr(arguments, name, None) for name in names}
-    changes = {name: value for name, value in given.items() if value is not None}
-    return boom.replace(ritz=boom.ritz.replace(**changes)) if changes else boom
+    """Return the boom of the arguments, with their model of bending."""
+    boom: BoomParameters = machine_of(BOOM, arguments, options_of(arguments, BendingOptions))
+    return boom
 
 
 def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:

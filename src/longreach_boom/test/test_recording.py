@@ -15,15 +15,16 @@ from std_msgs.msg import Header
 
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.recording import read_run
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
+from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import compare_runs
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.recording import read_run
 from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')
@@ -79,7 +80,7 @@ def messages(boom: BoomParameters, result: BoomRun) -> list[tuple[str, int, Any]
 
 def test_a_recording_is_the_run(boom: BoomParameters, expected: BoomRun, tmp_path: Path) -> None:
     recorded = read_run(
-        write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), '/boom/', boom
+        BOOM, write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), '/boom/', boom
     )
     assert recorded.table.shape == (201, 3 + 9 * boom.size)
     np.testing.assert_array_equal(recorded.column('time'), expected.column('time'))
@@ -104,14 +105,16 @@ def test_the_tip_of_any_boom(
 ) -> None:
     boom = resized(3, rotation=rotation, functions=3)
     result = simulate(boom, RELEASE.replace(duration=0.05))
-    recorded = read_run(write_bag(tmp_path / 'bag', 'boom', messages(boom, result)), 'boom', boom)
+    recorded = read_run(
+        BOOM, write_bag(tmp_path / 'bag', 'boom', messages(boom, result)), 'boom', boom
+    )
     for name in ('tip_x', 'tip_z'):
         np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
 
 
 def test_a_difference_is_seen(boom: BoomParameters, expected: BoomRun, tmp_path: Path) -> None:
     recorded = read_run(
-        write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), 'boom', boom
+        BOOM, write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), 'boom', boom
     )
     table = expected.table.copy()
     table[100, columns_of(boom).place('p_rod_2')] += 1.0
@@ -127,7 +130,7 @@ def test_samples_pair_by_stamp_whatever_the_order(
     # Every tenth strain is lost, and the rest comes in another order.
     lost = [row for row in rows if row[0] != 'strain' or row[1] // 5_000_000 % 10 != 3]
     shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
-    recorded = read_run(write_bag(tmp_path / 'bag', 'boom', shuffled), 'boom', boom)
+    recorded = read_run(BOOM, write_bag(tmp_path / 'bag', 'boom', shuffled), 'boom', boom)
     differences = compare_runs(recorded, expected)
     assert (differences['samples_compared'], differences['samples_missing']) == (181, 20)
     assert differences['phi_1'] == differences['p_head_4'] == 0.0
@@ -142,17 +145,17 @@ def test_runs_that_are_none(
     rows = messages(boom, expected)
     bag = write_bag(tmp_path / 'bag', 'second', rows)
     with pytest.raises(InputError, match=r'/boom/joint_states'):
-        read_run(bag, 'boom', boom)
+        read_run(BOOM, bag, 'boom', boom)
     with pytest.raises(InputError, match=r'has no beam_5_joint, found: .* give the boom file'):
-        read_run(bag, 'second', resized(5))
+        read_run(BOOM, bag, 'second', resized(5))
     half = write_bag(tmp_path / 'half', 'boom', [row for row in rows if row[0] != 'strain'])
     with pytest.raises(InputError, match=r'no run of the boom|strain'):
-        read_run(half, 'boom', boom)
+        read_run(BOOM, half, 'boom', boom)
     with pytest.raises(InputError, match='nowhere'):
-        read_run(tmp_path / 'nowhere', 'boom', boom)
+        read_run(BOOM, tmp_path / 'nowhere', 'boom', boom)
     late = dataclasses.replace(expected, table=expected.table + 100.0)
     with pytest.raises(InputError, match='no sample in common'):
-        compare_runs(read_run(bag, 'second', boom), late)
+        compare_runs(read_run(BOOM, bag, 'second', boom), late)
 
 
 def test_columns(boom: BoomParameters) -> None:

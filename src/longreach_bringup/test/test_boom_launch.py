@@ -12,13 +12,14 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_boom.parameters import load_boom
-from longreach_boom.recording import read_run
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
+from longreach_boom.spec import BOOM
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.runs import compare_runs
 from longreach_node import qos
 from longreach_node.testing import bench
+from longreach_tools.recording import read_run
 from longreach_tools.testing import DEADLINE, contents, launch, longreach
 
 SAMPLE = 5_000_000  # [ns]
@@ -30,7 +31,7 @@ def differences(bag: Path, name: str, duration: float) -> dict[str, float]:
     boom = load_boom()
     directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
     scenario = load_scenario(directory / f'boom_{name}.yaml', boom, 1e-3)
-    found = compare_runs(read_run(bag, 'boom', boom), simulate(boom, scenario))
+    found = compare_runs(read_run(BOOM, bag, 'boom', boom), simulate(boom, scenario))
     assert found.pop('samples_compared') == round(duration * 200.0) + 1
     found.pop('samples_missing')
     return found

@@ -14,13 +14,14 @@ from longreach_msgs.msg import CraneStatus
 
 from longreach_crane.c13r import task_scenario
 from longreach_crane.parameters import load_machinery
-from longreach_crane.recording import read_run
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import simulate
+from longreach_crane.spec import CRANE
 from longreach_dynamics.runs import compare_runs
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.recording import read_run
 from longreach_tools.testing import Outcome, contents, launch, longreach
 
 FAST = ('lockstep:=true', 'real_time_factor:=0.0')
@@ -78,7 +79,7 @@ def test_task_c_equals_the_library_to_the_last_bit(
     bag = directory / 'task_c'
     machinery = load_machinery()
     expected = simulate(machinery, task_scenario('c'))
-    recorded = read_run(bag, 'crane', machinery.crane)
+    recorded = read_run(CRANE, bag, 'crane', machinery)
     np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
     assert [e.name for e in recorded.events] == [e.name for e in expected.events]
     messages = contents(bag)
@@ -103,7 +104,7 @@ def test_variants_equal_the_library_too(directory: Path, short_bag: Path) -> Non
     assert names[:2] == ['brake_engaged', 'brake_released']
     assert 'emergency' in names
     differences = compare_runs(
-        read_run(short_bag, 'crane', machinery.crane), expected, 'control cycle'
+        read_run(CRANE, short_bag, 'crane', machinery), expected, 'control cycle'
     )
     assert differences.pop('cycles_compared') == 701
     assert set(differences.values()) == {0.0}

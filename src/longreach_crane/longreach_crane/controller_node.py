@@ -25,10 +25,11 @@ from longreach_crane.conversions import (
     status_to_message,
 )
 from longreach_crane.description import ROOT_FRAME
-from longreach_crane.parameters import MATRICES, OUTPUTS, load_machinery
+from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.session import Answer, Note, Output, Session
-from longreach_dynamics.parameters import choice, quantity
+from longreach_crane.spec import ControlOptions
+from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import LivingClock
 from longreach_node.frames import FrameParameters, frame_name, header_at
@@ -43,22 +44,12 @@ _SAID = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(FrameParameters):
+class ControllerNodeParameters(FrameParameters, ControlOptions):
     """Parameters of the controller node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
     scenario: str = quantity(
         'scenario file, for set points and diagnosis; empty for none', '', default=''
-    )
-    matrices: str = choice(
-        "matrices of observer and regulator; as_in_file: the crane file's",
-        ('as_in_file', *MATRICES),
-        default='as_in_file',
-    )
-    output: str = choice(
-        "cycle from which a force acts; as_in_file: the crane file's",
-        ('as_in_file', *OUTPUTS),
-        default='as_in_file',
     )
     lockstep: bool = quantity('use only the stamps of samples, not the clock', default=False)
     late_after: float = quantity(

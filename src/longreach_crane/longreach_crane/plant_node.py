@@ -9,14 +9,15 @@ from longreach_msgs.msg import CraneCommand, CraneSensors
 from longreach_crane.conversions import command_from_message, sample_to_message
 from longreach_crane.description import ROOT_FRAME, robot_description
 from longreach_crane.diagnosis import sense
-from longreach_crane.machine import BRAKES, MODELS, Crane
+from longreach_crane.machine import Crane
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import warm_up
+from longreach_crane.spec import PlantOptions
 from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import choice, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.parameters import declare
@@ -28,15 +29,13 @@ __all__ = ['PlantNode', 'PlantParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(CycleParameters):
+class PlantParameters(CycleParameters, PlantOptions):
     """Parameters of the plant node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
     scenario: str = quantity(
         'scenario file, for initial state and disturbances; empty for none', '', default=''
     )
-    model: str = choice('equations of motion', MODELS, default='nonlinear')
-    brake: str = choice('model of the closed brake', BRAKES, default='viscous')
 
 
 class PlantNode(SimulatorNode[CraneState, Command]):

@@ -11,7 +11,7 @@ import pytest
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
-from longreach_crane import commands
+from longreach_crane import spec
 from longreach_crane.parameters import Machinery, default_file
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import simulate
@@ -125,9 +125,10 @@ def test_variants_differ(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     done = Outcome(capsys, 'crane', 'c13r', '--task', 'c')
     assert (done.code, done.err) == (0, '')
-    assert ['47.9300', 'emergency'] in [line.split() for line in done.out.splitlines()]
-    assert 'car passes maximum_position' in done.out
-    assert 'final load_position' in done.out
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ['events,', 'emergency', '47.93', 's'] in rows
+    assert 'crossings, maximum_position' in done.out
+    assert 'final, load_position' in done.out
 
 
 # --- run ----------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def test_files_that_cannot_be_written(
     def no_work(*_: object) -> None:
         raise AssertionError('the work has begun')
 
-    monkeypatch.setattr(commands, 'simulate', no_work)
+    monkeypatch.setattr(spec, 'simulate', no_work)
     (tmp_path / 'file').touch()
     missing = tmp_path / 'file' / 'a.png'
     Outcome(capsys, 'crane', 'run', scenario_file, option, missing).refused(

@@ -13,13 +13,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_crane.parameters import Machinery
-from longreach_crane.recording import read_run
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import simulate
+from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import compare_runs
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.recording import read_run
 from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')
@@ -65,7 +66,7 @@ def messages(result: CraneRun) -> list[tuple[str, int, Any]]:
 
 def test_a_recording_is_the_run(machinery: Machinery, expected: CraneRun, tmp_path: Path) -> None:
     bag = write_bag(tmp_path / 'bag', 'crane', messages(expected))
-    recorded = read_run(bag, 'crane', machinery.crane)
+    recorded = read_run(CRANE, bag, 'crane', machinery)
     np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
     assert recorded.column('time') == pytest.approx(expected.column('time'), abs=1e-9)
     assert [e.name for e in recorded.events] == [e.name for e in expected.events]
@@ -83,7 +84,9 @@ def test_a_difference_is_seen(machinery: Machinery, expected: CraneRun, tmp_path
     changed[200, expected.columns.place('brake')] = 1.0
     result = dataclasses.replace(expected, table=changed)
     differences = compare(
-        read_run(write_bag(tmp_path / 'b', 'crane', messages(result)), '/crane/', machinery.crane),
+        read_run(
+            CRANE, write_bag(tmp_path / 'b', 'crane', messages(result)), '/crane/', machinery
+        ),
         expected,
     )
     assert differences['car_position'] == pytest.approx(1e-6)
@@ -98,7 +101,7 @@ def test_cycles_pair_by_stamp_whatever_the_order(
     # Every tenth command is lost, and the rest comes in another order.
     lost = [row for row in rows if row[0] != 'command' or row[1] // 10_000_000 % 10 != 3]
     shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
-    recorded = read_run(write_bag(tmp_path / 'bag', 'crane', shuffled), 'crane', machinery.crane)
+    recorded = read_run(CRANE, write_bag(tmp_path / 'bag', 'crane', shuffled), 'crane', machinery)
     differences = compare(recorded, dataclasses.replace(expected, table=expected.table[:300]))
     assert (differences['cycles_compared'], differences['cycles_missing']) == (270, 30)
     assert max(differences[name] for name in expected.columns.names[1:]) == 0.0
@@ -107,14 +110,14 @@ def test_cycles_pair_by_stamp_whatever_the_order(
 def test_other_namespaces_and_empty_runs(machinery: Machinery, tmp_path: Path) -> None:
     result = run_of(machinery, np.zeros((3, 10)))
     bag = write_bag(tmp_path / 'bag', 'second', messages(result))
-    assert len(read_run(bag, 'second', machinery.crane).table) == 1
+    assert len(read_run(CRANE, bag, 'second', machinery).table) == 1
     with pytest.raises(InputError, match='/crane/joint_states'):
-        read_run(bag, 'crane', machinery.crane)
+        read_run(CRANE, bag, 'crane', machinery)
     rows = [row for row in messages(result) if row[0] != 'status']
     with pytest.raises(InputError, match=r'no run of the crane.*command: 1, status: 0|status'):
-        read_run(write_bag(tmp_path / 'half', 'crane', rows), 'crane', machinery.crane)
+        read_run(CRANE, write_bag(tmp_path / 'half', 'crane', rows), 'crane', machinery)
     with pytest.raises(InputError, match='nowhere'):
-        read_run(tmp_path / 'nowhere', 'crane', machinery.crane)
+        read_run(CRANE, tmp_path / 'nowhere', 'crane', machinery)
 
 
 def test_nothing_in_common(machinery: Machinery) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from longreach_crane.commands import configure
 from longreach_crane.plant_node import PlantNode
+from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import LongreachError
 from longreach_node.testing import Bench, bench
+from longreach_tools.machine_command import configure
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def b() -> Iterator[Bench]:
 def run(*words: str) -> None:
     """Run a command, here."""
     parser = argparse.ArgumentParser()
-    configure(parser)
+    configure(CRANE, parser)
     arguments = parser.parse_args(words)
     arguments.run(arguments)
 

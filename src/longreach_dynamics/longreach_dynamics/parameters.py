@@ -27,7 +27,17 @@ import yaml
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import open_text
 
-__all__ = ['Parameters', 'Rule', 'choice', 'from_mapping', 'load', 'load_yaml', 'quantity']
+__all__ = [
+    'Parameters',
+    'Rule',
+    'choice',
+    'field_types',
+    'from_mapping',
+    'load',
+    'load_yaml',
+    'quantity',
+    'rule_of',
+]
 
 
 # Largest integer that is accepted; a float can represent it.
@@ -65,6 +75,8 @@ class Rule:
         Where the value comes from.
     read_only : bool
         As a node's parameter: fixed from the start on.
+    zero : str
+        Word for the value 0 in commands, such as ``auto``; empty: none.
     """
 
     description: str
@@ -77,6 +89,7 @@ class Rule:
     length: int | None = None
     source: str = ''
     read_only: bool = True
+    zero: str = ''
 
     def range_text(self) -> str:
         """Return what is allowed, as in ``[0, 5) m``."""
@@ -117,6 +130,7 @@ def quantity(
     length: int | None = None,
     source: str = '',
     read_only: bool = True,
+    zero: str = '',
     kw_only: bool | None = None,
 ) -> Any:
     """
@@ -135,6 +149,7 @@ def quantity(
         length=length,
         source=source,
         read_only=read_only,
+        zero=zero,
     )
     keyword_only: Any = dataclasses.MISSING if kw_only is None else kw_only
     return dataclasses.field(default=default, kw_only=keyword_only, metadata={'rule': rule})
@@ -163,7 +178,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         """Convert and check each field, then the object."""
-        hints = _hints(type(self))
+        hints = field_types(type(self))
         for field in dataclasses.fields(self):
             value = _converted(
                 field.name, getattr(self, field.name), hints[field.name], rule_of(field)
@@ -248,8 +263,8 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
 
 @functools.cache
 @typing.no_type_check
-def _hints(cls: type) -> dict[str, Any]:
-    """Return the evaluated annotations of a class."""
+def field_types(cls: type) -> dict[str, Any]:
+    """Return the types of the fields of a class by name."""
     return typing.get_type_hints(cls)
 
 
@@ -342,7 +357,7 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
     for key in mapping:
         if key not in fields:
             raise InputError(f'{prefix}{key} is unknown, allowed here: {_names(cls)}')
-    hints = _hints(cls)
+    hints = field_types(cls)
     values = {}
     for name, field in fields.items():
         if name in mapping:

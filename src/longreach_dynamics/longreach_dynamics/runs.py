@@ -256,6 +256,10 @@ class Run(Generic[Parameters]):
         """Return the main results as plain numbers; None for a run without rows."""
         return {'duration': float(self.column('time')[-1]) if len(self.table) else None}
 
+    def shown(self) -> dict[str, Any]:
+        """Return the summary for people."""
+        return self.summary()
+
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about the run, one line each."""
         return ()

@@ -11,8 +11,9 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.soil import LAWS
+from longreach_excavator.spec import EXCAVATOR
 from longreach_tools.arguments import positive
-from longreach_tools.options import add_file
+from longreach_tools.machine_command import add_file
 
 __all__ = [
     'add_digging',
@@ -29,7 +30,7 @@ _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
 
 def add_excavator(parser: argparse.ArgumentParser) -> None:
     """Add ``--file``."""
-    add_file(parser, 'EXCAVATOR.yaml', 'excavator file (default: the installed one, 20 t class)')
+    add_file(EXCAVATOR, parser)
 
 
 def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:

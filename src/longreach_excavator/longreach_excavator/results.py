@@ -235,6 +235,14 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             'most_in_bucket_kg': float(masses.max()),
         }
 
+    def shown(self) -> dict[str, Any]:
+        """Return the summary with words for what did not happen."""
+        summary = self.summary()
+        for key, text in (('time_to_sweep_s', 'not reached'), ('soil_dumped_at_m', 'nothing')):
+            if key in summary and summary[key] is None:
+                summary[key] = text
+        return summary
+
     def summary(self) -> dict[str, Any]:
         """
         Return the swing, the soil on terrain, largest forces and the energy balance.

@@ -15,12 +15,13 @@ from longreach_dynamics.runs import compare_runs
 from longreach_excavator import conversions
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import ExcavatorParameters, default_file
-from longreach_excavator.recording import read_run
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
+from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorState
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.recording import read_run
 from longreach_tools.testing import Outcome, write_bag
 
 pytest.importorskip('rosbags.rosbag2')
@@ -70,7 +71,7 @@ def test_a_recording_is_the_run(
     excavator: ExcavatorParameters, expected: ExcavatorRun, tmp_path: Path
 ) -> None:
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
-    recorded = read_run(bag, 'excavator', excavator)
+    recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
     assert recorded.sample_time(1e-3) == pytest.approx(0.02)
     differences = compare_runs(recorded, expected)
     assert differences.pop('samples_compared') == 11
@@ -88,7 +89,7 @@ def test_a_recording_with_terrain_holds_the_load(
 ) -> None:
     run = simulate(excavator, dig_scenario(duration=1.0, depth='terrain'), sample_time=0.02)
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
-    recorded = read_run(bag, 'excavator', excavator)
+    recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
     differences = compare_runs(recorded, run)
     assert differences.pop('samples_compared') == 51
     assert set(differences.values()) == {0.0}

@@ -1,13 +1,10 @@
-"""
-Simulate a forestry machine, Papadopoulos and Gonthier (2002), corrected.
-
-Hydraulics with hoses in full, or reduced to resistances; closed valves that lock, or that leak.
-"""
+"""Studies of the harvester: its two models, drift of closed valves, poses, driving by hand."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,86 +12,28 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import CONTROLS
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
-from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
-from longreach_harvester.parameters import (
-    JOINTS,
-    HarvesterParameters,
-    default_file,
-    load_harvester,
-)
+from longreach_harvester.machine import MODELS, Harvester
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario, load_scenario, resting_scenario
-from longreach_harvester.sensors import load_sensors
-from longreach_harvester.simulation import (
-    COLUMNS,
-    HarvesterRun,
-    simulate,
-    with_step_error,
-)
+from longreach_harvester.simulation import COLUMNS, simulate
+from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
-from longreach_tools.machine_command import MachineCommand, check_files, lazily
-from longreach_tools.options import add_file, add_results, add_steps, add_whom
-from longreach_tools.output import (
-    add_format,
-    print_result,
-    summary_table,
-    table,
-    write_csv,
-)
+from longreach_tools.machine_command import add_file, check_files, machine_of
+from longreach_tools.options import add_results, add_whom
+from longreach_tools.output import add_format, print_result, table, write_csv
 
-__all__ = ['SUMMARY', 'configure']
+__all__ = ['add_studies']
 
-SUMMARY = 'a forestry machine with hoses (Papadopoulos and Gonthier 2002)'
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands of ``longreach harvester``."""
-    commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    run = HARVESTER.add_run(commands)
-    _add_harvester(run)
-    _add_model(run)
-    add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
-    add_results(run, 'a table of all rows', 'angles, spools, pressures and flows over time')
-    run.add_argument(
-        '--step-error',
-        action='store_true',
-        help='estimate the error of the angles by a second run with half the step',
-    )
-
-    many = HARVESTER.add_sweep(
-        commands,
-        'longreach_harvester.commands:HARVESTER',
-        'head.mass or boom_cylinder.line.capacitance',
-        'open_loop',
-    )
-    _add_harvester(many)
-    _add_model(many)
-    add_steps(many, STEP, SAMPLE_TIME, 'interval of rows')
-
-    compare = HARVESTER.add_compare(
-        commands,
-        'Name what was run with --scenario, --file, --model and --step; commands by hand differ,'
-        ' too',
-        step=STEP,
-    )
-    _add_harvester(compare)
-    _add_model(compare)
-    HARVESTER.add_urdf(commands)
-    HARVESTER.add_attach(commands, 'put a log into the grapple of a running harvester')
-    HARVESTER.add_services(commands, {'release-load': 'let a running harvester drop its log'})
-    HARVESTER.add_valves(
-        commands,
-        'valve_command',
-        'commands the valves on {topic}, too; start the harvester with controller:=false'
-        ' operator:=false to move them by hand',
-        'if it is paused, longreach harvester resume lets it go on',
-    )
-    HARVESTER.add_move(commands, 'joints')
+def add_studies(commands: Any) -> None:
+    """Add the subcommands that only a harvester has."""
     by_hand = commands.add_parser(
         'drive', help='drive a running harvester with the keyboard; q quits'
     )
-    _add_harvester(by_hand)
+    add_file(HARVESTER, by_hand)
     by_hand.add_argument(
         '--teleoperation', metavar='YAML', type=optional_file, help='teleoperation file'
     )
@@ -112,15 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_whom(by_hand, 'harvester')
     add_format(by_hand)
-    by_hand.set_defaults(run=lazily('longreach_harvester.remote:drive_harvester'))
-    HARVESTER.add_demo(
-        commands,
-        'the open loop over ROS: run, record, compare, draw',
-        'open_loop',
-        ('real_time_factor:=0.0', 'duration:=12.0'),
-        _NEXT,
-    )
-
+    by_hand.set_defaults(run=_drive)
     models = commands.add_parser(
         'compare-models', help='full against reduced model: figures 5 and 8 to 11 of the paper'
     )
@@ -128,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'scenario', metavar='SCENARIO', type=Path, nargs='?', default=Path('sine'),
         help='a file or a name (default: sine)',
     )  # fmt: skip
-    _add_harvester(models)
+    add_file(HARVESTER, models)
     add_results(
         models,
         'both runs beside each other',
@@ -139,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     drift = commands.add_parser(
         'drift', help='how far closed valves let the machine move, with switching and without'
     )
-    _add_harvester(drift)
+    add_file(HARVESTER, drift)
     drift.add_argument('--model', choices=MODELS, default='full', help='(default: full)')
     drift.add_argument(
         '--duration', type=positive, default=600.0, help='simulated time [s] (default: 600)'
@@ -149,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     pose = commands.add_parser('pose', help='tip, levers and holding pressures of a pose at rest')
     allow_lists(pose)
-    _add_harvester(pose)
+    add_file(HARVESTER, pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
         '--angles',
@@ -164,80 +95,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pose.set_defaults(run=_pose)
 
 
-def _add_harvester(parser: argparse.ArgumentParser) -> None:
-    """Add ``--file``."""
-    add_file(parser, 'YAML', 'harvester file (default: the standard machine)')
+def _harvester(arguments: argparse.Namespace) -> HarvesterParameters:
+    """Return the harvester of the arguments."""
+    harvester: HarvesterParameters = machine_of(HARVESTER, arguments, HarvesterOptions())
+    return harvester
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    """Add ``--model``, ``--switching`` and ``--as-printed``."""
-    parser.add_argument(
-        '--model',
-        choices=MODELS,
-        default='full',
-        help='full: with lines, 18 states; reduced: resistances, 6 states (default: full)',
-    )
-    parser.add_argument(
-        '--switching',
-        choices=('on', 'off'),
-        default='on',
-        help='whether closed valves lock; off: their greatest resistance leaks (default: on)',
-    )
-    parser.add_argument(
-        '--as-printed',
-        action='store_true',
-        help='with +P_S2 in the return lines, as (A6a) is printed',
-    )
-    parser.add_argument(
-        '--sensors',
-        metavar='YAML',
-        help='sensor file, or typical: what the controllers get for angles (default: the truth)',
-    )
+def _drive(arguments: argparse.Namespace) -> int:
+    """Run ``drive``."""
+    from longreach_harvester.remote import drive_harvester
 
-
-def _simulate(
-    harvester: HarvesterParameters, scenario: Scenario, arguments: argparse.Namespace
-) -> HarvesterRun:
-    """Simulate a scenario."""
-    machine = Harvester(
-        harvester,
-        scenario,
-        arguments.step,
-        arguments.model,
-        arguments.switching == 'on',
-        arguments.as_printed,
-        sensors=load_sensors(arguments.sensors) if arguments.sensors else None,
-    )
-    # Not to be counted: the code that is compiled or loaded in the first step.
-    machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
-    run = simulate(machine, arguments.sample_time)
-    if getattr(arguments, 'step_error', False):
-        return with_step_error(machine, run, arguments.sample_time)
-    return run
-
-
-# Results of a run in a sweep, with units.
-_SWEPT = {f'q_{name}': 'rad' for name in JOINTS} | {f'highest_p_1_{name}': 'Pa' for name in JOINTS}
-
-
-def _measure(run: HarvesterRun) -> tuple[float, ...]:
-    """Return the results of a run for a sweep: angles at the end, highest pressures."""
-    final = run.stack([f'q_{name}' for name in JOINTS])[-1]
-    pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
-    return (*final.tolist(), *pressures.tolist())
+    return drive_harvester(arguments)
 
 
 def _compare_models(arguments: argparse.Namespace) -> int:
     """Run ``compare-models``."""
     check_files(arguments)
-    harvester = HARVESTER.load(arguments)
-    scenario = HARVESTER.scenario_of(arguments, harvester)
+    harvester = _harvester(arguments)
+    scenario = load_scenario(HARVESTER.find_scenario(arguments.scenario))
     runs = {}
     for model, step in _STEPS.items():
-        arguments.step, arguments.sample_time = step, SAMPLE_TIME
-        arguments.model, arguments.switching, arguments.as_printed = model, 'on', False
-        arguments.sensors = None
-        runs[model] = _simulate(harvester, scenario, arguments)
+        options = HarvesterOptions(model=model, step=step)
+        runs[model] = HARVESTER.simulate(harvester, scenario, options)
         runs[model].check()
     full, reduced = runs.values()
     names = [c.name for c in COLUMNS if c.name.startswith(('q_s', 'q_b', 'p_1', 'p_2'))]
@@ -268,7 +147,7 @@ def _compare_models(arguments: argparse.Namespace) -> int:
 
 def _drift(arguments: argparse.Namespace) -> None:
     """Run ``drift``."""
-    harvester = load_harvester(arguments.file)
+    harvester = _harvester(arguments)
     scenario = resting_scenario().replace(duration=arguments.duration)
     names = [f'q_{name}' for name in JOINTS]
     drifts, messages = {}, {}
@@ -291,7 +170,7 @@ def _drift(arguments: argparse.Namespace) -> None:
 
 def _pose(arguments: argparse.Namespace) -> None:
     """Run ``pose``."""
-    harvester = load_harvester(arguments.file)
+    harvester = _harvester(arguments)
     if arguments.tip is not None:
         if len(arguments.tip) != len(JOINTS):
             raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')
@@ -336,39 +215,3 @@ def _pose(arguments: argparse.Namespace) -> None:
     x, y_tip, z = tip.tolist()
     text += f'\n\ntip: x = {x:.4f} m, y = {y_tip:.4f} m, z = {z:.4f} m'
     print_result(result, text, arguments.format)
-
-
-def _summary_text(run: HarvesterRun) -> str:
-    """Return the summary of a run for people."""
-    summary = run.summary()
-    parts = [summary.pop(name, {}) for name in ('final', 'lowest', 'highest')]
-    rows = [(name, *(part[name] for part in parts), run.columns.unit(name)) for name in parts[0]]
-    head = ('quantity', 'at the end', 'lowest', 'highest', 'unit')
-    return f'{table(head, rows)}\n\n{summary_table(summary, run.UNITS)}'
-
-
-_NEXT = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach harvester compare-models --plot out/models.png
-  longreach harvester run tip --plot out/tip.png
-  longreach launch harvester scenario:=none        in real time; Ctrl-C ends it
-  longreach harvester drive                        meanwhile, in another terminal
-  cp {file} my_harvester.yaml
-                                                   change a number in it, then:
-  longreach harvester run open_loop --file my_harvester.yaml --plot out/mine.png"""
-
-HARVESTER = MachineCommand(
-    name='harvester',
-    load=lambda arguments: load_harvester(arguments.file),
-    load_scenario=lambda file, _, __: load_scenario(file),
-    simulate=_simulate,
-    read_run=lazily('longreach_harvester.recording:read_run'),
-    draw_run=lazily('longreach_harvester.figures:draw_run'),
-    default_file=default_file,
-    describe=lazily('longreach_harvester.description:robot_description'),
-    add_file=_add_harvester,
-    scenarios='harvester_',
-    text=_summary_text,
-    swept=_SWEPT,
-    measure=_measure,
-)

@@ -14,15 +14,16 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import choice, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME, robot_description
-from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
+from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
-from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
+from longreach_harvester.sensors import MEASURED, Sensors
 from longreach_harvester.simulation import warm_up
+from longreach_harvester.spec import PlantOptions, machine_of
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node import qos
 from longreach_node.entry import node_entry
@@ -37,7 +38,7 @@ __all__ = ['PlantNode', 'PlantParameters', 'main']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters):
+class PlantParameters(SimulatorParameters, PlantOptions):
     """Parameters of the plant node."""
 
     whole_steps: ClassVar[bool] = False
@@ -49,14 +50,6 @@ class PlantParameters(SimulatorParameters):
     controller: str = quantity(
         'controller file for scenarios under control; empty: the installed one', '', default=''
     )
-    sensors: str = quantity(
-        'sensor file, or typical, for sensors/joints and the controllers; empty: no sensors',
-        '',
-        default='',
-    )
-    model: str = choice('full: with lines; reduced: resistances', MODELS, default='full')
-    switching: bool = quantity('whether closed valves lock', default=True)
-    as_printed: bool = quantity('with +P_S2 in the return lines, as printed', default=False)
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
     publish_rate: float = quantity(
         'samples per second of simulation',
@@ -86,15 +79,12 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         settings = declare(self, PlantParameters)
         warm_up()
         self._harvester = load_harvester(settings.file or None)
-        machine = Harvester(
+        machine = machine_of(
             self._harvester,
             load_scenario(settings.scenario) if settings.scenario else resting_scenario(),
-            settings.step,
-            settings.model,
-            settings.switching,
-            settings.as_printed,
-            load_controller(settings.controller or None),
-            load_sensors(settings.sensors) if settings.sensors else None,
+            settings,
+            step=settings.step,
+            controller=load_controller(settings.controller or None),
         )
         self.open(settings)
         self._sensors: Sensors | None = None

@@ -1,7 +1,5 @@
 """Controlled runs: the tip's place and paths, what controllers follow, how well."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from harvesters import STANDARD, scenario
@@ -23,13 +21,13 @@ from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import Scenario, load_scenario
 from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import simulate
-from longreach_tools.scenarios import find_scenario
+from longreach_harvester.spec import HARVESTER
 
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
 
 
 def shipped(name):
-    return load_scenario(find_scenario(Path(name), 'harvester_', 'harvester'))
+    return load_scenario(HARVESTER.find_scenario(name))
 
 
 # --- places ---------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The controllers as a node: in lockstep with the plant it is the library's closed loop."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,10 +20,10 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import JOINTS, default_file, load_harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
+from longreach_harvester.spec import HARVESTER
 from longreach_node import paired_samples, qos
 from longreach_node.stamps import stamp_of
 from longreach_node.testing import bench
-from longreach_tools.scenarios import find_scenario
 
 POSE = (0.1, 0.55, -1.2)
 SAMPLE = 10_000_000  # [ns]
@@ -37,7 +36,7 @@ def patient(monkeypatch):
 
 
 def shipped(name):
-    return find_scenario(Path(name), 'harvester_', 'harvester')
+    return HARVESTER.find_scenario(name)
 
 
 def words(*parameters):

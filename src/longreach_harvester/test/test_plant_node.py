@@ -14,14 +14,15 @@ from test_controller_node import shipped, words
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.machine import BY_SCENARIO
-from longreach_harvester.commands import configure
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import HEAD_JOINTS, default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
+from longreach_harvester.spec import HARVESTER
 from longreach_node import qos
 from longreach_node.testing import bench
+from longreach_tools.machine_command import configure
 
 FILE = default_file().parent / 'harvester_realistic.yaml'
 
@@ -91,7 +92,7 @@ def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
 def test_commands_call_the_services(rig, capsys):
     def call(*words):
         parser = argparse.ArgumentParser()
-        configure(parser)
+        configure(HARVESTER, parser)
         arguments = parser.parse_args([*words, '--namespace', '/', '--timeout', '10'])
         rig.end(rig.begin(arguments.run, arguments))
         return capsys.readouterr().out

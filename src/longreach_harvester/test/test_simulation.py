@@ -1,7 +1,5 @@
 """Runs: against a tight reference, energy, locking, the reduced model, division into calls."""
 
-from pathlib import Path
-
 import harvester_reference as reference
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from longreach_harvester.model import BOOK, HEAD, LOG, UNSOLVED
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.simulation import COLUMNS, simulate
-from longreach_tools.scenarios import find_scenario
+from longreach_harvester.spec import HARVESTER
 
 ANGLES = [f'q_{name}' for name in JOINTS]
 
@@ -37,7 +35,7 @@ def run_of(chosen, parameters=STANDARD, step=2.5e-4, **options):
 
 
 def open_loop():
-    return load_scenario(find_scenario(Path('open_loop'), 'harvester_', 'harvester'))
+    return load_scenario(HARVESTER.find_scenario('open_loop'))
 
 
 # --- a second implementation ----------------------------------------------------------------
@@ -358,7 +356,7 @@ def test_spools_follow_their_commands_with_lag_and_bounded_speed():
 
 @pytest.mark.parametrize('name', ['open_loop', 'sine', 'tip'])
 def test_realistic_machine_has_no_negative_pressures(name):
-    chosen = load_scenario(find_scenario(Path(name), 'harvester_', 'harvester'))
+    chosen = load_scenario(HARVESTER.find_scenario(name))
     run = run_of(chosen, REALISTIC, step=1e-3)
     assert run.state.counters[1] > 0.0
     assert not run.warnings()

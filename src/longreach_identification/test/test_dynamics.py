@@ -34,10 +34,10 @@ class Oscillator(Identifiable):
 
     name = 'oscillator'
 
-    def load(self, file: str | None) -> float:  # noqa: ARG002
+    def load(self, file: str | None) -> float:
         return 3.0
 
-    def free_parameters(self, machine: float) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+    def free_parameters(self, machine: float) -> tuple[FreeParameter, ...]:
         return (FreeParameter('frequency', 'motion', 'rad/s', 0.1, 100.0),)
 
     def values(self, machine: float) -> dict[str, float]:
@@ -46,16 +46,16 @@ class Oscillator(Identifiable):
     def with_values(self, machine: float, values: Mapping[str, float]) -> float:
         return values.get('frequency', machine)
 
-    def signals(self, machine: float) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+    def signals(self, machine: float) -> tuple[MeasuredSignal, ...]:
         return (MeasuredSignal('motion', '1', ()),)
 
-    def experiment(self, machine: float, recording: Recording) -> Experiment:  # noqa: ARG002
+    def experiment(self, machine: float, recording: Recording) -> Experiment:
         return Experiment(recording.name, 0.0, float(recording.signals['motion'].times[-1]))
 
     def predict(
         self,
         machine: float,
-        experiment: Experiment,  # noqa: ARG002
+        experiment: Experiment,
         times: Mapping[str, np.ndarray],
     ) -> dict[str, np.ndarray]:
         return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}

@@ -1,51 +1,26 @@
-"""
-Simulate chains of flexible links under digital controllers, as machines made of equations.
-
-Equations are generated and compiled for the number of links and functions of the file at the first
-call, and kept.
-"""
+"""Studies of flexible links: stability of their digital control."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from longreach_symbolic.links import Links, default_file, load_links
-from longreach_symbolic.scenario import Scenario, load_scenario
-from longreach_symbolic.simulation import LinksRun
-from longreach_tools.arguments import numbers, optional_file
-from longreach_tools.machine_command import MachineCommand, lazily
-from longreach_tools.options import add_file, add_results
+from longreach_links.spec import LINKS, LinksOptions
+from longreach_symbolic.scenario import load_scenario
+from longreach_tools.arguments import numbers
+from longreach_tools.machine_command import add_machine, machine_of, options_of
 from longreach_tools.output import add_format, print_result, table
 
-__all__ = ['SUMMARY', 'configure']
-
-SUMMARY = 'a chain of flexible links with motors (Yu and Chen 2019)'
+__all__ = ['add_studies']
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands of ``longreach links``."""
-    commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    run = LINKS.add_run(commands)
-    _add_links(run)
-    _add_arm(run)
-    add_results(run, 'a table, one row for each cycle', 'way of the end, angles, torques')
-    many = LINKS.add_sweep(
-        commands, 'longreach_links.commands:LINKS', 'links.1.lumped_mass', 'circle'
-    )
-    _add_links(many)
-    _add_arm(many)
-    compare = LINKS.add_compare(
-        commands,
-        'Name what was run with --scenario, --file and --arm; commands by hand differ, too',
-    )
-    _add_links(compare)
-    _add_arm(compare)
+def add_studies(commands: Any) -> None:
+    """Add the subcommands that only links have."""
     stability = commands.add_parser(
         'stability', help='spectral radius of the digital loop by cycle, gains and rotor inertia'
     )
-    _add_links(stability)
-    _add_arm(stability)
+    add_machine(LINKS, stability)
     stability.add_argument(
         '--scenario',
         metavar='SCENARIO',
@@ -69,39 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_format(stability)
     stability.set_defaults(run=_stability)
-    LINKS.add_urdf(commands)
-    LINKS.add_services(commands)
-    LINKS.add_demo(
-        commands,
-        'the circle over ROS: run, record, compare, draw',
-        'circle',
-        ('real_time_factor:=0.0', 'duration:=22.0'),
-        _NEXT,
-    )
-
-
-def _add_links(parser: argparse.ArgumentParser) -> None:
-    """Add ``--file``."""
-    add_file(parser, 'LINKS.yaml', 'links (default: the two of the paper)')
-
-
-def _add_arm(parser: argparse.ArgumentParser) -> None:
-    """Add ``--arm``."""
-    parser.add_argument(
-        '--arm',
-        metavar='ARM.yaml',
-        type=optional_file,
-        help='motors, gains, cycle, damping (default: designed for the links)',
-    )
-
-
-def _simulate(links: Links, scenario: Scenario, arguments: argparse.Namespace) -> LinksRun:
-    """Simulate a scenario."""
-    from longreach_symbolic.arm import arm_of
-    from longreach_symbolic.machine import FlexibleLinks
-    from longreach_symbolic.simulation import simulate
-
-    return simulate(FlexibleLinks(links, arm_of(links, arguments.arm), scenario))
 
 
 def _stability(arguments: argparse.Namespace) -> None:
@@ -110,8 +52,10 @@ def _stability(arguments: argparse.Namespace) -> None:
 
     from longreach_symbolic.arm import arm_of, linear_terms, spectral_radius
 
-    links = load_links(arguments.file)
-    arm, scenario = arm_of(links, arguments.arm).on(links), LINKS.scenario_of(arguments, links)
+    options = options_of(arguments, LinksOptions)
+    links = machine_of(LINKS, arguments, options)
+    arm = arm_of(links, options.arm).on(links)
+    scenario = load_scenario(LINKS.find_scenario(arguments.scenario), links)
     q = np.zeros(links.size)
     q[: len(links.links)] = scenario.angles(0.0, links)
     rows = []
@@ -140,35 +84,3 @@ def _stability(arguments: argparse.Namespace) -> None:
         for row in rows
     ]
     print_result(result, table(head, cells) + '\n\nstable: below 1', arguments.format)
-
-
-def _measure(run: LinksRun) -> tuple[float, ...]:
-    """Return the results of a run for a sweep."""
-    summary = run.summary()
-    return tuple(summary[name] for name in _SWEPT)
-
-
-_SWEPT = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
-
-_NEXT = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach launch links view:=true                in real time; Ctrl-C ends it
-  cp {file} my_links.yaml
-                                                   change numbers in it, add links, then:
-  longreach links run circle --file my_links.yaml --plot out/mine.png
-  longreach symbolic generate --file my_links.yaml --format latex --out my_links.tex"""
-
-LINKS = MachineCommand(
-    name='links',
-    load=lambda arguments: load_links(arguments.file),
-    load_scenario=lambda file, links, _: load_scenario(file, links),
-    simulate=_simulate,
-    read_run=lazily('longreach_links.recording:read_run'),
-    draw_run=lazily('longreach_links.figures:draw_run'),
-    default_file=default_file,
-    describe=lazily('longreach_links.description:robot_description'),
-    add_file=_add_links,
-    scenarios='links_',
-    swept=_SWEPT,
-    measure=_measure,
-)

@@ -14,6 +14,9 @@ Each subcommand is an entry point of the group ``longreach.commands``: a module 
 A command that talks to nodes has ``--network`` (:func:`longreach_tools.arguments.add_network`).
 It finds nodes on this computer only, unless that option or the user's environment says otherwise.
 
+A machine is an object of the group ``longreach.machines``, see
+:mod:`longreach_tools.machine_command`.
+
 Only the module of the called subcommand is imported. Bad input is an InputError (exit code 2), any
 other expected failure a LongreachError (exit code 1); both are printed as one line, without a
 traceback. SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes incomplete results; a
@@ -25,6 +28,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import inspect
 import os
 import re
 import signal
@@ -41,8 +45,9 @@ from longreach_node.middleware import check_middleware, limit_discovery, use_dds
 __all__ = ['main']
 
 COMMAND_GROUP = 'longreach.commands'
+MACHINE_GROUP = 'longreach.machines'
 
-_SUMMARY = re.compile(r"""^SUMMARY = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)
+_SUMMARY = re.compile(r"""^(?:SUMMARY|    summary) = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)
 
 # Delay before an exit that a callback has discarded is requested again [s].
 _AGAIN = 0.02
@@ -87,7 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         When the reader of stdout has closed it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    commands = {point.name: point for point in metadata.entry_points(group=COMMAND_GROUP)}
+    commands = {
+        point.name: point
+        for group in (COMMAND_GROUP, MACHINE_GROUP)
+        for point in metadata.entry_points(group=group)
+    }
     name = words[0] if words else '--help'
     if name in ('-h', '--help'):
         print(_overview(commands))
@@ -97,10 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f'longreach: no command {name!r}; allowed: {allowed}')
         return 2
     try:
-        module = commands[name].load()
-        parser = _Parser(prog=f'longreach {name}', description=module.__doc__.strip())
+        command = commands[name].load()
+        parser = _Parser(prog=f'longreach {name}', description=inspect.getdoc(command))
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        module.configure(parser)
+        if hasattr(command, 'configure'):
+            command.configure(parser)
+        else:
+            from longreach_tools.machine_command import configure
+
+            configure(command, parser)
         options = parser.parse_args(words[1:])
         if 'network' in options:
             # Only commands that talk to nodes have it.
@@ -153,7 +167,8 @@ def _summary(command: metadata.EntryPoint) -> str:
         found = _SUMMARY.search(file.read_text(encoding='utf-8')) if file.is_file() else None
         if found:
             return str(ast.literal_eval(found[1]))
-    return str(command.load().SUMMARY)
+    loaded = command.load()
+    return str(getattr(loaded, 'SUMMARY', '') or loaded.summary)
 
 
 def _complain(message: str) -> None:

@@ -25,7 +25,7 @@ def hand_out(
     run: AnyRun,
     draw: Callable[[Path, AnyRun], None] | None = None,
     more: Mapping[str, Any] | None = None,
-    text: str | None = None,
+    text: str = '',
 ) -> int:
     """
     Write the requested CSV file and figure of a run, print its summary, return the exit code.
@@ -50,7 +50,7 @@ def hand_out(
     if draw is not None and arguments.plot is not None:
         draw(arguments.plot, run)
     report = {**(more or {}), **run.report()}
-    print_result(report, text or summary_table(run.summary(), run.UNITS), arguments.format)
+    print_result(report, text or summary_table(run.shown(), run.UNITS), arguments.format)
     for warning in run.warnings():
         print(f'longreach {machine}: {warning}', file=sys.stderr)
     if run.message:
@@ -65,7 +65,6 @@ def report_comparison(
     expected: Run[Any],
     advice: str,
     draw: Callable[[Path, AnyRun], None] | None = None,
-    text: str = '',
     what: str = 'sample',
 ) -> int:
     """
@@ -82,8 +81,6 @@ def report_comparison(
         Printed when they differ: which options to give, and which runs always differ.
     draw : callable, optional
         Takes file and run; draws the recorded run.
-    text : str
-        Summary of the recorded run, printed before the differences.
     what : str
         Term for a row.
 
@@ -95,7 +92,7 @@ def report_comparison(
     expected.check()
     differences = compare_runs(recorded, expected, what)
     units = {column.name: column.unit for column in recorded.columns}
-    lines = [text, ''] * bool(text) + [differences_table(differences, units)]
+    lines = [differences_table(differences, units)]
     (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
     # In this form NaN counts as a difference.
     same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])

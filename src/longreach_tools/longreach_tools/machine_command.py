@@ -1,8 +1,8 @@
 """
-Common parts of the commands of machines.
+The command of a machine, made of its declaration.
 
-Subcommands ``run``, ``sweep``, ``compare``, ``urdf`` and ``demo``, subcommands that call a running
-plant node, and the output of a run. Figures, recordings and ROS are imported when they are used.
+Subcommands ``run``, ``sweep``, ``compare``, ``urdf`` and ``demo``, those that call running nodes,
+and the machine's studies. Figures, recordings and ROS are imported when they are used.
 """
 
 from __future__ import annotations
@@ -11,55 +11,174 @@ import argparse
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.runs import Run
-from longreach_tools.arguments import allow_lists, names, numbers, positive
+from longreach_dynamics.parameters import Parameters, field_types, rule_of
+from longreach_machine import MachineSpec
+from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_results, add_whom
 from longreach_tools.output import add_format, check_output, check_places
-from longreach_tools.scenarios import find_scenario
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
-__all__ = ['MachineCommand', 'check_files', 'lazily']
+__all__ = [
+    'add_file',
+    'add_machine',
+    'add_options',
+    'check_files',
+    'configure',
+    'machine_of',
+    'options_of',
+    'run_scenario',
+]
 
-Machine = TypeVar('Machine')
-Scenario = TypeVar('Scenario')
-
-
-# Begins the name of a parameter of the scenario.
+Spec = MachineSpec[Any, Any, Any]
+Options = TypeVar('Options', bound=Parameters)
+# Begins the path of a value of the scenario.
 _SCENARIO = 'scenario.'
-_Job = tuple[str, Any, Any, argparse.Namespace]
-# Arguments of a sweep that its runs do not depend on.
-_OF_SWEEP = (
-    'cluster', 'csv', 'format', 'plot', 'processes', 'ranges', 'results', 'run', 'samples', 'seed',
-)  # fmt: skip
 
 
-def _measure(job: _Job) -> Measured:
-    """Run one job of a sweep: place of the MachineCommand, machine, scenario, arguments."""
-    place, machine, scenario, arguments = job
-    module, name = place.split(':')
-    command: MachineCommand[Any, Any] = getattr(import_module(module), name)
-    assert command.measure is not None
-    nothing = (math.nan,) * len(command.swept)
-    try:
-        run = command.simulate(machine, scenario, arguments)
-        numbers = tuple(map(float, command.measure(run))) if len(run.table) else nothing
-        return Measured(numbers, run.message, tuple(run.warnings()) if len(run.table) else ())
-    except LongreachError as error:
-        return Measured(nothing, str(error))
+class _Job(NamedTuple):
+    """One run of a sweep."""
+
+    spec: Spec
+    machine: Any
+    scenario: Any
+    options: Parameters
 
 
-def lazily(name: str) -> Callable[..., Any]:
-    """Return a function that imports ``module:function`` at its first call and calls it."""
-    module, function = name.split(':')
-    return lambda *words: getattr(import_module(module), function)(*words)
+def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of a machine."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+    if spec.studies:
+        import_module(spec.studies).add_studies(commands)
+    _add_run(spec, commands)
+    if spec.results:
+        _add_sweep(spec, commands)
+    _add_compare(spec, commands)
+    if type(spec).describe is not MachineSpec.describe:
+        _add_urdf(spec, commands)
+    if spec.demo:
+        add_demo(commands, spec.demo_help, functools.partial(_demonstrate, spec))
+    _add_services(spec, commands)
+
+
+# --- arguments ------------------------------------------------------------------------------
+
+
+def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
+    """Add ``--file`` and ``--set``."""
+    if not spec.file:
+        return
+    # Launch files pass an empty name for no file.
+    parser.add_argument(
+        '--file', metavar='FILE.yaml', type=lambda text: Path(text) if text else None,
+        help=spec.file_help,
+    )  # fmt: skip
+    parser.add_argument(
+        '--set',
+        metavar='PATH=VALUE',
+        action='append',
+        default=[],
+        help='another value than in the file, such as'
+        f' {spec.swept or "mass"}=1.0; of the scenario with scenario.PATH; can be repeated',
+    )
+
+
+def add_options(
+    parser: argparse.ArgumentParser, options: type[Parameters], without: Sequence[str] = ()
+) -> None:
+    """Add an option for each field of a class; what is not given is None."""
+    types = field_types(options)
+    for field in dataclasses.fields(options):
+        if field.name in without:
+            continue
+        rule, kind = rule_of(field), types[field.name]
+        words: dict[str, Any] = {}
+        unit = f' [{rule.unit}]' if rule.unit not in ('', '1') else ''
+        shown = field.default
+        if kind is bool and not field.default:
+            words = {'action': 'store_const', 'const': True}
+            shown = ''
+        elif kind is bool:
+            words, shown = {'choices': ('on', 'off')}, 'on'
+        elif rule.choices:
+            words = {'choices': rule.choices}
+        elif kind is not str:
+            words = {'type': functools.partial(_number, kind, rule.zero), 'metavar': 'NUMBER'}
+            shown = rule.zero if rule.zero and not shown else f'{shown:g}'
+        default = f' (default: {shown})' if shown else ''
+        flag = '--' + field.name.replace('_', '-')
+        parser.add_argument(flag, help=f'{rule.description}{unit}{default}', **words)
+
+
+def _number(kind: type, zero: str, text: str) -> float:
+    """Return the number of an option, or 0 for the word that stands for it."""
+    if zero and text == zero:
+        return 0
+    return int(text) if kind is int else finite(text)
+
+
+def options_of(arguments: argparse.Namespace, options: type[Options], **otherwise: Any) -> Options:
+    """Return the object of the options that were given, or else of ``otherwise``."""
+    types = field_types(options)
+    given = {name: getattr(arguments, name, None) for name in types}
+    values = otherwise | {name: value for name, value in given.items() if value is not None}
+    for name, value in values.items():
+        if types[name] is bool and isinstance(value, str):
+            values[name] = value == 'on'
+    return options(**values)
+
+
+def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
+    """Add the options of a machine and its runs."""
+    allow_lists(parser)
+    add_file(spec, parser)
+    add_options(parser, spec.options, without)
+
+
+def machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
+    """Return the machine of ``--file`` and ``--set``."""
+    machine = spec.load(getattr(arguments, 'file', None), options)
+    for path, value in _changes(arguments):
+        if not path.startswith(_SCENARIO):
+            machine = machine.with_value(path, value)
+    return machine
+
+
+def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
+    """Return paths and values of ``--set``."""
+    found = []
+    for text in getattr(arguments, 'set', ()):
+        path, equals, value = text.partition('=')
+        if not equals:
+            raise InputError(f'--set {text}, allowed: PATH=VALUE, such as mass=1.0')
+        try:
+            found.append((path, yaml.safe_load(value)))
+        except yaml.YAMLError as error:
+            raise InputError(f'--set {text}: the value is no YAML') from error
+    return found
+
+
+def _scenario_of(
+    spec: Spec, arguments: argparse.Namespace, machine: Any, options: Parameters
+) -> Any:
+    """Return the scenario of ``SCENARIO`` or ``--scenario``, or the default one."""
+    file = spec.find_scenario(arguments.scenario) if spec.scenario else Path()
+    scenario = spec.load_scenario(file, machine, options)
+    if getattr(arguments, 'duration', None) is not None:
+        scenario = scenario.with_value('duration', arguments.duration)
+    for path, value in _changes(arguments):
+        if path.startswith(_SCENARIO):
+            scenario = scenario.with_value(path.removeprefix(_SCENARIO), value)
+    return scenario
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
@@ -85,437 +204,354 @@ def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
     check_places({f'--{name}': file for name, file in results.items()}, [*read, *inputs])
 
 
-@dataclasses.dataclass(frozen=True)
-class MachineCommand(Generic[Machine, Scenario]):
-    """
-    The command of a machine.
+# --- runs -----------------------------------------------------------------------------------
 
-    Attributes
-    ----------
-    name : str
-        Name of the command and of the launch file, and default namespace.
-    load : callable
-        Takes the arguments; returns the machine.
-    simulate : callable
-        Takes machine, scenario and arguments; returns the run.
-    draw_run : callable
-        Takes file and run; draws the figure.
-    read_run : callable
-        Takes bag, namespace and machine; returns the recorded run.
-    load_scenario : callable, optional
-        Takes a file, the machine and the arguments; returns the scenario. Without it ``usual`` is
-        the only scenario.
-    default_file : callable, optional
-        Returns the path of the machine's installed file.
-    describe : callable, optional
-        Takes machine and prefix; returns the URDF.
-    add_file : callable, optional
-        Adds ``--file`` to a parser.
-    scenarios : str
-        Prefix of the names of the machine's scenario files.
-    usual : (str, callable), optional
-        Name of the default scenario of ``compare``, and the function that returns it.
-    title : callable, optional
-        Takes the arguments; returns the JSON entries before the summary of a run.
-    text : callable, optional
-        Takes a run; returns its summary as text.
-    swept : mapping
-        Units of the results of a run in a sweep, by name.
-    measure : callable, optional
-        Takes a run with rows; returns the results of a sweep, NaN where it has none.
-    """
 
-    name: str
-    load: Callable[[argparse.Namespace], Machine]
-    simulate: Callable[[Machine, Scenario, argparse.Namespace], Run[Any]]
-    draw_run: Callable[[Path, Run[Any]], None]
-    read_run: Callable[[Path, str, Machine], Run[Any]]
-    load_scenario: Callable[[Path, Machine, argparse.Namespace], Scenario] | None = None
-    default_file: Callable[[], Path] | None = None
-    describe: Callable[[Machine, str], str] | None = None
-    add_file: Callable[[argparse.ArgumentParser], None] | None = None
-    scenarios: str = ''
-    usual: tuple[str, Callable[[], Scenario]] | None = None
-    title: Callable[[argparse.Namespace], dict[str, str]] = lambda _: {}
-    text: Callable[[Any], str] | None = None
-    swept: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    measure: Callable[[Any], Sequence[float]] | None = None
+def _add_run(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``run``."""
+    parser = commands.add_parser('run', help='run a scenario file')
+    _add_scenario(spec, parser, 'scenario', nargs='?')
+    _add_duration(parser)
+    add_machine(spec, parser)
+    add_results(parser, f'a table, one row for each {spec.rows}', spec.figure)
+    parser.set_defaults(run=functools.partial(_run, spec))
 
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add ``run``, ``compare`` and the services of a plant: sufficient for a small machine."""
-        commands = parser.add_subparsers(required=True, metavar='COMMAND')
-        add_results(self.add_run(commands), 'a table of all rows', 'a picture')
-        self.add_compare(commands, 'It may be a run of another machine file or scenario')
-        self.add_services(commands)
 
-    # --- runs --------------------------------------------------------------------------------
-
-    def add_run(self, commands: Any) -> argparse.ArgumentParser:
-        """Add the subcommand ``run`` with SCENARIO; the caller adds its options."""
-        parser: argparse.ArgumentParser = commands.add_parser('run', help='run a scenario file')
-        if self.load_scenario is not None:
-            parser.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
-        parser.set_defaults(run=self._run_scenario)
-        return parser
-
-    def _run_scenario(self, arguments: argparse.Namespace) -> int:
-        """Run ``run``."""
-        machine = self.load(arguments)
-        return self.run(arguments, machine, self.scenario_of(arguments, machine))
-
-    def run(self, arguments: argparse.Namespace, machine: Machine, scenario: Scenario) -> int:
-        """Simulate a scenario, print and write the results, and return the exit code."""
-        check_files(arguments)
-        run = self.simulate(machine, scenario, arguments)
-        text = None if self.text is None else self.text(run)
-        return hand_out(arguments, self.name, run, self.draw_run, self.title(arguments), text)
-
-    def scenario_of(self, arguments: argparse.Namespace, machine: Machine) -> Scenario:
-        """Return the scenario of ``SCENARIO`` or ``--scenario``."""
-        if self.load_scenario is None or arguments.scenario is None:
-            assert self.usual is not None
-            return self.usual[1]()
-        file = find_scenario(arguments.scenario, self.scenarios, self.name)
-        return self.load_scenario(file, machine, arguments)
-
-    def add_sweep(
-        self,
-        commands: Any,
-        place: str,
-        example: str,
-        scenario: str = '',
-        scenario_of: Callable[[argparse.Namespace, Machine], Scenario] | None = None,
-    ) -> argparse.ArgumentParser:
-        """
-        Add the subcommand ``sweep``; the caller adds the options of its runs.
-
-        Parameters
-        ----------
-        commands : subparsers
-            Of the machine's command.
-        place : str
-            Where processes find this command, such as ``longreach_boom.commands:BOOM``.
-        example : str
-            Of parameters.
-        scenario : str
-            Default scenario.
-        scenario_of : callable, optional
-            Returns the scenario of a machine when none is given.
-        """
-        parser: argparse.ArgumentParser = commands.add_parser(
-            'sweep', help='many runs, over values of one or more parameters'
-        )
-        add_design(parser, example)
+def _add_scenario(spec: Spec, parser: argparse.ArgumentParser, name: str, **words: Any) -> None:
+    """Add the scenario, if the machine has several."""
+    if spec.scenario:
         parser.add_argument(
-            '--scenario',
+            name,
             metavar='SCENARIO',
             type=Path,
-            default=Path(scenario) if scenario else None,
-            help='a file or a name' + (f' (default: {scenario})' if scenario else ''),
-        )
-        parser.set_defaults(run=functools.partial(self._sweep, place, scenario_of))
-        return parser
-
-    def _sweep(
-        self,
-        place: str,
-        scenario_of: Callable[[argparse.Namespace, Machine], Scenario] | None,
-        arguments: argparse.Namespace,
-    ) -> int:
-        """Run ``sweep``."""
-        check_files(arguments)
-        check_places({f'--{n}': getattr(arguments, n) for n in ('csv', 'plot', 'results')})
-        machine: Any = self.load(arguments)
-        # What a run depends on: neither where its results go nor which other runs there are.
-        options = {name: value for name, value in vars(arguments).items() if name not in _OF_SWEEP}
-        chosen = argparse.Namespace(**options, progress=False, csv=None, plot=None)
-
-        def jobs_of(values: Sequence[dict[str, float]]) -> list[_Job]:
-            """Return the jobs; all values are checked before the first run."""
-            jobs = []
-            for changes in values:
-                one = machine
-                for name, value in changes.items():
-                    if not name.startswith(_SCENARIO):
-                        one = one.with_value(name, value)
-                if scenario_of is None or arguments.scenario is not None:
-                    scenario: Any = self.scenario_of(arguments, one)
-                else:
-                    scenario = scenario_of(arguments, one)
-                for name, value in changes.items():
-                    if name.startswith(_SCENARIO):
-                        scenario = scenario.with_value(name.removeprefix(_SCENARIO), value)
-                jobs.append((place, one, scenario, chosen))
-            return jobs
-
-        return run_sweep(self.name, arguments, self.swept, _measure, jobs_of)
-
-    # --- recordings --------------------------------------------------------------------------
-
-    def add_compare(
-        self, commands: Any, advice: str, step: float | None = None, what: str = 'sample'
-    ) -> argparse.ArgumentParser:
-        """
-        Add the subcommand ``compare`` with BAG, ``--scenario``, ``--namespace`` and results.
-
-        Parameters
-        ----------
-        commands : subparsers
-            Of the machine's command.
-        advice : str
-            Printed when the runs differ: which options to give, and which runs always differ.
-        step : float, optional
-            Adds ``--step`` with this default, the step of the plant [s], which is not recorded.
-            The sample time is that of the recording.
-        what : str
-            Term for a row.
-
-        Returns
-        -------
-        ArgumentParser
-            For further options. If ``--plot`` is added, the recorded run is drawn and its summary
-            printed.
-        """
-        parser: argparse.ArgumentParser = commands.add_parser(
-            'compare', help='compare a recorded run with the library'
-        )
-        parser.add_argument('bag', metavar='BAG', type=Path)
-        if self.load_scenario is not None:
-            usual = f' (default: {self.usual[0]})' if self.usual else ''
-            parser.add_argument(
-                '--scenario',
-                metavar='SCENARIO.yaml',
-                type=Path,
-                required=self.usual is None,
-                help=f'scenario of the recorded run{usual}',
-            )
-        parser.add_argument(
-            '--namespace', default=self.name, help='namespace of the recorded topics'
-        )
-        if step is not None:
-            parser.add_argument(
-                '--step',
-                type=positive,
-                default=step,
-                help=f'step of the plant [s] (default: {step:g})',
-            )
-        add_format(parser)
-        parser.add_argument(
-            '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
-        )
-        parser.set_defaults(run=functools.partial(self._compare, advice, what))
-        return parser
-
-    def _compare(self, advice: str, what: str, arguments: argparse.Namespace) -> int:
-        """Run ``compare``."""
-        check_files(arguments)
-        machine = self.load(arguments)
-        scenario = self.scenario_of(arguments, machine)
-        recorded = self.read_run(arguments.bag, arguments.namespace, machine)
-        if 'step' in arguments:
-            arguments.sample_time = recorded.sample_time(arguments.step)
-        expected = self.simulate(machine, scenario, arguments)
-        draw, text = None, ''
-        if 'plot' in arguments:
-            draw, text = self.draw_run, self.text(recorded) if self.text else ''
-        return report_comparison(
-            arguments, self.name, recorded, expected, advice, draw, text, what
+            default=Path(spec.scenario),
+            help=f'a file or a name (default: {spec.scenario})',
+            **words,
         )
 
-    # --- description, demonstration ----------------------------------------------------------
 
-    def add_urdf(self, commands: Any) -> None:
-        """Add the subcommand ``urdf``."""
-        article = 'an' if self.name[0] in 'aeiou' else 'a'
-        parser = commands.add_parser(
-            'urdf', help=f'print the robot description of {article} {self.name}'
-        )
-        assert self.add_file is not None
-        self.add_file(parser)
-        parser.add_argument(
-            '--prefix', default='', help='prefix of the frame names, such as north/'
-        )
-        parser.set_defaults(run=self._print_urdf)
+def _add_duration(parser: argparse.ArgumentParser) -> None:
+    """Add ``--duration``."""
+    parser.add_argument(
+        '--duration', type=positive, help='length of the run [s] (default: of the scenario)'
+    )
 
-    def _print_urdf(self, arguments: argparse.Namespace) -> None:
-        """Run ``urdf``."""
-        assert self.describe is not None
-        print(self.describe(self.load(arguments), arguments.prefix), end='')
 
-    def add_demo(
-        self,
-        commands: Any,
-        text: str,
-        scenario: str,
-        launch: Sequence[str],
-        advice: str,
-        calls: Sequence[Sequence[str]] = (
-            ('compare', '{bag}', '--scenario', '{scenario}'),
-            ('run', '{scenario}', '--plot', '{picture}'),
-        ),
-    ) -> None:
-        """
-        Add the subcommand ``demo``: a recorded launch, then other commands.
+def _run(spec: Spec, arguments: argparse.Namespace) -> int:
+    """Run ``run``."""
+    options = options_of(arguments, spec.options)
+    machine = machine_of(spec, arguments, options)
+    scenario = _scenario_of(spec, arguments, machine, options)
+    title = {'scenario': str(arguments.scenario)} if spec.scenario else None
+    return run_scenario(spec, arguments, machine, scenario, options, title)
 
-        The parameters are those of :func:`longreach_tools.demo.demonstrate`; ``text`` is the help
-        text, ``calls`` are subcommands of this command.
-        """
 
-        def run(arguments: argparse.Namespace) -> int:
-            return demonstrate(
-                arguments.out,
-                scenario,
-                (self.name, f'scenario:={scenario}', *launch),
-                [(self.name, *words) for words in calls],
-                advice,
-                file=self.default_file() if self.default_file else Path(),
-                scenario=find_scenario(Path(scenario), self.scenarios, self.name),
-            )
+def run_scenario(
+    spec: Spec,
+    arguments: argparse.Namespace,
+    machine: Any,
+    scenario: Any,
+    options: Parameters,
+    title: dict[str, Any] | None = None,
+) -> int:
+    """Simulate a scenario, print and write the results, and return the exit code."""
+    check_files(arguments, *_files(scenario, options))
+    spec.check(scenario, options)
+    run = spec.simulate(machine, scenario, options)
+    return hand_out(arguments, spec.name, run, spec.draw, title)
 
-        add_demo(commands, text, run)
 
-    # --- plants that run as nodes ------------------------------------------------------------
+def _files(*read: Any) -> list[str]:
+    """Return the files that scenario and options name."""
+    return [
+        text
+        for one in read
+        for name in ('forces', 'sensors', 'arm')
+        if isinstance(text := getattr(one, name, None), str) and text
+    ]
 
-    def add_services(self, commands: Any, own: Mapping[str, str] | None = None) -> None:
-        """
-        Add subcommands that call services without arguments of a running plant node.
 
-        Parameters
-        ----------
-        commands : subparsers
-            Of the machine's command.
-        own : mapping, optional
-            Names and help texts for services of this machine only; ``release-load`` calls
-            ``release_load``.
-        """
-        services = {
-            **(own or {}),
-            'pause': f'pause the simulation of a running {self.name}',
-            'resume': 'resume it',
-            'step': 'advance a paused simulation by one sample',
-            'reset': 'reset it to the initial state at time 0',
+def _add_sweep(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``sweep``."""
+    parser = commands.add_parser('sweep', help='many runs, over values of one or more parameters')
+    add_design(parser, spec.swept)
+    _add_scenario(spec, parser, '--scenario')
+    _add_duration(parser)
+    add_machine(spec, parser)
+    parser.set_defaults(run=functools.partial(_sweep, spec))
+
+
+def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
+    """Run ``sweep``."""
+    check_files(arguments)
+    check_places({f'--{n}': getattr(arguments, n) for n in ('csv', 'plot', 'results')})
+    options = options_of(arguments, spec.options)
+    machine = machine_of(spec, arguments, options)
+
+    def jobs_of(values: Sequence[dict[str, float]]) -> list[_Job]:
+        """Return the jobs; all values are checked before the first run."""
+        jobs = []
+        for changes in values:
+            one = machine
+            for name, value in changes.items():
+                if not name.startswith(_SCENARIO):
+                    one = one.with_value(name, value)
+            scenario = _scenario_of(spec, arguments, one, options)
+            for name, value in changes.items():
+                if name.startswith(_SCENARIO):
+                    scenario = scenario.with_value(name.removeprefix(_SCENARIO), value)
+            spec.check(scenario, options)
+            jobs.append(_Job(spec, one, scenario, options))
+        return jobs
+
+    return run_sweep(spec.name, arguments, spec.results, _measure, jobs_of)
+
+
+def _measure(job: _Job) -> Measured:
+    """Run one job of a sweep."""
+    spec = job.spec
+    nothing = (math.nan,) * len(spec.results)
+    try:
+        run = spec.simulate(job.machine, job.scenario, job.options)
+        measured = tuple(map(float, spec.measure(run))) if len(run.table) else nothing
+        return Measured(measured, run.message, tuple(run.warnings()) if len(run.table) else ())
+    except LongreachError as error:
+        return Measured(nothing, str(error))
+
+
+# --- recordings -----------------------------------------------------------------------------
+
+
+def _add_compare(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``compare``."""
+    parser = commands.add_parser('compare', help='compare a recorded run with the library')
+    parser.add_argument('bag', metavar='BAG', type=Path)
+    _add_scenario(spec, parser, '--scenario')
+    parser.add_argument(
+        '--namespace', default=spec.name, help=f'of the recorded topics (default: {spec.name})'
+    )
+    add_machine(spec, parser, spec.of_recording)
+    add_format(parser)
+    parser.add_argument(
+        '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
+    )
+    if spec.plots_recordings:
+        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure)
+    parser.set_defaults(run=functools.partial(_compare, spec))
+
+
+def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
+    """Run ``compare``."""
+    from longreach_tools.recording import read_run
+
+    check_files(arguments)
+    options: Any = options_of(arguments, spec.options)
+    machine = machine_of(spec, arguments, options)
+    scenario = _scenario_of(spec, arguments, machine, options)
+    recorded = read_run(spec, arguments.bag, arguments.namespace, machine)
+    if 'sample_time' in spec.of_recording and hasattr(options, 'sample_time'):
+        # The step is not recorded, the interval of rows is.
+        interval = recorded.sample_time(options.step or options.sample_time)
+        options = options.replace(sample_time=interval)
+    expected = spec.simulate(machine, scenario, options)
+    given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
+    given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
+    advice = (
+        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; {spec.differs}'
+    )
+    return report_comparison(
+        arguments,
+        spec.name,
+        recorded,
+        expected,
+        advice,
+        spec.draw if spec.plots_recordings else None,
+        spec.rows,
+    )
+
+
+# --- description, demonstration -------------------------------------------------------------
+
+
+def _add_urdf(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``urdf``."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        machine = machine_of(spec, arguments, spec.options())
+        print(spec.describe(machine, arguments.prefix), end='')
+
+    article = 'an' if spec.name[0] in 'aeiou' else 'a'
+    parser = commands.add_parser(
+        'urdf', help=f'print the robot description of {article} {spec.name}'
+    )
+    add_file(spec, parser)
+    parser.add_argument('--prefix', default='', help='prefix of the frame names, such as north/')
+    parser.set_defaults(run=run)
+
+
+def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
+    """Run ``demo``: a recorded launch, its comparison with the library, a figure."""
+    scenario = spec.find_scenario(spec.scenario)
+    compare: tuple[str, ...] = (spec.name, 'compare', '{bag}', '--scenario', '{scenario}')
+    calls = [(*compare, '--plot', '{picture}')]
+    if not spec.plots_recordings:
+        calls = [compare, (spec.name, 'run', '{scenario}', '--plot', '{picture}')]
+    return demonstrate(
+        arguments.out,
+        scenario.stem,
+        (spec.name, f'scenario:={spec.scenario}', *spec.demo),
+        calls,
+        spec.demo_next,
+        file=spec.default_file(),
+        scenario=scenario,
+    )
+
+
+# --- plants that run as nodes ---------------------------------------------------------------
+
+
+def _add_services(spec: Spec, commands: Any) -> None:
+    """Add the subcommands that call running nodes."""
+    start = f'longreach launch {spec.name}'
+    offered = spec.services
+
+    def call_plant(arguments: argparse.Namespace) -> None:
+        from longreach_node.remote import call_plant as call
+
+        print(call(arguments.service, arguments.namespace, arguments.timeout, start))
+
+    services = {
+        **offered.own,
+        'pause': f'pause the simulation of a running {spec.name}',
+        'resume': 'resume it',
+        'step': 'advance a paused simulation by one sample',
+        'reset': 'reset it to the initial state at time 0',
+    }
+    for name, text in services.items():
+        parser = commands.add_parser(name, help=text)
+        add_whom(parser, spec.name)
+        parser.set_defaults(run=call_plant, service=name.replace('-', '_'))
+    if offered.attach:
+        _add_attach(spec, commands)
+    if offered.valves:
+        _add_valves(spec, commands)
+    if offered.move:
+        _add_move(spec, commands)
+
+
+def _add_attach(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``attach``, which attaches a load to a running plant."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from longreach_node.remote import attach_load
+
+        fields = {
+            name: value
+            for name in ('mass', 'beam', 'position')
+            if (value := getattr(arguments, name, None)) is not None
         }
-        for name, text in services.items():
-            parser = commands.add_parser(name, help=text)
-            add_whom(parser, self.name)
-            parser.set_defaults(run=self._call_plant, service=name.replace('-', '_'))
+        start = f'longreach launch {spec.name}'
+        print(attach_load(fields, arguments.namespace, arguments.timeout, start))
 
-    def add_attach(self, commands: Any, text: str) -> argparse.ArgumentParser:
-        """Add the subcommand ``attach``, which attaches a load to a running plant; return it."""
-
-        def run(arguments: argparse.Namespace) -> None:
-            from longreach_node.remote import attach_load
-
-            fields = {
-                name: value
-                for name in ('mass', 'beam', 'position')
-                if (value := getattr(arguments, name, None)) is not None
-            }
-            start = f'longreach launch {self.name}'
-            print(attach_load(fields, arguments.namespace, arguments.timeout, start))
-
-        attach = commands.add_parser('attach', help=text)
-        attach.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
-        add_whom(attach, self.name)
-        attach.set_defaults(run=run)
-        parser: argparse.ArgumentParser = attach
-        return parser
-
-    def _call_plant(self, arguments: argparse.Namespace) -> None:
-        """Run a subcommand that calls a service of the plant."""
-        from longreach_node.remote import call_plant
-
-        start = f'longreach launch {self.name}'
-        print(call_plant(arguments.service, arguments.namespace, arguments.timeout, start))
-
-    def add_valves(self, commands: Any, topic: str, others: str, stands_still: str) -> None:
-        """
-        Add the subcommand ``valves``, which commands the valves of a running plant node.
-
-        The parameters are those of :func:`longreach_node.remote_valves.command_valves`.
-        """
-
-        def bounded(text: str) -> tuple[float, ...]:
-            values = numbers(text)
-            for value in values:
-                if abs(value) > 1.0:
-                    raise argparse.ArgumentTypeError(f'{value:g}, allowed: [-1, 1]')
-            return values
-
-        def run(arguments: argparse.Namespace) -> None:
-            from longreach_node.remote_valves import command_valves
-
-            where = command_valves(
-                arguments.values,
-                arguments.duration,
-                arguments.namespace,
-                arguments.timeout,
-                topic=topic,
-                machine=self.name,
-                others=others,
-                stands_still=stands_still,
-            )
-            told = ', '.join(f'{value:g}' for value in arguments.values)
-            print(f'valves at {told} for {arguments.duration:g} s over {where}, then closed')
-
-        parser = commands.add_parser(
-            'valves', help='command the valves, when no other node commands them'
-        )
-        allow_lists(parser)
+    parser = commands.add_parser('attach', help=spec.services.attach)
+    parser.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
+    if spec.services.attach_places:
+        parser.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
         parser.add_argument(
-            'values',
-            metavar='V1,V2,..',
-            type=bounded,
-            help='spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
+            '--position', type=not_negative, help='position along it [m] (default: its tip)'
         )
-        parser.add_argument(
-            '--duration',
-            type=positive,
-            default=1.0,
-            help='real time after which they are closed [s] (default: 1)',
-        )
-        add_whom(parser, self.name)
-        parser.set_defaults(run=run)
+    add_whom(parser, spec.name)
+    parser.set_defaults(run=run)
 
-    def add_move(self, commands: Any, joints: str) -> None:
-        """Add the subcommand ``move``; ``joints`` is the term for joints in its help."""
-        parser = commands.add_parser(
-            'move', help=f'send a trajectory to the controller of a running {self.name}'
-        )
-        allow_lists(parser)
-        parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
-        parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
-        parser.add_argument(
-            '--time', type=positive, required=True, help='duration [s of simulation time]'
-        )
-        parser.add_argument(
-            '--joints',
-            metavar='NAME,NAME,..',
-            type=names,
-            default=(),
-            help=f'{joints} to move; the others hold their positions (default: all {joints})',
-        )
-        add_whom(parser, self.name)
-        parser.set_defaults(run=self._move)
 
-    def _move(self, arguments: argparse.Namespace) -> None:
-        """Run ``move``."""
-        from longreach_node.remote_trajectory import send_trajectory
+def _add_valves(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``valves``, which commands the valves of a running plant."""
 
-        angles = arguments.angles
-        if arguments.degrees:
-            angles = tuple(math.radians(angle) for angle in angles)
-        elif max(map(abs, angles)) > 2.0 * math.pi:
-            raise InputError(
-                f'angles up to {max(angles, key=abs):g} rad, allowed: [-2 pi, 2 pi]; add --degrees'
-                ' for angles in degrees'
-            )
-        topic = send_trajectory(
-            angles,
-            arguments.time,
-            arguments.joints,
+    def bounded(text: str) -> tuple[float, ...]:
+        values = numbers(text)
+        for value in values:
+            if abs(value) > 1.0:
+                raise argparse.ArgumentTypeError(f'{value:g}, allowed: [-1, 1]')
+        return values
+
+    def run(arguments: argparse.Namespace) -> None:
+        from longreach_node.remote_valves import command_valves
+
+        where = command_valves(
+            arguments.values,
+            arguments.duration,
             arguments.namespace,
             arguments.timeout,
-            f'longreach launch {self.name}',
+            topic=spec.services.valves,
+            machine=spec.name,
+            others=f'commands the valves on {{topic}}, too; {spec.services.hands_off}',
+            stands_still=f'if it is paused, longreach {spec.name} resume lets it go on; in'
+            ' lockstep it waits for its controller, and nobody else can command the valves',
         )
-        print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')
+        values = ', '.join(f'{value:g}' for value in arguments.values)
+        print(f'valves at {values} for {arguments.duration:g} s over {where}, then closed')
+
+    parser = commands.add_parser(
+        'valves', help='command the valves, when no other node commands them'
+    )
+    allow_lists(parser)
+    parser.add_argument(
+        'values',
+        metavar='V1,V2,..',
+        type=bounded,
+        help='spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
+    )
+    parser.add_argument(
+        '--duration',
+        type=positive,
+        default=1.0,
+        help='real time after which they are closed [s] (default: 1)',
+    )
+    add_whom(parser, spec.name)
+    parser.set_defaults(run=run)
+
+
+def _add_move(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``move``, which sends a trajectory."""
+    joints = spec.services.move
+    parser = commands.add_parser(
+        'move', help=f'send a trajectory to the controller of a running {spec.name}'
+    )
+    allow_lists(parser)
+    parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
+    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    parser.add_argument(
+        '--time', '--duration', type=positive, required=True, help='[s of simulation time]'
+    )
+    parser.add_argument(
+        '--joints',
+        metavar='NAME,NAME,..',
+        type=names,
+        default=(),
+        help=f'{joints} to move; the others hold their positions (default: all {joints})',
+    )
+    add_whom(parser, spec.name)
+    parser.set_defaults(run=functools.partial(_move, spec))
+
+
+def _move(spec: Spec, arguments: argparse.Namespace) -> None:
+    """Run ``move``."""
+    from longreach_node.remote_trajectory import send_trajectory
+
+    angles = arguments.angles
+    if arguments.degrees:
+        angles = tuple(math.radians(angle) for angle in angles)
+    elif max(map(abs, angles)) > 2.0 * math.pi:
+        raise InputError(
+            f'angles up to {max(angles, key=abs):g} rad, allowed: [-2 pi, 2 pi]; add --degrees'
+            ' for angles in degrees'
+        )
+    topic = send_trajectory(
+        angles,
+        arguments.time,
+        arguments.joints,
+        arguments.namespace,
+        arguments.timeout,
+        f'longreach launch {spec.name}',
+    )
+    print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')

@@ -14,7 +14,6 @@ __all__ = [
     'add_demo',
     'add_file',
     'add_results',
-    'add_steps',
     'add_whom',
     'add_workers',
 ]
@@ -43,38 +42,6 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         '--cluster',
         metavar='ADDRESS',
         help='run on a Dask cluster: tcp://HOST:PORT, or local:COUNT for one on this computer',
-    )
-
-
-def _step_or_auto(text: str) -> float:
-    """Parse a step above 0, or 'auto' as 0."""
-    return 0.0 if text == 'auto' else positive(text)
-
-
-def add_steps(
-    parser: argparse.ArgumentParser,
-    step: float,
-    sample_time: float,
-    what: str = 'interval of rows, and cycle of the controller',
-    automatic: bool = False,
-) -> None:
-    """
-    Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` describes the latter.
-
-    With ``automatic``, the step may be 'auto', which is converted to 0.
-    """
-    auto = ', or auto: the longest that is stable and divides the sample time' if automatic else ''
-    parser.add_argument(
-        '--step',
-        type=_step_or_auto if automatic else positive,
-        default=step,
-        help=f'integration step [s]{auto} (default: {step:g})',
-    )
-    parser.add_argument(
-        '--sample-time',
-        type=positive,
-        default=sample_time,
-        help=f'{what} [s] (default: {sample_time:g})',
     )
 
 

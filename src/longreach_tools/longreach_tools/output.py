@@ -109,6 +109,10 @@ def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:
                 )
                 for inner, item in value.items()
             ]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            # Events, with time and name.
+            unit = units.get(f'{name}.time', '')
+            rows += [(f'{name}, {one["name"]}', _plain(one['time']), unit) for one in value]
         else:
             rows.append((name, _plain(value), units.get(name, '')))
     return table(('quantity', 'value', 'unit'), rows)

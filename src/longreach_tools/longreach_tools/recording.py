@@ -9,10 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.runs import Column, Derived, Source
-from longreach_tools.bag import named_values, read_samples
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
+from longreach_machine import MachineSpec
+from longreach_tools.bag import absolute_name, named_values, open_bag, read_samples
 
-__all__ = ['read_columns']
+__all__ = ['read_columns', 'read_run']
+
+
+def read_run(
+    spec: MachineSpec[Any, Any, Any], bag: str | Path, namespace: str, machine: Any
+) -> Run[Any]:
+    """
+    Return a recorded run of a machine with these parameters, see :func:`read_columns`.
+
+    Columns whose topic the recording does not have, and the machine may lack, are left out.
+    """
+    columns = spec.columns(machine).recorded
+    with open_bag(bag) as recording:
+        lacking = {
+            topic
+            for topic in spec.optional_topics
+            if absolute_name(f'{namespace}/{topic}') not in recording.topics
+        }
+    columns = Columns(
+        (columns[0], *(c for c in columns[1:] if _sources(c)[0].topic not in lacking))
+    )
+    table = read_columns(bag, namespace, columns, spec.name)
+    return spec.recorded_run(machine, columns, table)
 
 
 def read_columns(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,141 +11,204 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Column, Columns, Run
-from longreach_tools.machine_command import MachineCommand, check_files, lazily
-from longreach_tools.options import add_results
+from longreach_machine import MachineSpec, Services
+from longreach_tools import machine_command, recording
+from longreach_tools.machine_command import check_files, configure
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
-DRAWN: list[Path] = []
 
 
-def run_of(height: float, rows: int = 3) -> Run[Any]:
-    times = 0.1 * np.arange(rows)
-    return Run(None, COLUMNS, np.c_[times, np.full(rows, height)])
+@dataclasses.dataclass(frozen=True)
+class Rope(Parameters):
+    length: float = quantity('length', 'm', above=0.0)
 
 
-SWING: MachineCommand[float, float] = MachineCommand(
-    name='swing',
-    load=lambda arguments: float(arguments.length),
-    load_scenario=lambda file, length, _: length * float(file.read_text()),
-    simulate=lambda *given: run_of(given[1]),
-    read_run=lambda *given: run_of(float(given[0].read_text())),
-    draw_run=lambda *given: DRAWN.append(given[0]),
-    default_file=lambda: Path('swing.yaml'),
-    describe=lambda length, prefix: f'<robot name="{prefix}{length:g}"/>\n',
-    add_file=lambda _: None,
-)
+@dataclasses.dataclass(frozen=True)
+class Push(Parameters):
+    height: float = quantity('height', 'm')
+    duration: float = quantity('length of the run', 's', above=0.0, default=0.2)
 
 
-def call(machine: MachineCommand[float, float], *words: object) -> int:
+@dataclasses.dataclass(frozen=True)
+class Options(Parameters):
+    air: str = choice('kind of air', ('none', 'thick'), default='none')
+    step: float = quantity('step', 's', at_least=0.0, default=0.05, zero='auto')
+    sample_time: float = quantity('interval of rows', 's', above=0.0, default=0.1)
+    damped: bool = quantity('whether it is damped', default=True)
+    loud: bool = quantity('whether it is heard', default=False)
+
+
+class Swing(MachineSpec[Rope, Push, Options]):
+    """A swing."""
+
+    name, package, file = 'swing', 'nowhere', 'swing.yaml'
+    parameters, scenarios, options = Rope, Push, Options
+    scenario, swept, differs = 'high.yaml', 'length', 'wind differs'
+    results = {'height': 'm'}
+    plots_recordings = True
+    services = Services(own={'let-go': 'let it go'}, valves='rope', move='ropes', attach='sit')
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.seen: list[Options] = []
+        self.drawn: list[Path] = []
+
+    def default_file(self) -> Path:
+        return self.directory / self.file
+
+    def simulate(self, parameters: Rope, scenario: Push, options: Options) -> Run[Any]:
+        self.seen.append(options)
+        times = options.sample_time * np.arange(round(scenario.duration / options.sample_time) + 1)
+        height = np.full(len(times), parameters.length * scenario.height)
+        return Run(parameters, COLUMNS, np.c_[times, height])
+
+    def columns(self, parameters: Rope) -> Columns:
+        return COLUMNS
+
+    def measure(self, run: Run[Any]) -> list[float]:
+        return [run.column('height')[-1]]
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        self.drawn.append(file)
+
+    def describe(self, parameters: Rope, prefix: str) -> str:
+        return f'<robot name="{prefix}{parameters.length:g}"/>\n'
+
+
+@pytest.fixture
+def swing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swing:
+    monkeypatch.chdir(tmp_path)
+    Path('swing.yaml').write_text('length: 1.5')
+    Path('high.yaml').write_text('height: 2.0')
+    return Swing(tmp_path)
+
+
+def call(machine: Swing, *words: object) -> int:
     """Run a subcommand, as the command would."""
     parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    add_results(machine.add_run(commands), 'rows', 'picture')
-    machine.add_compare(commands, 'Name the length')
-    machine.add_urdf(commands)
-    machine.add_services(commands, {'let-go': 'let it go'})
-    for command in commands.choices.values():
-        command.add_argument('--length', default=1.0)
+    configure(machine, parser)
     arguments = parser.parse_args([str(word) for word in words])
     return int(arguments.run(arguments) or 0)
 
 
-@pytest.fixture
-def scenario(tmp_path: Path) -> Path:
-    file = tmp_path / 'high.yaml'
-    file.write_text('2.0')
-    return file
+def heights(file: str) -> list[float]:
+    return np.genfromtxt(file, delimiter=',', names=True)['height'].tolist()
 
 
 def test_a_scenario_is_run_written_and_drawn(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, scenario: Path
+    swing: Swing, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table, picture = tmp_path / 'a.csv', tmp_path / 'a.png'
-    words = (
-        'run',
-        scenario,
-        '--length',
-        '1.5',
-        '--csv',
-        table,
-        '--plot',
-        picture,
-        '--format',
-        'json',
-    )
-    named = dataclasses.replace(SWING, title=lambda a: {'scenario': a.scenario.name})
-    assert call(named, *words) == 0
-    assert capsys.readouterr().out.startswith('{"scenario": "high.yaml", "duration": 0.2, ')
-    np.testing.assert_array_equal(
-        np.genfromtxt(table, delimiter=',', names=True)['height'], [3.0, 3.0, 3.0]
-    )
-    assert DRAWN[-1] == picture
+    words = ('--csv', 'a.csv', '--plot', 'a.png', '--format', 'json')
+    assert call(swing, 'run', 'high.yaml', *words) == 0
+    start = '{"scenario": "high.yaml", "duration": 0.2, '
+    assert capsys.readouterr().out.startswith(start)
+    assert heights('a.csv') == [3.0, 3.0, 3.0]
+    assert swing.drawn == [Path('a.png')]
+    assert swing.seen == [Options()]
 
 
-def test_a_recording_is_compared_with_the_scenario_that_is_named_or_usual(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, scenario: Path
+@pytest.mark.parametrize(
+    ('words', 'expected'),
+    [
+        (('--set', 'length=2.0'), [4.0] * 3),
+        (('--set', 'length=2', '--set', 'scenario.height=0.5'), [1.0] * 3),
+        (('--duration', '0.4'), [3.0] * 5),
+        (('--sample-time', '0.2'), [3.0] * 2),
+    ],
+)
+def test_values_are_changed_on_the_command_line(
+    swing: Swing, words: tuple[str, ...], expected: list[float]
 ) -> None:
-    bag = tmp_path / 'bag'
-    bag.write_text('2.0')
-    assert call(SWING, 'compare', bag, '--scenario', scenario) == 0
-    assert 'the recording is this run of the library' in capsys.readouterr().out
-    assert call(SWING, 'compare', bag, '--scenario', scenario, '--length', 1.001) == 1
-    assert 'is not this run of the library. Name the length' in capsys.readouterr().err
+    assert call(swing, 'run', *words, '--csv', 'a.csv') == 0
+    assert heights('a.csv') == expected
+
+
+def test_each_field_of_the_options_is_an_option(swing: Swing) -> None:
+    words = ('--air', 'thick', '--step', 'auto', '--damped', 'off', '--loud')
+    assert call(swing, 'run', *words) == 0
+    assert swing.seen == [Options('thick', 0.0, 0.1, False, True)]
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('--set', 'length'), 'PATH=VALUE'),
+        (('--set', 'length=-1'), r'length = -1.*allowed: \(0, inf\) m'),
+        (('--set', 'depth=1'), 'depth is unknown, allowed here: length'),
+        (('--set', 'length=[1'), 'no YAML'),
+        (('--sample-time', '0'), r'sample_time = 0.*allowed: \(0, inf\) s'),
+    ],
+)
+def test_what_is_refused(swing: Swing, words: tuple[str, ...], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        call(swing, 'run', *words)
+    assert not swing.seen
+
+
+@pytest.mark.parametrize('words', [('--air', 'thin'), ('--step', 'soon'), ('--duration', '0')])
+def test_what_the_parser_refuses(
+    swing: Swing, capsys: pytest.CaptureFixture[str], words: tuple[str, str]
+) -> None:
     with pytest.raises(SystemExit):
-        call(SWING, 'compare', bag)
-    assert '--scenario' in capsys.readouterr().err
-    usual = dataclasses.replace(SWING, usual=('a rest', lambda: 2.0))
-    assert call(usual, 'compare', bag) == 0
+        call(swing, 'run', *words)
+    assert words[0] in capsys.readouterr().err
 
 
-def test_the_step_of_a_plant_gives_the_rows_of_its_recording(tmp_path: Path) -> None:
-    seen: list[float] = []
-
-    def simulate(_: float, height: float, arguments: argparse.Namespace) -> Run[Any]:
-        seen.append(arguments.sample_time)
-        return run_of(height)
-
-    machine = dataclasses.replace(SWING, simulate=simulate, usual=('a rest', lambda: 2.0))
-    parser = argparse.ArgumentParser()
-    machine.add_compare(parser.add_subparsers(), '', step=0.01).set_defaults(length=1.0)
-    (tmp_path / 'bag').write_text('2.0')
-    arguments = parser.parse_args(['compare', str(tmp_path / 'bag')])
-    assert arguments.run(arguments) == 0
-    assert seen == [pytest.approx(0.1)]
-
-
-def test_a_small_machine_has_the_usual_subcommands(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_a_recording_is_compared_with_the_library(
+    swing: Swing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without scenario files there is one scenario.
-    small = dataclasses.replace(
-        SWING, load=lambda _: 1.0, load_scenario=None, usual=('a rest', lambda: 2.0)
-    )
-    parser = argparse.ArgumentParser()
-    small.configure(parser)
-    (tmp_path / 'bag').write_text('2.0')
-    for words in (['run'], ['compare', str(tmp_path / 'bag')], ['pause']):
-        arguments = parser.parse_args(words)
-        if words != ['pause']:
-            assert arguments.run(arguments) == 0
-            assert capsys.readouterr().out
+    def read_run(spec: Swing, bag: Path, namespace: str, rope: Rope) -> Run[Any]:
+        assert (bag, namespace) == (Path('bag'), 'swing')
+        return Run(rope, COLUMNS, np.c_[0.1 * np.arange(3), np.full(3, 3.0)])
+
+    monkeypatch.setattr(recording, 'read_run', read_run)
+    assert call(swing, 'compare', 'bag', '--plot', 'a.png') == 0
+    assert 'the recording is this run of the library' in capsys.readouterr().out
+    assert swing.drawn == [Path('a.png')]
+    # Rows are those of the recording.
+    assert swing.seen[0].sample_time == pytest.approx(0.1)
+    assert call(swing, 'compare', 'bag', '--set', 'length=1.501') == 1
+    error = capsys.readouterr().err
+    assert 'is not this run of the library. Name what was run with --scenario, --file' in error
+    assert '--damped' in error
+    assert '--sample-time' not in error
+    assert error.endswith('wind differs\n')
 
 
-def test_a_description_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(SWING, 'urdf', '--prefix', 'north/') == 0
-    assert capsys.readouterr().out == '<robot name="north/1"/>\n'
+def test_a_sweep_runs_machine_and_scenario(swing: Swing) -> None:
+    ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
+    assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 0
+    assert sorted(heights('a.csv')) == [1.0, 2.0, 3.0, 6.0]
+
+
+def test_a_description_is_printed(swing: Swing, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(swing, 'urdf', '--prefix', 'north/') == 0
+    assert capsys.readouterr().out == '<robot name="north/1.5"/>\n'
 
 
 def test_services_of_a_plant_and_of_one_machine(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    swing: Swing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr('longreach_node.remote.call_plant', lambda *words: words)
     for name in ('pause', 'resume', 'step', 'reset', 'let-go'):
-        call(SWING, name, '--timeout', 2, '--namespace', 'north')
+        call(swing, name, '--timeout', 2, '--namespace', 'north')
         service = name.replace('-', '_')
-        told = f"('{service}', 'north', 2.0, 'longreach launch swing')\n"
-        assert capsys.readouterr().out == told
+        said = f"('{service}', 'north', 2.0, 'longreach launch swing')\n"
+        assert capsys.readouterr().out == said
+
+
+def test_a_small_machine_has_the_usual_subcommands(swing: Swing) -> None:
+    class Small(MachineSpec[Rope, Push, Parameters]):
+        """Nothing but its name."""
+
+        name = 'small'
+
+    parser = argparse.ArgumentParser()
+    configure(Small(), parser)
+    (commands,) = (a.choices for a in parser._actions if a.choices)
+    assert list(commands) == ['run', 'compare', 'pause', 'resume', 'step', 'reset']
 
 
 def test_files_that_are_read_are_not_written(tmp_path: Path) -> None:
@@ -160,15 +221,9 @@ def test_files_that_are_read_are_not_written(tmp_path: Path) -> None:
         check_files(argparse.Namespace(csv=file), file)
 
 
-def test_what_is_named_is_imported_when_it_is_called() -> None:
-    program = (
-        'import sys\n'
-        'from longreach_tools.machine_command import lazily\n'
-        'decoded = lazily("colorsys:rgb_to_hls")\n'
-        'assert "colorsys" not in sys.modules\n'
-        'assert decoded(1.0, 1.0, 1.0)[1] == 1.0\n'
-        'assert "colorsys" in sys.modules\n'
-    )
-    subprocess.run([sys.executable, '-c', program], check=True)
-    with pytest.raises(ModuleNotFoundError):
-        lazily('longreach_tools.nothing:here')()
+def test_a_run_that_fails_is_a_row_of_a_sweep(swing: Swing) -> None:
+    swing.simulate = lambda *_: (_ for _ in ()).throw(InputError('too high'))  # type: ignore
+    job = machine_command._Job(swing, Rope(1.0), Push(height=1.0), Options())
+    measured = machine_command._measure(job)
+    assert measured.message == 'too high'
+    assert np.isnan(measured.numbers).all()

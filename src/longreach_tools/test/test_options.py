@@ -7,34 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from longreach_tools.options import add_demo, add_file, add_results, add_steps, add_whom
+from longreach_tools.options import add_demo, add_file, add_results, add_whom
 
 
 def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
     return vars(parser.parse_args(given))
 
 
-def test_file_results_and_steps() -> None:
+def test_file_and_results() -> None:
     parser = argparse.ArgumentParser()
     add_file(parser, 'CRANE.yaml', 'the crane')
     add_results(parser, 'rows', 'picture')
-    add_steps(parser, 1e-3, 5e-3)
     nothing = {'file': None, 'format': 'table', 'csv': None, 'plot': None}
-    assert words(parser) == {**nothing, 'step': 1e-3, 'sample_time': 5e-3}
-    given = words(parser, '--file=', '--csv', 'a', '--plot', 'b', '--step', '2e-3')
+    assert words(parser) == nothing
+    given = words(parser, '--file=', '--csv', 'a', '--plot', 'b')
     assert (given['file'], given['csv'], given['plot']) == (None, Path('a'), Path('b'))
-    assert given['step'] == 2e-3
     assert words(parser, '--file', 'a/b')['file'] == Path('a/b')
 
 
-@pytest.mark.parametrize('given', [('--step', '0'), ('--sample-time', 'inf'), ('--format', 'x')])
-def test_what_they_refuse(given: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_format_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_results(parser, 'rows', 'picture')
-    add_steps(parser, 1e-3, 5e-3)
     with pytest.raises(SystemExit):
-        parser.parse_args(given)
-    assert given[0] in capsys.readouterr().err
+        parser.parse_args(['--format', 'x'])
+    assert '--format' in capsys.readouterr().err
 
 
 def subcommands() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction]:

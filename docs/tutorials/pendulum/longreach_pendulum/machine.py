@@ -7,7 +7,6 @@ spool position. m l^2 phi'' = (p_1 A_1 - p_2 A_2) ds/dphi - m g l cos(phi), s(ph
 
 import dataclasses
 import math
-from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -17,7 +16,7 @@ from longreach_dynamics.hydraulics import actuator_rates, rail_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import Linkage, piston_and_arm
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample
-from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Column, Columns, Run, Source
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
@@ -41,6 +40,13 @@ class PendulumParameters(Parameters):
     oil: hydraulics.OilParameters = quantity('oil')
 
 
+@dataclasses.dataclass(frozen=True)
+class Lift(Parameters):
+    """The only scenario: the valve is open from 1 to 3 s."""
+
+    duration: float = quantity('length of the simulation', 's', above=0.0, default=5.0)
+
+
 @njit
 def _right_hand_side(t, y, spool, p, dy):  # type: ignore[no-untyped-def]
     mass, length, table = p
@@ -61,8 +67,8 @@ def _advance(time, duration, y, spool, p):  # type: ignore[no-untyped-def]
 class Pendulum:
     """What the simulator node drives: the state is y, the command a spool position."""
 
-    def __init__(self) -> None:
-        self.parameters = p = load(PendulumParameters, Path(__file__).with_name('pendulum.yaml'))
+    def __init__(self, p: PendulumParameters) -> None:
+        self.parameters = p
         actuators = hydraulics.actuators_of([p.cylinder], p.oil, p.linkage.row()[None], [0.0])
         self._constants = (p.mass, p.length, actuators.table)
 
@@ -86,10 +92,10 @@ class Pendulum:
         return JointSample(('pivot',), (y[0],), (y[1],), (0.0,))
 
 
-def simulate(machine: Pendulum, duration: float) -> Run[Pendulum]:
+def simulate(machine: Pendulum, duration: float) -> Run[PendulumParameters]:
     """Simulate a pendulum for some time [s]."""
     states = [machine.initial_state()]
     times = np.round(SAMPLE_TIME * np.arange(round(duration / SAMPLE_TIME) + 1), 12)
     for time in times[:-1]:
         states.append(machine.advance(states[-1], BY_SCENARIO, time, SAMPLE_TIME))
-    return Run(machine, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])
+    return Run(machine.parameters, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])

@@ -4,12 +4,14 @@ import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from std_msgs.msg import Header
 
+from longreach_dynamics.parameters import Parameters
 from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
 from longreach_pendulum.machine import Pendulum
+from longreach_pendulum.spec import PENDULUM
 
 
 class PlantNode(HydraulicPlantNode[np.ndarray, float]):
@@ -19,7 +21,11 @@ class PlantNode(HydraulicPlantNode[np.ndarray, float]):
         super().__init__()
         settings = declare(self, SimulatorParameters)
         self.open(settings)
-        self.run(Pendulum(), settings, 0.0, waits=False)
+        self._pendulum = PENDULUM.load(None, Parameters())
+        self.run(Pendulum(self._pendulum), settings, 0.0, waits=False)
+
+    def robot_description(self, prefix: str) -> str:
+        return PENDULUM.describe(self._pendulum, prefix)
 
     def command_of(self, message: ValveCommand) -> float:
         return spools_from_message(message, ['lift'], 'valve_command')[0]

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_tools import scenarios
+from longreach_machine import MachineSpec, spec
+
+
+class Boom(MachineSpec):
+    name = 'boom'
+
+
+class Crane(MachineSpec):
+    name, scenario_prefix = 'crane', 'task_'
 
 
 @pytest.fixture(autouse=True)
@@ -16,25 +24,25 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.mkdir(parents=True)
     for name in ('boom_wave', 'boom_hold', 'task_b'):
         (directory / f'{name}.yaml').touch()
-    monkeypatch.setattr(scenarios, 'share_directory', lambda _: tmp_path)
+    monkeypatch.setattr(spec, 'share_directory', lambda _: tmp_path)
     monkeypatch.chdir(tmp_path)
     return directory
 
 
 def test_names_stand_for_installed_files(installed: Path) -> None:
     for name in ('wave', 'boom_wave'):
-        found = scenarios.find_scenario(Path(name), 'boom_', 'boom')
+        found = Boom().find_scenario(name)
         assert found == installed / 'boom_wave.yaml'
-    assert scenarios.find_scenario(Path('task_b'), 'task_', 'crane') == installed / 'task_b.yaml'
+    assert Crane().find_scenario('task_b') == installed / 'task_b.yaml'
 
 
 def test_files_stay_what_they_are(tmp_path: Path) -> None:
     (tmp_path / 'wave').touch()
     for name in ('wave', 'none.yaml', 'config/none', '/none'):
-        assert scenarios.find_scenario(Path(name), 'boom_', 'boom') == Path(name)
+        assert Boom().find_scenario(name) == Path(name)
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     error = r'^scenario foo is unknown, allowed: hold, wave, or a file such as my\.yaml$'
     with pytest.raises(InputError, match=error):
-        scenarios.find_scenario(Path('foo'), 'boom_', 'boom')
+        Boom().find_scenario('foo')

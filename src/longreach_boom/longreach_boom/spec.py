@@ -1,0 +1,161 @@
+"""What the boom declares; its command, figures and recordings follow from this."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+from longreach_boom.description import robot_description
+from longreach_boom.machine import SAMPLE_TIME, STEP
+from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.results import BoomRun, columns_of
+from longreach_boom.scenario import Scenario, load_scenario
+from longreach_boom.simulation import simulate
+from longreach_dynamics.beams import BASIS_SETS
+from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.runs import Columns, Run
+from longreach_machine import MachineSpec, Services
+
+__all__ = ['BOOM', 'BendingOptions', 'BoomOptions']
+
+_AS_IN_FILE = 'as_in_file'
+
+
+@dataclasses.dataclass(frozen=True)
+class BendingOptions(Parameters):
+    """Model of bending in place of that of the file."""
+
+    basis: str = choice('Ritz functions', (_AS_IN_FILE, *BASIS_SETS), default=_AS_IN_FILE)
+    functions: int = quantity(
+        'Ritz functions for each beam',
+        at_least=0,
+        at_most=1_000_000,
+        default=0,
+        zero=_AS_IN_FILE,
+    )
+    rotation: str = choice(
+        'rotation at a beam tip', (_AS_IN_FILE, *ROTATIONS), default=_AS_IN_FILE
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class BoomOptions(BendingOptions):
+    """Choices of a run."""
+
+    step: float = quantity(
+        'integration step; auto: the longest that is stable and divides the sample time',
+        's',
+        at_least=0.0,
+        default=STEP,
+        zero='auto',
+    )
+    sample_time: float = quantity(
+        'interval of rows, and cycle of the controller', 's', above=0.0, default=SAMPLE_TIME
+    )
+
+
+class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
+    """
+    The flexible boom of a concrete pump, Henikl et al. (2015).
+
+    Natural modes and finite elements, static equilibrium, the sudden release of a load, scenarios,
+    sweeps over a parameter, and the comparison of recordings with the library.
+    """
+
+    name = 'boom'
+    summary = 'a flexible concrete-pump boom with hydraulics (Henikl 2015)'
+    package, file = 'longreach_boom', 'boom.yaml'
+    file_help = 'the boom (default: a pump boom of 36 m)'
+    parameters, scenarios = BoomParameters, Scenario
+    studies = 'longreach_boom.commands'
+    options = BoomOptions
+    scenario = 'load_release'
+    figure = 'figures 13 and 14 of the paper: forces, strains, pistons and beam tips over time'
+    results = {
+        'tip_highest': 'm',
+        'tip_lowest': 'm',
+        'longest_piston_travel': 'm',
+        'highest_pressure': 'Pa',
+        'largest_joint_error': 'rad',
+    }
+    swept = 'oil.bulk_modulus'
+    differs = 'commands by hand and a controller in real time differ, too'
+    demo = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
+    demo_help = 'release over ROS: run, record, compare, draw'
+    demo_next = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach boom modes --pose site --plot out/modes.png
+  longreach boom statics --sweep -5:85:19 --degrees --load 90
+  longreach boom run config/scenarios/boom_wave.yaml --plot out/wave.png
+  longreach launch boom scenario:=wave             in real time; Ctrl-C ends it
+  cp {file} my_boom.yaml
+                                                   change a number in it, then:
+  longreach boom release --file my_boom.yaml --plot out/mine.png"""
+    services = Services(
+        own={'release-load': 'release all loads of a running boom'},
+        attach='attach a load to a running boom',
+        attach_places=True,
+        move='beams',
+        valves='valve_command',
+        hands_off='start the boom with longreach launch boom controller:=false to move them by'
+        ' hand, or its joints with longreach boom move',
+    )
+
+    def load(self, file: str | Path | None, options: Parameters) -> BoomParameters:
+        """Return the boom of a file, with the model of bending of the options."""
+        boom = load_boom(file)
+        given = {
+            field.name: value
+            for field in dataclasses.fields(BendingOptions)
+            if (value := getattr(options, field.name, _AS_IN_FILE)) not in (0, _AS_IN_FILE)
+        }
+        return boom.replace(ritz=boom.ritz.replace(**given)) if given else boom
+
+    def load_scenario(
+        self, file: str | Path, parameters: BoomParameters, options: Parameters
+    ) -> Scenario:
+        """Return the scenario of a file."""
+        return load_scenario(file, parameters, getattr(options, 'step', 0.0) or None)
+
+    def simulate(
+        self,
+        parameters: BoomParameters,
+        scenario: Scenario,
+        options: BoomOptions,
+    ) -> BoomRun:
+        """Return the run of a scenario."""
+        # Processes of a sweep share a terminal.
+        progress = multiprocessing.parent_process() is None
+        return simulate(parameters, scenario, options.step, options.sample_time, progress)
+
+    def columns(self, parameters: BoomParameters) -> Columns:
+        """Return the columns of a run."""
+        return columns_of(parameters)
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        """Draw a run."""
+        from longreach_boom.figures import draw_run
+
+        assert isinstance(run, BoomRun)
+        draw_run(file, run)
+
+    def describe(self, parameters: BoomParameters, prefix: str) -> str:
+        """Return the URDF."""
+        return robot_description(parameters, prefix)
+
+    def measure(self, run: Run[Any]) -> tuple[float, ...]:
+        """Return the results of a run; without a controller the joint error is NaN."""
+        summary = run.summary()
+        return (
+            summary['tip_highest'],
+            summary['tip_lowest'],
+            max(summary['piston_travel']),
+            summary['highest_pressure'],
+            max(summary['joint_error'], default=math.nan),
+        )
+
+
+BOOM = BoomSpec()

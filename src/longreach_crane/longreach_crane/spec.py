@@ -1,0 +1,154 @@
+"""What the crane declares; its command, figures and recordings follow from this."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_crane.description import robot_description
+from longreach_crane.machine import BRAKES, MODELS
+from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, load_machinery
+from longreach_crane.results import SET_POINT, CraneRun, columns_of
+from longreach_crane.scenario import Scenario, load_scenario
+from longreach_crane.simulation import simulate
+from longreach_dynamics.parameters import Parameters, choice
+from longreach_dynamics.runs import Columns, Run
+from longreach_machine import MachineSpec
+
+__all__ = ['CRANE', 'ControlOptions', 'CraneOptions', 'PlantOptions']
+
+_AS_IN_FILE = 'as_in_file'
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantOptions(Parameters):
+    """Choices of the simulated crane."""
+
+    model: str = choice('equations of motion', MODELS, default='nonlinear')
+    brake: str = choice('model of the closed brake', BRAKES, default='viscous')
+
+
+@dataclasses.dataclass(frozen=True)
+class ControlOptions(Parameters):
+    """Choices of its controller."""
+
+    matrices: str = choice(
+        "matrices of observer and regulator; as_in_file: the crane file's",
+        (_AS_IN_FILE, *MATRICES),
+        default=_AS_IN_FILE,
+    )
+    output: str = choice(
+        "cycle from which a computed force acts; as_in_file: the crane file's",
+        (_AS_IN_FILE, *OUTPUTS),
+        default=_AS_IN_FILE,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CraneOptions(PlantOptions, ControlOptions):
+    """Choices of a run."""
+
+
+class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
+    """
+    The crane of ARGESIM benchmark C13R.
+
+    Simulations with its digital controller, design of controllers, comparison of recordings with
+    the library, and commands to a crane that runs as nodes.
+    """
+
+    name = 'crane'
+    summary = 'a crane with digital control and diagnosis (ARGESIM C13R)'
+    package, file, file_help = 'longreach_crane', 'crane.yaml', "the crane (default: C13R's)"
+    parameters, scenarios = Machinery, Scenario
+    studies = 'longreach_crane.commands'
+    options = CraneOptions
+    scenario_prefix, scenario = 'task_', 'task_c'
+    rows, figure = 'control cycle', 'position, angle, force, brake over time'
+    plots_recordings = True
+    results = {
+        'max_abs_angle': 'rad',
+        'max_car_position': 'm',
+        'min_car_position': 'm',
+        'final_car_position': 'm',
+        'final_load_position': 'm',
+        'first_emergency': 's',
+    }
+    swept = 'crane.load_mass'
+    differs = 'set points by hand and a run in real time differ, too'
+    demo = ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0')
+    demo_help = 'Task C over ROS: run, record, compare, draw'
+    demo_next = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach bag info {bag}
+  longreach crane c13r --task c --brake rigid --plot out/rigid.png
+  longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it
+  longreach crane set-point 2.5                    in a second shell meanwhile
+  cp {file} my_crane.yaml
+                                                   change a number in it, then:
+  longreach crane c13r --task b --file my_crane.yaml --plot out/mine.png"""
+
+    def load(self, file: str | Path | None, options: Parameters) -> Machinery:
+        """Return the crane of a file, with the options of its controller."""
+        machinery = load_machinery(file)
+        if isinstance(options, ControlOptions):
+            return machinery.with_variants(options.matrices, options.output)
+        return machinery
+
+    def load_scenario(
+        self,
+        file: str | Path,
+        parameters: Machinery,
+        options: Parameters,
+    ) -> Scenario:
+        """Return the scenario of a file."""
+        return load_scenario(file, parameters.controller.sample_time)
+
+    def simulate(
+        self,
+        parameters: Machinery,
+        scenario: Scenario,
+        options: CraneOptions,
+    ) -> CraneRun:
+        """Return the run of a scenario."""
+        return simulate(parameters, scenario, options.model, options.brake)
+
+    def columns(self, parameters: Machinery) -> Columns:
+        """Return the columns of a run, and the set point, of recordings only."""
+        return Columns((*columns_of(parameters.crane), SET_POINT))
+
+    def recorded_run(self, parameters: Machinery, columns: Columns, table: np.ndarray) -> CraneRun:
+        """Return a recorded run."""
+        return CraneRun(
+            parameters.crane, Columns(columns[:-1]), table[:, :-1], set_points=table[:, -1]
+        )
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        """Draw a run."""
+        from longreach_crane.figures import draw_run
+
+        assert isinstance(run, CraneRun)
+        draw_run(file, run)
+
+    def describe(self, parameters: Machinery, prefix: str) -> str:
+        """Return the URDF."""
+        return robot_description(parameters.crane, prefix)
+
+    def measure(self, run: Run[Any]) -> tuple[float, ...]:
+        """Return the results of a run; without an emergency its time is NaN."""
+        summary = run.summary()
+        extrema, final = summary['extrema'], summary['final']
+        emergencies = [e['time'] for e in summary['events'] if e['name'] == 'emergency']
+        return (
+            *(extrema[name] for name in list(self.results)[:3]),
+            final['car_position'],
+            final['load_position'],
+            min(emergencies, default=math.nan),
+        )
+
+
+CRANE = CraneSpec()

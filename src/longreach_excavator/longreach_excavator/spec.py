@@ -1,0 +1,156 @@
+"""What the excavator declares; its command, figures and recordings follow from this."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.runs import Columns, Run
+from longreach_excavator.columns import COLUMNS
+from longreach_excavator.description import robot_description
+from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import Scenario, load_scenario
+from longreach_excavator.simulation import simulate
+from longreach_machine import MachineSpec, Services
+
+__all__ = ['EXCAVATOR', 'ExcavatorOptions']
+
+# Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
+_WORST_ENERGY = 1e-2
+# A sweep takes seconds with hydraulics, and 0.125 s with prescribed forces [s].
+_LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01, 'thesis': 0.01}
+
+
+@dataclasses.dataclass(frozen=True)
+class ExcavatorOptions(Parameters):
+    """Choices of a run."""
+
+    step: float = quantity('integration step', 's', above=0.0, default=STEP)
+    sample_time: float = quantity('interval of rows', 's', above=0.0, default=SAMPLE_TIME)
+    tolerance: float = quantity(
+        'tolerance of the local error with steps of order 8; 0: steps of order 4',
+        at_least=0.0,
+        default=0.0,
+    )
+
+
+class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]):
+    """
+    Simulate a digging excavator, Ozunlu (2009), corrected.
+
+    Digging with printed forces or with hydraulics, scenarios, poses, loads of a prescribed motion,
+    cohesion from measurements, and the comparison of recordings with the library.
+    """
+
+    name = 'excavator'
+    summary = 'an excavator that digs (Ozunlu 2009)'
+    package, file = 'longreach_excavator', 'excavator.yaml'
+    file_help = 'excavator file (default: the installed one, 20 t class)'
+    parameters, scenarios = ExcavatorParameters, Scenario
+    studies = 'longreach_excavator.commands'
+    options = ExcavatorOptions
+    scenario = 'dig_17kpa'
+    figure = 'the machine, forces, reactions and motion over time'
+    results = {
+        'sweep_deg': 'deg',
+        'time_to_sweep_s': 's',
+        'bucket_joint_moved_m': 'm',
+        'peak_soil_force_n': 'N',
+        'highest_pressure_pa': 'Pa',
+    }
+    swept = 'scenario.cohesion'
+    differs = 'commands by hand differ, too'
+    demo = ('operator:=false', 'real_time_factor:=0.0', 'duration:=7.0')
+    demo_help = 'digging over ROS: run, record, compare, draw'
+    demo_next = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach excavator dig --cohesion 20000 --plot out/stall.png
+  longreach excavator dig --mode printed --plot out/printed.png
+  longreach excavator pose --pose 20,-95,39.45 --degrees
+  longreach launch excavator scenario:=none        in real time, to be driven; Ctrl-C ends it
+  cp {file} my_excavator.yaml
+                                                   change a number in it, then:
+  longreach excavator dig --file my_excavator.yaml --plot out/mine.png"""
+    optional_topics = ('terrain',)
+    services = Services(
+        valves='cylinder_command',
+        hands_off='start the excavator with longreach launch excavator operator:=false to move its'
+        ' valves by hand',
+    )
+
+    def load_scenario(
+        self, file: str | Path, parameters: ExcavatorParameters, options: Parameters
+    ) -> Scenario:
+        """Return the scenario of a file."""
+        return load_scenario(file, parameters, getattr(options, 'step', STEP))
+
+    def check(self, scenario: Scenario, options: ExcavatorOptions) -> None:
+        """Raise InputError for an interval of rows too long to detect the end of the sweep."""
+        longest = _LONGEST_SAMPLE[scenario.mode]
+        if scenario.sweep_deg and options.sample_time > longest:
+            raise InputError(
+                f'--sample-time = {options.sample_time:g} s, allowed with mode: {scenario.mode}'
+                f' and a sweep: up to {longest:g} s, as the end of the sweep is looked for in'
+                ' the rows'
+            )
+
+    def simulate(
+        self,
+        parameters: ExcavatorParameters,
+        scenario: Scenario,
+        options: ExcavatorOptions,
+    ) -> ExcavatorRun:
+        """
+        Return the run of a scenario.
+
+        Raises
+        ------
+        LongreachError
+            When the energy balance of a complete run has too large an error.
+        """
+        run = simulate(parameters, scenario, options.step, options.sample_time, options.tolerance)
+        # In this form NaN fails as well.
+        if not run.message and not (error := run.energy_error()) <= _WORST_ENERGY:
+            raise LongreachError(
+                f'the energy balance of the run is wrong by a share of {error:.2g}, allowed: up to'
+                f' {_WORST_ENERGY:g}; take a shorter --step or a --tolerance of 1e-9, or look for'
+                ' forces and parameters of impossible size'
+            )
+        return run
+
+    def columns(self, parameters: ExcavatorParameters) -> Columns:
+        """Return the columns of a run."""
+        return COLUMNS
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        """Draw a run."""
+        from longreach_excavator.figures import draw_run
+
+        assert isinstance(run, ExcavatorRun)
+        draw_run(file, run)
+
+    def describe(self, parameters: ExcavatorParameters, prefix: str) -> str:
+        """Return the URDF."""
+        return robot_description(parameters, prefix)
+
+    def measure(self, run: Run[Any]) -> tuple[float, ...]:
+        """Return the results of a run; NaN for a sweep that does not end."""
+        assert isinstance(run, ExcavatorRun)
+        summary = run.summary() | run.swing()
+        pressures = [p for p in summary['peak_pressures_pa'].values() if p is not None]
+        return (
+            summary['sweep_deg'],
+            math.nan if summary['time_to_sweep_s'] is None else summary['time_to_sweep_s'],
+            summary['bucket_joint_moved_m'],
+            summary['peak_soil_force_n'],
+            max(pressures, default=math.nan),
+        )
+
+
+EXCAVATOR = ExcavatorSpec()

@@ -1,0 +1,151 @@
+"""What the harvester declares; its command, figures and recordings follow from this."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.runs import Columns, Run
+from longreach_harvester.description import robot_description
+from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
+from longreach_harvester.sensors import load_sensors
+from longreach_harvester.simulation import (
+    HarvesterRun,
+    columns_of,
+    simulate,
+    with_step_error,
+)
+from longreach_machine import MachineSpec, Services
+
+__all__ = ['HARVESTER', 'HarvesterOptions', 'PlantOptions', 'machine_of']
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantOptions(Parameters):
+    """Choices of the simulated machine."""
+
+    model: str = choice(
+        'full: with lines, 18 states; reduced: resistances, 6 states', MODELS, default='full'
+    )
+    switching: bool = quantity(
+        'whether closed valves lock; otherwise their greatest resistance leaks', default=True
+    )
+    as_printed: bool = quantity(
+        'with +P_S2 in the return lines, as (A6a) is printed', default=False
+    )
+    sensors: str = quantity(
+        'sensor file, or typical: what the controllers get for angles; empty: the truth',
+        '',
+        default='',
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class HarvesterOptions(PlantOptions):
+    """Choices of a run."""
+
+    step: float = quantity('integration step', 's', above=0.0, default=STEP)
+    sample_time: float = quantity('interval of rows', 's', above=0.0, default=SAMPLE_TIME)
+    step_error: bool = quantity(
+        'estimate the error of the angles by a second run with half the step', default=False
+    )
+
+
+def machine_of(
+    parameters: HarvesterParameters, scenario: Scenario, options: PlantOptions, **more: Any
+) -> Harvester:
+    """Return the simulated machine of a scenario, with ``more`` of its arguments."""
+    return Harvester(
+        parameters,
+        scenario,
+        model=options.model,
+        switching=options.switching,
+        as_printed=options.as_printed,
+        sensors=load_sensors(options.sensors) if options.sensors else None,
+        **more,
+    )
+
+
+class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]):
+    """
+    Simulate a forestry machine, Papadopoulos and Gonthier (2002), corrected.
+
+    Hydraulics with hoses in full, or reduced to resistances; closed valves that lock or leak.
+    """
+
+    name = 'harvester'
+    summary = 'a forestry machine with hoses (Papadopoulos and Gonthier 2002)'
+    package, file = 'longreach_harvester', 'harvester.yaml'
+    file_help = 'harvester file (default: the standard machine)'
+    parameters, scenarios, run = HarvesterParameters, Scenario, HarvesterRun
+    studies = 'longreach_harvester.commands'
+    options = HarvesterOptions
+    of_recording = ('sample_time', 'step_error')
+    scenario = 'open_loop'
+    figure = 'angles, spools, pressures and flows over time'
+    plots_recordings = True
+    results = {f'q_{name}': 'rad' for name in JOINTS} | {
+        f'highest_p_1_{name}': 'Pa' for name in JOINTS
+    }
+    swept = 'head.mass'
+    differs = 'commands by hand differ, too'
+    demo = ('real_time_factor:=0.0', 'duration:=12.0')
+    demo_help = 'the open loop over ROS: run, record, compare, draw'
+    demo_next = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach harvester compare-models --plot out/models.png
+  longreach harvester run tip --plot out/tip.png
+  longreach launch harvester scenario:=none        in real time; Ctrl-C ends it
+  longreach harvester drive                        meanwhile, in another terminal
+  cp {file} my_harvester.yaml
+                                                   change a number in it, then:
+  longreach harvester run open_loop --file my_harvester.yaml --plot out/mine.png"""
+    services = Services(
+        own={'release-load': 'let a running harvester drop its log'},
+        attach='put a log into the grapple of a running harvester',
+        move='joints',
+        valves='valve_command',
+        hands_off='start the harvester with controller:=false operator:=false to move them by'
+        ' hand',
+    )
+
+    def simulate(
+        self,
+        parameters: HarvesterParameters,
+        scenario: Scenario,
+        options: HarvesterOptions,
+    ) -> HarvesterRun:
+        """Return the run of a scenario."""
+        machine = machine_of(parameters, scenario, options, step=options.step)
+        # Not to be counted: the code that is compiled or loaded in the first step.
+        machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
+        run = simulate(machine, options.sample_time)
+        return with_step_error(machine, run, options.sample_time) if options.step_error else run
+
+    def columns(self, parameters: HarvesterParameters) -> Columns:
+        """Return the columns of a run."""
+        return columns_of(parameters)
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        """Draw a run."""
+        from longreach_harvester.figures import draw_run
+
+        assert isinstance(run, HarvesterRun)
+        draw_run(file, run)
+
+    def describe(self, parameters: HarvesterParameters, prefix: str) -> str:
+        """Return the URDF."""
+        return robot_description(parameters, prefix)
+
+    def measure(self, run: Run[Any]) -> tuple[float, ...]:
+        """Return angles at the end and highest pressures."""
+        final = run.stack([f'q_{name}' for name in JOINTS])[-1]
+        pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
+        return (*final.tolist(), *pressures.tolist())
+
+
+HARVESTER = HarvesterSpec()

@@ -1,0 +1,98 @@
+"""What flexible links declare; their command, figures and recordings follow from this."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.runs import Columns, Run
+from longreach_links.description import robot_description
+from longreach_machine import MachineSpec
+from longreach_symbolic.links import Links
+from longreach_symbolic.scenario import Scenario, load_scenario
+from longreach_symbolic.simulation import LinksRun, columns_of
+
+__all__ = ['LINKS', 'LinksOptions']
+
+
+@dataclasses.dataclass(frozen=True)
+class LinksOptions(Parameters):
+    """Choices of a run."""
+
+    arm: str = quantity(
+        'arm file: motors, gains, cycle, damping; empty: designed for the links', '', default=''
+    )
+
+
+class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
+    """
+    Simulate chains of flexible links under digital controllers, as machines made of equations.
+
+    Equations are generated and compiled for the number of links and functions of the file at the
+    first call, and kept.
+    """
+
+    name = 'links'
+    summary = 'a chain of flexible links with motors (Yu and Chen 2019)'
+    package, file = 'longreach_symbolic', 'two_links.yaml'
+    file_help = 'links (default: the two of the paper)'
+    parameters, scenarios, run = Links, Scenario, LinksRun
+    studies = 'longreach_links.commands'
+    options = LinksOptions
+    scenario = 'circle'
+    figure = 'way of the end, angles, torques'
+    plots_recordings = True
+    results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
+    swept = 'links.1.lumped_mass'
+    differs = 'commands by hand differ, too'
+    demo = ('real_time_factor:=0.0', 'duration:=22.0')
+    demo_help = 'the circle over ROS: run, record, compare, draw'
+    demo_next = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach launch links view:=true                in real time; Ctrl-C ends it
+  cp {file} my_links.yaml
+                                                   change numbers in it, add links, then:
+  longreach links run circle --file my_links.yaml --plot out/mine.png
+  longreach symbolic generate --file my_links.yaml --format latex --out my_links.tex"""
+
+    def load_scenario(
+        self,
+        file: str | Path,
+        parameters: Links,
+        options: Parameters,
+    ) -> Scenario:
+        """Return the scenario of a file."""
+        return load_scenario(file, parameters)
+
+    def simulate(
+        self,
+        parameters: Links,
+        scenario: Scenario,
+        options: LinksOptions,
+    ) -> LinksRun:
+        """Return the run of a scenario."""
+        from longreach_symbolic.arm import arm_of
+        from longreach_symbolic.machine import FlexibleLinks
+        from longreach_symbolic.simulation import simulate
+
+        return simulate(FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario))
+
+    def columns(self, parameters: Links) -> Columns:
+        """Return the columns of a run."""
+        return columns_of(parameters)
+
+    def draw(self, file: Path, run: Run[Any]) -> None:
+        """Draw a run."""
+        from longreach_links.figures import draw_run
+
+        assert isinstance(run, LinksRun)
+        draw_run(file, run)
+
+    def describe(self, parameters: Links, prefix: str) -> str:
+        """Return the URDF of the chords."""
+        return robot_description(parameters, prefix)
+
+
+LINKS = LinksSpec()
