@@ -31,7 +31,6 @@ setup(
         ],
         'longreach.machines': ['boom = longreach_boom.spec:BOOM'],
         'longreach.identification': ['boom = longreach_boom.identification:BOOM'],
-        'longreach.presets': ['boom = longreach_boom.preset_figures:preset'],
         'longreach.warm_up': [
             'boom = longreach_boom.simulation:warm_up',
             'boom_flows = longreach_boom.hydraulic_state:warm_up',

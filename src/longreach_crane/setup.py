@@ -32,7 +32,6 @@ setup(
         ],
         'longreach.machines': ['crane = longreach_crane.spec:CRANE'],
         'longreach.identification': ['crane = longreach_crane.identification:CRANE'],
-        'longreach.presets': ['crane = longreach_crane.preset_figures:preset'],
         'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],
     },
 )

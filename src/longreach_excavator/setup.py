@@ -34,7 +34,6 @@ setup(
             'excavator = longreach_excavator.identification:EXCAVATOR',
             'excavator_surface = longreach_excavator.identification:EXCAVATOR_SURFACE',
         ],
-        'longreach.presets': ['excavator = longreach_excavator.preset_figures:preset'],
         'longreach.warm_up': [
             'excavator = longreach_excavator.simulation:warm_up',
             'excavator_inverse = longreach_excavator.inverse:warm_up',

@@ -31,7 +31,6 @@ setup(
         ],
         'longreach.machines': ['harvester = longreach_harvester.spec:HARVESTER'],
         'longreach.identification': ['harvester = longreach_harvester.identification:HARVESTER'],
-        'longreach.presets': ['harvester = longreach_harvester.preset_figures:preset'],
         'longreach.warm_up': ['harvester = longreach_harvester.simulation:warm_up'],
     },
 )

@@ -24,6 +24,5 @@ setup(
             'plant = longreach_links.plant_node:main',
         ],
         'longreach.machines': ['links = longreach_links.spec:LINKS'],
-        'longreach.presets': ['links = longreach_links.preset_figures:preset'],
     },
 )

@@ -17,7 +17,7 @@ from longreach_boom.simulation import simulate
 from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import MachineSpec, Services
+from longreach_machine import Curve, MachineSpec, Panel, Services
 
 __all__ = ['BOOM', 'BendingOptions', 'BoomOptions']
 
@@ -74,6 +74,14 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     options = BoomOptions
     scenario = 'load_release'
     figure = 'figures 13 and 14 of the paper: forces, strains, pistons and beam tips over time'
+    figures = 'longreach_boom.figures'
+    panels = (
+        Panel('cylinder force', (Curve('force_i'),), 'kN'),
+        Panel('strain', (Curve('strain_i'),), '1e-6'),
+        Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
+        Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
+        Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
+    )
     results = {
         'tip_highest': 'm',
         'tip_lowest': 'm',
@@ -134,13 +142,6 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
     def columns(self, parameters: BoomParameters) -> Columns:
         """Return the columns of a run."""
         return columns_of(parameters)
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw a run."""
-        from longreach_boom.figures import draw_run
-
-        assert isinstance(run, BoomRun)
-        draw_run(file, run)
 
     def describe(self, parameters: BoomParameters, prefix: str) -> str:
         """Return the URDF."""

@@ -14,14 +14,15 @@ import pytest
 import yaml
 from longreach_msgs.msg import ValveCommand
 
-from longreach_boom.commands import configure
 from longreach_boom.controller_node import ControllerNode
 from longreach_boom.model import Load
 from longreach_boom.plant_node import PlantNode
+from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_node.testing import Bench, bench
+from longreach_tools.machine_command import configure
 
 SITE = np.radians((70.0, -50.0, -35.0, -30.0))
 
@@ -29,7 +30,7 @@ SITE = np.radians((70.0, -50.0, -35.0, -30.0))
 def run(*words: object) -> None:
     """Run a command, here."""
     parser = argparse.ArgumentParser(prog='boom')
-    configure(parser)
+    configure(BOOM, parser)
     arguments = parser.parse_args([str(word) for word in words])
     arguments.run(arguments)
 

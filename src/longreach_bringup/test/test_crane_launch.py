@@ -24,7 +24,7 @@ from longreach_tools.bag import open_bag, read_bag
 from longreach_tools.recording import read_run
 from longreach_tools.testing import Outcome, contents, launch, longreach
 
-FAST = ('lockstep:=true', 'real_time_factor:=0.0')
+FAST = ('real_time_factor:=0.0',)
 # Brake by its rule, released, and beyond the limit, within a few seconds.
 SCENARIO = """
 duration: 7.0

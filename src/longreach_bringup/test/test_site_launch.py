@@ -12,7 +12,7 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_tools.bag import open_bag, read_bag
 from longreach_tools.testing import Outcome, contents, launch, longreach
 
-FAST = ('lockstep:=true', 'real_time_factor:=0.0')
+FAST = ('real_time_factor:=0.0',)
 SCENARIOS = share_directory('longreach_bringup') / 'config' / 'scenarios'
 # Time between samples [ns].
 PERIODS = {

@@ -12,13 +12,10 @@ from longreach_crane.model import ANGLE, CAR_POSITION, Constants, load_position
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
-__all__ = ['SET_POINT', 'CraneRun', 'Event', 'columns_of']
+__all__ = ['CraneRun', 'Event', 'columns_of']
 
 # Quantities of the final state in the summary.
 _FINAL = ('time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position')
-
-SET_POINT = Column('set_point', 'm', 'desired car position', Source('status', 'set_point'))
-"""Column in addition to those of a run: set point of the controller."""
 
 
 def columns_of(crane: CraneParameters) -> Columns:
@@ -42,6 +39,7 @@ def columns_of(crane: CraneParameters) -> Columns:
             Column('command', 'N', 'desired motor force', Source('command', 'force')),
             Column('brake', '', '1 while the brake is closed', Source('command', 'brake')),
             Column('emergency', '', '1 in emergency mode', Source('status', 'emergency_mode')),
+            Column('set_point', 'm', 'desired car position', Source('status', 'set_point')),
         )
     )
 
@@ -74,8 +72,6 @@ class CraneRun(Run[CraneParameters]):
         located between the cycles.
     evaluations : int
         Number of evaluations of the right-hand side.
-    set_points : ndarray, shape (rows,), optional
-        Desired car position in each cycle [m].
     """
 
     UNITS: ClassVar = {
@@ -94,7 +90,6 @@ class CraneRun(Run[CraneParameters]):
 
     crossings: tuple[Event, ...] = ()
     evaluations: int = 0
-    set_points: np.ndarray | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -92,10 +92,9 @@ def simulate(
     return CraneRun(
         machinery.crane,
         columns,
-        np.column_stack([times, states, loads, decided[rows]]),
+        np.column_stack([times, states, loads, decided[rows], set_points[rows]]),
         tuple(crossings),
         evaluations,
-        set_points[rows],
         message=message,
     )
 

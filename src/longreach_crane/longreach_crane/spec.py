@@ -12,12 +12,12 @@ import numpy as np
 from longreach_crane.description import robot_description
 from longreach_crane.machine import BRAKES, MODELS
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, load_machinery
-from longreach_crane.results import SET_POINT, CraneRun, columns_of
+from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
 from longreach_dynamics.parameters import Parameters, choice
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import MachineSpec
+from longreach_machine import Curve, Lane, MachineSpec, Panel
 
 __all__ = ['CRANE', 'ControlOptions', 'CraneOptions', 'PlantOptions']
 
@@ -69,7 +69,20 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
     options = CraneOptions
     scenario_prefix, scenario = 'task_', 'task_c'
     rows, figure = 'control cycle', 'position, angle, force, brake over time'
-    plots_recordings = True
+    panels = (
+        Panel(
+            'position',
+            (
+                Curve('load_position', 'load $x_l$'),
+                Curve('car_position', 'car $x_c$'),
+                Curve('set_point', 'set point', wanted=True),
+            ),
+            limits=('minimum_position', 'maximum_position'),
+        ),
+        Panel('angle', (Curve('angle', r'cable $\alpha$'),), 'deg'),
+        Panel('force', (Curve('command', 'desired'), Curve('motor_force', 'motor $f_c$'))),
+    )
+    lanes = (Lane('emergency', 'emergency'), Lane('brake', 'brake'))
     results = {
         'max_abs_angle': 'rad',
         'max_car_position': 'm',
@@ -118,21 +131,12 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
         return simulate(parameters, scenario, options.model, options.brake)
 
     def columns(self, parameters: Machinery) -> Columns:
-        """Return the columns of a run, and the set point, of recordings only."""
-        return Columns((*columns_of(parameters.crane), SET_POINT))
+        """Return the columns of a run."""
+        return columns_of(parameters.crane)
 
     def recorded_run(self, parameters: Machinery, columns: Columns, table: np.ndarray) -> CraneRun:
         """Return a recorded run."""
-        return CraneRun(
-            parameters.crane, Columns(columns[:-1]), table[:, :-1], set_points=table[:, -1]
-        )
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw a run."""
-        from longreach_crane.figures import draw_run
-
-        assert isinstance(run, CraneRun)
-        draw_run(file, run)
+        return CraneRun(parameters.crane, columns, table)
 
     def describe(self, parameters: Machinery, prefix: str) -> str:
         """Return the URDF."""

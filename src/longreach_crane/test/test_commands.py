@@ -99,7 +99,7 @@ def test_task_c(
     assert tuple(head) == expected.columns.names
     assert head == [
         *('time', 'motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity'),
-        *('load_position', 'command', 'brake', 'emergency'),
+        *('load_position', 'command', 'brake', 'emergency', 'set_point'),
     ]
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected.table)
     assert {row[8] for row in rows} == {'0', '1'}
@@ -144,7 +144,7 @@ def test_run(
     assert result['scenario'] == str(scenario_file)
     assert result['final']['time'] == 3.0
     rows = np.loadtxt(table, delimiter=',', skiprows=1)
-    assert rows.shape == (301, 10)
+    assert rows.shape == (301, 11)
     assert rows[0, 4] == 0.05
     # Another crane.
     crane = tmp_path / 'crane.yaml'

@@ -57,7 +57,11 @@ def messages(result: CraneRun) -> list[tuple[str, int, Any]]:
         brake, reason = bool(values['brake']), int(values['emergency'])
         command = CraneCommand(header=header, force=values['command'], brake=brake)
         status = CraneStatus(
-            header=header, brake=brake, emergency_mode=bool(reason), emergency_reason=reason
+            header=header,
+            brake=brake,
+            emergency_mode=bool(reason),
+            emergency_reason=reason,
+            set_point=values['set_point'],
         )
         found += [('joint_states', time, joints), ('command', time, command)]
         found.append(('status', time, status))
@@ -108,7 +112,7 @@ def test_cycles_pair_by_stamp_whatever_the_order(
 
 
 def test_other_namespaces_and_empty_runs(machinery: Machinery, tmp_path: Path) -> None:
-    result = run_of(machinery, np.zeros((3, 10)))
+    result = run_of(machinery, np.zeros((3, 11)))
     bag = write_bag(tmp_path / 'bag', 'second', messages(result))
     assert len(read_run(CRANE, bag, 'second', machinery).table) == 1
     with pytest.raises(InputError, match='/crane/joint_states'):
@@ -121,7 +125,7 @@ def test_other_namespaces_and_empty_runs(machinery: Machinery, tmp_path: Path) -
 
 
 def test_nothing_in_common(machinery: Machinery) -> None:
-    early, late = np.zeros((2, 10)), np.zeros((2, 10))
+    early, late = np.zeros((2, 11)), np.zeros((2, 11))
     early[:, 0], late[:, 0] = (0.0, 0.01), (1.0, 1.01)
     with pytest.raises(InputError, match='no control cycle in common'):
         compare(run_of(machinery, early), run_of(machinery, late))

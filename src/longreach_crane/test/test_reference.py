@@ -194,7 +194,7 @@ def reference(
             q, computed = observe(put_out)
         offset = x[3] if plant.model == 'linear' else math.sin(x[3])
         load = x[1] + p.cable_length * offset
-        rows.append([n * T, *x, load, put_out, float(braked), float(emergency)])
+        rows.append([n * T, *x, load, put_out, float(braked), float(emergency), wanted])
         if n == cycles:
             break
         disturbance = 0.0

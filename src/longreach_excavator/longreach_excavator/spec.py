@@ -9,15 +9,16 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Columns, Run
-from longreach_excavator.columns import COLUMNS
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
+from longreach_excavator.columns import COLUMNS, REACTIONS, size_of
 from longreach_excavator.description import robot_description
+from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, load_scenario
 from longreach_excavator.simulation import simulate
-from longreach_machine import MachineSpec, Services
+from longreach_machine import Curve, MachineSpec, Panel, Services
 
 __all__ = ['EXCAVATOR', 'ExcavatorOptions']
 
@@ -25,6 +26,7 @@ __all__ = ['EXCAVATOR', 'ExcavatorOptions']
 _WORST_ENERGY = 1e-2
 # A sweep takes seconds with hydraulics, and 0.125 s with prescribed forces [s].
 _LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01, 'thesis': 0.01}
+_PINS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +59,23 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     options = ExcavatorOptions
     scenario = 'dig_17kpa'
     figure = 'the machine, forces, reactions and motion over time'
+    figures = 'longreach_excavator.figures'
+    recorded_columns = tuple(
+        Column(
+            f'load_{pin}',
+            'N',
+            'magnitude of the reaction',
+            Derived(tuple(Source('reactions', f'force.{a}', pin) for a in 'xz'), size_of),
+        )
+        for pin in REACTIONS
+    )
+    panels = (
+        Panel('cylinders, soil', (Curve('force_*'), Curve('soil_force', 'soil')), 'kN'),
+        Panel('in the joint', [Curve(f'load_{p}', n) for p, n in _PINS.items()], 'kN'),
+        Panel('rate', [Curve(f'omega_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg/s'),
+        Panel('angle', [Curve(f'theta_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg'),
+        Panel('soil in the\nbucket', (Curve('bucket_mass', 'mass'),)),
+    )
     results = {
         'sweep_deg': 'deg',
         'time_to_sweep_s': 's',
@@ -127,13 +146,6 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""
         return COLUMNS
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw a run."""
-        from longreach_excavator.figures import draw_run
-
-        assert isinstance(run, ExcavatorRun)
-        draw_run(file, run)
 
     def describe(self, parameters: ExcavatorParameters, prefix: str) -> str:
         """Return the URDF."""

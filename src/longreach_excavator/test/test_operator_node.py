@@ -198,8 +198,10 @@ def test_it_stops_when_nobody_says_anything(tmp_path: Path) -> None:
 
         def stopped() -> bool:
             nonlocal count
-            count += 1
-            rig.send(count)
+            # One sample at a time: a flood loses halves of samples.
+            if len(rig.commands) == count:
+                count += 1
+                rig.send(count)
             return bool(rig.commands) and tuple(rig.commands[-1].spool) == CLOSED.spools
 
         b.until(stopped, 'stop')

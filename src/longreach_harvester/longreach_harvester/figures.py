@@ -1,4 +1,4 @@
-"""Figures of the harvester."""
+"""Figures of the paper: two models of the harvester."""
 
 from __future__ import annotations
 
@@ -8,40 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.valve_pid import ValvePidParameters
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
 from longreach_harvester.simulation import HarvesterRun
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_models', 'draw_run']
-
-
-def draw_run(file: Path, run: HarvesterRun) -> None:
-    """Draw joint angles, spools, pressures and flows over time."""
-    time = run.column('time')
-    with figure(file, size=(8.0, 9.0), rows=4) as axes:
-        for k, name in enumerate(JOINTS):
-            color = f'C{k}'
-            axes[0].plot(time, run.column(f'q_{name}', 'deg'), color=color, label=name)
-            axes[1].plot(time, run.column(f'spool_{name}'), color=color, label=name)
-            for side, style in ((1, '-'), (2, ':')):
-                pressures = run.column(f'p_{side}_{name}', 'bar')
-                axes[2].plot(time, pressures, style, color=color, label=f'{name} {side}')
-                flows = 6e4 * run.column(f'q_{side}_{name}')
-                axes[3].plot(time, flows, style, color=color, label=f'{name} {side}')
-        # Of a head that hangs, from the stick.
-        for name, style in zip(HEAD_JOINTS, ('-', ':'), strict=True):
-            if f'q_{name}' in run.columns.names:
-                angles = run.column(f'q_{name}', 'deg')
-                axes[0].plot(time, angles, f'C3{style}', label=name.replace('_', ' '))
-        for axis, text, columns in zip(
-            axes,
-            ('angle [deg]', 'spool', 'pressure [bar]', 'flow [l/min]'),
-            (3, 3, 6, 6),
-            strict=True,
-        ):
-            axis.set_ylabel(text)
-            legend(axis, columns)
-        axes[-1].set_xlabel('time [s]')
+__all__ = ['draw_models']
 
 
 def draw_models(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.parameters import Parameters, choice, quantity
@@ -19,7 +18,7 @@ from longreach_harvester.simulation import (
     simulate,
     with_step_error,
 )
-from longreach_machine import MachineSpec, Services
+from longreach_machine import Curve, MachineSpec, Panel, Services
 
 __all__ = ['HARVESTER', 'HarvesterOptions', 'PlantOptions', 'machine_of']
 
@@ -87,7 +86,12 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     of_recording = ('sample_time', 'step_error')
     scenario = 'open_loop'
     figure = 'angles, spools, pressures and flows over time'
-    plots_recordings = True
+    panels = (
+        Panel('angle', (Curve('q_*'),), 'deg'),
+        Panel('spool', (Curve('spool_*'),)),
+        Panel('pressure', (Curve('p_1_*', '* 1'), Curve('p_2_*', '* 2')), 'bar'),
+        Panel('flow', (Curve('q_1_*', '* 1'), Curve('q_2_*', '* 2')), 'l/min'),
+    )
     results = {f'q_{name}': 'rad' for name in JOINTS} | {
         f'highest_p_1_{name}': 'Pa' for name in JOINTS
     }
@@ -129,13 +133,6 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
     def columns(self, parameters: HarvesterParameters) -> Columns:
         """Return the columns of a run."""
         return columns_of(parameters)
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw a run."""
-        from longreach_harvester.figures import draw_run
-
-        assert isinstance(run, HarvesterRun)
-        draw_run(file, run)
 
     def describe(self, parameters: HarvesterParameters, prefix: str) -> str:
         """Return the URDF."""

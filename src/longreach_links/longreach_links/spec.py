@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.runs import Columns
 from longreach_links.description import robot_description
-from longreach_machine import MachineSpec
+from longreach_machine import Curve, MachineSpec, Panel
 from longreach_symbolic.links import Links
 from longreach_symbolic.scenario import Scenario, load_scenario
 from longreach_symbolic.simulation import LinksRun, columns_of
@@ -43,7 +42,12 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     options = LinksOptions
     scenario = 'circle'
     figure = 'way of the end, angles, torques'
-    plots_recordings = True
+    figures = 'longreach_links.figures'
+    panels = (
+        Panel('motor angle', (Curve('motor_*', 'motor *'),), 'deg'),
+        Panel('torque', (Curve('torque_*', 'motor *'),)),
+        Panel('deflection', (Curve('f_*', 'f *'),), 'mm'),
+    )
     results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
     swept = 'links.1.lumped_mass'
     differs = 'commands by hand differ, too'
@@ -82,13 +86,6 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
     def columns(self, parameters: Links) -> Columns:
         """Return the columns of a run."""
         return columns_of(parameters)
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw a run."""
-        from longreach_links.figures import draw_run
-
-        assert isinstance(run, LinksRun)
-        draw_run(file, run)
 
     def describe(self, parameters: Links, prefix: str) -> str:
         """Return the URDF of the chords."""

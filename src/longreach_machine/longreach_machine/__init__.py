@@ -1,9 +1,14 @@
 """
 The declaration of a machine, and what is made of it without ROS.
 
-``spec``   what a machine declares
+``spec``     what a machine declares
+``panels``   which of its columns belong in one figure
 """
 
+from longreach_machine.panels import Curve, Lane, Panel, curves_of
 from longreach_machine.spec import MachineSpec, Services
 
-__all__ = ['MachineSpec', 'Services']
+MACHINE_GROUP = 'longreach.machines'
+"""Group of the entry points of machines."""
+
+__all__ = ['MACHINE_GROUP', 'Curve', 'Lane', 'MachineSpec', 'Panel', 'Services', 'curves_of']

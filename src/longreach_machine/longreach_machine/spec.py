@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
-from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.runs import Column, Columns, Run
+from longreach_machine.panels import Lane, Panel
 
 __all__ = ['MachineSpec', 'Services']
 
@@ -88,8 +89,13 @@ class MachineSpec(Generic[P, S, O]):
         Default scenario.
     rows : str
         Term for a row.
-    plots_recordings : bool
-        Whether the figure can be drawn of a recorded run.
+    panels, lanes : sequence
+        The figure of a run or a recording.
+    figures : str
+        Module with a function ``draw_run(file, run)`` that draws more of a run than the panels;
+        empty: none.
+    recorded_columns : sequence of Column
+        Further columns of the figures of recordings.
     figure : str
         What the figure of a run shows, for the help.
     results : mapping
@@ -121,7 +127,10 @@ class MachineSpec(Generic[P, S, O]):
     scenario_prefix: ClassVar[str] = ''
     scenario: ClassVar[str] = ''
     rows: ClassVar[str] = 'sample'
-    plots_recordings: ClassVar[bool] = False
+    panels: ClassVar[Sequence[Panel]] = ()
+    lanes: ClassVar[Sequence[Lane]] = ()
+    figures: ClassVar[str] = ''
+    recorded_columns: ClassVar[Sequence[Column]] = ()
     figure: ClassVar[str] = 'a picture'
     results: ClassVar[Mapping[str, str]] = {}
     swept: ClassVar[str] = ''
@@ -140,10 +149,6 @@ class MachineSpec(Generic[P, S, O]):
 
     def columns(self, parameters: P) -> Columns:
         """Return the columns of a run, of which recordings have those with a source."""
-        raise NotImplementedError
-
-    def draw(self, file: Path, run: Run[Any]) -> None:
-        """Draw the figure of a run."""
         raise NotImplementedError
 
     # --- what it may provide -----------------------------------------------------------------

@@ -45,6 +45,7 @@ from longreach_node.middleware import check_middleware, limit_discovery, use_dds
 __all__ = ['main']
 
 COMMAND_GROUP = 'longreach.commands'
+# As longreach_machine.MACHINE_GROUP, whose import takes time.
 MACHINE_GROUP = 'longreach.machines'
 
 _SUMMARY = re.compile(r"""^(?:SUMMARY|    summary) = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)

@@ -20,6 +20,7 @@ import yaml
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import Parameters, field_types, rule_of
+from longreach_dynamics.runs import Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import hand_out, report_comparison
@@ -258,7 +259,19 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return hand_out(arguments, spec.name, run, spec.draw, title)
+    return hand_out(arguments, spec.name, run, functools.partial(_draw, spec), title)
+
+
+def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
+    """Draw the figure of a run."""
+    from longreach_tools.run_figure import draw_run
+
+    draw_run(spec, file, run)
+
+
+def _plots_recordings(spec: Spec) -> bool:
+    """Return whether the figure needs nothing but the columns that are recorded."""
+    return not spec.figures or not hasattr(import_module(spec.figures), 'draw_run')
 
 
 def _files(*read: Any) -> list[str]:
@@ -335,7 +348,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser.add_argument(
         '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
     )
-    if spec.plots_recordings:
+    if _plots_recordings(spec):
         parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure)
     parser.set_defaults(run=functools.partial(_compare, spec))
 
@@ -365,7 +378,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         recorded,
         expected,
         advice,
-        spec.draw if spec.plots_recordings else None,
+        functools.partial(_draw, spec) if _plots_recordings(spec) else None,
         spec.rows,
     )
 
@@ -394,7 +407,7 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
     scenario = spec.find_scenario(spec.scenario)
     compare: tuple[str, ...] = (spec.name, 'compare', '{bag}', '--scenario', '{scenario}')
     calls = [(*compare, '--plot', '{picture}')]
-    if not spec.plots_recordings:
+    if not _plots_recordings(spec):
         calls = [compare, (spec.name, 'run', '{scenario}', '--plot', '{picture}')]
     return demonstrate(
         arguments.out,

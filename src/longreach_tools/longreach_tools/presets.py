@@ -1,8 +1,8 @@
 """
-Figures of recordings that a machine declares: panels of its columns.
+Figures of recordings of packages that are no machine: panels of columns.
 
-A package offers them by an entry point of the group ``longreach.presets``, named as the machine: a
-function of a :class:`Request` that returns a :class:`Preset`.
+They are entry points of the group ``longreach.presets``: functions of a :class:`Request` that
+return a :class:`Preset`. Those of a machine follow from its declaration.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column
+from longreach_machine import Lane, Panel
 
-__all__ = ['PRESET_GROUP', 'Lane', 'Panel', 'Preset', 'Request']
+__all__ = ['PRESET_GROUP', 'Preset', 'Request']
 
 PRESET_GROUP = 'longreach.presets'
 
@@ -35,40 +35,6 @@ class Request(NamedTuple):
 
     file: Path | None
     first: Callable[[str], Any]
-
-    def refuse_file(self) -> None:
-        """Raise InputError for a machine's file, for presets that need none."""
-        if self.file is not None:
-            raise InputError(f'--file {self.file}: the preset is the same for all files; omit it')
-
-
-class Panel(NamedTuple):
-    """
-    One of the axes of a figure, one above the other.
-
-    Attributes
-    ----------
-    label : str
-        Of the vertical axis, without the unit.
-    curves : sequence of (str, str)
-        Name of a column, and label of its curve.
-    unit : str
-        Of the axis, see :func:`longreach_dynamics.runs.convert`; empty: that of the columns.
-    relative : bool
-        Whether curves are drawn from their first value.
-    """
-
-    label: str
-    curves: Sequence[tuple[str, str]]
-    unit: str = ''
-    relative: bool = False
-
-
-class Lane(NamedTuple):
-    """Times at which a column is not zero, as a bar in a strip below the panels."""
-
-    column: str
-    label: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,8 @@ import numpy as np
 from longreach_dynamics import urdf
 from longreach_dynamics.parameters import Parameters
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import MachineSpec
+from longreach_machine import Curve, MachineSpec, Panel
 from longreach_pendulum.machine import COLUMNS, Lift, Pendulum, PendulumParameters, simulate
-from longreach_tools.output import figure
 
 
 class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
@@ -19,7 +18,10 @@ class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
     file, file_help, swept = 'pendulum.yaml', 'another pendulum', 'mass'
     parameters, scenarios = PendulumParameters, Lift
     results = {'highest': 'rad'}
-    plots_recordings = True
+    panels = (
+        Panel('angle', (Curve('phi', 'pendulum'),), 'deg'),
+        Panel('pressure', (Curve('p_head', 'head'), Curve('p_rod', 'rod')), 'bar'),
+    )
 
     def default_file(self) -> Path:
         return Path(__file__).with_name(self.file)
@@ -37,14 +39,6 @@ class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
 
     def measure(self, run: Run[PendulumParameters]) -> list[float]:
         return [float(np.max(run.column('phi')))]
-
-    def draw(self, file: Path, run: Run[PendulumParameters]) -> None:
-        with figure(file, size=(7.0, 6.0), rows=3) as axes:
-            for axis, name, unit in zip(
-                axes, COLUMNS.names[1:], ('deg', 'bar', 'bar'), strict=True
-            ):
-                axis.plot(run.column('time'), run.column(name, unit))
-                axis.set(xlabel='time [s]', ylabel=f'{name} [{unit}]')
 
     def describe(self, parameters: PendulumParameters, prefix: str) -> str:
         robot, length = urdf.new_robot('pendulum', ('steel', 'dark')), parameters.length

@@ -16,6 +16,8 @@ from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory, open_text
 from longreach_dynamics.runs import Column, Derived, Source, convert
+from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
+from longreach_machine import panels as machine_panels
 from longreach_tools import presets
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import store_of
@@ -34,7 +36,10 @@ __all__ = [
     'describe',
     'installed_description',
     'joint_units',
+    'preset_names',
 ]
+
+_GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +99,8 @@ def build_preset(
     preset = _preset(machine, bag, namespace, file)
     space = '/' + namespace.strip('/')
     columns = {column.name: column for column in preset.columns}
-    used = [name for panel in preset.panels for name, _ in panel.curves]
+    shown_in = [curves_of(panel, preset.columns) for panel in preset.panels]
+    used = [column.name for pairs in shown_in for column, _ in pairs]
     used += [lane.column for lane in preset.lanes]
     wanted = {name: _sources(columns[name], space) for name in dict.fromkeys(used)}
     with open_bag(bag) as opened:
@@ -117,8 +123,12 @@ def build_preset(
     notes += second.recording.notes if second else []
     notes += _align(data, second)
 
-    def panel(one: presets.Panel) -> Panel | None:
-        shown = [pair for pair in one.curves if have[pair[0]]]
+    def panel(one: machine_panels.Panel) -> Panel | None:
+        shown = [
+            (column.name, curve.label)
+            for column, curve in curves_of(one, preset.columns)
+            if have[column.name]
+        ]
         if not shown:
             return None
         sides: list[list[Curve]] = []
@@ -301,11 +311,19 @@ def joint_units(
     }
 
 
+def preset_names() -> set[str]:
+    """Return the names of all presets."""
+    return {one.name for group in _GROUPS for one in metadata.entry_points(group=group)}
+
+
 def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> presets.Preset:
-    """Return the preset of a machine."""
-    points = {one.name: one for one in metadata.entry_points(group=presets.PRESET_GROUP)}
-    if machine not in points:
-        raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(points)) or "none"}')
+    """Return the preset of a machine, or of another package."""
+    if machine not in preset_names():
+        raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(preset_names()))}')
+    for point in metadata.entry_points(group=MACHINE_GROUP, name=machine):
+        spec: MachineSpec[Any, Any, Any] = point.load()
+        columns = spec.columns(spec.load(file, spec.options())).recorded
+        return presets.Preset((*columns, *spec.recorded_columns), spec.panels, spec.lanes)
 
     def first(topic: str) -> Any:
         name = f'/{namespace.strip("/")}/{topic}'
@@ -314,7 +332,8 @@ def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> prese
                 raise InputError(f'{bag}: {name} has no message; give --namespace')
         return _first_messages(bag, [name])[name]
 
-    make: Callable[[presets.Request], presets.Preset] = points[machine].load()
+    (point,) = metadata.entry_points(group=presets.PRESET_GROUP, name=machine)
+    make: Callable[[presets.Request], presets.Preset] = point.load()
     return make(presets.Request(file, first))
 
 
@@ -334,7 +353,7 @@ def _signal(source: Source, space: str) -> Signal:
     return Signal(f'{space}/{source.topic}', f'{head}{entry}{dot}{tail}')
 
 
-def _scaled(curve: Curve, panel: presets.Panel) -> Curve:
+def _scaled(curve: Curve, panel: machine_panels.Panel) -> Curve:
     """Return a curve in the unit of its panel, from its first value on where it asks for it."""
     values = convert(curve.values, curve.unit, panel.unit)
     known = values[np.isfinite(values)]
@@ -437,7 +456,7 @@ def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
 
     Descriptions are those in ``urdf/`` of the packages with commands of ``longreach``.
     """
-    points = metadata.entry_points(group='longreach.commands')
+    points = metadata.entry_points(group=MACHINE_GROUP)
     for package in sorted({point.module.partition('.')[0] for point in points}):
         try:
             directory = data_directory(package) / 'urdf'

@@ -15,7 +15,6 @@ import argparse
 import dataclasses
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,19 +121,17 @@ def _times(arguments: argparse.Namespace, scene: Scene, rate: float) -> list[flo
 def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[str]]:
     """Return the traces, and notes on what was assumed for them."""
     from longreach_tools.fields import Signal, parse_signal
-    from longreach_tools.presets import PRESET_GROUP
 
-    from ._build import Window, build, build_preset
+    from ._build import Window, build, build_preset, preset_names
 
     window = Window(arguments.begin, arguments.end)
     namespace = scene.topic.rpartition('/')[0]
     machine = namespace.rpartition('/')[2]
-    known = {point.name for point in metadata.entry_points(group=PRESET_GROUP)}
     joints = Signal(scene.topic, 'position')
     if arguments.signals:
         signals = [parse_signal(text) for text in arguments.signals]
         picture, notes = build(arguments.bag, signals, window)
-    elif machine in known and not arguments.no_traces:
+    elif machine in preset_names() and not arguments.no_traces:
         picture, notes = build_preset(machine, arguments.bag, namespace, None, window)
     else:
         picture, notes = build(arguments.bag, [joints], window)

@@ -13,7 +13,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column, Derived, Source
-from longreach_tools.presets import Lane, Panel, Preset, Request
+from longreach_machine import Curve, Lane, Panel
+from longreach_tools.presets import Preset, Request
 from longreach_vision.marker.detection import TRACKED
 from longreach_vision.tracking.track_table import STATUSES
 
@@ -24,7 +25,8 @@ _TOPIC = 'markers'
 
 def preset(request: Request) -> Preset:
     """Return the figure of all markers of a recording."""
-    request.refuse_file()
+    if request.file is not None:
+        raise InputError(f'--file {request.file}: cameras have no machine file; omit it')
     names = [estimate.name for estimate in request.first(_TOPIC).estimates]
     if not names:
         raise InputError(f'{_TOPIC}: no marker in its first message; nothing to draw')
@@ -52,7 +54,7 @@ def preset(request: Request) -> Preset:
         columns.append(Column(f'{name}_untracked', '', 'not tracked', status))
 
     def panel(label: str, what: str, unit: str, relative: bool = False) -> Panel:
-        return Panel(label, [(f'{name}_{what}', name) for name in names], unit, relative)
+        return Panel(label, [Curve(f'{name}_{what}', name) for name in names], unit, relative)
 
     return Preset(
         columns,

@@ -1,0 +1,77 @@
+"""The figure of a run, made of the panels that its machine declares."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.runs import Run
+from longreach_machine import MachineSpec, Panel, curves_of
+from longreach_tools.output import figure, legend
+
+__all__ = ['draw_run']
+
+# Largest number of curves with a legend; columns of a legend.
+_NAMED, _COLUMNS = 9, 4
+
+
+def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> None:
+    """Draw panels and lanes over time, or what the machine itself draws of a run of its own."""
+    if spec.figures and hasattr(module := import_module(spec.figures), 'draw_run'):
+        module.draw_run(file, run)
+        return
+    panels = [panel for panel in spec.panels if curves_of(panel, run.columns)]
+    above = 2.2 if spec.figures else 0.0
+    rows = len(panels) + bool(spec.lanes)
+    size = (9.0, 1.8 * rows + 1.6 * above)
+    with figure(file, size=size, rows=rows, above=above) as axes:
+        if spec.figures:
+            module.draw_above(axes.pop(0), run)
+        for axis, panel in zip(axes, panels, strict=False):
+            _draw_panel(axis, panel, run)
+        time = run.column('time')
+        if spec.lanes:
+            # Separate strips, so that they do not overlap.
+            for level, lane in enumerate(spec.lanes):
+                spans = _spans(time, run.column(lane.column))
+                axes[-1].broken_barh(
+                    spans, (1.2 * level, 1.0), color=('tab:red', 'tab:gray')[level % 2]
+                )
+            ticks = [1.2 * level + 0.5 for level in range(len(spec.lanes))]
+            axes[-1].set_yticks(ticks, [lane.label for lane in spec.lanes])
+        for event in getattr(run, 'events', ()):
+            for axis in axes:
+                axis.axvline(event.time, color='0.75', linewidth=0.8, zorder=0)
+        axes[-1].set_xlabel('time [s]')
+        axes[-1].set_xlim(time[0], time[-1])
+
+
+def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:
+    """Draw the curves of a panel."""
+    time, curves = run.column('time'), curves_of(panel, run.columns)
+    for column, curve in curves:
+        values = run.column(column.name, panel.unit)
+        values = values - values[0] if panel.relative else values
+        if curve.wanted:
+            axis.step(time, values, '0.3', ls='--', lw=1.0, where='post', label=curve.label)
+        else:
+            axis.plot(time, values, label=curve.label)
+    for number, name in enumerate(panel.limits):
+        label = None if number else 'limits'
+        limit = getattr(run.parameters, name)
+        axis.axhline(limit, color='tab:red', linestyle=':', linewidth=1.0, label=label)
+    unit = panel.unit or curves[0][0].unit
+    axis.set_ylabel(panel.label + (f'\n[{unit}]' if unit not in ('', '1') else ''))
+    if len(curves) <= _NAMED:
+        legend(axis, max(_COLUMNS, (len(curves) + 1) // 2))
+
+
+def _spans(time: np.ndarray, flags: np.ndarray) -> list[tuple[float, float]]:
+    """Return (start, length) [s] of the times in which a flag is set, both shape (rows,)."""
+    edges = np.diff(np.concatenate(([0.0], flags != 0.0, [0.0])))
+    starts = np.flatnonzero(edges > 0.0)
+    stops = np.minimum(np.flatnonzero(edges < 0.0), len(time) - 1)
+    return [(time[i], time[j] - time[i]) for i, j in zip(starts, stops, strict=True)]
