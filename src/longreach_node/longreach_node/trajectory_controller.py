@@ -40,6 +40,8 @@ LEFT_BEHIND = 'left behind'
 
 # A start further ahead [s] is rather a stamp of another clock than a plan.
 _LONG_WAIT = 10.0
+# Shortest time between two lines about trajectories [s]: `longreach NAME move` waits for its line.
+_SAID = 0.1
 
 Command = TypeVar('Command')
 
@@ -122,12 +124,12 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
             trajectory = deserialize_message(message, JointTrajectory)
             _, begin = self._plan(trajectory, PATH)
         except InputError as error:
-            self.warn(f'trajectory ignored: {error}')
+            self.get_logger().warning(f'trajectory ignored: {error}', throttle_duration_sec=_SAID)
             return
         self._action.replace('a trajectory was sent by hand')
         begin()
         points = len(trajectory.points)
-        self.get_logger().info(f'trajectory by hand: {points} points', throttle_duration_sec=1.0)
+        self.get_logger().info(f'trajectory by hand: {points} points', throttle_duration_sec=_SAID)
 
     def _on_joint_position(self, message: JointState) -> None:
         """Follow the latest of a stream of joint positions."""
