@@ -404,7 +404,7 @@ def build() -> None:
 def source_digest() -> str:
     """Return a digest of all files' names and of the contents of the build files."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    tops = [ROOT / name for name in ('src', 'launch', 'config', 'rviz')]
+    tops = [ROOT / name for name in ('src', 'launch', 'config', 'rviz', 'docs/tutorials')]
     for path in sorted(p for top in tops for p in top.rglob('*')):
         if '__pycache__' in path.parts or path.name.endswith('.egg-info') or path.is_dir():
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +16,9 @@ import pytest
 from longreach_crane.machine import Crane
 from longreach_crane.parameters import load_machinery
 from longreach_crane.state import Command
+from longreach_tools import cli
 from longreach_tools.bag import read_bag
-from longreach_tools.testing import DEADLINE, launch
+from longreach_tools.testing import DEADLINE, Outcome, launch
 
 TUTORIALS = Path(__file__).resolve().parent.parent / 'docs' / 'tutorials'
 CYCLES = 500
@@ -98,9 +98,9 @@ PENDULUM = TUTORIALS / 'pendulum'
 
 @pytest.fixture(scope='module')
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the tutorial's package, built."""
+    """A workspace with the tutorial's package under another name, built as an overlay."""
     place = tmp_path_factory.mktemp('workspace')
-    shutil.copytree(PENDULUM, place / 'src' / 'longreach_pendulum')
+    assert cli.main(['new', 'my_swing', '--out', str(place / 'src')]) == 0
     done = subprocess.run(
         ['colcon', 'build', '--symlink-install'], cwd=place, capture_output=True, check=False
     )
@@ -130,7 +130,7 @@ def test_own_machine_has_at_most_200_lines() -> None:
 
 def test_own_machine_runs_and_draws(workspace: Path) -> None:
     done = in_workspace(
-        workspace, 'longreach', 'pendulum', 'run', '--csv', 'p.csv', '--plot', 'p.png'
+        workspace, 'longreach', 'my_swing', 'run', '--csv', 'p.csv', '--plot', 'p.png'
     )
     assert done.returncode == 0, done.stderr
     table = np.genfromtxt(workspace / 'p.csv', delimiter=',', names=True)
@@ -139,20 +139,49 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
     assert 0.1 < lifted < 1.0
     assert np.ptp(table['phi'][table['time'] <= 1.0]) < 1e-3
     assert (workspace / 'p.png').stat().st_size > 10_000
+    for words, shown in (
+        (('urdf', '--prefix', 'a/'), 'a/arm'),
+        (('sweep', 'mass', '400:600:2', '--processes', '1'), 'highest'),
+        (('run', '--set', 'length=2.5', '--duration', '1'), 'duration'),
+    ):
+        done = in_workspace(workspace, 'longreach', 'my_swing', *words)
+        assert (done.returncode, shown in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('My-swing',), "name = 'My-swing', allowed: small letters, digits and _"),
+        (('crane',), 'longreach crane is there already'),
+        (('other', '--out', '/proc'), '--out /proc cannot be written'),
+        (('there',), 'longreach_there exists'),
+    ],
+)
+def test_a_package_that_cannot_be_written_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path('src/longreach_there').mkdir(parents=True)
+    Outcome(capsys, 'new', *words).refused(error)
+    assert [path.name for path in Path('src').iterdir()] == ['longreach_there']
 
 
 @pytest.mark.slow
 def test_own_machine_over_ros_is_the_library_run(workspace: Path) -> None:
-    file = 'src/longreach_pendulum/pendulum.launch.xml'
+    file = 'src/longreach_my_swing/my_swing.launch.xml'
     launched = in_workspace(workspace, 'longreach', 'launch', file, 'duration:=2.0', 'record:=bag')
     assert launched.returncode == 0, launched.stderr
-    same = in_workspace(workspace, 'longreach', 'pendulum', 'compare', 'bag')
+    same = in_workspace(workspace, 'longreach', 'my_swing', 'compare', 'bag')
     assert (same.returncode, 'the recording is this run' in same.stdout) == (0, True), same.stderr
-    numbers = workspace / 'src/longreach_pendulum/longreach_pendulum/pendulum.yaml'
+    numbers = workspace / 'src/longreach_my_swing/longreach_my_swing/my_swing.yaml'
     original = numbers.read_text()
     numbers.write_text(original.replace('mass: 500.0', 'mass: 501.0'))
     try:
-        other = in_workspace(workspace, 'longreach', 'pendulum', 'compare', 'bag')
+        other = in_workspace(workspace, 'longreach', 'my_swing', 'compare', 'bag')
     finally:
         numbers.write_text(original)
     assert other.returncode == 1

@@ -36,6 +36,7 @@ setup(
             'animate = longreach_tools.plot.animate',
             'bag = longreach_tools.bag.commands',
             'launch = longreach_tools.launch.commands',
+            'new = longreach_tools.new',
             'plot = longreach_tools.plot.commands',
         ],
     },

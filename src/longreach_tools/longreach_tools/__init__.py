@@ -9,8 +9,9 @@ The command ``longreach`` and common parts of its subcommands.
 ``demo``       demonstrations: launch, record, compare, draw
 ``launch``     ``longreach launch``
 ``plot``       ``longreach plot`` and ``longreach animate``
-``presets``    figures of recordings that machines declare
-``description`` robot descriptions
+``machine_command``, ``run_figure``  what follows from the declaration of a machine
+``presets``    figures of recordings of other packages
+``new``        ``longreach new``, a package with a machine
 ``bag``        ``longreach bag``
 ``fields``     numbers in messages, by name
 ``testing``    common parts of the machines' tests
