@@ -18,13 +18,13 @@ from longreach_boom import conversions
 from longreach_boom.description import ROOT_FRAME
 from longreach_boom.guidance import Guidance, Measurement
 from longreach_boom.machine import SAMPLE_TIME
-from longreach_boom.parameters import load_boom
-from longreach_boom.scenario import load_scenario
+from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.frames import FrameParameters, frame_name
+from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import valve_command
+from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
 
@@ -32,15 +32,9 @@ __all__ = ['ControllerNode', 'ControllerNodeParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(FrameParameters):
+class ControllerNodeParameters(MachineParameters):
     """Parameters of the controller node."""
 
-    file: str = quantity('boom file; empty for the pump boom of 36 m', '', default='')
-    scenario: str = quantity(
-        'scenario file, for its trajectory; empty to hold the pose of the first sample',
-        '',
-        default='',
-    )
     sample_rate: float = quantity(
         "samples per second of simulation, the plant's publish_rate",
         'Hz',
@@ -89,10 +83,7 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters, self._on_settings)
         self.frame = frame_name(self, settings, ROOT_FRAME)
-        self._boom = load_boom(settings.file)
-        self._scenario = (
-            load_scenario(settings.scenario, self._boom) if settings.scenario else None
-        )
+        self._boom, self._scenario = machine_and_scenario(BOOM, settings, lambda _: None)
         self._on_settings(settings)
         # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()

@@ -13,10 +13,10 @@ from longreach_boom import conversions
 from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
-from longreach_boom.parameters import load_boom
-from longreach_boom.scenario import load_scenario, resting_scenario
+from longreach_boom.scenario import resting_scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
+from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
@@ -24,6 +24,11 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.hydraulic_plant import HydraulicPlantNode
+from longreach_node.machine_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    machine_and_scenario,
+)
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
 
@@ -34,15 +39,9 @@ _POINTS = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters):
+class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters):
     """Parameters of the plant node."""
 
-    file: str = quantity('boom file; empty for the pump boom of 36 m', '', default='')
-    scenario: str = quantity(
-        'scenario file, for pose, loads and valves; empty for the first pose of the boom file',
-        '',
-        default='',
-    )
     sensors: str = quantity(
         'sensor file; default (ideal) or typical for the installed ones; empty for no sensors',
         '',
@@ -70,13 +69,6 @@ class PlantParameters(SimulatorParameters):
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
     )
-    visual_rate: float = quantity(
-        'shapes per second of simulation, if there is a subscriber; 0: none',
-        'Hz',
-        at_least=0.0,
-        at_most=1e3,
-        default=30.0,
-    )
 
 
 class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
@@ -88,12 +80,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     def __init__(self) -> None:
         super().__init__()
         settings = declare(self, PlantParameters, self._on_settings)
-        boom = load_boom(settings.file or None)
-        scenario = (
-            load_scenario(settings.scenario, boom, settings.step or None)
-            if settings.scenario
-            else resting_scenario(boom)
-        )
+        boom, scenario = machine_and_scenario(BOOM, settings, resting_scenario)
         step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
         self._boom = Boom(boom, scenario, step)
         self._constants = self._boom.constants(())

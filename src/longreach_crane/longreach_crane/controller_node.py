@@ -25,14 +25,14 @@ from longreach_crane.conversions import (
     status_to_message,
 )
 from longreach_crane.description import ROOT_FRAME
-from longreach_crane.parameters import load_machinery
-from longreach_crane.scenario import Scenario, load_scenario
+from longreach_crane.scenario import Scenario
 from longreach_crane.session import Answer, Note, Output, Session
-from longreach_crane.spec import ControlOptions
+from longreach_crane.spec import CRANE, ControlOptions
 from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import LivingClock
-from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.frames import frame_name, header_at
+from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -44,13 +44,9 @@ _SAID = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(FrameParameters, ControlOptions):
+class ControllerNodeParameters(MachineParameters, ControlOptions):
     """Parameters of the controller node."""
 
-    file: str = quantity('crane file; empty for C13R', '', default='')
-    scenario: str = quantity(
-        'scenario file, for set points and diagnosis; empty for none', '', default=''
-    )
     lockstep: bool = quantity('use only the stamps of samples, not the clock', default=False)
     late_after: float = quantity(
         'cycles without a sample before the observer continues with predictions',
@@ -67,12 +63,10 @@ class ControllerNode(Node):
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters, self._on_settings)
         self._frame = frame_name(self, settings, ROOT_FRAME)
-        machinery = load_machinery(settings.file or None)
-        machinery = machinery.with_variants(settings.matrices, settings.output)
+        machinery, scenario = machine_and_scenario(
+            CRANE, settings, lambda _: Scenario(duration=1.0)
+        )
         rules = machinery.controller
-        scenario = Scenario(duration=1.0)
-        if settings.scenario:
-            scenario = load_scenario(settings.scenario, rules.sample_time)
         self._controller = Controller.of(machinery, scenario.diagnosis)
         self._session = Session(self._controller, scenario, settings.late_after, settings.lockstep)
         self._said = -math.inf

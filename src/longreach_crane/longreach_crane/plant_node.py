@@ -11,15 +11,14 @@ from longreach_crane.description import ROOT_FRAME, robot_description
 from longreach_crane.diagnosis import sense
 from longreach_crane.machine import Crane
 from longreach_crane.model import CAR_POSITION
-from longreach_crane.parameters import load_machinery
-from longreach_crane.scenario import Scenario, load_scenario
+from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import warm_up
-from longreach_crane.spec import PlantOptions
+from longreach_crane.spec import CRANE, PlantOptions
 from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.frames import header_at
+from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
@@ -29,13 +28,8 @@ __all__ = ['PlantNode', 'PlantParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(CycleParameters, PlantOptions):
+class PlantParameters(CycleParameters, MachineParameters, PlantOptions):
     """Parameters of the plant node."""
-
-    file: str = quantity('crane file; empty for C13R', '', default='')
-    scenario: str = quantity(
-        'scenario file, for initial state and disturbances; empty for none', '', default=''
-    )
 
 
 class PlantNode(SimulatorNode[CraneState, Command]):
@@ -47,12 +41,11 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         # Without a controller the brake of the crane is closed.
         super().__init__('plant', safe_command=Command(0.0, True))
         parameters = declare(self, PlantParameters)
-        machinery = load_machinery(parameters.file or None)
+        machinery, scenario = machine_and_scenario(
+            CRANE, parameters, lambda _: Scenario(duration=1.0)
+        )
         sample_time = machinery.controller.sample_time
         parameters = parameters.following(sample_time)
-        scenario = Scenario(duration=1.0)
-        if parameters.scenario:
-            scenario = load_scenario(parameters.scenario, sample_time)
         warm_up()
         self._crane = Crane(machinery.crane, scenario, parameters.model, parameters.brake)
         self._sensors = self.create_publisher(

@@ -14,13 +14,18 @@ from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
 from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
+from longreach_excavator.scenario import Scenario, resting_scenario
 from longreach_excavator.simulation import warm_up
+from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node import qos
 from longreach_node.hydraulic_plant import HydraulicPlantNode
+from longreach_node.machine_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    machine_and_scenario,
+)
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
 
@@ -28,16 +33,9 @@ __all__ = ['PlantNode', 'PlantParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters):
+class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters):
     """Parameters of the plant node."""
 
-    file: str = quantity('excavator file; empty: the installed one, 20 t class', '', default='')
-    scenario: str = quantity(
-        'scenario file, for pose, soil, valves and forces; empty: the first pose of the'
-        ' excavator file',
-        '',
-        default='',
-    )
     cohesion: float = quantity(
         'cohesion of the soil; 0: of the scenario', 'Pa', at_least=0.0, at_most=1e6, default=0.0
     )
@@ -45,13 +43,6 @@ class PlantParameters(SimulatorParameters):
     # Smooth enough for display and joystick operation, at half the load of 100 Hz.
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=50.0
-    )
-    visual_rate: float = quantity(
-        'drawings of the forces per second of simulation, if subscribed to; 0: none',
-        'Hz',
-        at_least=0.0,
-        at_most=1e3,
-        default=30.0,
     )
 
 
@@ -89,12 +80,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     def __init__(self) -> None:
         super().__init__()
         settings = declare(self, PlantParameters)
-        excavator = load_excavator(settings.file or None)
-        scenario = (
-            load_scenario(settings.scenario, excavator, settings.step)
-            if settings.scenario
-            else resting_scenario(excavator)
-        )
+        excavator, scenario = machine_and_scenario(EXCAVATOR, settings, resting_scenario)
         if settings.cohesion:
             scenario = scenario.replace(cohesion=settings.cohesion)
             scenario.check_with(excavator, settings.step)

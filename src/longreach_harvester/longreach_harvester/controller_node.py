@@ -16,11 +16,12 @@ from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME
 from longreach_harvester.guidance import Guidance, Measurement
-from longreach_harvester.parameters import JOINTS, load_harvester
-from longreach_harvester.scenario import load_scenario
+from longreach_harvester.parameters import JOINTS
+from longreach_harvester.spec import HARVESTER
 from longreach_node.entry import node_entry
-from longreach_node.frames import FrameParameters, frame_name
+from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
 
@@ -28,17 +29,10 @@ __all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(FrameParameters):
+class ControllerNodeParameters(MachineParameters):
     """Parameters of the controller node."""
 
-    file: str = quantity('harvester file; empty: the standard machine', '', default='')
     controller: str = quantity('controller file; empty: the installed one', '', default='')
-    scenario: str = quantity(
-        'scenario file with sines or a path of the tip; empty to hold the pose of the first'
-        ' sample',
-        '',
-        default='',
-    )
     sensors: bool = quantity('use sensors/joints in place of joint_states', default=False)
     lockstep: bool = quantity('the plant waits for each command', default=False)
 
@@ -52,11 +46,9 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters)
         self.frame = frame_name(self, settings, ROOT_FRAME)
-        scenario = load_scenario(settings.scenario) if settings.scenario else None
+        harvester, scenario = machine_and_scenario(HARVESTER, settings, lambda _: None)
         controller = load_controller(settings.controller or None)
-        self.follower: Guidance = Guidance(
-            load_harvester(settings.file or None), controller, scenario
-        )
+        self.follower: Guidance = Guidance(harvester, controller, scenario)
         # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()
         self.follow(JOINTS)

@@ -19,17 +19,22 @@ from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
-from longreach_harvester.scenario import load_scenario, resting_scenario
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
+from longreach_harvester.scenario import resting_scenario
 from longreach_harvester.sensors import MEASURED, Sensors
 from longreach_harvester.simulation import warm_up
-from longreach_harvester.spec import PlantOptions, machine_of
+from longreach_harvester.spec import HARVESTER, PlantOptions, machine_of
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node import qos
 from longreach_node.entry import node_entry
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.hydraulic_plant import HydraulicPlantNode
+from longreach_node.machine_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    machine_and_scenario,
+)
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
@@ -38,15 +43,11 @@ __all__ = ['PlantNode', 'PlantParameters', 'main']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters, PlantOptions):
+class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters, PlantOptions):
     """Parameters of the plant node."""
 
     whole_steps: ClassVar[bool] = False
 
-    file: str = quantity('harvester file; empty: the standard machine', '', default='')
-    scenario: str = quantity(
-        'scenario file; empty: at rest, all valves closed, until it is commanded', '', default=''
-    )
     controller: str = quantity(
         'controller file for scenarios under control; empty: the installed one', '', default=''
     )
@@ -57,13 +58,6 @@ class PlantParameters(SimulatorParameters, PlantOptions):
         above=0.0,
         at_most=1e5,
         default=1.0 / SAMPLE_TIME,
-    )
-    visual_rate: float = quantity(
-        'drawings of forces and head per second of simulation, if subscribed to; 0: none',
-        'Hz',
-        at_least=0.0,
-        at_most=1e3,
-        default=30.0,
     )
 
 
@@ -78,10 +72,12 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         super().__init__()
         settings = declare(self, PlantParameters)
         warm_up()
-        self._harvester = load_harvester(settings.file or None)
+        self._harvester, scenario = machine_and_scenario(
+            HARVESTER, settings, lambda _: resting_scenario()
+        )
         machine = machine_of(
             self._harvester,
-            load_scenario(settings.scenario) if settings.scenario else resting_scenario(),
+            scenario,
             settings,
             step=settings.step,
             controller=load_controller(settings.controller or None),

@@ -13,31 +13,25 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import ROOT_FRAME
+from longreach_links.spec import LINKS, LinksOptions
 from longreach_node.entry import node_entry
-from longreach_node.frames import FrameParameters, frame_name
+from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import finite_values
+from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.guidance import Guidance, Measurement
-from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import Controller, Torques, joint_names
-from longreach_symbolic.scenario import load_scenario, resting_scenario
+from longreach_symbolic.scenario import resting_scenario
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(FrameParameters):
+class ControllerNodeParameters(MachineParameters, LinksOptions):
     """Parameters of the controller node."""
 
-    file: str = quantity('file of links; empty: the two of Yu and Chen (2019)', '', default='')
-    arm: str = quantity(
-        'arm file: motors, gains, cycle, damping; empty: designed for the links', '', default=''
-    )
-    scenario: str = quantity(
-        'scenario file; empty: to hold one line, 45 degrees above the horizontal', '', default=''
-    )
     lockstep: bool = quantity('the plant waits for each command', default=False)
 
 
@@ -50,12 +44,7 @@ class ControllerNode(TrajectoryControllerNode[JointState]):
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters)
         self.frame = frame_name(self, settings, ROOT_FRAME)
-        links = load_links(settings.file or None)
-        scenario = (
-            load_scenario(settings.scenario, links)
-            if settings.scenario
-            else resting_scenario(links)
-        )
+        links, scenario = machine_and_scenario(LINKS, settings, resting_scenario)
         arm = arm_of(links, settings.arm)
         self.follower: Guidance = Guidance(Controller(links, arm, scenario))
         self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]

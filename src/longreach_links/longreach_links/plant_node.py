@@ -13,10 +13,16 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import ROOT_FRAME, robot_description, thickness
+from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
 from longreach_node import qos
 from longreach_node.entry import node_entry
 from longreach_node.joint_messages import joint_values
+from longreach_node.machine_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    machine_and_scenario,
+)
 from longreach_node.markers import (
     BLUE,
     BROWN,
@@ -31,9 +37,8 @@ from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_symbolic.arm import arm_of
-from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
-from longreach_symbolic.scenario import load_scenario, resting_scenario
+from longreach_symbolic.scenario import resting_scenario
 
 __all__ = ['PlantNode', 'PlantParameters', 'main']
 
@@ -44,25 +49,9 @@ _LUMP, _TRACE = 1.5, 0.2
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(CycleParameters):
+class PlantParameters(CycleParameters, MachineParameters, DrawingParameters, LinksOptions):
     """Parameters of the plant node."""
 
-    file: str = quantity('file of links; empty: the two of Yu and Chen (2019)', '', default='')
-    arm: str = quantity(
-        'arm file: motors, gains, cycle, damping; empty: designed for the links', '', default=''
-    )
-    scenario: str = quantity(
-        'scenario file; empty: at rest, in one line, 45 degrees above the horizontal',
-        '',
-        default='',
-    )
-    visual_rate: float = quantity(
-        'shapes per second of simulation, if there is a subscriber; 0: none',
-        'Hz',
-        at_least=0.0,
-        at_most=1e3,
-        default=30.0,
-    )
     trail: float = quantity(
         'length of the trail of the end', 's', at_least=0.0, at_most=3600.0, default=10.0
     )
@@ -78,12 +67,8 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         super().__init__('plant', safe_command=BRAKES)
         self.initial_command = BY_SCENARIO
         settings = declare(self, PlantParameters)
-        self._links = links = load_links(settings.file or None)
-        scenario = (
-            load_scenario(settings.scenario, links)
-            if settings.scenario
-            else resting_scenario(links)
-        )
+        self._links, scenario = machine_and_scenario(LINKS, settings, resting_scenario)
+        links = self._links
         self.get_logger().info(
             f'{len(links.links)} links, {links.modes} functions each: the first start compiles'
             ' their equations, which takes a minute or more; later ones load them'
