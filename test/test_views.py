@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-MACHINES = ('boom', 'crane', 'excavator', 'harvester', 'links')
 VIEWS = sorted((Path(__file__).resolve().parent.parent / 'rviz').glob('*.rviz'))
 
 
@@ -49,21 +47,6 @@ def test_a_view_works_in_any_namespace_and_leaves_room_for_the_machine(path: Pat
     assert frames
     assert set(frames) == {'<Fixed Frame>'}
     assert set(entries(view, 'TF Prefix')) == {''}
-
-
-@pytest.mark.parametrize('machine', MACHINES)
-def test_inertias_of_a_description_are_those_of_bodies(machine: str) -> None:
-    command = ['longreach', machine, 'urdf']
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = list(ElementTree.fromstring(text).iter('inertia'))
-    assert found
-    for element in found:
-        small, middle, large = sorted(
-            float(element.attrib[name]) for name in ('ixx', 'iyy', 'izz')
-        )
-        assert small >= 0.0
-        # RViz warns of a moment above the sum of the others.
-        assert large <= (small + middle) * (1.0 + 1e-9)
 
 
 def test_windows_of_a_site_have_different_titles() -> None:

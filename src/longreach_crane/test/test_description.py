@@ -8,7 +8,6 @@ import pytest
 
 from longreach_crane.description import robot_description
 from longreach_crane.parameters import CraneParameters
-from longreach_dynamics.resources import share_directory
 
 
 def tree(crane: CraneParameters) -> ElementTree.Element:
@@ -44,24 +43,6 @@ def test_of_another_crane(crane: CraneParameters) -> None:
     )
     assert x - size / 2 < -2.0
     assert x + size / 2 > 8.0
-
-
-def test_of_c13r_it_is_the_file_itself(crane: CraneParameters) -> None:
-    file = share_directory('longreach_crane') / 'urdf' / 'crane.urdf'
-    as_installed = ElementTree.parse(file).getroot()
-    made = tree(crane)
-    pairs = list(zip(as_installed.iter(), made.iter(), strict=True))
-    assert len(pairs) > 30
-    for old, new in pairs:
-        assert old.tag == new.tag
-        assert old.attrib.keys() == new.attrib.keys()
-        for name, text in old.attrib.items():
-            if any(c.isdigit() for c in text) and name != 'name':
-                assert [float(w) for w in new.attrib[name].split()] == pytest.approx(
-                    [float(w) for w in text.split()]
-                )
-            else:
-                assert new.attrib[name] == text
 
 
 def test_joints_are_those_of_joint_states(crane: CraneParameters) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import yaml
 
-from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import (
     Disturbance,
     InitialState,
@@ -148,18 +147,3 @@ def test_the_same_file_may_fit_another_sample_time(tmp_path: Path) -> None:
     assert load_text(tmp_path, text, 0.005).set_point(1, 0.005) == 1.0
     with pytest.raises(InputError, match=r'set_points\[0\]\.time = 0\.005 s'):
         load_text(tmp_path, text, 0.01)
-
-
-def test_scenarios_are_frozen(task_c: Scenario) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        task_c.duration = 1.0  # type: ignore[misc]
-    assert hash(task_c) == hash(task_c.replace())
-
-
-SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
-
-
-@pytest.mark.parametrize('file', sorted(SCENARIOS.glob('task_*.yaml')), ids=lambda file: file.stem)
-def test_installed_scenarios_can_be_run(file: Path) -> None:
-    scenario = load_scenario(file, load_machinery().controller.sample_time)
-    assert scenario.duration > 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -147,27 +146,6 @@ def test_random_excavators_survive_a_file(tmp_path: Path, random_excavator: Make
         again = load_content(tmp_path, plain(excavator))
         assert again == excavator
         assert hash(again) == hash(excavator)
-
-
-def test_hash_is_that_of_the_values_and_stays_in_its_process(
-    excavator: ExcavatorParameters,
-) -> None:
-    other = load_excavator(default_file('thesis'))
-    assert other is not excavator
-    assert (other, hash(other)) == (excavator, hash(excavator))
-    assert hash(excavator.replace(gravity=1.6)) != hash(excavator)
-    copied = pickle.loads(pickle.dumps(excavator))
-    assert '_hash' not in copied.__dict__
-    assert copied == excavator
-
-
-def test_parameters_are_frozen(excavator: ExcavatorParameters) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        excavator.gravity = 1.0  # type: ignore[misc]
-    changed = excavator.with_value('cylinders.bucket.bore', 0.12)
-    assert changed.cylinders[2].bore == 0.12
-    with pytest.raises(InputError, match=r'^oil\.density = -1, allowed: \[500, 2000\] kg/m\^3'):
-        excavator.with_value('oil.density', -1)
 
 
 # Strokes and poses
@@ -334,15 +312,3 @@ def test_corners_that_fall_together_are_an_error(tmp_path: Path, content: dict[s
     content['bucket']['beta_8_deg'] = 0.0
     with pytest.raises(InputError, match='does not fit'):
         load_content(tmp_path, content)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'none\.yaml cannot be read: No such file'):
-        load_excavator(tmp_path / 'none.yaml')
-    file = tmp_path / 'broken.yaml'
-    file.write_text('boom: [1, 2\narm: {')
-    with pytest.raises(InputError, match=r'broken\.yaml:2:\d+: not valid YAML'):
-        load_excavator(file)
-    file.write_text('gravity: 9.81\ngravity: 9.8\n')
-    with pytest.raises(InputError, match="the key 'gravity' stands twice"):
-        load_excavator(file)

@@ -13,7 +13,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED
 
@@ -235,14 +235,3 @@ def test_missing_file_of_forces(tmp_path: Path, excavator: ExcavatorParameters) 
 def test_dig_refuses(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         dig_scenario(**values)
-
-
-SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
-
-
-@pytest.mark.parametrize(
-    'file', sorted(SCENARIOS.glob('excavator_*.yaml')), ids=lambda file: file.stem
-)
-def test_installed_scenarios_can_be_run(file: Path) -> None:
-    scenario = load_scenario(file, load_excavator(), STEP)
-    assert scenario.duration > 0.0

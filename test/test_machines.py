@@ -1,0 +1,191 @@
+"""What holds for every machine: files, hashes, scenarios, descriptions and tables of READMEs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pickle
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+from longreach_dynamics.runs import Columns
+from longreach_machine import MACHINE_GROUP, MachineSpec
+from longreach_node.frames import FrameParameters
+from longreach_node.operator_node import OperatorParameters
+from longreach_node.parameters import file_table, table
+
+Spec = MachineSpec[Any, Any, Any]
+ROOT = Path(__file__).resolve().parent.parent
+ENTRIES = {entry.name: entry for entry in entry_points(group=MACHINE_GROUP)}
+WITH_URDF_FILE = ('boom', 'crane', 'excavator')
+WITH_OPERATOR = ('excavator', 'harvester')
+
+# Tables of a README beside those of its nodes and of the columns of a run: module, name.
+TABLES = {
+    'boom': ('parameters.BoomParameters',),
+    'crane': (),
+    'excavator': (
+        'parameters.ExcavatorParameters',
+        'scenario.Scenario',
+        'teleoperation.TeleoperationParameters',
+    ),
+    'harvester': (
+        'parameters.HarvesterParameters',
+        'scenario.Scenario',
+        'control.ControllerParameters',
+        'sensors.SensorParameters',
+        'teleoperation.SticksParameters',
+        'simulation.HEAD_COLUMNS',
+        'simulation.PORT_COLUMNS',
+        'simulation.PUMP_COLUMNS',
+        'simulation.LOG_COLUMNS',
+    ),
+    'links': (),
+}
+
+
+@pytest.fixture(params=sorted(ENTRIES))
+def spec(request: pytest.FixtureRequest) -> Spec:
+    loaded: Spec = ENTRIES[request.param].load()
+    return loaded
+
+
+def parameters_of(spec: Spec) -> Any:
+    """Return the parameters of the installed file."""
+    return spec.load(None, spec.options())
+
+
+def tree(spec: Spec, prefix: str = '') -> ElementTree.Element:
+    """Return the description of the installed machine."""
+    return ElementTree.fromstring(spec.describe(parameters_of(spec), prefix))
+
+
+def test_all_machines_are_tested() -> None:
+    assert set(ENTRIES) == set(TABLES)
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def test_parameters_are_values(spec: Spec) -> None:
+    parameters, other = parameters_of(spec), parameters_of(spec)
+    assert other is not parameters
+    assert other == parameters
+    assert hash(other) == hash(parameters)
+    copied = pickle.loads(pickle.dumps(parameters))
+    assert '_hash' not in copied.__dict__
+    assert copied == parameters
+    field = dataclasses.fields(parameters)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(parameters, field, None)
+
+
+def test_files_that_cannot_be_read(spec: Spec, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'none\.yaml cannot be read: No such file'):
+        spec.load(tmp_path / 'none.yaml', spec.options())
+    file = tmp_path / 'broken.yaml'
+    file.write_text('beams: [1, 2\noil: {')
+    with pytest.raises(InputError, match=r'broken\.yaml:2:\d+: not valid YAML'):
+        spec.load(file, spec.options())
+
+
+def test_installed_scenarios_are_read(spec: Spec) -> None:
+    beginning = spec.scenario_prefix or f'{spec.name}_'
+    files = sorted((ROOT / 'config' / 'scenarios').glob(f'{beginning}*.yaml'))
+    assert spec.find_scenario(spec.scenario) in [
+        share_directory('longreach_bringup') / file.relative_to(ROOT) for file in files
+    ]
+    for file in files:
+        scenario = spec.load_scenario(file, parameters_of(spec), spec.options())
+        assert scenario.duration > 0.0
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            scenario.duration = 1.0
+        with pytest.raises(InputError, match=r'duration = -1'):
+            scenario.replace(duration=-1.0)
+
+
+# --- the description -------------------------------------------------------------------------
+
+
+def test_inertias_are_those_of_bodies(spec: Spec) -> None:
+    found = list(tree(spec).iter('inertia'))
+    assert found
+    for element in found:
+        small, middle, large = sorted(
+            float(element.attrib[name]) for name in ('ixx', 'iyy', 'izz')
+        )
+        assert small >= 0.0
+        # RViz warns of a moment above the sum of the others.
+        assert large <= (small + middle) * (1.0 + 1e-9)
+
+
+def test_shapes_have_sizes_and_materials_are_defined_once(spec: Spec) -> None:
+    root = tree(spec)
+    for kind, names in (('box', ('size',)), ('cylinder', ('radius', 'length'))):
+        for element in root.iter(kind):
+            for name in names:
+                assert all(float(word) > 0.0 for word in element.attrib[name].split())
+    defined = [material.attrib['name'] for material in root.findall('material')]
+    used = {material.attrib['name'] for material in root.findall('link/visual/material')}
+    assert len(defined) == len(set(defined))
+    assert set(defined) == used
+
+
+def test_links_have_the_prefix_and_joints_do_not(spec: Spec) -> None:
+    plain, north = tree(spec), tree(spec, '/north/')
+    for path, name in (('link', 'name'), ('joint/parent', 'link'), ('joint/child', 'link')):
+        old, new = ([e.attrib[name] for e in root.findall(path)] for root in (plain, north))
+        assert new == [f'north/{link}' for link in old]
+    names = [[j.attrib['name'] for j in root.findall('joint')] for root in (plain, north)]
+    assert names[0] == names[1]
+    assert len(names[0]) == len(set(names[0]))
+
+
+@pytest.mark.parametrize('name', WITH_URDF_FILE)
+def test_the_installed_file_describes_the_installed_machine(name: str) -> None:
+    spec: Spec = ENTRIES[name].load()
+    file = share_directory(f'longreach_{name}') / 'urdf' / f'{name}.urdf'
+    pairs = list(zip(ElementTree.parse(file).getroot().iter(), tree(spec).iter(), strict=True))
+    assert len(pairs) > 30
+    for old, new in pairs:
+        assert (old.tag, old.attrib.keys()) == (new.tag, new.attrib.keys())
+        for key, text in old.attrib.items():
+            if old.tag in ('link', 'robot', 'material') or key in ('name', 'type', 'link'):
+                assert new.attrib[key] == text
+            else:
+                # To rounding: the last digit that is written may be another one elsewhere.
+                expected = [float(word) for word in text.split()]
+                made = [float(word) for word in new.attrib[key].split()]
+                assert made == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
+    package = type(spec).__module__.split('.')[0]
+    readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
+    tables = [spec.columns(parameters_of(spec)).markdown()]
+    if spec.name in WITH_OPERATOR:
+        tables.append(table(OperatorParameters))
+    for path in sorted((ROOT / 'src' / package / package).glob('*_node.py')):
+        module = importlib.import_module(f'{package}.{path.stem}')
+        tables += [
+            table(cls)
+            for cls in vars(module).values()
+            if isinstance(cls, type)
+            and issubclass(cls, FrameParameters)
+            and cls.__module__ == module.__name__
+        ]
+    for name in TABLES[spec.name]:
+        of, member = name.split('.')
+        given = getattr(importlib.import_module(f'{package}.{of}'), member)
+        tables.append(given.markdown() if isinstance(given, Columns) else file_table(given))
+    for expected in tables:
+        assert expected in readme, f'the table shall be\n{expected}'
