@@ -326,16 +326,20 @@ def trajectory(seconds: int, *positions: float, names: tuple[str, ...] = ()) -> 
     return JointTrajectory(joint_names=names, points=[point])
 
 
+@pytest.mark.parametrize(
+    ('stamp', 'text'),
+    [(1_700_000_000, 'begins in 1.7e+09 s, at'), (1, 'should have begun 1.505 s ago, at')],
+)
 def test_a_trajectory_with_a_stamp_of_another_clock_is_named(
-    rig: Rig, capfd: pytest.CaptureFixture[str]
+    stamp: int, text: str, rig: Rig, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    rig.send(0, 1)
+    rig.send(500, 501)
     rig.answers(2)
     message = trajectory(2, 1.2, -0.9, -0.6, -0.4)
-    message.header.stamp.sec = 1_700_000_000
+    message.header.stamp.sec = stamp
     rig.trajectory.publish(message)
     rig.bench.settle()
-    assert 'the trajectory begins in 1.7e+09 s, at its header.stamp' in ''.join(capfd.readouterr())
+    assert f'the trajectory {text} its header.stamp' in ''.join(capfd.readouterr())
 
 
 def test_a_trajectory_by_hand_takes_over(rig: Rig) -> None:

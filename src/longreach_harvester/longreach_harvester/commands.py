@@ -213,5 +213,5 @@ def _pose(arguments: argparse.Namespace) -> None:
     )
     text = table(head, [tuple(row.values()) for row in rows])
     x, y_tip, z = tip.tolist()
-    text += f'\n\ntip: x = {x:.4f} m, y = {y_tip:.4f} m, z = {z:.4f} m'
+    text += f'\n\nswing: {angles[0]:.4f} rad; tip: x = {x:.4f} m, y = {y_tip:.4f} m, z = {z:.4f} m'
     print_result(result, text, arguments.format)

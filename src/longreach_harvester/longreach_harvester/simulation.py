@@ -12,6 +12,8 @@ import numpy as np
 from longreach_dynamics.hydraulics.lines import VAPOUR
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
 from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
+from longreach_harvester.control import references
+from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import (
     ROW,
     SAMPLE_TIME,
@@ -168,6 +170,8 @@ class HarvesterRun(Run[HarvesterParameters]):
         That the simulation took [s].
     step_error : dict, optional
         Of each joint angle [rad], see :func:`with_step_error`.
+    tip_error : float, optional
+        Largest distance of the tip from the path that the scenario gives it [m].
     """
 
     UNITS: ClassVar[Mapping[str, str]] = {
@@ -179,6 +183,7 @@ class HarvesterRun(Run[HarvesterParameters]):
         'lowest_pressure': 'Pa',
         'wall_time': 's',
         'step_error': 'rad',
+        'tip_error': 'm',
         **TRAINING_UNITS,
     }
 
@@ -186,6 +191,7 @@ class HarvesterRun(Run[HarvesterParameters]):
     as_printed: bool = False
     wall_time: float = 0.0
     step_error: dict[str, float] | None = None
+    tip_error: float | None = None
 
     def energy_error(self) -> float:
         """
@@ -237,7 +243,8 @@ class HarvesterRun(Run[HarvesterParameters]):
                 'wall_time': self.wall_time,
                 'real_time_factor': found['duration'] / max(self.wall_time, 1e-9),
             }
-        return found | ({} if self.step_error is None else {'step_error': self.step_error})
+        errors = {'step_error': self.step_error, 'tip_error': self.tip_error}
+        return found | {name: error for name, error in errors.items() if error is not None}
 
     def warnings(self) -> tuple[str, ...]:
         """Return that oil cavitates, and that the steps lose or make energy."""
@@ -351,6 +358,11 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     wall_time = time.perf_counter() - started
     table = np.concatenate(tables)
     times = np.array([step_time(k * every, machine.step) for k in range(len(table))])
+    tip_error = None
+    if machine.scenario.tip:
+        wanted = references(machine.parameters, machine.scenario, times)
+        tips = [tip_at(machine.parameters, angles) for angles in (table[:, :3], wanted)]
+        tip_error = float(np.linalg.norm(tips[0] - tips[1], axis=1).max())
     return HarvesterRun(
         machine.parameters,
         columns,
@@ -359,6 +371,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
         state=state,
         as_printed=machine.as_printed,
         wall_time=wall_time,
+        tip_error=tip_error,
     )
 
 

@@ -42,6 +42,11 @@ def test_run_prints_and_writes_its_results(capsys, short, tmp_path):
     assert rows[-1, 0] == 1.0
 
 
+def test_the_tip_has_an_error(capsys):
+    error = Outcome(capsys, 'harvester', 'run', 'tip', '--format', 'json').json['tip_error']
+    assert 1e-3 < error < 0.2
+
+
 def test_run_for_people(capsys, short):
     text = Outcome(capsys, 'harvester', 'run', short).out
     assert 'q_stick' in text
@@ -133,7 +138,10 @@ def test_pose_of_a_tip_and_of_angles_agree(capsys):
     assert Outcome(capsys, 'harvester', *words).json['tip'] == pytest.approx([5, 1, 0])
     boom, stick = by_tip['cylinders']
     assert boom['force'] > stick['force'] > 0
-    assert 'tip: x = 5' in Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0').out
+    assert (
+        'swing: 0.1974 rad; tip: x = 5'
+        in Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0').out
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ LEFT_BEHIND = 'left behind'
 
 # A start further ahead [s] is rather a stamp of another clock than a plan.
 _LONG_WAIT = 10.0
+# A stamp further in the past [s] is more than the way of a message.
+_LATE = 1.0
 # Shortest time between two lines about trajectories [s]: `longreach NAME move` waits for its line.
 _SAID = 0.1
 
@@ -162,6 +164,12 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
             self.warn(
                 f'the trajectory begins in {wait:.6g} s, at its header.stamp; does its sender have'
                 f" the {self.machine}'s time (use_sim_time)? A stamp of 0 begins it at once"
+            )
+        elif order.start > 0.0 and (late := state.time - order.start) > _LATE:
+            self.warn(
+                f'the trajectory should have begun {late:.6g} s ago, at its header.stamp, and'
+                f" begins now; does its sender have the {self.machine}'s time (use_sim_time)? A"
+                ' stamp of 0 begins it at once'
             )
         return state.trajectory, functools.partial(setattr, self, '_state', state)
 

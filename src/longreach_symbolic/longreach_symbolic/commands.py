@@ -251,8 +251,13 @@ def _header_of(options: argparse.Namespace) -> Path | None:
     """Return the header beside ``--out FILE.c``: its name begins the names of all functions."""
     if options.format != 'c' or options.out is None or options.out.suffix != '.c':
         return None
-    name: str = re.sub(r'\W', '_', options.out.stem, flags=re.ASCII)
-    return Path(options.out.with_name(f'{name}.h'))
+    name: str = options.out.stem
+    if not re.fullmatch(r'[A-Za-z_]\w*', name, flags=re.ASCII):
+        raise InputError(
+            f'--out {options.out}, allowed: letters, digits and _ before .c, as all functions'
+            ' begin with this name; such as my_arm.c'
+        )
+    return Path(options.out.with_suffix('.h'))
 
 
 def _tell(what: str) -> None:

@@ -31,7 +31,9 @@ def run_example(name, directory, monkeypatch):
     commands, examples = EXAMPLES[name]
     monkeypatch.chdir(directory)
     monkeypatch.syspath_prepend(str(directory))
-    shutil.copy(default_file(), 'two_links.yaml')
+    file = Path('src/longreach_symbolic/config/two_links.yaml')
+    file.parent.mkdir(parents=True)
+    shutil.copy(default_file(), file)
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     ((language, text),) = examples

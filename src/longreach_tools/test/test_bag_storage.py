@@ -631,7 +631,9 @@ def test_info_of_a_bag(tmp_path, capsys):
     bag = make_bag(tmp_path / 'bag', 100)
     assert cli.main(['bag', 'info', str(bag)]) == 0
     text = capsys.readouterr().out
-    assert 'mcap, closed properly' in text
+    assert 'mcap, closed properly\n' in text
+    assert cli.main(['bag', 'info', str(bag), '--no-scan']) == 0
+    assert 'closed properly, not searched for damage' in capsys.readouterr().out
     assert 'every 0.01 s' in text
     report = inspect_bag(bag).as_dict()
     assert (report['messages'], report['closed'], report['duration_s']) == (200, True, 0.99)

@@ -72,7 +72,7 @@ class BagReport:
 
     def as_text(self) -> str:
         """Return the report as text with a table."""
-        state = 'closed properly'
+        state = 'closed properly' if self.checksums else 'closed properly, not searched for damage'
         if self.problem:
             state = f'{self.problem}; {self.message_count} messages recovered'
         lines = [
