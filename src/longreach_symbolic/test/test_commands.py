@@ -147,6 +147,7 @@ def test_generate_with_some_symbols(capsys, tmp_path):
         (('--links', 2, '--basis', 'square'), "invalid choice: 'square'"),
         (('--links', 'two'), "invalid int value: 'two'"),
         (('--links', 2, '--out', '/proc/none/made'), 'cannot be created'),
+        (('--links', 2, '--out', 'my arm.c'), 'such as my_arm.c'),
         (('--links', 2, '--out', '/'), 'is a directory; give a file'),
     ],
 )

@@ -217,7 +217,7 @@ def fastest_pistons(a: Actuators) -> np.ndarray:
 
     Faster than this, what the fully open valve lets in from the full supply pressure, or all that
     the pump gives, does not fill the chamber, even when it is at the vapour pressure. A load
-    against the motion makes it slower.
+    against the motion makes it slower, and so do cushions near the ends of the stroke.
     """
     table, drop = a.table, math.sqrt(a.supply - a.vapour)
     found = []
