@@ -288,6 +288,22 @@ def test_sound_recordings_have_no_steps_and_no_bumps(seed: int) -> None:
     assert found.warning == ''
 
 
+@pytest.mark.parametrize(('shift', 'first', 'span'), [(0.005, 3.0, 0.4), (0.033, 5.3, 0.8)])
+def test_a_short_part_with_other_stamps_is_named(shift: float, first: float, span: float) -> None:
+    sightings = seen(0.0, duration=12.0)
+    for name in NAMES:
+        table = sightings._pixels['left', name]
+        late = [(row[0] + shift * (first < row[0] < first + span), *row[1:]) for row in table]
+        table.clear()
+        table.extend(late)
+    found = OffsetEstimator(sightings).estimate()
+    assert found is not None
+    assert found.contradiction == pytest.approx((first, first + span), abs=0.3)
+    assert abs(found.offset) < 5.0 * found.deviation
+    assert 'left and right contradict each other: wrong stamps' in found.warning
+    assert found.warning in str(found)
+
+
 @pytest.mark.parametrize('fault', ['lens', 'window'])
 def test_residuals_far_above_noise_give_no_offset(fault: str) -> None:
     sightings = seen(0.004, lens=1.0 * (fault == 'lens'))

@@ -107,6 +107,8 @@ class ClockOffset:
         Camera that was bumped; empty if unknown.
     misfit : float
         Scale of the residuals over that of the noise of pixels and calibration.
+    contradiction : (float, float), optional
+        First and last time of a short part in which residuals are far above noise [s].
     """
 
     cameras: tuple[str, str]
@@ -126,6 +128,7 @@ class ClockOffset:
     bump: float = math.nan
     moved: str = ''
     misfit: float = 1.0
+    contradiction: tuple[float, float] | None = None
 
     @property
     def has_line_time(self) -> bool:
@@ -187,6 +190,21 @@ class ClockOffset:
         return (
             f'clock offset of {second} against {first}: {1e3 * self.offset:+.3f} ms, standard'
             f' error {1e3 * self.deviation:.3f} ms{until}\nrolling shutter of both: {line}'
+            + f'\n{self._contradiction}'
+            * bool(self._contradiction)
+        )
+
+    @property
+    def _contradiction(self) -> str:
+        """The part in which the cameras contradict each other, in words; empty for none."""
+        if self.contradiction is None:
+            return ''
+        first, last = self.contradiction
+        return (
+            f'between t = {first:.2f} and {last:.2f} s {" and ".join(self.cameras)} contradict'
+            ' each other: wrong stamps, lost or repeated images, or a camera that moved and came'
+            ' back; positions of moving markers are wrong there, which their covariance does not'
+            ' contain'
         )
 
     def _step(self, step: ClockStep) -> str:
@@ -222,7 +240,7 @@ class ClockOffset:
                 ' add line_time to the rig: longreach vision sync RECORDING --rig RIG.yaml'
             )
         if not self.is_significant:
-            return ''
+            return self._contradiction
         late = 'later' if self.offset > 0.0 else 'earlier'
         return (
             f'stamps of {second} are {1e3 * abs(self.offset):.2f} ms (standard error'
@@ -330,6 +348,7 @@ class OffsetEstimator:
             shift=float(np.quantile(shifts[which == worst], _QUANTILE)) if errors else 0.0,
             steps=steps,
             misfit=misfit,
+            contradiction=fit.contradiction(found) if found.deviations[0] < math.inf else None,
         )
 
     def _step(self, time: float, jump: float, deviation: float) -> ClockStep:

@@ -80,6 +80,8 @@ _LOUD, _LEAST_RATIO, _LEAST_GAIN = 4.0, 1.3, 30.0
 _AROUND = 4
 # Parts of the time in which noise is estimated, and share of them that are quiet.
 _PARTS, _QUIET = 10, 0.2
+# Sightings of which most must contradict the solution, in a row, to be named.
+_IN_A_ROW = 24
 # Residuals over noise that count as this many at most.
 _CLIP = 6.0
 # Unknowns of the pose: rotation, and displacement across the baseline.
@@ -436,6 +438,17 @@ class PairFit:
         parts = np.array_split(np.abs(own)[np.argsort(rows.times)], _PARTS)
         scales = [1.4826 * float(np.median(part)) for part in parts if len(part)]
         return sorted(scales)[-2:][0] / self._noise(rows, own)
+
+    def contradiction(self, found: Fit) -> tuple[float, float] | None:
+        """Return the first and last time at which residuals are far above noise, if there are."""
+        rows = self.rows(found.offsets)
+        own, order = self._residuals(rows, found), np.argsort(rows.times)
+        limit = UNFIT * self._noise(rows, own) / 1.4826
+        parts = np.array_split(order, max(1, len(order) // _IN_A_ROW))
+        loud = [part for part in parts if len(part) and np.median(np.abs(own[part])) > limit]
+        if not loud:
+            return None
+        return float(rows.times[loud[0][0]]), float(rows.times[loud[-1][-1]])
 
     @staticmethod
     def _residuals(rows: Rows, found: Fit) -> np.ndarray:
