@@ -44,6 +44,8 @@ STANDING_JOINT = 0.02
 """Displacement of the bucket's joint up to which depth: swing assumes it at rest [m]."""
 # Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
+# Cohesions of soils are above [Pa], except 0 of sand.
+_LEAST_COHESION = 200.0
 
 
 def columns_of(machine: Excavator) -> Columns:
@@ -270,7 +272,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about cavitation, missing stops, and the error of depth: swing."""
+        """Return warnings about cavitation, missing stops, depth: swing, and units."""
         vapour = self.parameters.oil.vapour_pressure
         given = self.machine.given_forces(np.zeros(1))[0]
         empty = tuple(
@@ -285,7 +287,14 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             f'{name} passed an end of its stroke, where mode: thesis has no stop'
             for name in passed
         )
-        return empty + beyond + self._swing_warning()
+        return empty + beyond + self._swing_warning() + self._cohesion_warning()
+
+    def _cohesion_warning(self) -> tuple[str, ...]:
+        """Return a warning about a cohesion that looks like one in kPa."""
+        cohesion = self.parameters.soil.cohesion
+        if not self.machine.scenario.soil or not 0.0 < cohesion < _LEAST_COHESION:
+            return ()
+        return (f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa',)
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""
