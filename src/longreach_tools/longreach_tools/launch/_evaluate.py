@@ -1,65 +1,155 @@
 """
-Evaluate a launch file with arguments into a plan: which processes to run, in which order.
+Evaluate a launch file with arguments into the processes to run.
 
 No process is started and no file written here. Scopes are those of ROS 2 Jazzy: a group has its
-own configurations and namespace; an included file shares those of its parent.
+own configurations and namespace; an included file shares those of its parent. A node is run as
+``EXECUTABLE args --ros-args -r __node:=NAME -r __ns:=NAMESPACE``, then ``--params-file`` for each
+param, and ``-r`` for each remap. The later one wins for parameters, the earlier one for remaps.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from longreach_dynamics.errors import InputError
 
-from ._attributes import condition, pair, text
-from ._functions import Scope
-from ._model import Entity, LogLine, Plan, ProcessSpecification
-from ._nodes import executable_process, join_namespace, node_process
-from ._reader import read_launch_file
-from ._survey import choices_of, refuse_unknown, survey
+from ._file import Element, read_launch_file
+from ._packages import find_executable, find_share
+from ._substitutions import Call, Parts, parse
 
-__all__ = ['evaluate_launch_file']
+__all__ = ['Argument', 'ParameterFile', 'Process', 'evaluate_launch_file', 'flag', 'survey']
 
 _DEEPEST = 64
+_NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
+
+_Result = TypeVar('_Result')
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A declared argument; ``default`` is the text in the file, None if one must be given."""
+
+    name: str
+    default: str | None
+    description: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """The text of a parameter file that is written when its process starts."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Process:
+    """
+    A process to run.
+
+    Times are in seconds. ``output`` is ``screen``, ``log``, or ``inherit``: the process has the
+    output streams of the launch. ``respawn_max_retries`` below zero means no limit. ``ends_all``:
+    the whole launch ends with this process. ``node`` is the node's name as far as it is known.
+    """
+
+    name: str
+    command: tuple[str | ParameterFile, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    output: str = 'log'
+    respawn: bool = False
+    respawn_delay: float = 0.0
+    respawn_max_retries: int = -1
+    ends_all: bool = False
+    node: str | None = None
 
 
 def evaluate_launch_file(
     path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
-) -> Plan:
-    """Return the plan of a launch file."""
-    scope = Scope(path, dict(arguments), dict(environment))
-    evaluator = _Evaluator(scope)
+) -> list[Process]:
+    """Return the processes of a launch file in the order of their start."""
+    launch = _Launch(path, arguments, environment)
+    failure = None
     try:
-        evaluator.document(path, set(arguments))
+        launch.visit(read_launch_file(path))
     except InputError as error:
-        # A misspelt argument is the likely cause of this error.
-        known = evaluator.declared | survey(path, arguments, environment).keys()
-        try:
-            refuse_unknown(path, arguments, known)
-        except InputError as misspelt:
-            raise misspelt from error
-        raise
-    if not arguments.keys() <= evaluator.declared:
-        # It may be declared in a part that the conditions of this run leave out.
-        known = evaluator.declared | survey(path, arguments, environment).keys()
-        refuse_unknown(path, arguments, known)
-    warnings = [LogLine(line, 'WARN', 'launch') for line in scope.warnings]
-    return Plan((*warnings, *evaluator.steps))
+        failure = error
+    # Every launch file has the argument network, declared or not.
+    unknown = [name for name in arguments if name not in {*launch.declared, 'network'}]
+    if unknown:
+        # It may be declared in a part that the conditions of this run leave out. If not, it is
+        # also the likely cause of a failure.
+        known = launch.declared | survey(path, arguments, environment)
+        for name in unknown:
+            if name not in known:
+                allowed = ', '.join(sorted(known)) or 'none'
+                raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
+    if failure is not None:
+        raise failure
+    return launch.processes
 
 
-class _Evaluator:
-    """Walks through launch files in order and collects steps."""
+def survey(
+    path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, Argument]:
+    """
+    Return the arguments that a launch file and its includes declare, by name, in order.
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.steps: list[ProcessSpecification | LogLine] = []
-        self.declared: set[str] = set()
-        self._processes = 0
-        self._nodes: set[str] = set()
-        self._depth = 0
-        self._actions: dict[str, Callable[[Entity], None]] = {
+    Conditions are ignored, so that all are found; what cannot be evaluated is skipped.
+
+    Parameters
+    ----------
+    path : Path
+        The launch file.
+    arguments : mapping
+        Values of arguments, as far as they are given.
+    environment : mapping
+        Where packages are found.
+
+    Raises
+    ------
+    InputError
+        The file itself cannot be read.
+    """
+    launch = _Launch(path, arguments, environment, survey=True)
+    launch.visit(read_launch_file(path))
+    return launch.declared
+
+
+def flag(text: str) -> bool:
+    """Return the value of true, True, TRUE, 1, false, False, FALSE, 0."""
+    word = text.strip()
+    if word not in ('true', 'True', 'TRUE', '1', 'false', 'False', 'FALSE', '0'):
+        raise ValueError(f'{text!r} is neither true nor false; allowed: true, false, 1, 0')
+    return word in ('true', 'True', 'TRUE', '1')
+
+
+class _Launch:
+    """A walk through launch files; what is declared and the processes are collected."""
+
+    def __init__(
+        self,
+        path: Path,
+        arguments: Mapping[str, str],
+        environment: Mapping[str, str],
+        *,
+        survey: bool = False,
+    ) -> None:
+        self.declared: dict[str, Argument] = {}
+        self.processes: list[Process] = []
+        self._survey = survey
+        self._files = [path]
+        self._values = dict(arguments)
+        self._environment = dict(environment)
+        self._actions = {
             'arg': self._arg,
             'executable': self._executable,
             'group': self._group,
@@ -69,104 +159,336 @@ class _Evaluator:
             'push_ros_namespace': self._push_ros_namespace,
         }
 
-    def document(self, path: Path, given: set[str], include: Entity | None = None) -> None:
-        """Evaluate a file; ``given`` are the arguments that it gets by name."""
-        root = read_launch_file(path)
-        for entity in root.children:
-            required = entity.tag == 'arg' and entity.template('default') is None
-            conditional = {'if', 'unless'} & entity.attributes.keys()
-            if required and not conditional and entity.literal('name', '') not in given:
-                raise _missing(entity, include)
-        self.children(root)
+    def visit(self, element: Element) -> None:
+        """Do the actions inside an element."""
+        for child in element.children:
+            if not self._survey:
+                if self._flag(child, 'if', True) and not self._flag(child, 'unless', False):
+                    self._actions[child.tag](child)
+            elif child.tag in ('arg', 'group', 'include', 'let'):
+                try:
+                    self._actions[child.tag](child)
+                except InputError:
+                    # Evaluation reports it, if this part is used at all.
+                    continue
 
-    def children(self, entity: Entity) -> None:
-        """Evaluate the actions inside an entity."""
-        for child in entity.children:
-            if condition(child, self.scope):
-                self._actions[child.tag](child)
+    # Actions
 
-    def _arg(self, entity: Entity) -> None:
-        name = entity.literal('name', '')
-        self.declared.add(name)
-        values = self.scope.configurations
-        if name not in values:
-            if entity.template('default') is None:
-                raise _missing(entity, None)
-            values[name] = text(entity, 'default', self.scope)
-        choices = choices_of(entity)
-        if choices and values[name] not in choices:
-            raise entity.location.error(
-                f'argument {name!r} is {values[name]!r}; allowed: {", ".join(choices)}'
+    def _arg(self, element: Element) -> None:
+        name = element.attributes['name']
+        default = element.attributes.get('default')
+        choices = tuple(child.attributes['value'] for child in element.children)
+        description = self._text(element, 'description')
+        self.declared.setdefault(name, Argument(name, default, description, choices))
+        if name not in self._values:
+            if default is None:
+                hint = f' ({description})' if description else ''
+                raise element.error(f'argument {name!r}{hint} is not set; add {name}:=VALUE')
+            self._values[name] = self._text(element, 'default')
+        if choices and self._values[name] not in choices:
+            raise element.error(
+                f'argument {name!r} is {self._values[name]!r}; allowed: {", ".join(choices)}'
             )
 
-    def _let(self, entity: Entity) -> None:
-        name, value = pair(entity, 'name', 'value', self.scope)
-        self.scope.configurations[name] = value
+    def _let(self, element: Element) -> None:
+        self._values[self._text(element, 'name')] = self._text(element, 'value')
 
-    def _include(self, entity: Entity) -> None:
-        scope = self.scope
-        path = Path(text(entity, 'file', scope)).absolute()
-        before = scope.file
-        # The values are evaluated with the included file's directory, as ROS does.
-        scope.file = path
-        given = set()
-        for child in entity.children:
-            name, value = pair(child, 'name', 'value', scope)
-            scope.configurations[name] = value
-            given.add(name)
-        if self._depth == _DEEPEST:
-            raise entity.location.error(
+    def _group(self, element: Element) -> None:
+        outer = dict(self._values)
+        self.visit(element)
+        self._values = outer
+
+    def _include(self, element: Element) -> None:
+        path = Path(self._text(element, 'file')).absolute()
+        if self._survey and path in self._files:
+            return
+        if len(self._files) > _DEEPEST:
+            raise element.error(
                 f'includes are nested deeper than {_DEEPEST} files; does a file include itself?'
             )
         if not path.is_file():
-            raise entity.location.error(f'file: there is no launch file {str(path)!r}')
-        self._depth += 1
-        self.document(path, given, entity)
-        self._depth -= 1
-        scope.file = before
-
-    def _group(self, entity: Entity) -> None:
-        outer = self.scope
-        self.scope = replace(outer, configurations=dict(outer.configurations))
-        self.children(entity)
-        self.scope = outer
-
-    def _push_ros_namespace(self, entity: Entity) -> None:
-        values = self.scope.configurations
-        try:
-            joined = join_namespace(
-                values.get('ros_namespace'), text(entity, 'namespace', self.scope)
-            )
-        except InputError:
-            raise
-        except ValueError as error:
-            raise entity.location.error(f'namespace: {error}') from error
-        values['ros_namespace'] = joined or '/'
-
-    def _executable(self, entity: Entity) -> None:
-        self._processes += 1
-        self.steps.append(executable_process(entity, self.scope, self._processes))
-
-    def _node(self, entity: Entity) -> None:
-        self._processes += 1
-        process = node_process(entity, self.scope, self._processes)
-        if process.node is not None and process.node.startswith('/'):
-            if process.node in self._nodes:
-                self.scope.warnings.append(
-                    f'{entity.location}: two nodes have the name {process.node}'
+            raise element.error(f'file: there is no launch file {str(path)!r}')
+        # The values are evaluated with the included file's directory, as ROS does.
+        self._files.append(path)
+        given = {self._text(child, 'name') for child in element.children}
+        for child in element.children:
+            self._let(child)
+        root = read_launch_file(path)
+        for arg in root.children_of('arg'):
+            name = arg.attributes['name']
+            if name not in given and not {'default', 'if', 'unless'} & arg.attributes.keys():
+                self.declared.setdefault(name, Argument(name, None, '', ()))
+                raise element.error(
+                    f'argument {name!r} of the included file has no default; '
+                    f'give it here: <arg name="{name}" value="..."/>'
                 )
-            self._nodes.add(process.node)
-        self.steps.append(process)
+        self.visit(root)
+        self._files.pop()
 
+    def _push_ros_namespace(self, element: Element) -> None:
+        self._values['ros_namespace'] = self._namespace(element) or '/'
 
-def _missing(entity: Entity, include: Entity | None) -> InputError:
-    """Return the complaint about an argument without a value."""
-    name = entity.literal('name', '')
-    described = entity.literal('description', '')
-    hint = f' ({described})' if described else ''
-    if include is not None:
-        return include.location.error(
-            f'argument {name!r}{hint} of the included file has no default; '
-            f'give it here: <arg name="{name}" value="..."/>'
+    def _executable(self, element: Element) -> None:
+        command = self._read(element, 'cmd', self._words)
+        if not command:
+            raise element.error('cmd is empty; it must name a program')
+        if shutil.which(command[0], path=self._environment.get('PATH', '')) is None:
+            raise element.error(f'there is no executable {command[0]!r} on PATH')
+        self._add(element, command, self._text(element, 'name'), None)
+
+    def _node(self, element: Element) -> None:
+        name = self._text(element, 'name') or None
+        if name is not None and not _NODE_NAME.fullmatch(name):
+            raise element.error(
+                f'name: {name!r} is not a node name; allowed: letters, digits and _, '
+                'no digit first'
+            )
+        namespace = self._namespace(element)
+        full_name = None
+        if name is not None and namespace is not None:
+            full_name = f'{namespace.rstrip("/")}/{name}'
+        if full_name in {process.node for process in self.processes} - {None}:
+            raise element.error(f'two nodes have the name {full_name}; give one another name')
+        try:
+            executable = find_executable(
+                self._text(element, 'pkg'), self._text(element, 'exec'), self._environment
+            )
+        except InputError as error:
+            raise element.error(str(error)) from error
+        command: list[str | ParameterFile] = [str(executable)]
+        command += [*self._read(element, 'args', self._words), '--ros-args']
+        if name is not None:
+            command += ['-r', f'__node:={name}']
+        if namespace is not None:
+            command += ['-r', f'__ns:={namespace}']
+        for param in element.children_of('param'):
+            command += ['--params-file', self._parameters(param, full_name or '/**')]
+        for remap in element.children_of('remap'):
+            command += ['-r', f'{self._text(remap, "from")}:={self._text(remap, "to")}']
+        self._add(element, command, '', full_name or name)
+
+    def _add(
+        self,
+        element: Element,
+        command: list[str] | list[str | ParameterFile],
+        label: str,
+        node: str | None,
+    ) -> None:
+        """Add a process with the attributes common to nodes and executables."""
+        output = self._text(element, 'output') or 'log'
+        if output not in ('screen', 'log'):
+            raise element.error(f'output: {output!r}; allowed: screen, log')
+        if element.attributes.get('on_exit', 'shutdown') != 'shutdown':
+            raise element.error(f'on_exit="{element.attributes["on_exit"]}"; allowed: shutdown')
+        process = Process(
+            name=f'{label or Path(str(command[0])).name}-{len(self.processes) + 1}',
+            command=tuple(command),
+            environment=self._environment,
+            output=output,
+            respawn=self._flag(element, 'respawn', False),
+            respawn_delay=_number(element, 'respawn_delay', float, 0.0),
+            respawn_max_retries=int(_number(element, 'respawn_max_retries', int, -1)),
+            ends_all='on_exit' in element.attributes,
+            node=node,
         )
-    return entity.location.error(f'argument {name!r}{hint} is not set; add {name}:=VALUE')
+        self.processes.append(process)
+
+    def _namespace(self, element: Element) -> str | None:
+        """Return the absolute namespace of an element, None if there is none."""
+        base, namespace = self._values.get('ros_namespace'), self._text(element, 'namespace')
+        if base is None and not namespace:
+            return None
+        if not namespace.startswith('/'):
+            namespace = f'{base or ""}/{namespace}'
+        joined = '/' + namespace.strip('/')
+        if not _NAMESPACE.fullmatch(joined):
+            raise element.error(
+                f'namespace: {joined!r} is not a namespace; allowed: names of letters, digits '
+                'and _, separated by /, none starting with a digit'
+            )
+        return joined
+
+    def _parameters(self, param: Element, key: str) -> str | ParameterFile:
+        """Return the path of a given file, or the text of one to be written."""
+        if 'from' in param.attributes:
+            path = self._text(param, 'from')
+            if not Path(path).is_file():
+                raise param.error(f'from: there is no file {path!r}')
+            return path
+        import yaml  # not for launch files without parameters
+
+        kind = param.attributes.get('type', 'yaml')
+        if kind not in ('yaml', 'str'):
+            raise param.error(
+                f'the type {kind!r} of <param> is not known here (allowed: yaml, str); '
+                'use ros2 launch'
+            )
+        name = self._text(param, 'name')
+        value: object = self._text(param, 'value')
+        if kind == 'yaml':
+            value = _yaml_value(param, name, str(value))
+        return ParameterFile(
+            yaml.safe_dump({key: {'ros__parameters': {name: value}}}, default_flow_style=False)
+        )
+
+    # Attributes and substitutions
+
+    def _read(self, element: Element, name: str, convert: Callable[[Parts], _Result]) -> _Result:
+        """Return what ``convert`` makes of an attribute, or of the empty text."""
+        source = element.attributes.get(name, '')
+        try:
+            return convert(parse(source))
+        except ValueError as error:
+            raise element.error(f'{name}="{source}": {error}') from error
+
+    def _text(self, element: Element, name: str) -> str:
+        """Return the text of an attribute, empty if it is not given."""
+        return self._read(element, name, self._value)
+
+    def _flag(self, element: Element, name: str, default: bool) -> bool:
+        """Return an attribute that is true or false."""
+        if name not in element.attributes:
+            return default
+        return self._read(element, name, lambda parts: flag(self._value(parts)))
+
+    def _words(self, parts: Parts) -> list[str]:
+        """
+        Return the words of a command line.
+
+        Literal text is split as a shell splits it; the value of a substitution is never split.
+        """
+        line = ''
+        values: dict[int, str] = {}
+        for part in parts:
+            if isinstance(part, Call):
+                # A character of private use, which no shell splits, stands for the value.
+                mark = chr(0xE000 + len(values))
+                values[ord(mark)] = self._call(part)
+                line += mark
+                continue
+            try:
+                shlex.split(part)
+            except ValueError as error:
+                raise InputError(
+                    f'{part!r}: {str(error).lower()}; quotes cannot enclose a substitution here'
+                ) from error
+            line += part
+        return [word.translate(values) for word in shlex.split(line)]
+
+    def _value(self, parts: Parts) -> str:
+        """Return the text of the pieces."""
+        return ''.join(part if isinstance(part, str) else self._call(part) for part in parts)
+
+    def _call(self, call: Call) -> str:
+        """
+        Return the value of a substitution.
+
+        An argument is evaluated when it is used, so that an unused default cannot fail.
+        """
+        name, arguments = call
+
+        def value(number: int) -> str:
+            return self._value(arguments[number])
+
+        def truth(number: int) -> bool:
+            return flag(value(number))
+
+        if name == 'var':
+            return self._variable(value(0), arguments[1:])
+        if name == 'dirname':
+            return str(self._files[-1].parent)
+        if name == 'find-pkg-share':
+            return str(find_share(value(0), self._environment))
+        if name == 'command':
+            return _output_of(value(0), self._environment)
+        if name == 'if':
+            if truth(0):
+                return value(1)
+            return value(2) if len(arguments) == 3 else ''
+        if name == 'equals':
+            result = _equal(value(0), value(1))
+        elif name == 'not':
+            result = not truth(0)
+        else:
+            flags = [truth(0), truth(1)]
+            result = all(flags) if name == 'and' else any(flags)
+        return str(result).lower()
+
+    def _variable(self, name: str, default: tuple[Parts, ...]) -> str:
+        """Return the value of an argument or of a let."""
+        if name in self._values:
+            return self._values[name]
+        if default:
+            return self._value(default[0])
+        known = ', '.join(sorted(self._values)) or 'none'
+        raise InputError(f'$(var {name}): {name!r} is not set here; set are: {known}')
+
+
+def _equal(left: str, right: str) -> bool:
+    """Compare as truth values, as numbers or as texts, whichever both are."""
+    words = ('true', 'false', '1', '0')
+    if left.lower() in words and right.lower() in words:
+        return (left.lower() in ('true', '1')) == (right.lower() in ('true', '1'))
+    try:
+        return math.isclose(float(left), float(right))
+    except ValueError:
+        return left == right
+
+
+def _output_of(line: str, environment: Mapping[str, str]) -> str:
+    """Return what a command writes; it must succeed and not complain."""
+    try:
+        result = subprocess.run(
+            shlex.split(line),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            text=True,
+            check=False,
+        )
+    except (OSError, IndexError) as error:
+        raise InputError(f'$(command {line!r}) cannot be run: {error}') from error
+    complaint = ' '.join(result.stderr.split())
+    if result.returncode or complaint:
+        raise InputError(
+            f'$(command {line!r}) ended with exit code {result.returncode}: {complaint}'
+        )
+    return result.stdout
+
+
+def _number(element: Element, name: str, kind: type[int] | type[float], default: float) -> float:
+    """Return an attribute that is a number without substitutions."""
+    source = element.attributes.get(name, str(default))
+    try:
+        number = kind(source)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or (kind is float and number < 0.0):
+        allowed = 'a number >= 0' if kind is float else 'a whole number'
+        raise element.error(f'{name}="{source}"; allowed: {allowed} (no substitution)')
+    return number
+
+
+def _yaml_value(param: Element, name: str, text: str) -> object:
+    """Return the value of a parameter without a type by the rules of YAML 1.1."""
+    import yaml
+
+    source = param.attributes['value']
+    if any(isinstance(part, str) and set(part) & {'"', "'"} for part in parse(source)[1:]):
+        # Here launch reads quotes before it replaces, which gives the text another type.
+        raise param.error(f'param {name!r}: quotes around a substitution; use type="str"')
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise param.error(
+            f'param {name!r}: {" ".join(str(error).split())}; use type="str" for a text'
+        ) from error
+    items = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, bool | int | float | str) for item in items):
+        raise param.error(
+            f'param {name!r}: {text!r} has no type of a parameter; allowed: bool, int, float, str '
+            'or a list of these'
+        )
+    if len({type(item) for item in items}) > 1:
+        raise param.error(f'param {name!r}: {text!r} is a list of several types; allowed: one')
+    return value

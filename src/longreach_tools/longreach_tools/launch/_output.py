@@ -3,31 +3,30 @@ Output of a launch on the screen and in its log directory.
 
 Lines are bytes; each is written at once, preceded by the name of its process. Standard output of a
 process goes to standard output, its standard error to standard error.
-The attribute ``output`` selects the destination: ``screen``; ``log`` (launch.log, standard error
-also on the screen); ``both``.
+The attribute ``output`` selects the destination: ``screen``, or ``log`` (launch.log, standard
+error also on the screen).
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 from longreach_dynamics.errors import LongreachError
 
-__all__ = ['ROUTES', 'LineBuffer', 'Output', 'default_log_root', 'new_log_directory']
+__all__ = ['Lines', 'Output', 'default_log_root', 'new_log_directory']
 
 _LONGEST = 1 << 20
 """Longest line [bytes]; a longer one is split, so that memory stays bounded."""
-
-# Where the lines of standard output and of standard error go.
-ROUTES = {
-    'screen': ({'screen'}, {'screen'}),
-    'log': ({'log'}, {'log', 'screen'}),
-    'both': ({'log', 'screen'}, {'log', 'screen'}),
-}
+_CHUNK = 1 << 16
+_CAPACITY = 1 << 20
+"""No pipe holds more than this [bytes]."""
 
 
 def default_log_root(environment: Mapping[str, str]) -> Path:
@@ -42,28 +41,6 @@ def new_log_directory(root: Path) -> Path:
     now = time.time()
     stamp = time.strftime('%Y-%m-%d-%H-%M-%S', time.localtime(now))
     return root / f'{stamp}-{int(now % 1 * 1e6):06d}-{os.uname().nodename}-{os.getpid()}'
-
-
-class LineBuffer:
-    """Splits a stream of bytes into lines."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete, without their ends."""
-        self._rest += data
-        *lines, rest = self._rest.split(b'\n')
-        self._rest = rest
-        if len(rest) >= _LONGEST:
-            lines.append(self._rest)
-            self._rest = bytearray()
-        return [bytes(line).removesuffix(b'\r') for line in lines]
-
-    def finish(self) -> list[bytes]:
-        """Return the last line if it has no end."""
-        rest, self._rest = bytes(self._rest), bytearray()
-        return [rest] if rest else []
 
 
 class Output:
@@ -82,8 +59,8 @@ class Output:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.screen_lost = False
+        self.when_lost: Callable[[], None] = lambda: None
+        self._screen_lost = False
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._file = (directory / 'launch.log').open('ab', buffering=0)
@@ -95,11 +72,10 @@ class Output:
 
     def line(self, process: str, mode: str, line: bytes, *, error: bool) -> None:
         """Write a line of a process where ``mode`` sends it."""
-        route = ROUTES[mode][error]
         text = b'[' + process.encode() + b'] ' + line + b'\n'
-        if 'screen' in route:
+        if mode == 'screen' or error:
             self._screen(2 if error else 1, text)
-        if 'log' in route:
+        if mode == 'log':
             self._log(text)
 
     def message(self, level: str, source: str, text: str) -> None:
@@ -118,16 +94,63 @@ class Output:
             self._file.write(b'%.7f ' % time.time() + text)
         except OSError as error:
             # A full disk must not stop the supervision of processes.
-            if not self.screen_lost:
+            if not self._screen_lost:
                 self._screen(2, f'[ERROR] [launch]: launch.log: {error.strerror}\n'.encode())
 
     def _screen(self, descriptor: int, text: bytes) -> None:
-        """Write a text completely; set ``screen_lost`` when the reader has closed its end."""
-        while text:
+        """Write a text completely; call ``when_lost`` when the reader has closed its end."""
+        while text and not self._screen_lost:
             try:
                 text = text[os.write(descriptor, text) :]
             except BlockingIOError:
                 select.select((), (descriptor,), ())
             except OSError:
-                self.screen_lost = True
-                return
+                self._screen_lost = True
+                self.when_lost()
+
+
+class Lines:
+    """Passes on one output stream of a process, line by line, in the running event loop."""
+
+    def __init__(
+        self, stream: IO[bytes], process: str, mode: str, output: Output, *, error: bool
+    ) -> None:
+        self._stream = stream
+        self._descriptor = stream.fileno()
+        self._write = functools.partial(output.line, process, mode, error=error)
+        self._rest = b''
+        os.set_blocking(self._descriptor, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._read)
+
+    def _read(self) -> bool:
+        """Pass on some data; return False when none is available."""
+        try:
+            data = os.read(self._descriptor, _CHUNK)
+        except OSError:
+            return False
+        if not data:
+            self._loop.remove_reader(self._descriptor)
+            return False
+        *lines, self._rest = (self._rest + data).split(b'\n')
+        if len(self._rest) >= _LONGEST:
+            lines.append(self._rest)
+            self._rest = b''
+        for line in lines:
+            self._write(line.removesuffix(b'\r'))
+        return True
+
+    def flush(self) -> None:
+        """Pass on all data available now."""
+        # Not until the end of the stream: a daemon outside the group may never stop writing.
+        for _ in range(_CAPACITY // _CHUNK):
+            if not self._read():
+                break
+
+    def close(self) -> None:
+        """Pass on all data available now, with an unfinished last line, and close."""
+        self.flush()
+        if self._rest:
+            self._write(self._rest)
+        self._loop.remove_reader(self._descriptor)
+        self._stream.close()

@@ -1,9 +1,10 @@
 """
-Run a plan: start its processes, show their output, end them together, return the exit code.
+Run the processes of a launch: show their output, end them together, return the exit code.
 
-One thread waits for output, signals and timers. SIGINT, SIGTERM and
-SIGHUP to the launch begin the shutdown; so does a process with ``on_exit="shutdown"`` that ends.
-Shutdown sends SIGINT to each process group, then SIGTERM, then SIGKILL.
+SIGINT, SIGTERM and SIGHUP to the launch begin the shutdown; so does a process with
+``on_exit="shutdown"`` that ends. Shutdown sends SIGINT to each process group, then SIGTERM, then
+SIGKILL. A launch that is itself killed leaves nothing running that ends on SIGINT: the kernel
+sends that to each process (Linux: PR_SET_PDEATHSIG).
 
 The exit code is 0 if every process ended with 0, or on the shutdown's SIGINT or SIGTERM; otherwise
 it is that of the first process that failed, 128 + n for signal n. Of a respawned process only the
@@ -12,45 +13,42 @@ last end counts.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import functools
-import heapq
+import ctypes
 import itertools
 import os
-import selectors
+import shlex
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ._child import Child, Stream, exit_status
-from ._guardian import Guardian
-from ._model import LogLine, Plan, ProcessSpecification
-from ._output import Output
+from ._evaluate import ParameterFile, Process
+from ._output import Lines, Output
 
-__all__ = ['respawns_used_up', 'run_plan']
+__all__ = ['respawns_used_up', 'run_processes']
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 5.0
+"""Time [s] from SIGINT to SIGTERM, and from there to SIGKILL."""
+REAL_PATIENCE = 15.0
+"""Time [s] from SIGINT to SIGTERM for real launch, which needs 10 s for the same steps."""
 _GROUP_CHECK = 0.05
-"""Time [s] between checks of what an ended process has left running."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CANNOT_START = 126
+_PR_SET_PDEATHSIG = 1
 
 
-def run_plan(plan: Plan, output: Output) -> int:
+def run_processes(processes: Sequence[Process], output: Output) -> int:
     """
-    Run a plan to its end and return the exit code.
+    Run processes to their end and return the exit code.
 
     To be called in the main thread of a program with one thread that ends soon after: SIGINT,
     SIGTERM and SIGHUP are ignored from then on.
     """
-    with (
-        _signal_pipe() as signals,
-        tempfile.TemporaryDirectory(prefix='launch_params_') as directory,
-        contextlib.closing(Guardian()) as guardian,
-    ):
-        return _Supervisor(plan, output, Path(directory), guardian, signals).run()
+    with tempfile.TemporaryDirectory(prefix='launch_params_') as directory:
+        return asyncio.run(_Supervisor(output, Path(directory)).run(processes))
 
 
 def respawns_used_up(node: str | None, ends: int) -> str:
@@ -62,241 +60,209 @@ def respawns_used_up(node: str | None, ends: int) -> str:
     )
 
 
-@contextlib.contextmanager
-def _signal_pipe() -> Iterator[int]:
-    """
-    Turn signals into bytes on a pipe; yield its end for reading.
+def _die_with_parent() -> Callable[[], None]:
+    """Return the function that a child calls between fork and exec."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
 
-    Afterwards these signals are ignored, so that a late Ctrl-C does not interrupt the clean-up.
+    def request() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        # The parent may have died before the request.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return request
+
+
+class _Child:
     """
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (*_SIGNALS, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
-    try:
-        yield reader
-    finally:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        os.close(reader)
-        os.close(writer)
+    A running process, leader of its own session and process group.
+
+    So a Ctrl-C in the terminal reaches only the launch, which passes it on, and signals also reach
+    what the process itself has started.
+    """
+
+    def __init__(self, process: Process, words: Sequence[str], output: Output) -> None:
+        streams = None if process.output == 'inherit' else subprocess.PIPE
+        self._popen = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=streams,
+            stderr=streams,
+            bufsize=0,
+            env=dict(process.environment),
+            start_new_session=True,
+            # Safe: the launch has one thread.
+            preexec_fn=_die_with_parent(),
+        )
+        self.pid = self._popen.pid
+        self.signals: list[int] = []
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.streams = [
+            Lines(stream, process.name, process.output, output, error=error)
+            for stream, error in ((self._popen.stdout, False), (self._popen.stderr, True))
+            if stream is not None
+        ]
+
+    def poll(self) -> None:
+        """Note the end of the process."""
+        code = self._popen.poll()
+        if code is not None and not self.ended.done():
+            self.ended.set_result(code)
+
+    def send(self, number: int) -> bool:
+        """Send a signal to the process group; return False if it has ended."""
+        self.signals.append(number)
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    async def end_remains(self) -> None:
+        """End what an ended process has left running in its group."""
+        # Background processes of a shell ignore SIGINT; what has got it may be about to end.
+        for number in (0, signal.SIGTERM, signal.SIGKILL)[not self.signals :]:
+            if not self.send(number):
+                return
+            for _ in range(int(PATIENCE / _GROUP_CHECK)):
+                await asyncio.sleep(_GROUP_CHECK)
+                if not _runs(self.pid):
+                    return
+
+
+def _runs(group: int) -> bool:
+    """Return whether a process group has a member that runs (a zombie does not)."""
+    for path in Path('/proc').iterdir():
+        if path.name.isdigit():
+            with contextlib.suppress(OSError):
+                # The name in parentheses may contain anything; state, parent, group follow it.
+                state, _, number = (path / 'stat').read_text().rpartition(')')[2].split()[:3]
+                if int(number) == group and state not in 'ZX':
+                    return True
+    return False
 
 
 class _Supervisor:
     """Starts, watches and ends the processes of a launch."""
 
-    def __init__(
-        self, plan: Plan, output: Output, directory: Path, guardian: Guardian, signals: int
-    ) -> None:
+    def __init__(self, output: Output, directory: Path) -> None:
         self._output = output
         self._directory = directory
-        self._guardian = guardian
-        self._signals = signals
-        self._running: set[Child] = set()
-        self._remains: set[Child] = set()
-        self._starts: dict[str, int] = {}
-        self._awaiting_respawn: dict[str, int] = {}
-        self._failure: int | None = None
-        self._shutting_down = False
-        self._due: list[tuple[float, int, Callable[[], None], bool]] = []
-        self._count = itertools.count()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(signals, selectors.EVENT_READ)
-        for step in plan.steps:
-            self._at(0.0, functools.partial(self._take, step))
+        self._children: set[_Child] = set()
+        self._closing = asyncio.Event()
+        self._failure = 0
+        output.when_lost = lambda: self._shut_down('the output is no longer read')
 
-    def run(self) -> int:
-        """Supervise until no process runs and no timer is pending; return the exit code."""
-        with self._selector:
-            while True:
-                self._do_what_is_due()
-                # Pending escalations do not count: there is nothing left to end.
-                pending = any(not in_shutdown for *_, in_shutdown in self._due)
-                if not (self._running or self._remains or pending):
-                    break
-                keys = [key for key, _ in self._selector.select(self._patience())]
-                for key in keys:
-                    if isinstance(key.data, Stream) and not key.data.read(self._output):
-                        self._selector.unregister(key.fd)
-                # After the streams, as the end of a process closes its own.
-                if any(key.fd == self._signals for key in keys):
-                    self._take_signals()
-                if self._remains:
-                    self._look_after_remains()
-                if self._output.screen_lost and not self._shutting_down:
-                    self._shut_down('the output is no longer read')
-        return self._failure or 0
+    async def run(self, processes: Sequence[Process]) -> int:
+        """Run all processes to their end and return the exit code."""
+        loop = asyncio.get_running_loop()
 
-    def _at(self, delay: float, action: Callable[[], None], *, in_shutdown: bool = False) -> None:
-        """Schedule an action in ``delay`` seconds; during a shutdown only if ``in_shutdown``."""
-        moment = time.monotonic() + delay if delay else 0.0
-        heapq.heappush(self._due, (moment, next(self._count), action, in_shutdown))
+        def handle(number: int, _frame: object) -> None:
+            with contextlib.suppress(RuntimeError):  # after the end of the loop
+                loop.call_soon_threadsafe(self._signalled, signal.Signals(number))
 
-    def _do_what_is_due(self) -> None:
-        while self._due and self._due[0][0] <= time.monotonic():
-            _, _, action, in_shutdown = heapq.heappop(self._due)
-            if in_shutdown or not self._shutting_down:
-                action()
-
-    def _patience(self) -> float | None:
-        """Return how long [s] to wait for output and signals at most."""
-        waits = [max(0.0, self._due[0][0] - time.monotonic())] if self._due else []
-        if self._remains:
-            waits.append(_GROUP_CHECK)
-        return min(waits, default=None)
-
-    def _take(self, step: ProcessSpecification | LogLine) -> None:
-        """Do one step of the plan."""
-        if isinstance(step, LogLine):
-            self._output.message(step.level, step.source, step.message)
-        else:
-            self._start(step)
-
-    def _take_signals(self) -> None:
-        """Handle the signals received."""
-        for number in os.read(self._signals, 4096):
-            if number == signal.SIGCHLD:
-                self._look_after_children()
-                continue
-            name = signal.Signals(number).name
-            if self._shutting_down:
-                self._output.message(
-                    'WARN',
-                    'launch',
-                    f'{name} again: already shutting down, SIGTERM and SIGKILL follow',
-                )
-            else:
-                self._shut_down(f'{name} received')
-
-    def _start(self, process: ProcessSpecification) -> None:
-        """Start a process."""
-        self._awaiting_respawn.pop(process.name, None)
-        self._starts[process.name] = self._starts.get(process.name, 0) + 1
+        for number in (*_SIGNALS, signal.SIGCHLD):
+            signal.signal(number, handle)
         try:
-            child = Child(process, self._directory, self._guardian)
-        except (OSError, subprocess.SubprocessError) as error:
-            self._output.message('ERROR', process.name, f'process cannot be started: {error}')
-            self._fail(_CANNOT_START)
-            if process.ends_all:
-                self._shut_down(f'{process.name} cannot be started')
-            return
-        self._running.add(child)
-        for stream in child.streams:
-            self._selector.register(stream.descriptor, selectors.EVENT_READ, stream)
-        self._output.message('INFO', process.name, f'process started with pid [{child.pid}]')
+            await asyncio.gather(*(self._keep(process) for process in processes))
+        finally:
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        return self._failure
 
-    def _fail(self, code: int) -> None:
-        """Record a failure; the first one counts."""
-        if self._failure is None:
-            self._failure = exit_status(code)
-
-    def _look_after_children(self) -> None:
-        """Handle the processes that have ended."""
-        for child in sorted(self._running, key=lambda child: child.pid):
-            code = child.poll()
-            if code is not None:
-                self._running.discard(child)
-                self._remains.add(child)
-                self._look_after_remains()
-                self._ended(child, code)
-                if child in self._remains:
-                    # Background processes of a shell ignore SIGINT.
-                    self._end_group(child, signal.SIGTERM)
-
-    def _look_after_remains(self) -> None:
-        """Release ended processes of whose group nothing runs."""
-        for child in list(self._remains):
-            if not child.group_is_alive():
-                self._release(child)
-
-    def _release(self, child: Child) -> None:
-        """Release a process of whose group nothing runs, after its remaining output."""
-        self._remains.discard(child)
-        child.forget()
-        for stream in child.streams:
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(stream.descriptor)
-            stream.drain(self._output)
-
-    def _ended(self, child: Child, code: int) -> None:
-        """Report the end of a process; respawn it, shut down or record a failure."""
-        process = child.specification
-        asked = bool(child.signals) and child.left_as_asked(code)
-        if code == 0:
-            text = f'process has finished cleanly [pid {child.pid}]'
-        elif asked:
-            text = f'process has left on {signal.Signals(exit_status(code) - 128).name}'
-            text += f' [pid {child.pid}]'
+    def _signalled(self, number: signal.Signals) -> None:
+        """Handle a signal to the launch."""
+        if number == signal.SIGCHLD:
+            for child in self._children:
+                child.poll()
+        elif self._closing.is_set():
+            text = f'{number.name} again: already shutting down, SIGTERM and SIGKILL follow'
+            self._output.message('WARN', 'launch', text)
         else:
-            text = (
-                f"process has died [pid {child.pid}, exit code {code}, cmd '{child.command_line}']"
-            )
-        self._output.message('INFO' if code == 0 or asked else 'ERROR', process.name, text)
-        if process.ends_all and not self._shutting_down:
-            self._shut_down(f'{process.name} ended')
-        limit = process.respawn_max_retries
-        retries = self._starts[process.name] - 1
-        if process.respawn and not self._shutting_down and (limit < 0 or retries < limit):
-            self._awaiting_respawn[process.name] = code
-            self._at(process.respawn_delay, functools.partial(self._start, process))
-            return
-        if code != 0 and not asked:
-            self._fail(code)
-        if process.respawn and not self._shutting_down:
-            text = respawns_used_up(process.node, self._starts[process.name])
-            self._output.message('ERROR', process.name, text)
+            self._shut_down(f'{number.name} received')
 
     def _shut_down(self, reason: str) -> None:
         """Begin the shutdown."""
-        if self._shutting_down:
-            return
-        self._shutting_down = True
-        self._output.message('INFO', 'launch', f'shutting down: {reason}')
-        for code in self._awaiting_respawn.values():
-            if code != 0:
-                self._fail(code)
-        # Nothing more is started; other pending actions would only delay the end.
-        self._due = [entry for entry in self._due if entry[3]]
-        heapq.heapify(self._due)
-        for child in sorted(self._running, key=lambda child: child.pid):
-            self._end_group(child)
+        if not self._closing.is_set():
+            self._closing.set()
+            self._output.message('INFO', 'launch', f'shutting down: {reason}')
 
-    def _end_group(self, child: Child, number: signal.Signals = signal.SIGINT) -> None:
-        """Send a signal to a process group, and schedule stronger ones if it still runs."""
-        if child.signals:
-            return
-        process, name = child.specification, child.specification.name
-        self._output.message('INFO', name, f"sending signal '{number.name}' to process[{name}]")
-        child.send(number)
-        delay = 0.0
-        if number == signal.SIGINT:
-            delay = process.sigterm_timeout
-            self._escalate_after(delay, child, signal.SIGTERM, delay)
-        self._escalate_after(
-            delay + process.sigkill_timeout, child, signal.SIGKILL, process.sigkill_timeout
-        )
+    async def _keep(self, process: Process) -> None:
+        """Run a process, and again as long as it respawns."""
+        for start in itertools.count(1):
+            if self._closing.is_set() and start == 1:
+                return
+            code = await self._run(process)
+            if process.ends_all:
+                self._shut_down(f'{process.name} ended')
+            limit = process.respawn_max_retries
+            if self._closing.is_set() or not process.respawn or 0 <= limit < start:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), process.respawn_delay)
+            if self._closing.is_set():
+                break
+        self._failure = self._failure or code
+        if process.respawn and not self._closing.is_set():
+            text = respawns_used_up(process.node, start)
+            self._output.message('ERROR', process.name, text)
 
-    def _escalate_after(
-        self, delay: float, child: Child, number: signal.Signals, timeout: float
-    ) -> None:
-        """Send a stronger signal after a delay, unless the group has ended by then."""
-        escalate = functools.partial(self._escalate, child, number, timeout)
-        self._at(delay, escalate, in_shutdown=True)
+    async def _run(self, process: Process) -> int:
+        """Run a process once; return its exit code, 0 if it left as the shutdown asked."""
+        name, words = process.name, []
+        for count, word in enumerate(process.command):
+            if isinstance(word, ParameterFile):
+                path = self._directory / f'{name.replace("/", "_")}-{count}.yaml'
+                path.write_text(word.text)
+                word = str(path)
+            words.append(word)
+        try:
+            child = _Child(process, words, self._output)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._output.message('ERROR', name, f'process cannot be started: {error}')
+            return _CANNOT_START
+        self._children.add(child)
+        self._output.message('INFO', name, f'process started with pid [{child.pid}]')
+        # It may have ended before it was one of the children.
+        child.poll()
+        end = asyncio.create_task(self._end(process, child))
+        code = await child.ended
+        end.cancel()
+        self._children.discard(child)
+        for stream in child.streams:
+            stream.flush()
+        status = code if code >= 0 else 128 - code
+        asked = code == 0 or status - 128 in {*child.signals} - {signal.SIGKILL}
+        if code == 0:
+            text = f'process has finished cleanly [pid {child.pid}]'
+        elif asked:
+            text = f'process has left on {signal.Signals(status - 128).name} [pid {child.pid}]'
+        else:
+            cmd = shlex.join(words)
+            text = f"process has died [pid {child.pid}, exit code {code}, cmd '{cmd}']"
+        self._output.message('INFO' if asked else 'ERROR', name, text)
+        await child.end_remains()
+        for stream in child.streams:
+            stream.close()
+        return 0 if asked else status
 
-    def _escalate(self, child: Child, number: signal.Signals, timeout: float) -> None:
-        """Send a stronger signal to a process group that still runs."""
-        if child not in self._running and child not in self._remains:
-            return
-        name = child.specification.name
-        before = signal.Signals(child.signals[-1]).name
-        self._output.message(
-            'ERROR',
-            name,
-            f"process[{name}] failed to terminate '{timeout:g}' seconds after receiving "
-            f"'{before}', escalating to '{number.name}'",
-        )
-        child.send(number)
+    async def _end(self, process: Process, child: _Child) -> None:
+        """End a process when the shutdown begins."""
+        name = process.name
+        await self._closing.wait()
+        self._output.message('INFO', name, f"sending signal 'SIGINT' to process[{name}]")
+        child.send(signal.SIGINT)
+        wait = REAL_PATIENCE if process.output == 'inherit' else PATIENCE
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            await asyncio.sleep(wait)
+            self._output.message(
+                'ERROR',
+                name,
+                f"process[{name}] failed to terminate '{wait:g}' seconds after receiving "
+                f"'{signal.Signals(child.signals[-1]).name}', escalating to '{number.name}'",
+            )
+            child.send(number)
+            wait = PATIENCE

@@ -2,116 +2,118 @@ r"""
 Substitutions in launch files: their syntax.
 
 ``$(name argument ...)`` may stand anywhere in an attribute. Arguments are separated by one space.
-An argument with spaces, parentheses or quotes is put in single or double quotes, inside which
-further substitutions are replaced; inside these, quotes are ordinary characters. A backslash
-takes the next character as it stands, so ``\$(`` is no substitution. Outside of a substitution
-quotes have no meaning and stay.
+One with spaces, parentheses or quotes is put in single or double quotes, inside which further
+substitutions are replaced; these have no quotes of their own. A backslash takes the next character
+as it stands, so ``\$(`` is no substitution.
 """
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import NamedTuple
 
-from ._model import Call, Template
+from longreach_dynamics.errors import InputError
 
-__all__ = ['SubstitutionError', 'parse_template', 'remove_escapes']
+__all__ = ['FUNCTIONS', 'Call', 'Parts', 'parse']
 
 _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
-_ESCAPE = re.compile(r'\\(.)', re.DOTALL)
+
+FUNCTIONS = {
+    'and': (2, 2),
+    'command': (1, 1),
+    'dirname': (0, 0),
+    'equals': (2, 2),
+    'find-pkg-share': (1, 1),
+    'if': (2, 3),
+    'not': (1, 1),
+    'or': (2, 2),
+    'var': (1, 2),
+}
+"""Fewest and most arguments by name; a file with others needs ROS 2's own launch."""
 
 
-class SubstitutionError(ValueError):
-    """A substitution cannot be read or has no value; the reader of the file adds the place."""
+class Call(NamedTuple):
+    """A substitution; the arguments have substitutions themselves."""
+
+    name: str
+    arguments: tuple[Parts, ...]
 
 
-def remove_escapes(text: str) -> str:
-    """Return a literal text without the backslashes that protect characters."""
-    return _ESCAPE.sub(r'\1', text)
+Parts = tuple[str | Call, ...]
+"""Literal pieces without escapes, and calls, in order."""
 
 
-def parse_template(text: str) -> Template:
-    """Return the pieces of a text with substitutions."""
-    parser = _Parser(text)
-    parts = parser.pieces(stop='')
-    return Template(text, parts)
+@functools.cache
+def parse(text: str) -> Parts:
+    """Return the pieces of a text; raises InputError."""
+    return _parts(text, 0, stop='', quoted=False)[0]
 
 
-class _Parser:
-    """Reads one text from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-
-    def peek(self, length: int = 1) -> str:
-        """Return the next characters without taking them."""
-        return self.text[self.position : self.position + length]
-
-    def pieces(self, stop: str, refuse: str = '', quote: str = '') -> tuple[str | Call, ...]:
-        """
-        Read literal text and calls up to a character of ``stop`` or to the end.
-
-        ``refuse`` are characters that must be escaped here, ``quote`` is the quote around.
-        """
-        parts: list[str | Call] = []
-        literal: list[str] = []
-        while self.position < len(self.text) and self.peek() not in tuple(stop):
-            if self.peek(2) == '$(':
-                if literal:
-                    parts.append(''.join(literal))
-                    literal.clear()
-                parts.append(self.call(quote))
-                continue
-            character = self.peek()
-            if character in refuse:
-                raise SubstitutionError(
-                    f'{character!r} at column {self.position + 1} inside a substitution; '
-                    'put the argument in quotes or a backslash before the character'
-                )
-            if character == '\\' and self.position + 1 < len(self.text):
-                self.position += 1
-                character = self.peek()
-            literal.append(character)
-            self.position += 1
-        if literal:
-            parts.append(''.join(literal))
-        return tuple(parts)
-
-    def call(self, quote: str) -> Call:
-        """Read ``$(name argument ...)``."""
-        start = self.position
-        self.position += 2
-        match = _NAME.match(self.text, self.position)
-        if match is None:
-            raise SubstitutionError(f'no name after "$(" at column {start + 1}')
-        self.position = match.end()
-        arguments: list[Template] = []
-        while self.peek() == ' ':
-            self.position += 1
-            arguments.append(self.argument(quote))
-        if self.peek() != ')':
-            found = f'{self.peek()!r} at column {self.position + 1}' if self.peek() else 'the end'
-            raise SubstitutionError(
-                f'"$({match.group()}" at column {start + 1} is not closed: expected ")", '
-                f'found {found}'
+def _parts(text: str, at: int, stop: str, *, quoted: bool, refuse: str = '') -> tuple[Parts, int]:
+    """Read up to a character of ``stop`` or to the end; return the pieces and the position."""
+    parts: list[str | Call] = []
+    while at < len(text) and text[at] not in stop:
+        if text.startswith('$(', at):
+            call, at = _call(text, at, quoted=quoted)
+            parts.append(call)
+            continue
+        if text[at] in refuse:
+            raise InputError(
+                f'{text[at]!r} at column {at + 1} inside a substitution; '
+                'put the argument in quotes or a backslash before the character'
             )
-        self.position += 1
-        return Call(match.group(), tuple(arguments))
+        if text[at] == '\\' and at + 1 < len(text):
+            at += 1
+        if parts and isinstance(parts[-1], str):
+            parts[-1] += text[at]
+        else:
+            parts.append(text[at])
+        at += 1
+    return tuple(parts), at
 
-    def argument(self, quote: str) -> Template:
-        """Read one argument, quoted or not; inside of quotes there is no second level."""
-        start = self.position
-        mark = self.peek()
-        if not quote and mark and mark in '\'"':
-            self.position += 1
-            parts = self.pieces(stop=mark, quote=mark)
-            if self.peek() != mark:
-                raise SubstitutionError(f'the quote {mark} at column {start + 1} is not closed')
-            self.position += 1
-            return Template(self.text[start + 1 : self.position - 1], parts)
-        parts = self.pieces(stop=' )', refuse='(' + (quote or '\'"'), quote=quote)
-        if not parts:
-            raise SubstitutionError(
-                f'empty argument at column {start + 1}; arguments are separated by one space'
-            )
-        return Template(self.text[start : self.position], parts)
+
+def _call(text: str, start: int, *, quoted: bool) -> tuple[Call, int]:
+    """Read ``$(name argument ...)``."""
+    match = _NAME.match(text, start + 2)
+    if match is None:
+        raise InputError(f'no name after "$(" at column {start + 1}')
+    name, at = match.group(), match.end()
+    if name not in FUNCTIONS:
+        raise InputError(
+            f'the substitution $({name}) is not known here (allowed: {", ".join(FUNCTIONS)}); '
+            'use ros2 launch'
+        )
+    arguments = []
+    while text.startswith(' ', at):
+        argument, at = _argument(text, at + 1, quoted=quoted)
+        arguments.append(argument)
+    if not text.startswith(')', at):
+        found = f'{text[at]!r} at column {at + 1}' if at < len(text) else 'the end'
+        raise InputError(
+            f'"$({name}" at column {start + 1} is not closed: expected ")", found {found}'
+        )
+    least, most = FUNCTIONS[name]
+    if not least <= len(arguments) <= most:
+        raise InputError(
+            f'$({name}) got {len(arguments)} arguments, takes '
+            f'{" or ".join(map(str, range(least, most + 1)))}; '
+            'an argument with spaces needs quotes'
+        )
+    return Call(name, tuple(arguments)), at + 1
+
+
+def _argument(text: str, start: int, *, quoted: bool) -> tuple[Parts, int]:
+    """Read one argument, in quotes or not."""
+    mark = text[start : start + 1]
+    if mark and mark in '\'"' and not quoted:
+        parts, at = _parts(text, start + 1, mark, quoted=True)
+        if at == len(text):
+            raise InputError(f'the quote {mark} at column {start + 1} is not closed')
+        return parts, at + 1
+    parts, at = _parts(text, start, ' )', quoted=quoted, refuse='(\'"')
+    if not parts:
+        raise InputError(
+            f'empty argument at column {start + 1}; arguments are separated by one space'
+        )
+    return parts, at

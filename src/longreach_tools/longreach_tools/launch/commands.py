@@ -11,6 +11,7 @@ failed (128 + n for signal n); 2, before anything is started, for a bad file or 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,15 +20,8 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_node.middleware import check_middleware, limit_discovery
 
-from . import _real
-from ._child import command_words
-from ._evaluate import evaluate_launch_file
-from ._model import LogLine, ParameterFile, Plan, ProcessSpecification, UnsupportedError
-from ._output import Output, default_log_root, new_log_directory
+from ._evaluate import ParameterFile, Process, evaluate_launch_file, flag, survey
 from ._packages import find_launch_file
-from ._processes import run_plan
-from ._survey import check_given, survey
-from ._values import parse_condition
 
 __all__ = ['SUMMARY', 'configure', 'run']
 
@@ -80,33 +74,30 @@ def run(arguments: argparse.Namespace) -> int:
     check_middleware()
     note = limit_discovery(arguments.on_network or _network(given))
     environment = dict(os.environ)
+    if arguments.show_args:
+        print(_describe_arguments(path, given, environment))
+        return 0
+    # Also ahead of real launch, which does not refuse unknown arguments.
+    processes = evaluate_launch_file(path, given, environment)
+    if arguments.print:
+        print('\n'.join(line for process in processes for line in _describe(process)))
+        return 0
+    # Not at the top: the command line starts without asyncio.
+    from . import _real
+    from ._output import Output, default_log_root, new_log_directory
+    from ._processes import run_processes
+
     log_directory = new_log_directory(default_log_root(environment))
-    try:
-        if arguments.show_args:
-            print(_describe_arguments(path, given, environment))
-            return 0
-        if arguments.print:
-            plan = evaluate_launch_file(path, given, environment)
-            print(_describe_plan(plan))
-            return 0
-        if _real.is_installed():
-            check_given(path, given, environment)
-    except UnsupportedError:
-        # ROS 2 launch supports more than the replacement.
-        if not _real.is_installed():
-            raise
-        if arguments.show_args or arguments.print:
-            return _real.describe(path, 'arguments' if arguments.show_args else 'actions')
-    announcements = [LogLine(note, source='launch')] if note else []
+    notes = [note] if note else []
     if _real.is_installed():
-        plan = _real.plan(path, given)
+        processes = [_real.launch_process(path, given)]
     else:
-        plan = evaluate_launch_file(path, given, environment)
-        announcements.append(LogLine(f'log files are in {log_directory}', source='launch'))
-    plan = Plan((*announcements, *plan.steps))
+        notes.append(f'log files are in {log_directory}')
     output = Output(log_directory)
     try:
-        return run_plan(plan, output)
+        for line in notes:
+            output.message('INFO', 'launch', line)
+        return run_processes(processes, output)
     finally:
         output.close()
 
@@ -125,7 +116,7 @@ def _parse_arguments(words: Sequence[str]) -> dict[str, str]:
 def _network(given: Mapping[str, str]) -> bool:
     """Return the value of the argument ``network``, which every launch file has."""
     try:
-        return parse_condition(given.get('network', 'false'))
+        return flag(given.get('network', 'false'))
     except ValueError as error:
         raise InputError(f'argument network: {error}') from error
 
@@ -149,29 +140,21 @@ def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str
     return '\n'.join(lines)
 
 
-def _describe_plan(plan: Plan) -> str:
-    """Return the steps of a plan as text."""
-    lines: list[str] = []
-    for step in plan.steps:
-        if isinstance(step, LogLine):
-            lines.append(f'log {step.level}: {step.message}')
-        else:
-            lines += _describe_process(step)
-    return '\n'.join(lines)
-
-
-def _describe_process(process: ProcessSpecification) -> list[str]:
+def _describe(process: Process) -> list[str]:
     """Return the description of a process: command, parameter files, non-default attributes."""
-    words = command_words(process, lambda number, _: f'PARAMETERS_{number}')
-    command = ' '.join(words) if process.shell else shlex.join(words)
-    lines = [f'{process.name}: {command}']
-    files = [word for word in process.command if isinstance(word, ParameterFile)]
-    for number, file in enumerate(files):
-        lines.append(f'  PARAMETERS_{number}:')
-        lines += [f'    {line}' for line in file.text.splitlines()]
+    words: list[str] = []
+    lines: list[str] = []
+    numbers = itertools.count()
+    for word in process.command:
+        if isinstance(word, ParameterFile):
+            words.append(f'PARAMETERS_{next(numbers)}')
+            lines += [f'  {words[-1]}:', *(f'    {line}' for line in word.text.splitlines())]
+        else:
+            words.append(word)
     notes = {
         f'output {process.output}': True,
         f'respawn after {process.respawn_delay:g} s': process.respawn,
         'the launch ends with it': process.ends_all,
     }
-    return [*lines, *(f'  {note}' for note, shown in notes.items() if shown)]
+    lines += [f'  {note}' for note, shown in notes.items() if shown]
+    return [f'{process.name}: {shlex.join(words)}', *lines]

@@ -1,0 +1,131 @@
+"""
+Read a launch file (XML) into checked elements.
+
+The tags and attributes are the part of launch_xml and launch_ros of ROS 2 Jazzy that Longreach's
+files use: a file that is accepted here is accepted there. Each complaint names file and line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from longreach_dynamics.errors import InputError
+
+from ._substitutions import parse
+
+__all__ = ['Element', 'read_launch_file']
+
+_PROCESS = 'name on_exit output respawn respawn_delay respawn_max_retries'
+_ACTIONS = 'arg executable group include let node push_ros_namespace'
+# Required and optional attributes, and children; on actions also if and unless.
+_TAGS = {
+    'launch': ('', 'version', _ACTIONS),
+    'arg': ('name', 'default description', 'choice'),
+    'choice': ('value', '', ''),
+    'executable': ('cmd', _PROCESS, ''),
+    'group': ('', '', _ACTIONS),
+    'include': ('file', '', 'arg'),
+    'include/arg': ('name value', '', ''),
+    'let': ('name value', '', ''),
+    'node': ('pkg exec', f'{_PROCESS} args namespace', 'param remap'),
+    'param': ('', 'from name value type', ''),
+    'push_ros_namespace': ('namespace', '', ''),
+    'remap': ('from to', '', ''),
+}
+
+
+@dataclass(frozen=True)
+class Element:
+    """One XML element; ``tag`` is its key in the grammar, ``place`` file and line."""
+
+    tag: str
+    attributes: dict[str, str]
+    place: str
+    children: list[Element] = field(default_factory=list)
+
+    def error(self, text: str) -> InputError:
+        """Return an InputError that names the place."""
+        return InputError(f'{self.place}: {text}')
+
+    def children_of(self, tag: str) -> list[Element]:
+        """Return the children with this tag."""
+        return [child for child in self.children if child.tag == tag]
+
+
+def read_launch_file(path: Path) -> Element:
+    """Return the element ``launch`` of a launch file."""
+    if path.suffix != '.xml':
+        raise InputError(f'{path} is not a launch file in XML; use ros2 launch {path}')
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f'{path}: cannot be read: {error.strerror}') from error
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    # A holder above the root spares the special case of the first element.
+    stack = [Element('', {}, str(path))]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = _checked(tag, attributes, stack[-1], f'{path}:{parser.CurrentLineNumber}')
+        stack[-1].children.append(element)
+        stack.append(element)
+
+    def end(_tag: str) -> None:
+        stack.pop()
+
+    def text(data: str) -> None:
+        if data.strip():
+            shown = ' '.join(data.split())[:40]
+            raise InputError(
+                f'{path}:{parser.CurrentLineNumber}: text {shown!r} inside <{stack[-1].tag}>; '
+                'values belong into attributes'
+            )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise InputError(
+            f'{path}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}, '
+            f'column {error.offset + 1}'
+        ) from error
+    return stack[0].children[0]
+
+
+def _checked(tag: str, attributes: dict[str, str], parent: Element, place: str) -> Element:
+    """Return an element whose tag and attributes are allowed below its parent."""
+    allowed = _TAGS[parent.tag][2].split() if parent.tag else ['launch']
+    if not parent.tag and tag != 'launch':
+        raise InputError(f'{place}: the outermost tag is <{tag}>; it must be <launch>')
+    if tag not in allowed:
+        raise InputError(
+            f'{place}: <{tag}> inside <{parent.tag}> is not known here '
+            f'(allowed: {", ".join(allowed) or "none"}); use ros2 launch'
+        )
+    element = Element('include/arg' if parent.tag == 'include' else tag, attributes, place)
+    required, optional, _ = _TAGS[element.tag]
+    known = [*required.split(), *optional.split()]
+    if element.tag in _ACTIONS.split():
+        known += ['if', 'unless']
+    for name, source in attributes.items():
+        if name not in known:
+            raise element.error(
+                f'the attribute {name!r} of <{tag}> is not known here '
+                f'(allowed: {", ".join(known) or "none"}); use ros2 launch'
+            )
+        try:
+            parse(source)
+        except InputError as error:
+            raise element.error(f'{name}="{source}": {error}') from error
+    for name in required.split():
+        if name not in attributes:
+            raise element.error(f'<{tag}> needs the attribute {name!r}')
+    if {'if', 'unless'} <= attributes.keys():
+        raise element.error(f"<{tag}> has both 'if' and 'unless'; allowed: one of them")
+    if tag == 'param' and attributes.keys() - {'type'} not in ({'from'}, {'name', 'value'}):
+        raise element.error("<param> needs 'name' and 'value' (and may have 'type'), or 'from'")
+    return element
