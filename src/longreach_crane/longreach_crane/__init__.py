@@ -2,7 +2,7 @@
 The crane of ARGESIM benchmark C13R.
 
 ``parameters``, ``model``, ``motion``   the crane and its equations of motion
-``control``, ``diagnosis``, ``session`` its digital controller
+``control``, ``diagnosis``              its digital controller
 ``design``                              controllers for other cranes
 ``scenario``, ``simulation``, ``c13r``  simulated runs of crane and controller
 ``plant_node``, ``controller_node``, ``markers_node``, ``conversions``, ``nodes``

@@ -2,8 +2,11 @@
 Node of the digital controller: ``sensors`` in, ``command`` and ``status`` out.
 
 Cycles are counted by the stamps of the samples, so that a recorded stream results in the same
-commands when it is played back. Unless ``lockstep`` is set, the node also monitors the clock.
-Missing, late and duplicate samples are handled in :mod:`longreach_crane.session`.
+commands when it is played back. For missing stamps, cycles run with predictions of the observer.
+Unless ``lockstep`` is set, the node also monitors the clock: when a sample is late, it continues
+with predictions, and after ``sensor_timeout`` the diagnosis closes the brake and latches the
+emergency mode. When the publisher of the samples no longer exists, as at the end of a simulation,
+log and diagnostics report this together with the emergency mode, and not as an error.
 """
 
 from __future__ import annotations
@@ -11,10 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from typing import Any
 
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
-from rclpy.node import Node
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
@@ -25,22 +27,28 @@ from longreach_crane.conversions import (
     status_to_message,
 )
 from longreach_crane.description import ROOT_FRAME
+from longreach_crane.diagnosis import Emergency, Sample, is_permitted, is_valid
 from longreach_crane.scenario import Scenario
-from longreach_crane.session import Answer, Note, Output, Session
 from longreach_crane.spec import CRANE, ControlOptions
+from longreach_crane.state import Command
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node import diagnostics, qos
+from longreach_node import qos
 from longreach_node.clock import LivingClock
 from longreach_node.frames import frame_name, header_at
 from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
+from longreach_node.paired_controller import Level, PairedControllerNode
 from longreach_node.parameters import declare
-from longreach_node.silence import SilenceWatch
-from longreach_node.stamps import nanoseconds_of, stamp_of
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters']
 
 # Shortest time between two lines on set points [s].
 _SAID = 1.0
+# A prediction comes to rest at the set point, and earlier in emergency mode [s].
+_LONGEST_PREDICTION = 60.0
+# Largest number of missed samples in the status message, an uint32.
+_MOST_MISSED = 2**32 - 1
+_SECOND = 1_000_000_000  # [ns]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,108 +64,204 @@ class ControllerNodeParameters(MachineParameters, ControlOptions):
     )
 
 
-class ControllerNode(Node):
+class ControllerNode(PairedControllerNode[CraneCommand]):
     """Observer, regulator, brake rule and diagnosis of the crane."""
 
     def __init__(self) -> None:
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters, self._on_settings)
         self._frame = frame_name(self, settings, ROOT_FRAME)
-        machinery, scenario = machine_and_scenario(
+        machinery, self._scenario = machine_and_scenario(
             CRANE, settings, lambda _: Scenario(duration=1.0)
         )
         rules = machinery.controller
-        self._controller = Controller.of(machinery, scenario.diagnosis)
-        self._session = Session(self._controller, scenario, settings.late_after, settings.lockstep)
+        self._controller = Controller.of(machinery, self._scenario.diagnosis)
+        self._on_settings(settings)
+        self._lockstep, self._sample_time = settings.lockstep, rules.sample_time
+        self._period = round(rules.sample_time * 1e9)
         self._said = -math.inf
-        self._diagnostics = diagnostics.Diagnostics(self, 'controller')
-        stream = qos.stream(settings.lockstep)
-        self._status = self.create_publisher(CraneStatus, 'status', stream)
-        self._commands = self.create_publisher(CraneCommand, 'command', stream)
-        self._sensors = self.create_subscription(
-            CraneSensors, 'sensors', self._on_sensors, qos.STREAM
-        )
+        self._begin()
+        self._status = self.create_publisher(CraneStatus, 'status', qos.stream(settings.lockstep))
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)
         self._watch: LivingClock | None = None
         if not settings.lockstep:
             self._watch = LivingClock(self, rules.sensor_timeout)
             self._watch.create_timer(rules.sample_time, self._on_tick)
-        self._silence = SilenceWatch(self, self._sensors)
-        self.get_logger().info(
+        self.listen(
+            CraneCommand,
+            'command',
             f'{settings.file or "C13R"}, {settings.scenario or "no scenario"}, sample time'
-            f' {rules.sample_time:g} s{", lockstep" * settings.lockstep}: waiting for'
-            f' {self._sensors.topic_name}'
+            f' {rules.sample_time:g} s',
+            rules.sample_time,
+            settings.lockstep,
+            joints='sensors',
+            hydraulics=False,
+            sample=CraneSensors,
+            whole_cycles=True,
         )
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
         """Apply parameters that were set at run time."""
-        self._session.late_after = settings.late_after
+        self._late_after = settings.late_after
 
-    def _on_sensors(self, message: CraneSensors) -> None:
-        """Run the cycle of a sample, and the missed cycles before it."""
-        self._silence.heard()
-        stamp, sample = nanoseconds_of(message.header.stamp), sample_from_message(message)
-        self._put_out(self._session.take(stamp, sample, self._now(), time.monotonic()))
+    def _begin(self) -> None:
+        """Return to the state before the first cycle."""
+        self._state = self._controller.initial_state()
+        self._cycle, self._heard = -1, 0.0
+        self._suspicious = self._deserted = False
+        self._override: float | None = None
+
+    # --- samples -----------------------------------------------------------------------------
+
+    def run_cycle(self, stamp: int, joints: CraneSensors, hydraulics: Any) -> CraneCommand:  # noqa: ARG002
+        """Return the command to a sample, after the missed cycles before it."""
+        sample, latest, missed = sample_from_message(joints), self._samples.latest, 0
+        if latest is None:
+            in_mid_run = stamp >= self._period and not self._lockstep
+            if in_mid_run and not is_valid(sample):
+                raise InputError('it has no finite position: waiting for one')
+            self._take_over(stamp, sample)
+        else:
+            missed = round((stamp - latest) / self._period) - 1
+            self._predict(missed, latest)
+        if not is_valid(sample):
+            note = self._samples.invalid(stamp, InputError('no finite position: predicted'))
+            self.warn(note.text)
+        self._suspicious = self._deserted = False
+        self._heard = self._now()
+        return self._run_one(sample, stamp, missed)
+
+    def forget(self) -> None:
+        """Begin anew; the emergency mode stays until ~/reset."""
+        emergency = self._state.emergency
+        self._begin()
+        if emergency is not Emergency.NONE:
+            self._state = self._state._replace(emergency=emergency, command=Command(0.0, True))
+
+    def _take_over(self, stamp: int, sample: Sample) -> None:
+        """Start with a sample: from zero at the start of a run, else from its position."""
+        self._cycle = round(stamp / self._period) - 1
+        if self._cycle >= 0 and is_valid(sample):
+            observer = self._controller.initial_state(sample.car_position).observer
+            self._state = self._state._replace(observer=observer)
+
+    def _predict(self, missed: int, latest: int) -> None:
+        """Run missed cycles, up to a limit after which predictions are constant."""
+        most = round(_LONGEST_PREDICTION / self._sample_time)
+        for count in range(missed):
+            if count >= most or self._state.emergency is not Emergency.NONE:
+                self._cycle += missed - count
+                return
+            self._advance(None, latest + (count + 1) * self._period)
+
+    def _advance(self, sample: Sample | None, stamp: int) -> None:
+        """Run one cycle of the controller; report when it enters the emergency mode."""
+        before = self._state.emergency
+        self._cycle += 1
+        self._state = self._controller.cycle(self._state, sample, self._set_point())
+        if before is not Emergency.NONE or self._state.emergency is Emergency.NONE:
+            return
+        text = f'{self.state_text()}; the brake stays closed until ~/reset'
+        log = self.get_logger()
+        (log.error if self.state_level() == 'error' else log.info)(text)
+        self._report(stamp)
+
+    def _run_one(self, sample: Sample | None, stamp: int, missed: int = 0) -> CraneCommand:
+        """Return the command of a cycle after publishing its status."""
+        self._advance(sample, stamp)
+        header, counts = header_at(stamp, self._frame), self._samples.counts
+        missed = min(counts['missed'] + counts['invalid'] + missed, _MOST_MISSED)
+        self._status.publish(
+            status_to_message(self._state, self._controller, self._set_point(), missed, header)
+        )
+        return command_to_message(self._state.command, header)
+
+    def _set_point(self) -> float:
+        """Return the desired position in this cycle [m]: the received one, or the scenario's."""
+        if self._override is not None:
+            return self._override
+        wanted: float = self._scenario.set_point(self._cycle, self._sample_time)
+        return wanted
+
+    # --- silence -----------------------------------------------------------------------------
 
     def _on_tick(self) -> None:
         """Run cycles without the samples that are late."""
-        self._put_out(self._session.tick(self._now(), time.monotonic(), self._is_deserted))
+        now = self._now()
+        if self._samples.latest is None or not self._is_late(now):
+            return
+        if not self._suspicious:
+            # They may be in the queue behind this call: decide at the next tick.
+            self._suspicious = True
+            return
+        self._deserted = self._joints.get_publisher_count() == 0
+        self.warn(f'no sample after the one of {self._samples.latest * 1e-9:.6f} s: predicting')
+        # After a jump of the clock, at most the cycles of one second.
+        for _ in range(round(1.0 / self._sample_time) + 1):
+            if not self._is_late(now):
+                return
+            self._samples.counts['missed'] += 1
+            before = self._samples.latest
+            stamp = before + self._period
+            command = self._run_one(None, stamp)
+            self._heard += self._sample_time
+            self.put_out(stamp, command, report=before // _SECOND < stamp // _SECOND)
+        self._heard = now
 
-    def _on_set_point(self, message: Float64) -> None:
-        """Take a set point sent by hand; it holds until the next one."""
-        said, *warnings = self._session.command_position(message.data)
-        # A stream of set points does not fill the log.
-        if time.monotonic() - self._said > _SAID:
-            self._said = time.monotonic()
-            self._put_out([said])
-        self._put_out(warnings)
-
-    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Reset the controller, also from the emergency mode."""
-        self._session.reset()
-        response.success = True
-        response.message = 'the next sample is the first'
-        return response
+    def _is_late(self, now: float) -> bool:
+        """Return whether the next sample is late."""
+        return now - self._heard > (1.0 + self._late_after) * self._sample_time
 
     def _now(self) -> float:
         """Return the time for the detection of late samples [s]."""
         return 0.0 if self._watch is None else self._watch.now()
 
-    def _is_deserted(self) -> bool:
-        """Return whether there is no publisher of samples."""
-        return self._sensors.get_publisher_count() == 0
+    # --- diagnostics -------------------------------------------------------------------------
 
-    def _put_out(self, outputs: Sequence[Output]) -> None:
-        """Publish and log the outputs of the session, in order."""
-        for output in outputs:
-            if isinstance(output, Answer):
-                self._publish(output)
-            elif isinstance(output, Note):
-                self._log(output)
-            else:
-                level = diagnostics.LEVELS[output.level]
-                stamp = stamp_of(output.stamp)
-                self._diagnostics.publish(stamp, level, output.text, output.values)
+    def state_text(self) -> str:
+        """Return what the controller does."""
+        if self._state.emergency is Emergency.NONE:
+            return 'controlling'
+        text = f'emergency mode: {self._state.emergency.name.lower().replace("_", " ")}'
+        return text + ', the publisher of samples has ended' * self._deserted
 
-    def _publish(self, answer: Answer) -> None:
-        """Publish status and command of a cycle."""
-        header = header_at(answer.stamp, self._frame)
-        if answer.with_status:
-            self._status.publish(
-                status_to_message(
-                    answer.state, self._controller, answer.set_point, answer.missed, header
-                )
+    def state_level(self) -> Level:
+        """Return error in emergency mode, warn if that is the end of the plant."""
+        if self._state.emergency is Emergency.NONE:
+            return 'ok'
+        is_end = self._deserted and self._state.emergency is Emergency.SENSOR_TIMEOUT
+        return 'warn' if is_end else 'error'
+
+    def state_values(self) -> dict[str, object]:
+        """Return whether the brake is closed."""
+        return {'brake': self._state.command.brake}
+
+    # --- by hand -----------------------------------------------------------------------------
+
+    def _on_set_point(self, message: Float64) -> None:
+        """Take a set point [m]; it holds until the next one."""
+        position, crane = message.data, self._controller.crane
+        if not math.isfinite(position):
+            self.warn(f'set point {position} m ignored, allowed: finite values')
+            return
+        self._override = position
+        # A stream of set points does not fill the log.
+        if time.monotonic() - self._said > _SAID:
+            self._said = time.monotonic()
+            self.get_logger().info(f'set point by hand: {position:g} m')
+        if self._state.emergency is not Emergency.NONE:
+            self.warn('in emergency mode it has no effect; call ~/reset first')
+        elif not is_permitted(position, crane):
+            self.warn(
+                f'it lies beyond a limit, [{crane.minimum_position:g},'
+                f' {crane.maximum_position:g}] m: the car will be stopped there'
             )
-        # Published last: in lockstep the plant continues as soon as it has received this.
-        self._commands.publish(command_to_message(answer.state.command, header))
 
-    def _log(self, note: Note) -> None:
-        """Log a note; warnings at most once a second."""
-        logger = self.get_logger()
-        if note.level == 'warn':
-            logger.warning(note.text, throttle_duration_sec=1.0)
-        elif note.level == 'error':
-            logger.error(note.text)
-        else:
-            logger.info(note.text)
+    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Reset the controller, also from the emergency mode."""
+        self._begin()
+        self._samples.clear()
+        response.success = True
+        response.message = 'the next sample is the first'
+        return response

@@ -351,13 +351,14 @@ def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(
     for cycle in range(100):
         rig.send(cycle, Sample(6.0, False, True) if cycle == 50 else None)
     rig.send(0)
-    answers = rig.answers(100)
-    assert answers[-1] == (99 * CYCLE, 0.0, True)
+    answers = rig.answers(101)
+    assert answers[-1] == (0, 0.0, True)
+    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_POSITION_LIMIT
     rig.reset()
     rig.send(0)
     rig.send(1)
     states = cycles_of(machinery, [sample(0), sample(1)])
-    assert rig.answers(102)[-2:] == told(states, range(2))
+    assert rig.answers(103)[-2:] == told(states, range(2))
     assert not rig.statuses[-1].emergency_mode
 
 
@@ -432,7 +433,8 @@ def test_diagnostics(rig: Rig) -> None:
     status, values = send_and_report([1, 1, 3, 2, *range(4, 101)])
     assert status.level == diagnostics.WARN
     assert values == {
-        'missed': '1', 'late': '1', 'duplicate': '1', 'invalid': '0', 'brake': 'False',
+        'missed': '1', 'late': '1', 'stale': '0', 'unpaired': '0', 'invalid': '0',
+        'brake': 'False',
     }  # fmt: skip
     status, values = send_and_report([*range(101, 201)], Sample(6.0, False, True))
     assert status.level == diagnostics.ERROR
@@ -503,6 +505,24 @@ def test_in_silence_it_predicts_and_then_brakes(machinery: Machinery, wall: Wall
         reasons = [m.emergency_reason for m in rig.statuses]
         assert reasons.index(CraneStatus.REASON_SENSOR_TIMEOUT) == 72
         assert answers[-1] == (72 * CYCLE, 0.0, True)
+
+
+def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
+    wall: Wall, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with bench() as b:
+        rig = Rig(b)
+        rig.send(0)
+        rig.answers(1)
+        monkeypatch.setattr(rig.node._joints, 'get_publisher_count', lambda: 0)
+        wall.seconds += 0.7
+        b.until(lambda: rig.commands[-1].brake, 'the brake')
+        (status,) = rig.reports[-1].status
+    end = 'emergency mode: sensor timeout, the publisher of samples has ended'
+    assert (status.level, status.message) == (diagnostics.WARN, end)
+    told = capfd.readouterr().err
+    assert told.count(f'{end}; the brake stays closed until ~/reset') == 1
+    assert 'ERROR' not in told
 
 
 def test_before_the_first_sample_there_is_no_silence(wall: Wall) -> None:
@@ -590,11 +610,11 @@ def test_in_lockstep_a_plant_that_asks_again_gets_the_same_answer() -> None:
         rig.send(0)
         first = rig.answers(1)
         # At once it would be a doubled message, later it is a question.
-        rig.node._session._order._answered += 60.0
+        rig.node._samples._order._answered += 60.0
         rig.send(0)
         b.settle()
         assert rig.answers(1) == first
-        rig.node._session._order._answered -= 120.0
+        rig.node._samples._order._answered -= 120.0
         rig.send(0)
         b.until(lambda: len(rig.commands) > 1, 'second answer')
         assert rig.commands[1] == rig.commands[0]

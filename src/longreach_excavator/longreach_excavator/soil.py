@@ -22,9 +22,9 @@ Direction: the force on the tooth is -F(h) s with the mobilisation s, a vector i
 s' = (v - |v| s) / K for a tooth of velocity v. This is the shear law of Janosi and Hanamoto (1961)
 in differential form: for motion one way from rest |s| = 1 - exp(-j / K) after the travel j. It is
 independent of the rate, so a stalled bucket at rest does not creep; one that vibrates does, as s
-follows the length of its path. After a reversal the force reverses within a few K. On the unit circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 always. A
-fourth-order Runge-Kutta step dt preserves this for |v| dt / K <= 1 with any v within the step, and
-up to 2.78 for a constant v.
+follows the length of its path. After a reversal the force reverses within a few K. On the unit
+circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 always. A fourth-order Runge-Kutta step dt
+preserves this for |v| dt / K <= 1 with any v within the step, and up to 2.78 for a constant v.
 
 Bearing (depth: terrain): firm ground yields under a strip at Hansen's pressure (1970), loose soil
 in front of a face at Rankine's passive pressure (1857), see :func:`bearing_pressure`.

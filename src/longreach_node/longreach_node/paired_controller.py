@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from longreach_msgs.msg import HydraulicState
 from rclpy.node import Node
@@ -24,9 +24,10 @@ from longreach_node.paired_samples import Action, Again, Forget, Note, PairedSam
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
 
-__all__ = ['PairedControllerNode']
+__all__ = ['Level', 'PairedControllerNode']
 
 Command = TypeVar('Command')
+Level = Literal['ok', 'warn', 'error']
 
 
 class PairedControllerNode(Node, Generic[Command]):
@@ -47,6 +48,8 @@ class PairedControllerNode(Node, Generic[Command]):
         incidents: Sequence[str] = (),
         joints: str = 'joint_states',
         hydraulics: bool = True,
+        sample: type = JointState,
+        whole_cycles: bool = False,
     ) -> None:
         """
         Begin to listen, and log what this node works with.
@@ -68,8 +71,12 @@ class PairedControllerNode(Node, Generic[Command]):
             Topic of the joints, such as that of sensors.
         hydraulics : bool
             Whether ``hydraulics`` are the other half of a sample; otherwise joints are all of it.
+        sample : type of message
+            Of the topic of the joints.
+        whole_cycles : bool
+            As in :class:`PairedSamples`.
         """
-        self._samples = PairedSamples(sample_time, lockstep)
+        self._samples = PairedSamples(sample_time, lockstep, whole_cycles=whole_cycles)
         self._incidents = Incidents(incidents)
         self._answer: Command | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self.get_name())
@@ -77,7 +84,7 @@ class PairedControllerNode(Node, Generic[Command]):
         # rclpy's stubs do not know callbacks that take the times of a message as well.
         on_joints: Any = self._on_joints
         on_hydraulics: Any = self._on_hydraulics
-        self._joints = self.create_subscription(JointState, joints, on_joints, qos.STREAM)
+        self._joints = self.create_subscription(sample, joints, on_joints, qos.STREAM)
         waited = self._joints.topic_name
         self._take_joints = self._samples.whole
         if hydraulics:
@@ -114,6 +121,14 @@ class PairedControllerNode(Node, Generic[Command]):
     def state_text(self) -> str:
         """Return what the node does, for the diagnostics."""
         raise NotImplementedError
+
+    def state_level(self) -> Level:
+        """Return the level of the state, for the diagnostics."""
+        return 'ok'
+
+    def state_values(self) -> dict[str, object]:
+        """Return further values for the diagnostics."""
+        return {}
 
     def count(self, incident: str, text: str) -> None:
         """Count an incident for the diagnostics, and warn."""
@@ -172,9 +187,13 @@ class PairedControllerNode(Node, Generic[Command]):
         except InputError as error:
             self._log(self._samples.invalid(stamp, error))
             return
+        self.put_out(stamp, command, report=action.report)
+
+    def put_out(self, stamp: int, command: Command | None, *, report: bool) -> None:
+        """Publish the command of a cycle, with diagnostics if they are due."""
         self._carry_out(self._samples.done(stamp, command is not None, time.monotonic()))
         self._answer = command
-        if action.report:
+        if report:
             self._report(stamp)
         if command is not None:
             # Last: in lockstep the plant continues when it has received this.
@@ -182,13 +201,16 @@ class PairedControllerNode(Node, Generic[Command]):
 
     def _report(self, stamp: int) -> None:
         """Publish diagnostics; WARN for samples that were not used since the last report."""
-        level, text = diagnostics.OK, self.state_text()
-        if self._samples.grown():
+        level, text = diagnostics.LEVELS[self.state_level()], self.state_text()
+        grown = self._samples.grown()
+        if level != diagnostics.OK:
+            pass
+        elif grown:
             level = diagnostics.WARN
             text = 'samples were missed, late, stale, not paired or not valid'
         elif recent := self._incidents.recent(time.monotonic()):
             level, text = diagnostics.WARN, recent
-        counts = self._samples.counts | self._incidents.counts
+        counts = self._samples.counts | self._incidents.counts | self.state_values()
         self._diagnostics.publish(stamp_of(stamp), level, text, counts)
 
     def _log(self, note: Note) -> None:

@@ -105,6 +105,9 @@ class PairedSamples:
         Of the plant [s], to count missed samples; 0: unknown.
     lockstep : bool
         The plant waits for each command.
+    whole_cycles : bool
+        Stamps count cycles of the sample time, from which they may differ by less than half of
+        one; otherwise any later stamp is the next cycle.
 
     Attributes
     ----------
@@ -112,14 +115,27 @@ class PairedSamples:
         Numbers of missed, late, stale, unpaired and invalid samples.
     """
 
-    def __init__(self, sample_time: float, lockstep: bool) -> None:
+    def __init__(self, sample_time: float, lockstep: bool, *, whole_cycles: bool = False) -> None:
         self.counts = dict.fromkeys(('missed', 'late', 'stale', 'unpaired', 'invalid'), 0)
         self._reported = 0
         self._period = round(sample_time * 1e9)
         self._lockstep = lockstep
         self._pairs: Pairs[Any, Any] = Pairs()
-        self._order: SampleOrder[Pair[Any, Any]] = SampleOrder(0.0, _RESTART_AFTER, lockstep)
+        self._order: SampleOrder[Pair[Any, Any]] = SampleOrder(
+            sample_time if whole_cycles else 0.0, _RESTART_AFTER, lockstep
+        )
         self._staleness = Staleness()
+        self._answered = False
+
+    @property
+    def latest(self) -> int | None:
+        """Stamp of the latest cycle [ns]; None before the first."""
+        return self._order.latest
+
+    def clear(self) -> None:
+        """Forget everything but the counts: the next sample is the first."""
+        self._pairs.clear()
+        self._order.clear()
         self._answered = False
 
     def waited(self, sent: int, received: int, now: float) -> list[Action] | None:
@@ -191,9 +207,7 @@ class PairedSamples:
         if kind is Kind.RESTART:
             actions: list[Action] = [Note('info', f'time began anew: {where}'), Forget()]
             kept = self._order.kept
-            self._pairs.clear()
-            self._order.clear()
-            self._answered = False
+            self.clear()
             if kept is not None:
                 actions.append(self._run(kept.payload, None))
             return [*actions, self._run(pair, None if kept is None else kept.stamp)]
