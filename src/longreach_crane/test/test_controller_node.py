@@ -603,23 +603,6 @@ def test_another_crane_file(machinery: Machinery, tmp_path: Path) -> None:
         assert rig.answers(1) == [(0, 5.0, False)]
 
 
-def test_in_lockstep_a_plant_that_asks_again_gets_the_same_answer() -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        rig.by_hand(1.0)
-        rig.send(0)
-        first = rig.answers(1)
-        # At once it would be a doubled message, later it is a question.
-        rig.node._samples._order._answered += 60.0
-        rig.send(0)
-        b.settle()
-        assert rig.answers(1) == first
-        rig.node._samples._order._answered -= 120.0
-        rig.send(0)
-        b.until(lambda: len(rig.commands) > 1, 'second answer')
-        assert rig.commands[1] == rig.commands[0]
-
-
 @pytest.mark.parametrize(('position', 'text'), [(9.0, 'beyond a limit'), (2.0, '')])
 def test_a_set_point_beyond_a_limit_is_told(
     position: float, text: str, capfd: pytest.CaptureFixture[str]

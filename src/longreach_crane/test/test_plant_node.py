@@ -132,20 +132,6 @@ def test_a_force_that_the_motor_cannot_give_is_refused(
     assert 'allowed: [-160, 160] N, the maximum_force of the crane file' in said
 
 
-@pytest.mark.parametrize('senders', [1, 2])
-def test_several_who_command_are_warned_of(
-    senders: int, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        others = [b.publisher(CraneCommand, 'command') for _ in range(senders - 1)]
-        b.until(lambda: rig.plant.count_publishers('command') == senders, 'all senders')
-        rig.cycle(10.0)
-        assert len(others) == senders - 1
-    said = ''.join(capfd.readouterr())
-    assert ('2 senders command the crane on /command' in said) == (senders > 1)
-
-
 def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:
     words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
     with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
@@ -228,11 +214,3 @@ def test_samples_follow_the_control_cycle_of_the_crane_file(tmp_path: Path) -> N
         rig.send(10.0, cycle=0)
         b.until(lambda: len(rig.sensors) == 2)
         assert rig.sensors[1].header.stamp == stamp_of(25_000_000)
-
-
-def test_in_lockstep_a_sample_is_sent_again_until_it_is_answered() -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        b.until(lambda: len(rig.sensors) >= 3, 'the sample again')
-        assert {message.header.stamp.nanosec for message in rig.sensors} == {0}
-        assert len(rig.joints) == 1

@@ -211,16 +211,6 @@ def test_it_stops_when_nobody_says_anything(tmp_path: Path) -> None:
         b.until(lambda: rig.commands[-1].spool[0] == -1.0, 'motion')
 
 
-@pytest.mark.parametrize('order', [1, 2])
-def test_halves_of_a_sample_in_any_order(rig: Rig, order: int) -> None:
-    rig.sticks(FORWARD)
-    halves = [rig.send_joints, rig.send_hydraulics][:: order if order == 1 else -1]
-    for half in halves:
-        for k in range(5):
-            half(k)
-    assert [k for k, _ in rig.answers(5)] == [0, 1, 2, 3, 4]
-
-
 def test_what_cannot_be_is_ignored_and_said(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:
     rig.sticks(FORWARD)
     rig.joy.publish(Joy(axes=[0.0, 0.0]))
@@ -261,17 +251,6 @@ def test_bad_samples_are_not_used(rig: Rig, capfd: pytest.CaptureFixture[str]) -
     assert status.level == diagnostics.WARN
     counts = {pair.key: pair.value for pair in status.values}
     assert (counts['unpaired'], counts['invalid']) == ('0', '1')
-
-
-def test_time_that_begins_anew_forgets_who_drove(rig: Rig) -> None:
-    rig.sticks(FORWARD)
-    rig.send(50, 51)
-    rig.answers(2)
-    rig.send(0, 1)
-    assert len(rig.answers(2)) == 2
-    rig.sticks(FORWARD)
-    rig.send(2)
-    assert rig.answers(3)[-1] == (2, (-1.0, 0.0, 0.0))
 
 
 def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(

@@ -13,7 +13,6 @@ from geometry_msgs.msg import WrenchStamped
 from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -200,14 +199,6 @@ def test_in_lockstep_it_moves_by_the_answers(excavator: ExcavatorParameters) -> 
     assert rig.plant.state.forces[2] == 5e4
 
 
-def test_in_lockstep_both_halves_of_a_sample_are_sent_again() -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        b.until(lambda: len(rig.hydraulics) >= 2 and len(rig.joints) >= 2, 'the sample again')
-        assert {message.header.stamp.nanosec for message in rig.joints} == {0}
-        assert len(rig.reactions) == len(rig.soil) == 1
-
-
 @pytest.mark.parametrize(
     ('fields', 'error'),
     [
@@ -230,39 +221,6 @@ def test_a_command_that_cannot_be_is_none(
         rig.cycle(0.1, 0.0, 0.0)
         assert rig.plant.command == ExcavatorCommand((0.1, 0.0, 0.0))
         assert np.isfinite(rig.plant.state.y).all()
-
-
-def test_valves_close_after_the_last_command(standing: Rig) -> None:
-    plant, b = standing.plant, standing.bench
-    assert plant.command == BY_SCENARIO
-    advance(standing, 20)
-    # The scenario is nobody who could fall silent.
-    assert plant.command == BY_SCENARIO
-    command = ExcavatorCommand((0.5, 0.0, 0.0))
-    standing.send(*command.spools, sample=20)
-    b.until(lambda: plant.command == command)
-    advance(standing, 6)
-    assert plant.command == command
-    advance(standing, 1)
-    assert plant.command == CLOSED
-    assert b.call(Trigger, 'plant/reset').success
-    assert plant.command == BY_SCENARIO
-
-
-@pytest.mark.parametrize('senders', [1, 2])
-def test_two_senders_are_told(
-    standing: Rig, senders: int, capfd: pytest.CaptureFixture[str]
-) -> None:
-    b = standing.bench
-    others = [b.publisher(ValveCommand, 'cylinder_command') for _ in range(senders - 1)]
-    b.until(lambda: standing.plant._commands.get_publisher_count() == senders, 'senders')
-    for _ in range(3):
-        standing.send(0.1, 0.0, 0.0)
-    command = ExcavatorCommand((0.1, 0.0, 0.0))
-    b.until(lambda: standing.plant.command == command, 'command')
-    b.settle()
-    said = ''.join(capfd.readouterr())
-    assert said.count('2 senders command the valves on /cylinder_command') == len(others)
 
 
 def test_forces_are_worked_out_once_a_sample(
@@ -292,15 +250,6 @@ def test_the_drawing_is_for_viewers(scenario: Path) -> None:
     assert len(stamps) <= 13
     names = [marker.ns for marker in drawings[-1].markers]
     assert names == ['boom_chassis', 'arm_boom', 'bucket_arm', 'soil', 'surface']
-
-
-def test_a_viewer_that_joins_during_a_pause_sees_the_present_forces(standing: Rig) -> None:
-    b = standing.bench
-    advance(standing, 3)
-    b.until(lambda: standing.plant.sample == standing.plant.drawn == 3, 'drawing')
-    drawings: list[MarkerArray] = b.listen(MarkerArray, 'forces', qos.VISUAL)
-    b.until(lambda: drawings, 'drawing')
-    assert drawings[-1].markers[0].header.stamp == stamp_of(3 * SAMPLE)
 
 
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(

@@ -178,28 +178,6 @@ def test_lockstep_counts_steps_and_ends() -> None:
     assert world.samples[-1][1] == pytest.approx(0.5)
 
 
-def test_only_the_answer_to_the_present_sample_counts() -> None:
-    with bench(*LOCKSTEP) as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        world.send(7.0, 5 * CYCLE)
-        b.settle()
-        assert world.cycles == [0]
-        world.send(2.0, 0)
-        world.heard(2)
-        # The same answer twice, and a late one.
-        world.send(3.0, 0)
-        world.send(4.0, 0)
-        b.settle()
-        assert world.cycles == [0, 1]
-        world.send(5.0, CYCLE)
-        world.send(6.0, CYCLE)
-        world.heard(3)
-        b.settle()
-        assert world.cycles == [0, 1, 2]
-        assert [call[0] for call in world.toy.integrator.calls] == [2.0, 5.0]
-
-
 def test_lockstep_in_real_time_advances_by_answers_alone() -> None:
     # A thousand times real time: always late, and still one sample per answer.
     with bench(*words(lockstep=True, real_time_factor=1000.0, duration=0.2)) as b:
@@ -285,23 +263,6 @@ def test_without_lockstep_it_starts_alone_after_a_while() -> None:
         assert toy.state == pytest.approx(0.3 * SAFE)
 
 
-def test_the_latest_command_acts_until_the_next() -> None:
-    with bench(*words(start_paused=True)) as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        world.send(3.0, 0)
-        b.until(lambda: world.toy.command == 3.0)
-        for _ in range(4):
-            assert world.service('step').success
-        assert [call[0] for call in world.toy.integrator.calls] == [3.0] * 4
-        # Late: it answers a sample before the one that the present command answers.
-        world.send(4.0, 2 * CYCLE)
-        b.until(lambda: world.toy.command == 4.0)
-        world.send(5.0, CYCLE)
-        b.settle()
-        assert world.toy.command == 4.0
-
-
 def test_a_command_for_a_sample_that_never_was_is_dropped() -> None:
     # As after a reset, when an answer to the run before is still under way: it must neither act
     # nor make those to the new run look late.
@@ -313,23 +274,6 @@ def test_a_command_for_a_sample_that_never_was_is_dropped() -> None:
         assert world.toy.command == SAFE
         world.send(2.0, 0)
         b.until(lambda: world.toy.command == 2.0)
-
-
-def test_command_timeout_counts_simulation_time() -> None:
-    with bench(*words(start_paused=True, command_timeout=0.05)) as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        world.send(1.0, 0)
-        b.until(lambda: world.toy.command == 1.0)
-        for _ in range(8):
-            assert world.service('step').success
-        # The sample at 0.05 s is not over the time yet, that at 0.06 s is.
-        assert [call[0] for call in world.toy.integrator.calls] == [1.0] * 6 + [SAFE] * 2
-        # A new command ends it.
-        world.send(2.0, 8 * CYCLE)
-        b.until(lambda: world.toy.command == 2.0)
-        assert world.service('step').success
-        assert world.toy.integrator.calls[-1][0] == 2.0
 
 
 def test_in_real_time_every_sample_is_there() -> None:
@@ -433,17 +377,6 @@ def test_a_step_in_lockstep_needs_its_answer() -> None:
         world.send(1.0, 0)
         b.settle()
         assert world.service('step').success
-
-
-def test_of_two_answers_the_first_counts() -> None:
-    with bench(*LOCKSTEP, *words(start_paused=True)) as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        world.send(1.0, 0)
-        world.send(2.0, 0)
-        b.settle()
-        assert world.service('step').success
-        assert [call[0] for call in world.toy.integrator.calls] == [1.0]
 
 
 def test_a_pause_is_no_lockstep_timeout() -> None:
@@ -595,17 +528,6 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
 
 
 # --- parameters at run time --------------------------------------------------------------------
-
-
-def test_the_speed_can_be_changed() -> None:
-    with bench(*words(real_time_factor=1e-3, publish_rate=100.0, duration=1.0)) as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        # A thousand seconds were left.
-        result = world.toy.set_parameters([Parameter('real_time_factor', value=0.0)])
-        assert result[0].successful
-        b.until(world.toy.done.done, 'end')
-        b.until(lambda: len(world.samples) == 101, 'all samples')
 
 
 @pytest.mark.parametrize(
