@@ -27,7 +27,7 @@ tracker. Everything else is in subpackages:
                 ``camera_parameters``; ``simulated_node``; ``video_node`` with ``video_feed``,
                 ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
-                ``tracking_commands``, ``batch_commands``, ``check_commands``,
+                ``tracking_commands``, ``check_commands``,
                 ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,
                 ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``
 """

@@ -319,12 +319,12 @@ def test_marker_takes_all_kinds(capsys, tmp_path):
     assert disc['marker'] == {'radius': 0.05, 'inner': 0.0, 'bright': True}
     assert disc['page'] == 'A4'
     assert (disc['width'], disc['height']) == (0.21, 0.297)
-    assert out.read_text().count('<circle') == 1
+    assert '100 mm disc, bright on dark.' in out.read_text()
     words = ('marker', '--diameter', 0.1, '--inner', 0.6, '--page', 'fit', '--out', out)
     ring, _ = printed(capsys, *words)
     assert ring['marker']['inner'] == 0.6
     assert ring['page'] == 'fit'
-    assert 'r="30"' in out.read_text()
+    assert 'mm ring, inside 60 mm' in out.read_text()
 
 
 def test_marker_refuses(tmp_path):

@@ -33,7 +33,7 @@ from longreach_vision.rig import LONGEST_DELAY, LONGEST_LINE, MarkerOnRig
 from longreach_vision.setup.calibration import Calibration, calibrate
 from longreach_vision.setup.checkerboards import Board, find_views, list_pictures
 from longreach_vision.setup.localisation import Localisation, localise
-from longreach_vision.setup.marker_sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
+from longreach_vision.setup.marker_sheet import FORMATS, PAGES, lay_out
 from longreach_vision.setup.predicted_accuracy import Prediction
 from longreach_vision.setup.reference_points import Reference, load_reference, read_cameras
 
@@ -611,6 +611,8 @@ def _tip_lines(tip: Prediction) -> Iterable[str]:
 
 def _run_marker(arguments: argparse.Namespace) -> None:
     """Run ``marker``."""
+    from longreach_vision.commands.setup_figures import sheet_file
+
     out = arguments.out
     ending = out.suffix.lstrip('.').lower()
     if ending not in FORMATS:
@@ -622,7 +624,7 @@ def _run_marker(arguments: argparse.Namespace) -> None:
     check_output(out)
     inner = 0.0 if arguments.disc else 0.5 if arguments.inner is None else arguments.inner
     sheet = lay_out(arguments.diameter, inner, arguments.bright, arguments.page)
-    data = to_pdf(sheet) if ending == 'pdf' else to_svg(sheet).encode('utf-8')
+    data = sheet_file(sheet, ending)
     with writing(out) as path:
         path.write_bytes(data)
     rig = {'radius': 0.5 * arguments.diameter, 'inner': inner, 'bright': arguments.bright}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 
-from longreach_vision.commands.batch_commands import configure_batch
 from longreach_vision.commands.check_commands import configure_check
 from longreach_vision.commands.demo_commands import configure_demo
 from longreach_vision.commands.detection_commands import configure_detection
@@ -29,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     configure_setup(commands)
     configure_detection(commands)
     configure_tracking(commands)
-    configure_batch(commands)
     configure_check(commands)
     configure_simulation(commands)
     configure_demo(commands)

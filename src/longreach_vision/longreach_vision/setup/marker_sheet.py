@@ -13,7 +13,7 @@ import math
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['FORMATS', 'PAGES', 'Sheet', 'lay_out', 'to_pdf', 'to_svg']
+__all__ = ['FORMATS', 'PAGES', 'Sheet', 'lay_out']
 
 PAGES = {
     'A4': (210.0, 297.0),
@@ -34,9 +34,6 @@ _BORDER = 5.0  # unprintable margin
 _POINTERS = 6.0  # length of the lines outside of the square
 _FOOT = 14.0  # height of scale and text
 _SCALE = 100.0
-_LINE, _TEXT = 0.25, 2.4  # 80 characters are as long as the scale
-_POINT = 72.0 / 25.4  # points in a mm
-_ARCS = 16  # cubic curves in a circle, with an error of 1e-9 of the radius
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,113 +170,3 @@ def lay_out(
 def _holds(size: tuple[float, float], needed: tuple[float, float]) -> bool:
     """Return whether a page is large enough for a width and height [mm]."""
     return size[0] >= needed[0] and size[1] >= needed[1]
-
-
-def to_svg(sheet: Sheet) -> str:
-    """Return a sheet as SVG with 1 mm as the unit."""
-    width, height = (_number(value) for value in sheet.size)
-    x, y = sheet.center
-    side = _number(2.0 * sheet.half)
-    corner = f'x="{_number(x - sheet.half)}" y="{_number(y - sheet.half)}"'
-    head = f'width="{width}mm" height="{height}mm" viewBox="0 0 {width} {height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {head}>',
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<rect {corner} width="{side}" height="{side}" fill="{_hex(sheet.colours[1])}"/>',
-    ]
-    place = f'cx="{_number(x)}" cy="{_number(y)}"'
-    parts += [
-        f'<circle {place} r="{_number(radius)}" fill="{_hex(grey)}"/>'
-        for radius, grey in sheet.circles
-    ]
-    parts += [
-        '<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="#000000" stroke-width="{}"/>'.format(
-            *map(_number, line), _LINE
-        )
-        for line in sheet.lines
-    ]
-    left, level = sheet.scale
-    parts.append(
-        f'<text x="{_number(left)}" y="{_number(level + 5.0)}" font-family="Helvetica, Arial,'
-        f' sans-serif" font-size="{_TEXT}" textLength="{_SCALE:g}"'
-        f' lengthAdjust="spacingAndGlyphs">{sheet.text}</text>'
-    )
-    return '\n'.join([*parts, '</svg>', ''])
-
-
-def to_pdf(sheet: Sheet) -> bytes:
-    """Return a sheet as PDF of vector graphics; equal sheets give equal bytes."""
-    height = sheet.size[1]
-    x, y = sheet.center
-    k = _POINT
-    # The page is drawn in mm with y up.
-    drawn = [f'{k:.9f} 0 0 {k:.9f} 0 0 cm', f'{sheet.colours[1]:g} g']
-    corner = f'{_number(x - sheet.half)} {_number(height - y - sheet.half)}'
-    drawn.append(f'{corner} {_number(2.0 * sheet.half)} {_number(2.0 * sheet.half)} re f')
-    for radius, grey in sheet.circles:
-        drawn += [f'{grey:g} g', _pdf_circle(x, height - y, radius), 'f']
-    drawn.append(f'0 G {_LINE} w')
-    for x1, y1, x2, y2 in sheet.lines:
-        ends = (x1, height - y1, x2, height - y2)
-        drawn.append('{} {} m {} {} l S'.format(*map(_number, ends)))
-    left, level = sheet.scale
-    place = f'{_number(left)} {_number(height - level - 5.0)}'
-    text = sheet.text.replace('(', '\\(').replace(')', '\\)')
-    drawn.append(f'0 g BT /F1 {_TEXT} Tf {place} Td ({text}) Tj ET')
-    content = '\n'.join(drawn).encode('ascii')
-    box = f'[0 0 {_number(k * sheet.size[0])} {_number(k * height)}]'
-    return _pdf_file(
-        [
-            b'<< /Type /Catalog /Pages 2 0 R /ViewerPreferences << /PrintScaling /None >> >>',
-            b'<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-            f'<< /Type /Page /Parent 2 0 R /MediaBox {box} /Contents 4 0 R'
-            ' /Resources << /Font << /F1 5 0 R >> >> >>'.encode('ascii'),
-            b'<< /Length %d >>\nstream\n%s\nendstream' % (len(content), content),
-            b'<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
-        ]
-    )
-
-
-def _pdf_circle(x: float, y: float, radius: float) -> str:
-    """Return the path of a circle."""
-    step = 2.0 * math.pi / _ARCS
-    reach = 4.0 / 3.0 * math.tan(0.25 * step)
-    parts = [f'{_number(x + radius)} {_number(y)} m']
-    for arc in range(_ARCS):
-        angles = arc * step, (arc + 1) * step
-        (c0, s0), (c1, s1) = ((math.cos(angle), math.sin(angle)) for angle in angles)
-        points = (
-            (c0 - reach * s0, s0 + reach * c0),
-            (c1 + reach * s1, s1 - reach * c1),
-            (c1, s1),
-        )
-        values = ' '.join(
-            f'{_number(x + radius * c)} {_number(y + radius * s)}' for c, s in points
-        )
-        parts.append(f'{values} c')
-    return '\n'.join([*parts, 'h'])
-
-
-def _pdf_file(objects: list[bytes]) -> bytes:
-    """Return a PDF file with objects, of which the first is the catalogue."""
-    file = bytearray(b'%PDF-1.7\n%\xe2\xe3\xcf\xd3\n')
-    places = []
-    for number, content in enumerate(objects, 1):
-        places.append(len(file))
-        file += b'%d 0 obj\n%s\nendobj\n' % (number, content)
-    start = len(file)
-    file += b'xref\n0 %d\n0000000000 65535 f \n' % (len(objects) + 1)
-    file += b''.join(b'%010d 00000 n \n' % place for place in places)
-    file += b'trailer\n<< /Size %d /Root 1 0 R >>\n' % (len(objects) + 1)
-    file += b'startxref\n%d\n%%%%EOF\n' % start
-    return bytes(file)
-
-
-def _number(value: float) -> str:
-    """Return a value with a resolution of 0.1 micrometres."""
-    return f'{value:.4f}'.rstrip('0').rstrip('.')
-
-
-def _hex(grey: float) -> str:
-    """Return a grey level as an SVG colour."""
-    return '#ffffff' if grey else '#000000'
