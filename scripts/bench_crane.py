@@ -24,7 +24,7 @@ from longreach_crane.control import Controller
 from longreach_crane.diagnosis import sense
 from longreach_crane.machine import Crane
 from longreach_crane.parameters import CraneParameters, load_machinery
-from longreach_crane.scenario import Disturbance, Scenario, cycle_count
+from longreach_crane.scenario import Disturbance, Scenario
 from longreach_crane.simulation import simulate
 from longreach_crane.state import Command, CraneState
 
@@ -89,7 +89,7 @@ def task_b(quick: bool) -> list[Row]:
     def run(advance: Advance) -> tuple[np.ndarray, float]:
         """Return the states at the sampling instants and the time spent in ``advance`` [s]."""
         T = machinery.controller.sample_time
-        cycles = cycle_count(scenario.duration, T)
+        cycles = round(scenario.duration / T)
         controller = Controller.of(machinery, scenario.diagnosis)
         control = controller.initial_state()
         states = np.zeros((cycles + 1, 5))

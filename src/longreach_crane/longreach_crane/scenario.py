@@ -20,15 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import check_order, step_count
 from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.scenarios import check_times
 
 __all__ = [
     'Disturbance',
     'InitialState',
     'Scenario',
     'SetPoint',
-    'cycle_count',
     'load_scenario',
 ]
 
@@ -77,13 +77,7 @@ class Scenario(Parameters):
 
     def check(self) -> None:
         """Raise InputError when set points are not in order of time."""
-        times = [point.time for point in self.set_points]
-        for index in range(1, len(times)):
-            if times[index] <= times[index - 1]:
-                raise InputError(
-                    f'set_points[{index}].time = {times[index]} s,'
-                    f' allowed: after set_points[{index - 1}].time = {times[index - 1]} s'
-                )
+        check_order([point.time for point in self.set_points], 'set_points')
 
     def check_cycles(self, sample_time: float) -> None:
         """
@@ -99,43 +93,23 @@ class Scenario(Parameters):
         InputError
             The message has the path of the time.
         """
-        cycle_count(self.duration, sample_time, 'duration', at_least=1)
-        for index, point in enumerate(self.set_points):
-            cycle_count(point.time, sample_time, f'set_points[{index}].time')
-        for index, disturbance in enumerate(self.disturbances):
-            path = f'disturbances[{index}]'
-            cycle_count(disturbance.time, sample_time, f'{path}.time')
-            cycle_count(disturbance.duration, sample_time, f'{path}.duration', at_least=1)
+        step_count(self.duration, sample_time, 'duration')
+        check_times([p.time for p in self.set_points], sample_time, 'set_points[{}].time')
+        for key in ('time', 'duration'):
+            times = [getattr(one, key) for one in self.disturbances]
+            check_times(times, sample_time, f'disturbances[{{}}].{key}')
 
     def set_point(self, cycle: int, sample_time: float) -> float:
         """Return the desired car position in a cycle [m]; 0 before the first one."""
         position = 0.0
         for point in self.set_points:
-            if cycle_count(point.time, sample_time) <= cycle:
+            if step_count(point.time, sample_time, 'time') <= cycle:
                 position = point.car_position
         return position
 
     def disturbance(self, time: float) -> float:
         """Return the force on the load [N] at a time [s] inside a cycle, away from its ends."""
         return sum(d.force for d in self.disturbances if d.time < time < d.time + d.duration)
-
-
-def cycle_count(time: float, sample_time: float, path: str = 'time', at_least: int = 0) -> int:
-    """
-    Return a time as a whole number of cycles.
-
-    Raises
-    ------
-    InputError
-        When it is not a whole number within 1e-6 cycles, or is less than ``at_least``.
-    """
-    cycles = round(time / sample_time)
-    if abs(time / sample_time - cycles) > 1e-6 or cycles < at_least:
-        raise InputError(
-            f'{path} = {time} s, allowed: multiples of the sample time {sample_time} s, such as'
-            f' {max(cycles, at_least) * sample_time:.12g}'
-        )
-    return cycles
 
 
 def load_scenario(file: str | Path, sample_time: float) -> Scenario:

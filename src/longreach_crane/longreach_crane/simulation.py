@@ -16,9 +16,9 @@ from longreach_crane.machine import Crane
 from longreach_crane.model import CAR_POSITION, CAR_VELOCITY, load_position
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.results import CraneRun, Event, columns_of
-from longreach_crane.scenario import Scenario, cycle_count
+from longreach_crane.scenario import Scenario
 from longreach_crane.state import Command, CraneState
-from longreach_dynamics.machine import check_rows, step_time
+from longreach_dynamics.machine import check_rows, step_count, step_time
 from longreach_dynamics.stepping import IntegrationError
 
 __all__ = ['simulate', 'warm_up']
@@ -55,7 +55,7 @@ def simulate(
     """
     T = machinery.controller.sample_time
     scenario.check_cycles(T)
-    cycles = cycle_count(scenario.duration, T)
+    cycles = step_count(scenario.duration, T, 'duration')
     crane = Crane(machinery.crane, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
     state, control = crane.initial_state(), controller.initial_state()
@@ -103,7 +103,7 @@ def _set_points(scenario: Scenario, cycles: int, sample_time: float) -> np.ndarr
     """Return the set point of every cycle [m], shape (cycles + 1,)."""
     positions = np.zeros(cycles + 1)
     for point in scenario.set_points:
-        positions[cycle_count(point.time, sample_time) :] = point.car_position
+        positions[step_count(point.time, sample_time, 'time') :] = point.car_position
     return positions
 
 

@@ -14,7 +14,6 @@ from longreach_crane.scenario import (
     InitialState,
     Scenario,
     SetPoint,
-    cycle_count,
     load_scenario,
 )
 from longreach_dynamics.errors import InputError
@@ -90,30 +89,16 @@ def test_overlapping_disturbances_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ('time', 'sample_time', 'cycles'),
-    [(0.0, T, 0), (0.07, T, 7), (0.29, T, 29), (60.0, T, 6000), (0.3, 0.1, 3), (4.1, 0.02, 205)],
-)
-def test_cycle_count(time: float, sample_time: float, cycles: int) -> None:
-    assert cycle_count(time, sample_time) == cycles
-
-
-def test_a_time_between_cycles_is_refused_with_its_neighbour() -> None:
-    with pytest.raises(InputError, match=r'time = 0\.123 s, allowed: multiples.*0\.01 s.* 0\.12$'):
-        cycle_count(0.123, T)
-    assert cycle_count(0.123, 0.001) == 123
-
-
-@pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        ('duration: 60.0', 'duration: 60.005', r'yaml: duration = 60\.005 s, allowed: multiples'),
-        ('{time: 16.0', '{time: 16.003', r'yaml: set_points\[1\]\.time = 16\.003 s, allowed: mul'),
-        ('time: 42.0', 'time: 42.001', r'yaml: disturbances\[0\]\.time = 42\.001 s, allowed: mul'),
+        ('duration: 60.0', 'duration: 60.005', r'yaml: duration = 60\.005 s, allowed: who'),
+        ('{time: 16.0', '{time: 16.003', r'yaml: set_points\[1\]\.time = 16\.003 s, allowed: who'),
+        ('time: 42.0', 'time: 42.001', r'yaml: disturbances\[0\]\.time = 42\.001 s, allowed: who'),
         ('time: 46.0, duration: 1.0', 'time: 46.0, duration: 1.005',
-         r'yaml: disturbances\[1\]\.duration = 1\.005 s, allowed: multiples'),
+         r'yaml: disturbances\[1\]\.duration = 1\.005 s, allowed: who'),
         ('duration: 60.0', 'duration: -60.0', r'yaml: duration = -60\.0, allowed: \(0, 1e'),
         ('duration: 60.0', 'duration: 0', r'yaml: duration = 0, allowed: \(0, 1e\+09\] s'),
-        ('duration: 60.0', 'duration: 1e-9', r'yaml: duration = 1e-09 s, allowed: mult.* 0\.01$'),
+        ('duration: 60.0', 'duration: 1e-9', r'yaml: duration = 1e-09 s, allowed: w.* 0\.01 s$'),
         ('46.0, duration: 1.0', '46.0, duration: 1e-9', r'\[1\]\.duration = 1e-09 s, allow'),
         ('duration: 60.0', 'duration: 1:30', r"yaml: duration = '1:30', allowed: a number"),
         ('duration: 60.0', 'duration: .nan', r'yaml: duration = nan, allowed: \(0, 1e\+09\] s'),
@@ -124,8 +109,8 @@ def test_a_time_between_cycles_is_refused_with_its_neighbour() -> None:
         ('{time: 16.0', '{tiem: 16.0', r'yaml: set_points\[1\]\.tiem is unknown, .*time, car_po'),
         ('{time: 16.0', '{time: -1.0', r'yaml: set_points\[1\]\.time = -1\.0, allowed: \[0, 1e'),
         ('{time: 16.0', '{time: .nan', r'yaml: set_points\[1\]\.time = nan, allowed'),
-        ('{time: 16.0', '{time: 0.0', r'set_points\[1\]\.time = 0\.0 s, allowed: after set'),
-        ('{time: 36.0', '{time: 2.0', r'set_points\[2\]\.time = 2\.0 s, allowed: after set'),
+        ('{time: 16.0', '{time: 0.0', r'set_points\[1\]\.time = 0\.0 s, allowed: after'),
+        ('{time: 36.0', '{time: 2.0', r'set_points\[2\]\.time = 2\.0 s, allowed: after'),
         ('car_position: 3.8', 'car_position: .inf', r'set_points\[2\]\.car_position = inf, allow'),
         (', car_position: 3.8', '', r'set_points\[2\]\.car_position is missing: desired position'),
         ('force: 200.0', 'force: .nan', r'yaml: disturbances\[1\]\.force = nan, allowed'),

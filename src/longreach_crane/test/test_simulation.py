@@ -119,7 +119,9 @@ def test_unknown_variants_are_refused(
 
 def test_times_off_the_cycles_are_refused(machinery: Machinery) -> None:
     scenario = Scenario(duration=1.0, set_points=(SetPoint(0.005, 1.0),))
-    with pytest.raises(InputError, match=r'set_points\[0\]\.time = 0\.005 s, allowed: multiples'):
+    with pytest.raises(
+        InputError, match=r'set_points\[0\]\.time = 0\.005 s, allowed: whole steps'
+    ):
         simulate(machinery, scenario)
 
 
