@@ -1,5 +1,5 @@
 """
-Check the directions of imports between packages; called by ``make lint`` and by a test.
+Check the directions of imports, and that none go in a circle; called by ``make lint`` and a test.
 
 The contracts are derived from the tree, so that they also apply to a new package. A package is a
 directory with a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
@@ -26,6 +26,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ('longreach_dynamics', 'longreach_machine', 'longreach_node', 'longreach_tools')
@@ -158,12 +160,31 @@ def as_toml(root: Path) -> Iterator[str]:
         yield from (f'{key} = {text(value)}' for key, value in contract.items())
 
 
+def circles(root: Path) -> list[list[str]]:
+    """Return groups of modules that import each other, also within functions."""
+    graph = grimp.build_graph(*packages(root), exclude_type_checking_imports=True, cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    # What imports nothing that is left, or is imported by nothing, is in no circle.
+    left = set(imports)
+    while ends := {
+        name
+        for name in left
+        if not imports[name] & left or not any(name in imports[other] for other in left)
+    }:
+        left -= ends
+    return [sorted(left)] if left else []
+
+
 def main() -> int:
-    """Run import-linter on the tree and return its exit code."""
+    """Run import-linter on the tree, look for circles, and return the exit code."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / 'contracts.toml'
         file.write_text('\n'.join(as_toml(ROOT)) + '\n', encoding='utf-8')
-        return subprocess.call(['lint-imports', '--config', str(file)], cwd=ROOT)
+        code = subprocess.call(['lint-imports', '--config', str(file)], cwd=ROOT)
+    for found in circles(ROOT):
+        print(f'these modules import each other in a circle: {", ".join(found)}')
+        code = 1
+    return code
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ tracker. Everything else is in subpackages:
                 ``tracker_parameters``; ``camera_node`` with ``simulated_view``,
                 ``camera_parameters``; ``simulated_node``; ``video_node`` with ``video_feed``,
                 ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``
-``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
+``commands``    ``vision_commands`` with ``setup_commands``, ``rig_files``, ``detection_commands``,
                 ``tracking_commands``, ``check_commands``,
                 ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,
                 ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``

@@ -17,7 +17,7 @@ from small_rig import START, seen_at, small_path, small_rig, write_path, write_s
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.commands import tracking_commands
-from longreach_vision.commands.setup_commands import write_delay
+from longreach_vision.commands.rig_files import write_delay
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of

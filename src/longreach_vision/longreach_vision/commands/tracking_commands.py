@@ -31,7 +31,7 @@ from longreach_vision.commands.arguments import (
     rig_files,
     rig_of,
 )
-from longreach_vision.commands.setup_commands import write_delay, write_line_time, write_poses
+from longreach_vision.commands.rig_files import write_delay, write_line_time, write_poses
 from longreach_vision.commands.track_output import Targets, hand_out, track_markers
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
 from longreach_vision.io.image_sources import ImageSource, open_source
