@@ -18,6 +18,7 @@ setup(
     ],
     install_requires=[
         'setuptools',
+        'matplotlib',
         'numba',
         'numpy',
         'opencv-contrib-python-headless',
