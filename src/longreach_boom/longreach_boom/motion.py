@@ -353,6 +353,24 @@ def _parts(y, dy, at, step, table):  # type: ignore[no-untyped-def]
     return math.ceil(fastest * step / _FINE) if 0.0 < fastest < np.inf else 1
 
 
+@njit
+def _is_in_range(y, n, p):  # type: ignore[no-untyped-def]
+    """Return whether a state is finite, and no motion has run away."""
+    N, F, size, good = p.beams.shape[0], p.functions, y.size, True
+    for k in range(size):
+        # NaN fails this comparison, too; pressures have no such limit.
+        good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
+    if p.truck is not None:
+        for k in range(size - 4, size):
+            good &= abs(y[k]) < _RUNAWAY
+    for i in range(N):
+        slope = 0.0
+        for e in range(F):
+            slope += p.beams[i, FUNCTIONS + F + e] * y[N * (1 + e) + i]
+        good &= abs(slope) < STEEPEST
+    return good
+
+
 @kernel
 def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
@@ -388,10 +406,10 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     status : int
         DONE, or the reason why fewer than ``steps`` were taken.
     """
-    N, F, size, rows = modes.size, p.functions, y.size, row_count(p)
-    n = N * (1 + F)
+    N, size, rows = modes.size, y.size, row_count(p)
+    n = N * (1 + p.functions)
     M, work, actuators = np.empty((rows, rows)), workspace(N, rows), p.actuators.table
-    tip_slope, after = FUNCTIONS + F, np.empty(N, dtype=np.int64)
+    after = np.empty(N, dtype=np.int64)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     trial, last, start = np.empty(size), np.empty(size), np.empty(N, dtype=np.int64)
     for taken in range(steps):
@@ -420,22 +438,10 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             changed = DONE
             if _has_passed(y, n, modes, actuators, after):
                 changed = _change_modes(y, modes, spools, p, M, work, k1)
-            good = True
-            for k in range(size):
-                # NaN fails this comparison, too; pressures have no such limit.
-                good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
-            if p.truck is not None:
-                for k in range(size - 4, size):
-                    good &= abs(y[k]) < _RUNAWAY
-            for i in range(N):
-                slope = 0.0
-                for e in range(F):
-                    slope += p.beams[i, tip_slope + e] * y[N * (1 + e) + i]
-                good &= abs(slope) < STEEPEST
             status = changed
             if not begins:
                 status = INDEFINITE
-            elif not good:
+            elif not _is_in_range(y, n, p):
                 status = RUNAWAY
             elif not definite:
                 status = INDEFINITE

@@ -257,29 +257,8 @@ _MAX_NEWTON = 8
 _NEWTON_PART = 1e-2
 
 
-def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
-    """
-    Return a Radau IIA integrator of order 5, L-stable, for a right-hand side.
-
-    A brake or oil that is thousands of times faster than the motion costs no small steps once its
-    transient is over. What is returned is described in the module's docstring.
-    """
-
-    @njit
-    def jacobian_at(time, x, f, inputs, parameters):  # type: ignore[no-untyped-def]
-        """Return df/dx (n, n) by forward differences."""
-        n = x.size
-        matrix = np.empty((n, n))
-        moved = x.copy()
-        column = np.empty(n)
-        for j in range(n):
-            moved[j] = x[j] + 1.5e-8 * max(abs(x[j]), 1e-3)
-            delta = moved[j] - x[j]
-            right_hand_side(time, moved, inputs, parameters, column)
-            for i in range(n):
-                matrix[i, j] = (column[i] - f[i]) / delta
-            moved[j] = x[j]
-        return matrix
+def _stage_solver(right_hand_side: RightHandSide) -> Any:
+    """Return a function that solves for the stages of a step."""
 
     @njit
     def solve_stages(time, h, x, inputs, parameters, newton, pivots, scale, z):  # type: ignore[no-untyped-def]
@@ -325,6 +304,35 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                     return True, evaluations
             previous = size
         return False, evaluations
+
+    return solve_stages
+
+
+def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
+    """
+    Return a Radau IIA integrator of order 5, L-stable, for a right-hand side.
+
+    A brake or oil that is thousands of times faster than the motion costs no small steps once its
+    transient is over. What is returned is described in the module's docstring.
+    """
+
+    @njit
+    def jacobian_at(time, x, f, inputs, parameters):  # type: ignore[no-untyped-def]
+        """Return df/dx (n, n) by forward differences."""
+        n = x.size
+        matrix = np.empty((n, n))
+        moved = x.copy()
+        column = np.empty(n)
+        for j in range(n):
+            moved[j] = x[j] + 1.5e-8 * max(abs(x[j]), 1e-3)
+            delta = moved[j] - x[j]
+            right_hand_side(time, moved, inputs, parameters, column)
+            for i in range(n):
+                matrix[i, j] = (column[i] - f[i]) / delta
+            moved[j] = x[j]
+        return matrix
+
+    solve_stages = _stage_solver(right_hand_side)
 
     @njit
     def integrate(  # type: ignore[no-untyped-def]

@@ -893,6 +893,51 @@ def _root(rate, gain):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _above_vapour(force, slope, speed, side_1, side_2, C_1, C_2, i, table, vapour):  # type: ignore[no-untyped-def]
+    """Return force and slope of an actuator with no pressure below that of vapour."""
+    square, R, A_1, A_2 = (
+        speed * abs(speed),
+        table[i, RESISTANCE],
+        table[i, AREA_1],
+        table[i, AREA_2],
+    )
+    p1, p2 = side_1 - (C_1 + R) * A_1 * A_1 * square, side_2 + (C_2 + R) * A_2 * A_2 * square
+    if p1 < vapour:
+        force += A_1 * (vapour - p1)
+        slope -= 2.0 * (C_1 + R) * A_1**3 * abs(speed)
+    if p2 < vapour:
+        force -= A_2 * (vapour - p2)
+        slope -= 2.0 * (C_2 + R) * A_2**3 * abs(speed)
+    return force, slope
+
+
+@njit
+def _possible_flows(Q1, Q2, side_1, side_2, C_1, C_2, vapour):  # type: ignore[no-untyped-def]
+    """Return the flows that leave no pressure below that of vapour."""
+    if side_1 - C_1 * Q1 * abs(Q1) < vapour:
+        Q1 = residual_flow(side_1 - vapour, C_1)
+    if side_2 + C_2 * Q2 * abs(Q2) < vapour:
+        Q2 = residual_flow(vapour - side_2, C_2)
+    return Q1, Q2
+
+
+@njit
+def _head_rates(y, state, M, terms, v, w, h):  # type: ignore[no-untyped-def]
+    """Set the mean rates of a head that hangs, and return by how much they change."""
+    change = 0.0
+    for k in range(2):
+        before, gained = state[HEAD_RATE + k], 0.0
+        for j in range(2):
+            force = -h * terms[3 + j]
+            for i in range(3):
+                force -= M[i, 3 + j] * (w[i] - v[i])
+            gained += M[3 + k, 3 + j] * force
+        state[HEAD_RATE + k] = y[HEAD_RATE + k] + 0.5 * gained
+        change += abs(state[HEAD_RATE + k] - before)
+    return change
+
+
+@njit
 def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-def]
     """
     Take a step of the reduced model in place, implicit in all that damps and in locked oil.
@@ -915,8 +960,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     hanging, M12, M13 = b.head_mass > 0.0, 0.0, 0.0
     if hanging:
         M, terms, state = np.empty((5, 5)), np.empty(5), y.copy()
-        for k in range(3):
-            state[k] = middle[k]
+        state[:3] = middle
         for k in range(2):
             state[HEAD + k] = y[HEAD + k] + 0.5 * h * y[HEAD_RATE + k]
         M11, M12, M13, M22, M23, M33, h1, h2, h3 = _condensed(state, b, M, terms)
@@ -970,16 +1014,8 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
                     if min(p1, p2) <= model.vapour:
                         force = held - table[i, VISCOUS] * speed
                 else:
-                    square, R = speed * abs(speed), table[i, RESISTANCE]
-                    A_1, A_2 = table[i, AREA_1], table[i, AREA_2]
-                    p1 = sides_1[i] - (C_1[i] + R) * A_1 * A_1 * square
-                    p2 = sides_2[i] + (C_2[i] + R) * A_2 * A_2 * square
-                    if p1 < model.vapour:
-                        force += A_1 * (model.vapour - p1)
-                        slope -= 2.0 * (C_1[i] + R) * A_1**3 * abs(speed)
-                    if p2 < model.vapour:
-                        force -= A_2 * (model.vapour - p2)
-                        slope -= 2.0 * (C_2[i] + R) * A_2**3 * abs(speed)
+                    ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table, model.vapour)
+                    force, slope = _above_vapour(force, slope, speed, *ends)
             else:
                 ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table, model.vapour)
                 force, slope, flows_1[i], flows_2[i] = _open_motor(
@@ -1016,17 +1052,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         w[2] += d3
         change = abs(d1) + abs(d2) + abs(d3)
         if hanging:
-            for k in range(2):
-                row = 3 + k
-                before = state[HEAD_RATE + k]
-                gained = 0.0
-                for j in range(2):
-                    force = -h * terms[3 + j]
-                    for i in range(3):
-                        force -= M[i, 3 + j] * (w[i] - v[i])
-                    gained += M[row, 3 + j] * force
-                state[HEAD_RATE + k] = y[HEAD_RATE + k] + 0.5 * gained
-                change += abs(state[HEAD_RATE + k] - before)
+            change += _head_rates(y, state, M, terms, v, w, h)
         solved = change <= _SOLVED * (1e-3 + abs(w[0]) + abs(w[1]) + abs(w[2]))
         if solved:
             break
@@ -1054,11 +1080,10 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
                 Q1, Q2 = flows_1[i], flows_2[i]
             else:
                 # What the lines give a side that runs empty.
-                R, vapour = table[i, RESISTANCE], model.vapour
-                if side_1 - (C_1[i] + R) * Q1 * abs(Q1) < vapour:
-                    Q1 = residual_flow(side_1 - vapour, C_1[i] + R)
-                if outside + (C_2[i] + R) * Q2 * abs(Q2) < vapour:
-                    Q2 = residual_flow(vapour - outside, C_2[i] + R)
+                R = table[i, RESISTANCE]
+                Q1, Q2 = _possible_flows(
+                    Q1, Q2, side_1, outside, C_1[i] + R, C_2[i] + R, model.vapour
+                )
             y[_Q1 + i], y[_Q2 + i] = Q1, Q2
             p1, p2 = side_1 - C_1[i] * Q1 * abs(Q1), outside + C_2[i] * Q2 * abs(Q2)
             y[_P1 + i], y[_P2 + i] = p1, p2
@@ -1070,8 +1095,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
             book[_ORIFICES] += h * ((side_1 - p1) * Q1 + (p2 - outside) * Q2)
             book[_LINES] += h * (p1 * Q1 - p2 * Q2 - force * arms[i] * mean)
         book[_FRICTION] += h * table[i, VISCOUS] * speed * arms[i] * mean
-    for k in range(3):
-        y[_RATE + k] = w[k]
+    y[_RATE:_P1] = w
     if hanging:
         for k in range(2):
             mean = state[HEAD_RATE + k]

@@ -183,6 +183,22 @@ def _fitted(*given) -> tuple[Fit, tuple[float, float]]:  # type: ignore[no-untyp
     return Fit(*fields), (first, last)
 
 
+@njit
+def _correlated_noise(  # type: ignore[no-untyped-def]
+    p, samples, u0, u1, v0, v1, slopes, sector, active, burnt, residuals, correlation, noise, rms
+):  # fmt: skip
+    """Return whether the noise is correlated, and what it is then: differences are too small."""
+    trusted = active.copy()
+    _judge_sectors(residuals, sector, burnt, noise, trusted)
+    measured = measure_noise(
+        index_pixels(samples, u0, u1, v0, v1), slopes, sector, trusted, residuals[: sector.size],
+        correlation,
+    )  # fmt: skip
+    if not 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND]):
+        return False, noise
+    return True, max(noise, min(measured, rms))
+
+
 @kernel
 def _fit(  # type: ignore[no-untyped-def]
     image, packed, normal, outline, start, seen, blur, noise, kind
@@ -256,17 +272,10 @@ def _fit(  # type: ignore[no-untyped-def]
         if attempt == 0 and converged:
             slopes = _slopes(p, disc, samples[:, :size])
         if attempt == 0 and converged and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
-            # The differences of neighbours, from which the noise was estimated, are too small
-            # where it is correlated.
-            trusted = active.copy()
-            _judge_sectors(residuals, sector[:size], burnt, noise, trusted)
-            measured = measure_noise(
-                index_pixels(samples[:, :size], u0, u1, v0, v1), slopes,
-                sector[:size], trusted, residuals[:size], correlation,
+            is_correlated, noise = _correlated_noise(
+                p, samples[:, :size], u0, u1, v0, v1, slopes, sector[:size], active, burnt,
+                residuals, correlation, noise, rms,
             )  # fmt: skip
-            is_correlated = 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND])
-            if is_correlated:
-                noise = max(noise, min(measured, rms))
         if attempt == 0 and converged and kind == _PLAINLY:
             signs[0] = bend_significance(
                 p, *_tilt(packed, normal, known, p), slopes,
@@ -292,10 +301,7 @@ def _fit(  # type: ignore[no-untyped-def]
             converged = False
             break
         changed = _judge_sectors(residuals, sector[:size], burnt, noise, active)
-        kept = 0
-        for index in range(SECTORS):
-            kept += active[index]
-        if kept < SECTORS // 5:
+        if active.sum() < SECTORS // 5:
             converged = False
             break
         few = (changed == 0 and not bent) or (attempt > 0 and changed <= 2)
@@ -334,8 +340,7 @@ def _fit(  # type: ignore[no-untyped-def]
                 # Sectors with a light of their own would have other residuals.
                 doubt[:] = 0.0
     covariance *= factor
-    if not local:
-        covariance[CENTER:SHAPE, CENTER:SHAPE] += doubt
+    covariance[CENTER:SHAPE, CENTER:SHAPE] += (0.0 if local else 1.0) * doubt
     bend = math.hypot(extension[1], extension[2]) if bent else 0.0
     return (
         p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,
