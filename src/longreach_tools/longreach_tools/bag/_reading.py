@@ -21,7 +21,7 @@ from ._types import MachineTypes, store_of_definitions
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = ['bag_typestore', 'is_message', 'read_bag', 'store_of']
+__all__ = ['bag_typestore', 'is_message', 'messages_of', 'read_bag', 'store_of']
 
 
 def read_bag(
@@ -60,7 +60,13 @@ def read_bag(
         warnings.warn(
             f'{path}: {bag.problem}; {bag.message_count} messages recovered', stacklevel=2
         )
-    return _deserialised(bag, names, stores)
+
+    def messages() -> Iterator[tuple[str, int, Any]]:
+        with bag:
+            for name, time, message, _ in messages_of(bag, stores):
+                yield name, time, message
+
+    return messages()
 
 
 def bag_typestore(path: str | Path | None = None) -> Typestore:
@@ -135,14 +141,11 @@ def is_message(store: Typestore, typename: str, data: bytes) -> bool:
     return True
 
 
-def _deserialised(
-    bag: Bag, names: Sequence[str], stores: dict[str, Typestore]
-) -> Iterator[tuple[str, int, Any]]:
-    """Yield the messages and close the bag at the end."""
-    with bag:
-        for name, time, data in bag.messages(names):
-            try:
-                message = stores[name].deserialize_cdr(data, bag.topics[name].typename)
-            except InputError as error:
-                raise InputError(f'{bag.path}: {name} at {time} ns: {error}') from error
-            yield name, time, message
+def messages_of(bag: Bag, stores: dict[str, Typestore]) -> Iterator[tuple[str, int, Any, bytes]]:
+    """Yield topic, bag time [ns], message and its bytes of the topics with a type store."""
+    for name, time, data in bag.messages(list(stores)):
+        try:
+            message = stores[name].deserialize_cdr(data, bag.topics[name].typename)
+        except InputError as error:
+            raise InputError(f'{bag.path}: {name} at {time} ns: {error}') from error
+        yield name, time, message, data

@@ -10,7 +10,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Topic, open_bag
-from longreach_tools.bag._reading import store_of
+from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.bag._stamps import stamp_reader
 from longreach_tools.fields import numeric_arrays, numeric_fields
 from longreach_tools.output import table
@@ -58,11 +58,11 @@ def inventory(path: Path) -> dict[str, Any]:
         }
         ranges: dict[str, dict[str, _Range]] = {name: {} for name in bag.topics}
         times: dict[str, _Range] = {name: _Range() for name in bag.topics}
-        for name, time, data in bag.messages(list(stores)):
+        for name, time, message, data in messages_of(bag, stores):
             reader = readers[name]
             stamp = reader(data) if reader else None
             times[name].add((time if stamp is None else stamp) / NANOSECONDS)
-            _add(ranges[name], stores[name].deserialize_cdr(data, bag.topics[name].typename))
+            _add(ranges[name], message)
         topics = dict(bag.topics)
         problem = bag.problem
     joints = [

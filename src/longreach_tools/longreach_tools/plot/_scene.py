@@ -11,7 +11,6 @@ import bisect
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from longreach_dynamics.description import Robot, Shape
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
-from longreach_tools.bag._reading import store_of
+from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
 
 from ._build import describe
@@ -261,9 +260,7 @@ def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
     """Return the ground of a topic by time; empty if it is in another frame."""
     found = []
     with open_bag(path) as bag:
-        store = store_of(bag, [topic])[topic]
-        for _, _, data in bag.messages([topic]):
-            message: Any = store.deserialize_cdr(data, _TERRAIN)
+        for _, _, message, _ in messages_of(bag, store_of(bag, [topic])):
             if message.header.frame_id.rpartition('/')[2] != robot.root.rpartition('/')[2]:
                 return []
             firm = np.asarray(message.firm)

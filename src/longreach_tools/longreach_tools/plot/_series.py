@@ -12,13 +12,13 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Bag, absolute_name, open_bag
-from longreach_tools.bag._reading import store_of
+from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
 from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
 
@@ -85,7 +85,7 @@ class _Reader:
 
     def __init__(self, bag: Bag, name: str, wanted: Iterable[str], store: Typestore) -> None:
         self.typename = bag.topics[name].typename
-        self._bag, self._name, self._store = bag, name, store
+        self._bag, self._name = bag, name
         self._stamp = stamp_reader(self.typename, store)
         self.bag_time, self.stamps = array('q'), array('q')
         self.unset = 0
@@ -95,12 +95,8 @@ class _Reader:
         self._places: dict[str, array[int]] = {}
         self._numbers: dict[str, array[float]] = {}
 
-    def add(self, time: int, data: bytes) -> None:
-        """Add a message [ns, CDR bytes]."""
-        try:
-            message = self._store.deserialize_cdr(data, self.typename)
-        except InputError as error:
-            raise InputError(f'{self._bag.path}: {self._name} at {time} ns: {error}') from error
+    def add(self, time: int, message: Any, data: bytes) -> None:
+        """Add a message with its time of recording [ns] and its CDR bytes."""
         stamp = self._stamp(data) if self._stamp else None
         self.unset += stamp == 0
         place = len(self.bag_time)
@@ -190,8 +186,8 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
                 raise InputError(f'{path}: {name} was recorded without a message')
         stores = store_of(bag, list(wanted))
         readers = {n: _Reader(bag, n, fields, stores[n]) for n, fields in wanted.items()}
-        for name, time, data in bag.messages(list(readers)):
-            readers[name].add(time, data)
+        for name, time, message, data in messages_of(bag, stores):
+            readers[name].add(time, message, data)
         notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
         times = _times(bag, readers, notes)
         topics = {}
