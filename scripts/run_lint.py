@@ -3,11 +3,13 @@ Run all static checks; called by ``make lint``.
 
 ruff (rules and format), mypy on the libraries and the scripts (strict, see pyproject.toml), the
 import directions of import_contracts.py, and the rosdep keys of all package.xml. All of them run,
-even when an earlier one fails. Exit code: 0 if all passed, otherwise 1.
+even when an earlier one fails. The number of public names is printed. Exit code: 0 if all passed,
+otherwise 1.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import shutil
 import subprocess
@@ -72,6 +74,7 @@ def main() -> int:
             ' look them up in ros/rosdistro, and add them to ROSDEP_KEYS, or to PIP_ONLY'
         )
         failed.append('rosdep keys')
+    print(f'--- {public_names()} public names')
     print(f'lint: failed: {", ".join(failed)}' if failed else 'lint: all checks passed')
     return 1 if failed else 0
 
@@ -86,6 +89,18 @@ def unknown_keys() -> set[str]:
         if element.tag.endswith('depend')
     }
     return named - ROSDEP_KEYS - {file.parent.name for file in files}
+
+
+def public_names() -> int:
+    """Return how many names the modules of all packages export."""
+    trees = (ast.parse(path.read_text('utf-8')) for path in ROOT.glob('src/*/longreach_*/**/*.py'))
+    lists = (
+        node.value
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == '__all__'
+    )
+    return sum(len(names.elts) for names in lists if isinstance(names, ast.List))
 
 
 def passes(check: Check) -> bool:
