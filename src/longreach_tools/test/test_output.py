@@ -362,26 +362,6 @@ def test_figure(tmp_path: Path, ending: str, begin: bytes) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_the_same_data_give_the_same_svg(tmp_path: Path) -> None:
-    for name in ('a', 'b'):
-        with figure(tmp_path / f'{name}.svg', size=(3.0, 2.0)) as (axis,):
-            axis.plot([0.0, 1.0], [1.0, 0.0])
-    assert (tmp_path / 'a.svg').read_bytes() == (tmp_path / 'b.svg').read_bytes()
-
-
-def test_an_unknown_ending_is_refused_before_the_work(tmp_path: Path) -> None:
-    with (
-        pytest.raises(InputError, match=r"has the extension 'doc', allowed: .*pdf.*png.*svg"),
-        figure(tmp_path / 'a.doc', size=(3.0, 2.0)),
-    ):
-        raise AssertionError('not reached')
-    with (
-        pytest.raises(InputError, match="has the extension ''"),
-        figure(tmp_path / 'a', (3.0, 2.0)),
-    ):
-        raise AssertionError('not reached')
-
-
 def test_every_picture_that_is_offered_can_be_drawn(tmp_path: Path) -> None:
     for ending in PICTURES:
         file = tmp_path / f'a.{ending}'
@@ -390,11 +370,14 @@ def test_every_picture_that_is_offered_can_be_drawn(tmp_path: Path) -> None:
         assert file.stat().st_size > 500
 
 
-@pytest.mark.parametrize('ending', ['pgf', 'ps', 'raw', 'rgba'])
-def test_what_needs_latex_or_is_no_picture_is_not_offered(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize('ending', ['', '.doc', '.pgf', '.ps', '.raw', '.rgba'])
+def test_what_needs_latex_or_is_no_picture_is_refused_before_the_work(
+    tmp_path: Path, ending: str
+) -> None:
+    complaint = f"has the extension '{ending[1:]}', allowed: eps, jpeg, jpg, pdf, png, svg, tif, w"
     with (
-        pytest.raises(InputError, match=r'allowed: eps, jpeg, jpg, pdf, png, svg, tif, webp$'),
-        figure(tmp_path / f'a.{ending}', size=(3.0, 2.0)),
+        pytest.raises(InputError, match=complaint),
+        figure(tmp_path / f'a{ending}', size=(3.0, 2.0)),
     ):
         raise AssertionError('not reached')
 
