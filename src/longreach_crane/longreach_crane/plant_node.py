@@ -15,14 +15,12 @@ from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import warm_up
 from longreach_crane.spec import CRANE, PlantOptions
 from longreach_crane.state import Command, CraneState
-from longreach_dynamics.errors import InputError
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
-from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -51,9 +49,8 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         self._sensors = self.create_publisher(
             CraneSensors, 'sensors', qos.stream(parameters.latched)
         )
-        self._commands = self.create_subscription(
-            CraneCommand, 'command', self._on_command, qos.STREAM
-        )
+        advice = 'start with controller:=false to command it by hand'
+        self.take_commands(CraneCommand, 'command', 'the crane', advice)
         self._maximum_force = machinery.controller.maximum_force
         self.links.append((self._sensors, self._commands))
         self.start(self._crane, parameters)
@@ -67,14 +64,6 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         sample = sense(self.state.x[CAR_POSITION], self._crane.parameters)
         self._sensors.publish(sample_to_message(sample, header_at(nanoseconds, self.frame)))
 
-    def _on_command(self, message: CraneCommand) -> None:
-        """Accept a command; refuse one beyond the maximum force."""
-        self.warn_of_others(
-            self._commands, 'the crane', 'start with controller:=false to command it by hand'
-        )
-        try:
-            command = command_from_message(message, self._maximum_force)
-        except InputError as error:
-            self.refuse(str(error))
-            return
-        self.accept(command, nanoseconds_of(message.header.stamp))
+    def command_of(self, message: CraneCommand) -> Command:
+        """Return the command of a message; refuse one beyond the maximum force."""
+        return command_from_message(message, self._maximum_force)

@@ -9,13 +9,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import ROOT_FRAME, robot_description, thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
-from longreach_node import qos
 from longreach_node.entry import node_entry
 from longreach_node.joint_messages import joint_values
 from longreach_node.machine_parameters import (
@@ -35,7 +33,7 @@ from longreach_node.markers import (
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import stamp_of
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
 from longreach_symbolic.scenario import resting_scenario
@@ -82,9 +80,8 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         )
         self._aims = aims(scenario, links, _AIMS).tolist()
         self.draw_on('shape', settings.visual_rate, settings.latched)
-        self._commands = self.create_subscription(
-            JointState, 'joint_command', self._on_command, qos.STREAM
-        )
+        advice = 'start with controller:=false to command them by hand'
+        self.take_commands(JointState, 'joint_command', 'the motors', advice)
         self.start(machine, settings.following(machine.step))
         if settings.lockstep:
             self.links.append((self._joints, self._commands))
@@ -121,20 +118,10 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         markers.append(line_marker('trail', self._trail, RED, header, _TRACE * width))
         return MarkerArray(markers=markers)
 
-    def _on_command(self, message: JointState) -> None:
-        """Take torques; motors that are not named get none."""
-        self.warn_of_others(
-            self._commands, 'the motors', 'start with controller:=false to command them by hand'
-        )
-        try:
-            found = joint_values(
-                'joint_command', 'N m', message.name, message.effort, self._motors
-            )
-        except InputError as error:
-            self.refuse(str(error))
-            return
-        torques = tuple(found.get(name, 0.0) for name in self._motors)
-        self.accept(torques, nanoseconds_of(message.header.stamp))
+    def command_of(self, message: JointState) -> Torques:
+        """Return torques; motors that are not named get none."""
+        found = joint_values('joint_command', 'N m', message.name, message.effort, self._motors)
+        return tuple(found.get(name, 0.0) for name in self._motors)
 
 
 main = node_entry('longreach_links.plant_node:PlantNode')

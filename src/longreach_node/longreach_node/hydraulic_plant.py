@@ -18,7 +18,7 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
+from longreach_node.stamps import seconds_to_nanoseconds
 
 __all__ = ['HydraulicPlantNode']
 
@@ -60,9 +60,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
             HydraulicState, 'hydraulics', qos.stream(settings.latched)
         )
         self.outputs.append(self.hydraulics)
-        self._commands = self.create_subscription(
-            ValveCommand, self.command_topic, self._on_command, qos.STREAM
-        )
+        self.take_commands(ValveCommand, self.command_topic, 'the valves', self.advice)
 
     def offer_loads(self) -> None:
         """
@@ -102,10 +100,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
             self.links += [(self.hydraulics, self._commands), (self._joints, self._commands)]
 
     # --- what a subclass provides ------------------------------------------------------------
-
-    def command_of(self, message: ValveCommand) -> Command:
-        """Return the command of a message; raise InputError for one that is refused."""
-        raise NotImplementedError
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return the message about the cylinders and valves of the present state."""
@@ -178,13 +172,3 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         """Publish cylinders and valves, for whoever listens."""
         if self.is_heard(self.hydraulics):
             self.hydraulics.publish(self.hydraulic_state(header))
-
-    def _on_command(self, message: Any) -> None:
-        """Take a command; an invalid one is refused."""
-        self.warn_of_others(self._commands, 'the valves', self.advice)
-        try:
-            command = self.command_of(message)
-        except InputError as error:
-            self.refuse(str(error))
-            return
-        self.accept(command, nanoseconds_of(message.header.stamp))

@@ -39,6 +39,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
 from visualization_msgs.msg import MarkerArray
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine
 from longreach_node import qos
 from longreach_node.frames import frame_name, header_at
@@ -48,7 +49,7 @@ from longreach_node.simulation import REFUSED, Simulation
 from longreach_node.simulation_interfaces import add_standard_services
 from longreach_node.simulator_host import SimulatorHost
 from longreach_node.simulator_parameters import SimulatorParameters
-from longreach_node.stamps import stamp_of
+from longreach_node.stamps import nanoseconds_of, stamp_of
 
 __all__ = ['SimulatorNode', 'SimulatorParameters']
 
@@ -136,6 +137,10 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Return the URDF, its frame names with a prefix, to publish; empty for none, as here."""
         return ''
 
+    def command_of(self, message: Any) -> Command:
+        """Return the command of a message; InputError for one that is refused."""
+        raise NotImplementedError
+
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the machine's own messages for the present state, stamped; none here."""
 
@@ -187,24 +192,39 @@ class SimulatorNode(Node, Generic[State, Command]):
         count = self.simulation.incidents.add(REFUSED, time.monotonic())
         self.host.warn(f'command on {self._command_topics()} ignored ({count} so far): {reason}')
 
-    def warn_of_others(self, commands: Subscription, what: str, advice: str) -> None:
+    def take_commands(self, message: type, topic: str, what: str, advice: str) -> None:
         """
-        Warn when several nodes send commands, of which the latest acts.
+        Take commands, which :meth:`command_of` reads, from a topic.
+
+        Of several nodes that send commands the latest acts, with a warning.
 
         Parameters
         ----------
-        commands : Subscription
+        message : type of message
+            With a header, whose stamp is that of the sample that it answers.
+        topic : str
         what : str
             The commanded part, such as ``the valves``.
         advice : str
-            Remedy, for the message.
+            Remedy for several senders, for the warning.
         """
-        self._command_topic = commands.topic_name
-        senders = commands.get_publisher_count()
-        if senders > 1:
-            self.host.warn(
-                f'{senders} senders command {what} on {commands.topic_name}: {advice}', 5.0
-            )
+        self._commanded = f'{what} on {{}}: {advice}'
+        self._commands: Subscription = self.create_subscription(
+            message, topic, self._on_command, qos.STREAM
+        )
+        self._command_topic = self._commands.topic_name
+
+    def _on_command(self, message: Any) -> None:
+        """Take a command; an invalid one is refused."""
+        if (senders := self._commands.get_publisher_count()) > 1:
+            what = self._commanded.format(self._command_topic)
+            self.host.warn(f'{senders} senders command {what}', 5.0)
+        try:
+            command = self.command_of(message)
+        except InputError as error:
+            self.refuse(str(error))
+            return
+        self.accept(command, nanoseconds_of(message.header.stamp))
 
     def is_heard(self, publisher: Publisher) -> bool:
         """Return whether a message is needed: for a subscriber, or kept for later subscribers."""

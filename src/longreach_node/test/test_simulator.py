@@ -55,10 +55,8 @@ class Toy(SimulatorNode[float, float]):
         self.integrator = Integrator()
         parameters = declare(self, SimulatorParameters)
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
-        commands = self.create_subscription(
-            Vector3Stamped, 'command', self._on_command, qos.STREAM
-        )
-        self.links.append((self._out, commands))
+        self.take_commands(Vector3Stamped, 'command', 'the toy', 'stop one of them')
+        self.links.append((self._out, self._commands))
         self.start(self.integrator, parameters)
 
     def publish_outputs(self, nanoseconds: int) -> None:
@@ -66,8 +64,8 @@ class Toy(SimulatorNode[float, float]):
         message.vector.x = self.state
         self._out.publish(message)
 
-    def _on_command(self, message: Vector3Stamped) -> None:
-        self.accept(message.vector.x, nanoseconds_of(message.header.stamp))
+    def command_of(self, message: Vector3Stamped) -> float:
+        return message.vector.x
 
 
 class World:
