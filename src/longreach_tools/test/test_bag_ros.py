@@ -17,6 +17,7 @@ import rclpy
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.context import Context
 from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import try_shutdown
 from rosgraph_msgs.msg import Clock
@@ -197,6 +198,29 @@ def test_two_types_on_a_topic_and_unknown_types_are_said_once(tmp_path, node):
     assert 'several types' in about[0]
     assert 'several types' in recording.result.skipped['/twice']
     assert [m.data for _, m in contents(tmp_path / 'bag', '/good')] == [1]
+
+
+@pytest.mark.parametrize(('durability', 'first'), [(1, 0), (2, 5)])
+def test_what_a_publisher_keeps_is_heard_from_the_first_message_on(node, durability, first):
+    """The topic is known from its subscriber, as that of commands to a waiting plant."""
+    listener = Listener(node, '/n', Float64)
+    subscriptions = Subscriptions(node, lambda name: name == '/n', lambda _: None)
+    wait_for(lambda: subscriptions.discover() or subscriptions.topics, 'the topic')
+    publisher = node.create_publisher(Float64, '/n', QoSProfile(depth=100, durability=durability))
+    matched(publisher, 2)
+    for k in range(20):
+        publisher.publish(Float64(data=float(k)))
+    wait_for(lambda: listener.take() and len(listener.received) == 20, 'all messages')
+    # The subscription did not match before the sixth message.
+    handle = subscriptions.topics['/n'].subscription.handle
+    with handle:
+        assert all(handle.take_message(Float64, True) for _ in range(5))
+    assert subscriptions.take() == []
+    subscriptions.follow_publishers()
+    taken = []
+    wait_for(lambda: taken.extend(subscriptions.take()) or len(taken) >= 20 - first, 'the rest')
+    numbers = [deserialize_message(data, Float64).data for *_, data in taken]
+    assert numbers == [float(k) for k in range(first, 20)]
 
 
 def test_a_best_effort_publisher_that_comes_later_is_heard(tmp_path, node):

@@ -217,6 +217,7 @@ def _loop(
     asked = time.time_ns()
     limit = time.monotonic() + _DRAIN_LIMIT
     recorder.add(subscriptions.take())
+    subscriptions.follow_publishers()
     while time.monotonic() < limit:
         time.sleep(_QUIET)
         taken = subscriptions.take()

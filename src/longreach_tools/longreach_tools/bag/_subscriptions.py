@@ -47,6 +47,9 @@ class RecordedTopic:
         Topic in the bag, once it is written.
     count : int
         Number of messages written.
+    held : list or None
+        Messages of publishers that were not looked at yet: a topic is known from its subscribers,
+        too, and a publisher that keeps messages will send all of them again.
     """
 
     name: str
@@ -61,6 +64,7 @@ class RecordedTopic:
     statistics: StampStatistics = field(default_factory=StampStatistics)
     subscription: Any = None
     publishers: int = 0
+    held: list[Taken] | None = None
     _several_publishers: bool = False
     _last_number: int | None = None
     _lost_by_number: int = 0
@@ -127,6 +131,7 @@ class Subscriptions:
         self._types = MachineTypes()
         self.topics: dict[str, RecordedTopic] = {}
         self.skipped: dict[str, str] = {}
+        self._released: list[Taken] = []
 
     def discover(self) -> None:
         """Subscribe to new topics that are to be recorded."""
@@ -142,20 +147,27 @@ class Subscriptions:
                     self._skip(name, str(error))
 
     def follow_publishers(self) -> None:
-        """Check for new and ended publishers, and relax the QoS if a new one requires it."""
+        """Check for new and ended publishers, and change the QoS if a new one requires it."""
         for topic in self.topics.values():
-            if self._node.count_publishers(topic.name) == topic.publishers:
-                continue
-            try:
-                self.look_at_publishers(topic)
-            except InputError as error:
-                if topic.name not in self.skipped:
-                    self._skip(topic.name, str(error))
-                continue
-            wanted = subscription_profile(topic.offers, topic.typename)
-            if is_looser(wanted, topic.subscription.qos_profile):
-                self._node.destroy_subscription(topic.subscription)
-                self._open(topic)
+            if self._node.count_publishers(topic.name) != topic.publishers:
+                try:
+                    self.look_at_publishers(topic)
+                except InputError as error:
+                    if topic.name not in self.skipped:
+                        self._skip(topic.name, str(error))
+                    continue
+                wanted, now = (
+                    subscription_profile(topic.offers, topic.typename),
+                    topic.subscription.qos_profile,
+                )
+                is_first = topic.held is not None and bool(topic.offers)
+                if is_looser(wanted, now) or (is_first and wanted.durability != now.durability):
+                    self._node.destroy_subscription(topic.subscription)
+                    self._open(topic)
+            if topic.held is not None:
+                # Of a publisher that keeps nothing, or that came and went.
+                self._released += topic.held
+                topic.held = None if topic.offers else []
 
     def look_at_publishers(self, topic: RecordedTopic) -> None:
         """
@@ -181,8 +193,9 @@ class Subscriptions:
 
     def take(self) -> list[Taken]:
         """Read all queues."""
-        taken: list[Taken] = []
+        taken, self._released = self._released, []
         for topic in self.topics.values():
+            target = taken if topic.held is None else topic.held
             message, handle = topic.message, topic.subscription.handle
             with handle:
                 while (item := handle.take_message(message, True)) is not None:
@@ -190,7 +203,7 @@ class Subscriptions:
                     # Middlewares without these times return zero.
                     received = about['received_timestamp'] or time.time_ns()
                     topic.note_number(about['publication_sequence_number'])
-                    taken.append((about['source_timestamp'] or received, topic, received, data))
+                    target.append((about['source_timestamp'] or received, topic, received, data))
         return taken
 
     def collect_losses(self) -> None:
@@ -239,6 +252,8 @@ class Subscriptions:
     def _open(self, topic: RecordedTopic) -> None:
         """Subscribe with a QoS that is compatible with all publishers."""
         from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
+
+        topic.held = None if topic.offers else []
 
         def subscribe(callback: Callable[[object], None] | None) -> Any:
             return self._node.create_subscription(
