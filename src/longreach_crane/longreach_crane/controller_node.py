@@ -82,12 +82,6 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
         self._said = -math.inf
         self._begin()
         self._status = self.create_publisher(CraneStatus, 'status', qos.stream(settings.lockstep))
-        self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
-        self.create_service(Trigger, '~/reset', self._on_reset)
-        self._watch: LivingClock | None = None
-        if not settings.lockstep:
-            self._watch = LivingClock(self, rules.sensor_timeout)
-            self._watch.create_timer(rules.sample_time, self._on_tick)
         self.listen(
             CraneCommand,
             'command',
@@ -100,6 +94,12 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
             sample=CraneSensors,
             whole_cycles=True,
         )
+        self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        self._watch: LivingClock | None = None
+        if not settings.lockstep:
+            self._watch = LivingClock(self, rules.sensor_timeout)
+            self._watch.create_timer(rules.sample_time, self._on_tick)
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
         """Apply parameters that were set at run time."""
