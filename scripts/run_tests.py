@@ -7,7 +7,7 @@ Without ``--all``, tests that are marked as slow are left out. With ``--again``,
 run once more, one at a time: tests with nodes may fail while another process takes the cores.
 Paths among the arguments replace the default ``src test``. The exit code is pytest's, or 1 when a
 module is missing. The tests of a file run on one core, so that nodes shared by the tests of a
-module are started once only.
+module are started once only. The slowest 20 are listed at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
-PARALLEL = ['-n', '2', '--dist', 'loadfile']
+PARALLEL = ['-n', '2', '--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
 # An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
 # and with recent versions of pytest they cause an internal error.
 PLUGINS = []
