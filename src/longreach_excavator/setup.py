@@ -10,7 +10,7 @@ setup(
     packages=[*find_packages(include=[NAME, NAME + '.*']), NAME + '.config', NAME + '.urdf'],
     # For Python: config/ becomes longreach_excavator/config/ of an installation by pip.
     package_dir={NAME + '.config': 'config', NAME + '.urdf': 'urdf'},
-    package_data={NAME: ['py.typed'], NAME + '.config': ['*'], NAME + '.urdf': ['*']},
+    package_data={NAME: ['py.typed', '*.pyi'], NAME + '.config': ['*'], NAME + '.urdf': ['*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),

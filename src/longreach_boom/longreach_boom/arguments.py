@@ -17,15 +17,6 @@ from longreach_tools.arguments import not_negative, numbers
 from longreach_tools.machine_command import add_machine, machine_of, options_of
 from longreach_tools.poses import pose_of
 
-__all__ = [
-    'add_boom',
-    'add_pose',
-    'angles_of',
-    'boom_of',
-    'hanging_loads',
-    'loads_of',
-]
-
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
 

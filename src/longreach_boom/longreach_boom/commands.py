@@ -19,8 +19,6 @@ from longreach_tools.machine_command import add_machine, machine_of, options_of,
 from longreach_tools.options import add_results
 from longreach_tools.output import check_output
 
-__all__ = ['add_studies']
-
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a boom has."""

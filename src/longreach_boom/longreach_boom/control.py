@@ -10,8 +10,6 @@ from longreach_dynamics.control import JointController
 from longreach_dynamics.hydraulics import fastest_pistons
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['joint_controller', 'rate_limits']
-
 
 def joint_controller(boom: BoomParameters, sample_time: float) -> JointController:
     """

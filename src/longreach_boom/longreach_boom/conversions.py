@@ -31,18 +31,6 @@ from longreach_node.hydraulic_messages import (
     spools_from_message,
 )
 
-__all__ = [
-    'command_from_message',
-    'encoders_to_message',
-    'hydraulics_to_message',
-    'inclination_to_message',
-    'load_from_request',
-    'markers_to_message',
-    'measurement_from_messages',
-    'shape_to_message',
-    'strains_to_message',
-]
-
 # Distance of coloured sides from those of the robot description [m].
 _CLEARANCE = 0.02
 

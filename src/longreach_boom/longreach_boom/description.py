@@ -33,13 +33,6 @@ from longreach_dynamics.urdf import (
     new_robot,
 )
 
-__all__ = [
-    'ROOT_FRAME',
-    'WIDTH',
-    'half_height',
-    'robot_description',
-]
-
 ROOT_FRAME = 'boom_base'
 
 _MATERIALS = ('steel', 'yellow', 'dark', 'chrome')

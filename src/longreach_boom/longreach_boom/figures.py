@@ -16,8 +16,6 @@ from longreach_boom.state import truck_of
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics']
-
 
 def draw_run(file: str | Path, result: BoomRun) -> None:
     """

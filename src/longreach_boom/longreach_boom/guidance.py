@@ -24,8 +24,6 @@ from longreach_dynamics.scenarios import spools_at
 from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_following import TrajectoryFollower
 
-__all__ = ['Guidance', 'Measurement']
-
 # Oil pressure for the call that compiles the kernels [Pa].
 _USUAL_PRESSURE = 1e7
 

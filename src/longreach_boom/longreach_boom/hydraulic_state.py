@@ -18,8 +18,6 @@ from longreach_boom.state import StateParts, piston_positions
 from longreach_dynamics.hydraulics import rail_pressure, spool_flows
 from longreach_dynamics.kernels import kernel
 
-__all__ = ['Flows', 'flows_of', 'warm_up']
-
 
 class Flows(NamedTuple):
     """Flows through the valves."""

@@ -40,8 +40,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
-__all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
-
 POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
 # Limits of the largest magnitudes, which other units exceed: absolute pressures rise above that of

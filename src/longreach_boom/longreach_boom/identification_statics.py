@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.model import Load, boom_bases, constants_of
-from longreach_boom.motion import STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomState
@@ -36,12 +35,11 @@ from longreach_boom.statics import (
 )
 from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.statics import Nuisance, Parametric, StaticPose
 from longreach_identification.stillness import Mean, Motion, StillStretch
-
-__all__ = ['StaticBoom', 'load_at']
 
 # Rates below which a boom is still: of pistons [m/s] and of joint angles [rad/s].
 _STILL_PISTON, _STILL_ANGLE = 2e-4, 2e-3

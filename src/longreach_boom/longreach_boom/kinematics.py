@@ -17,22 +17,6 @@ import numpy as np
 from longreach_boom.model import boom_bases
 from longreach_boom.parameters import BoomParameters
 
-__all__ = [
-    'HOSE_JOINT',
-    'TRUCK_JOINTS',
-    'Frame',
-    'PointMotion',
-    'beam_frames',
-    'place_on_beam',
-    'point_motion',
-    'swing_angles',
-    'swing_joints',
-    'swing_ratios',
-    'swinging_cylinders',
-    'truck_frame',
-    'velocity_on_beam',
-]
-
 # Joint between the tip of the last beam and the end hose, which hangs down.
 HOSE_JOINT = 'end_hose_joint'
 # Joints of a truck on springs: vertical, and about its centre of mass.

@@ -30,18 +30,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.ringdown import RingDown, ring_down
 
-__all__ = [
-    'LoadExperiment',
-    'corrected',
-    'corrections',
-    'experiment_of',
-    'first_mode',
-    'free_decay',
-    'planned',
-    'predicted',
-    'start_values',
-]
-
 EVENTS = ('release', 'attach')
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0

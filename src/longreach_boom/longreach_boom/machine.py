@@ -24,7 +24,7 @@ from longreach_boom.kinematics import (
 )
 from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.modes import fastest_rate
-from longreach_boom.motion import INDEFINITE, OUTWARDS, RUNAWAY, STUCK, UNSETTLED, advance_motion
+from longreach_boom.motion import INDEFINITE, RUNAWAY, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import (
@@ -42,12 +42,11 @@ from longreach_dynamics.hydraulics import (
     port_rates,
     spool_rates,
 )
+from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
-
-__all__ = ['AUTOMATIC', 'SAMPLE_TIME', 'STEP', 'Boom', 'longest_step']
 
 STEP = 1e-3  # [s]
 # Instead of a step [s]: use the result of longest_step.

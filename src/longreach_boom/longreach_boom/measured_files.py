@@ -14,8 +14,6 @@ from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import LongreachError
 from longreach_tools.output import write_csv
 
-__all__ = ['write_readings']
-
 
 def write_readings(
     file: Path,

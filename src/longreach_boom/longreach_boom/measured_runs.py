@@ -22,8 +22,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.sensors import SensorGroup
 from longreach_identification.machine import Recording, Signal
 
-__all__ = ['CAMERAS', 'MarkerErrors', 'RunTruth', 'measured', 'truth_of']
-
 
 class MarkerErrors(NamedTuple):
     """

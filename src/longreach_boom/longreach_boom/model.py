@@ -41,22 +41,6 @@ from longreach_dynamics.hydraulics import Actuators, actuators_of
 from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH
 from longreach_dynamics.kernels import read_only
 
-__all__ = [
-    'CHANGES',
-    'FORCES',
-    'HELD',
-    'Constants',
-    'Load',
-    'MassIntegrals',
-    'boom_bases',
-    'constants_of',
-    'mass_and_forces',
-    'mass_integrals',
-    'row_count',
-    'workspace',
-]
-
-
 # Columns of the table of beams, (N, 5 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
 # MOMENT and INERTIA. Then blocks of F columns: eta(L), eta'(L), int sigma eta dx, int sigma x eta
 # dx; and of F^2: int sigma eta eta dx, int EI eta'' eta'' dx, damping. One array instead of

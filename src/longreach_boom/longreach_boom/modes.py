@@ -26,8 +26,6 @@ from longreach_dynamics.finite_elements import ChainBase, ChainBeam, chain_modes
 from longreach_dynamics.hydraulics import oil_stiffness
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'held_modes', 'natural_modes']
-
 PISTONS = ('locked', 'free')
 ABOUT = ('equilibrium', 'straight')
 # The matrices are dense.

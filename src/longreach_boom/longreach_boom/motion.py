@@ -40,8 +40,6 @@ from longreach_dynamics.hydraulics.actuators import (
     rail_pressure,
 )
 from longreach_dynamics.hydraulics.friction import (
-    AT_HEAD_END,
-    AT_ROD_END,
     INWARDS,
     OUTWARDS,
     STUCK,
@@ -52,23 +50,6 @@ from longreach_dynamics.hydraulics.friction import (
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_dynamics.linkages import piston_and_arm
-
-__all__ = [
-    'AT_HEAD_END',
-    'AT_ROD_END',
-    'DONE',
-    'INDEFINITE',
-    'INWARDS',
-    'OUTWARDS',
-    'RUNAWAY',
-    'STEEPEST',
-    'STUCK',
-    'UNSETTLED',
-    'advance_motion',
-    'evaluate',
-    'impulse_stop',
-    'inertia',
-]
 
 # Status of advance_motion. RUNAWAY: a number is not finite or outside the range of the model;
 # INDEFINITE: the mass matrix is not positive definite; UNSETTLED: impulses that stop pistons keep

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from longreach_node.entry import node_entry
 
-__all__ = ['controller', 'plant']
-
 controller = node_entry('longreach_boom.controller_node:ControllerNode')
 plant = node_entry('longreach_boom.plant_node:PlantNode')

@@ -24,24 +24,6 @@ from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.poses import JointedMachine, Pose
 from longreach_dynamics.resources import data_directory
 
-__all__ = [
-    'DAMPINGS',
-    'ROTATIONS',
-    'STRAINS',
-    'BeamParameters',
-    'BoomParameters',
-    'CushionParameters',
-    'CylinderParameters',
-    'Distribution',
-    'FrictionParameters',
-    'Marker',
-    'RitzParameters',
-    'StrainGauge',
-    'TruckParameters',
-    'default_file',
-    'load_boom',
-]
-
 # These names are used for links, joints and columns.
 _NAME = re.compile(r'[A-Za-z0-9_.-]{1,60}')
 ROTATIONS = ('exact', 'printed')

@@ -30,9 +30,7 @@ from longreach_node.machine_parameters import (
     machine_and_scenario,
 )
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorParameters
-
-__all__ = ['PlantNode', 'PlantParameters']
+from longreach_node.simulator_parameters import SimulatorParameters
 
 # Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
 _POINTS = 12

@@ -18,13 +18,18 @@ from scipy.integrate import solve_ivp
 
 from longreach_boom.machine import Boom
 from longreach_boom.model import Constants
-from longreach_boom.motion import AT_HEAD_END, AT_ROD_END, INWARDS, OUTWARDS, STUCK, evaluate
+from longreach_boom.motion import evaluate
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.hydraulics.friction import (
+    AT_HEAD_END,
+    AT_ROD_END,
+    INWARDS,
+    OUTWARDS,
+    STUCK,
+)
 from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.stepping import IntegrationError
-
-__all__ = ['METHODS', 'Phase', 'reference_run']
 
 METHODS = ('DOP853', 'RK45', 'LSODA', 'Radau', 'BDF')
 

@@ -16,8 +16,6 @@ from longreach_boom.statics import beyond_relief
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
-__all__ = ['BoomRun', 'columns_of', 'series']
-
 
 def columns_of(boom: BoomParameters) -> Columns:
     """Return the columns of :func:`series`; no message contains the modes of pistons."""

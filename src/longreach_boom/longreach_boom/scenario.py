@@ -38,14 +38,6 @@ from longreach_dynamics.scenarios import (
 )
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 
-__all__ = [
-    'Attachment',
-    'HangingLoad',
-    'Scenario',
-    'load_scenario',
-    'resting_scenario',
-]
-
 # Largest distance between the start of a trajectory and the pose [deg].
 _JUMP_DEG = 0.5
 

@@ -24,14 +24,6 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 
-__all__ = [
-    'SensorParameters',
-    'SensorReadings',
-    'Sensors',
-    'default_file',
-    'load_sensors',
-]
-
 _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
 
 

@@ -15,8 +15,6 @@ from longreach_boom.sensors import SensorParameters, Sensors, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 
-__all__ = ['SensorTopics']
-
 
 class SensorTopics:
     """

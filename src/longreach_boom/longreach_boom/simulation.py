@@ -18,8 +18,6 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, s
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.trajectories import Trajectory
 
-__all__ = ['simulate', 'warm_up']
-
 # Steps in one call of compiled code, which takes a fraction of a second.
 _PIECE = 20_000
 

@@ -19,8 +19,6 @@ from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel, Services
 
-__all__ = ['BOOM', 'BendingOptions', 'BoomOptions']
-
 _AS_IN_FILE = 'as_in_file'
 
 

@@ -10,16 +10,6 @@ from longreach_boom.model import Constants, Load
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = [
-    'BoomCommand',
-    'BoomState',
-    'StateParts',
-    'closed_valves',
-    'hydraulic_forces',
-    'piston_positions',
-    'truck_of',
-]
-
 
 class BoomCommand(NamedTuple):
     """Commands of the valves."""

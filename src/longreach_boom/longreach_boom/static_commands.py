@@ -20,8 +20,6 @@ from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import add_format, print_result, table, write_csv
 
-__all__ = ['configure_statics']
-
 
 def configure_statics(commands: Any) -> None:
     """Add these subcommands to those of ``longreach boom``."""

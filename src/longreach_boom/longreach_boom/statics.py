@@ -14,22 +14,14 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Constants, Load, constants_of
-from longreach_boom.motion import STEEPEST, STUCK, inertia
+from longreach_boom.motion import STEEPEST, inertia
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import holding_pressures
+from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.linkages import pistons_and_arms
-
-__all__ = [
-    'Equilibrium',
-    'beyond_relief',
-    'equilibrium',
-    'potential_forces',
-    'static_row',
-    'tangent_stiffness',
-]
 
 
 class Equilibrium(NamedTuple):

@@ -55,8 +55,6 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
 from longreach_dynamics.kernels import kernel, read_only
 
-__all__ = ['curvatures', 'strains']
-
 # Columns of the table of sections: position x, EI, share of the moment at the root that the
 # support carries, loss time, int s^k dm outboard for k = 0, 1, 2. Then blocks of F columns: eta,
 # eta'', and outboard int eta dm, int s eta dm, int (s - x) d_w eta ds; and of F^2: int eta eta dm.

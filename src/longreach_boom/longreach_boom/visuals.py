@@ -26,15 +26,6 @@ from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import read_only
 
-__all__ = [
-    'YIELD_STRENGTH',
-    'BeamShape',
-    'MarkerMotion',
-    'marker_positions',
-    'shape_of',
-    'stress_colours',
-]
-
 # Yield strength of S355 [Pa], used in older booms; steels of newer booms have twice this value.
 YIELD_STRENGTH = 355e6
 

@@ -15,7 +15,6 @@ import pytest
 from longreach_boom.control import joint_controller, rate_limits
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
-from longreach_boom.motion import STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
@@ -33,6 +32,7 @@ from longreach_dynamics.hydraulics import (
     valve_flows,
     valve_opening,
 )
+from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Reference, Trajectory, Waypoint
 

@@ -8,10 +8,11 @@ import pytest
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.scenarios import ValveCommand
 
 LOAD = HangingLoad(90.0)
 

@@ -22,14 +22,9 @@ from longreach_boom.model import (
     workspace,
 )
 from longreach_boom.motion import (
-    AT_HEAD_END,
-    AT_ROD_END,
     DONE,
     INDEFINITE,
-    INWARDS,
-    OUTWARDS,
     RUNAWAY,
-    STUCK,
     UNSETTLED,
     advance_motion,
     evaluate,
@@ -43,6 +38,13 @@ from longreach_boom.state import BoomCommand, BoomState, piston_positions
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.hydraulics import Actuators
 from longreach_dynamics.hydraulics.actuators import BULK_MODULUS
+from longreach_dynamics.hydraulics.friction import (
+    AT_HEAD_END,
+    AT_ROD_END,
+    INWARDS,
+    OUTWARDS,
+    STUCK,
+)
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
 

@@ -16,8 +16,9 @@ import pytest
 from longreach_boom.machine import STEP
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
-from longreach_boom.scenario import HangingLoad, Scenario, ValveCommand, load_scenario
+from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import simulate
+from longreach_dynamics.scenarios import ValveCommand
 
 SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
 BAR = 1e5

@@ -8,10 +8,11 @@ import pytest
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
-from longreach_boom.scenario import Scenario, ValveCommand
+from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
 from longreach_dynamics.hydraulics import ReliefParameters
+from longreach_dynamics.scenarios import ValveCommand
 
 RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
 

@@ -9,13 +9,13 @@ import pytest
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase, reference_run
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError

@@ -15,7 +15,7 @@ from longreach_boom import machine
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
-from longreach_boom.motion import INDEFINITE, OUTWARDS, STUCK, UNSETTLED
+from longreach_boom.motion import INDEFINITE, UNSETTLED
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
@@ -24,6 +24,7 @@ from longreach_boom.state import BoomCommand, BoomState
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.machine import Machine
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError

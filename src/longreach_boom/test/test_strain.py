@@ -8,7 +8,6 @@ from scipy import linalg
 
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases
-from longreach_boom.motion import STUCK
 from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -17,6 +16,7 @@ from longreach_boom.statics import equilibrium, static_row
 from longreach_boom.strain import curvatures, strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
+from longreach_dynamics.hydraulics.friction import STUCK
 
 TIP_LOAD = Load(90.0, 3, 9.0)
 POSES = {

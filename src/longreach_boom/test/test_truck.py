@@ -12,7 +12,7 @@ from longreach_boom.kinematics import TRUCK_JOINTS, point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.modes import chain_base, natural_modes
-from longreach_boom.motion import STUCK, inertia
+from longreach_boom.motion import inertia
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.reference import reference_run
 from longreach_boom.results import columns_of
@@ -25,6 +25,7 @@ from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
+from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.runs import Derived
 
 SITE = np.radians([70.0, -50.0, -35.0, -30.0])

@@ -19,8 +19,6 @@ from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint
 from longreach_crane.state import Command, CraneState
 
-__all__ = ['DISTURBANCES', 'END', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit', 'task_scenario']
-
 TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
 DISTURBANCES = (-750.0, -800.0, -850.0)

@@ -23,8 +23,6 @@ from longreach_tools.machine_command import (
 from longreach_tools.options import add_results, add_whom
 from longreach_tools.output import add_format, check_places, print_result, table, writing
 
-__all__ = ['add_studies']
-
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a crane has."""

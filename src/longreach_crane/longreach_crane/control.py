@@ -37,8 +37,6 @@ from longreach_crane.diagnosis import (
 from longreach_crane.parameters import ControllerParameters, CraneParameters, Machinery
 from longreach_crane.state import Command
 
-__all__ = ['Controller', 'ControllerState']
-
 
 class ControllerState(NamedTuple):
     """State of the controller between cycles."""

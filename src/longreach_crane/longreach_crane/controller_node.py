@@ -40,8 +40,6 @@ from longreach_node.machine_parameters import MachineParameters, machine_and_sce
 from longreach_node.paired_controller import Level, PairedControllerNode
 from longreach_node.parameters import declare
 
-__all__ = ['ControllerNode', 'ControllerNodeParameters']
-
 # Shortest time between two lines on set points [s].
 _SAID = 1.0
 # A prediction comes to rest at the set point, and earlier in emergency mode [s].

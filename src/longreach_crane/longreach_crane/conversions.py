@@ -14,15 +14,6 @@ from longreach_crane.diagnosis import Sample
 from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'command_from_message',
-    'command_to_message',
-    'sample_from_message',
-    'sample_to_message',
-    'status_to_message',
-    'trace_marker',
-]
-
 
 def sample_to_message(sample: Sample, header: Header) -> CraneSensors:
     """Return the readings of the sensors as a message."""

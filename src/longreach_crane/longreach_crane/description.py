@@ -23,8 +23,6 @@ from longreach_dynamics.urdf import (
     new_robot,
 )
 
-__all__ = ['ROOT_FRAME', 'robot_description']
-
 # Frame of the track; the position of the car is measured along its x axis.
 ROOT_FRAME = 'track'
 

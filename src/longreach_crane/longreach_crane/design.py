@@ -24,17 +24,6 @@ from longreach_crane.model import linear_model, swing_frequency
 from longreach_crane.parameters import ControllerParameters, CraneParameters, DesignParameters
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'ControllerMatrices',
-    'changes_from_c13r',
-    'closed_loop_poles',
-    'controller_matrices',
-    'design_controller',
-    'design_sampled_observer',
-    'design_sampled_regulator',
-    'printed_matrices',
-]
-
 # The crane for which C13R prints its matrices (table 1): the parameters that enter them.
 _C13R = {
     'car_mass': 10.0,

@@ -14,17 +14,6 @@ from typing import NamedTuple
 
 from longreach_crane.parameters import ControllerParameters, CraneParameters
 
-__all__ = [
-    'Emergency',
-    'Sample',
-    'is_permitted',
-    'is_switched',
-    'is_valid',
-    'position_emergency',
-    'sense',
-    'silence_emergency',
-]
-
 
 class Emergency(IntEnum):
     """Reason for the emergency mode; the same values as in the message CraneStatus."""

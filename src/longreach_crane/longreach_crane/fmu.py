@@ -18,8 +18,6 @@ from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_h
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
 
-__all__ = ['crane_fmu', 'write_crane_fmu']
-
 _STATES = (
     Variable('motor_force', 'N', 'force of the motor on the car, f_c'),
     Variable('car_position', 'm', 'position of the car, x_c', is_output=True),

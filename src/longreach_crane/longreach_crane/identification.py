@@ -24,8 +24,6 @@ from longreach_dynamics.machine import step_time
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
-__all__ = ['CRANE', 'CommandedRun', 'CraneIdentification']
-
 _FREE = (
     FreeParameter('car_mass', 'masses', 'kg', 1e-2, 1e6, 'm_c'),
     FreeParameter('load_mass', 'masses', 'kg', 1e-2, 1e6, 'm_l'),

@@ -31,8 +31,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import JointSample
 from longreach_dynamics.stepping import raise_for
 
-__all__ = ['BRAKES', 'MODELS', 'Crane']
-
 BRAKES = ('viscous', 'rigid')
 MODELS = ('nonlinear', 'linear')
 

@@ -19,8 +19,6 @@ from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['MarkersNode', 'MarkersParameters']
-
 
 @dataclasses.dataclass(frozen=True)
 class MarkersParameters(FrameParameters):

@@ -23,26 +23,6 @@ from numba import njit
 
 from longreach_crane.parameters import CraneParameters
 
-__all__ = [
-    'ANGLE',
-    'ANGULAR_VELOCITY',
-    'CAR_POSITION',
-    'CAR_VELOCITY',
-    'FREE',
-    'HELD',
-    'MOTOR_FORCE',
-    'Constants',
-    'Inputs',
-    'energy',
-    'linear_model',
-    'load_position',
-    'momentum',
-    'right_hand_side',
-    'stop_car',
-    'suspension_and_load',
-    'swing_frequency',
-]
-
 MOTOR_FORCE, CAR_POSITION, CAR_VELOCITY, ANGLE, ANGULAR_VELOCITY = range(5)
 # Mode of the car. A closed viscous brake leaves it FREE, with high friction.
 FREE, HELD = 0, 1

@@ -10,8 +10,6 @@ from longreach_crane.model import FREE, right_hand_side
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import nonstiff_integrator, stiff_integrator
 
-__all__ = ['advance_motion']
-
 _integrate_nonstiff = nonstiff_integrator(right_hand_side)
 _integrate_stiff = stiff_integrator(right_hand_side)
 # Radau IIA replaces DOP853 where the rate of friction or motor exceeds this multiple of the

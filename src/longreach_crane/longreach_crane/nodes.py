@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from longreach_node.entry import node_entry
 
-__all__ = ['controller', 'markers', 'plant']
-
 controller = node_entry('longreach_crane.controller_node:ControllerNode')
 markers = node_entry('longreach_crane.markers_node:MarkersNode')
 plant = node_entry('longreach_crane.plant_node:PlantNode')

@@ -15,17 +15,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import data_directory
 
-__all__ = [
-    'MATRICES',
-    'OUTPUTS',
-    'ControllerParameters',
-    'CraneParameters',
-    'DesignParameters',
-    'Machinery',
-    'default_file',
-    'load_machinery',
-]
-
 MATRICES = ('auto', 'corrected', 'as_printed', 'designed')
 OUTPUTS = ('same_cycle', 'next_cycle')
 

@@ -22,8 +22,6 @@ from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
 
-__all__ = ['PlantNode', 'PlantParameters']
-
 
 @dataclasses.dataclass(frozen=True)
 class PlantParameters(CycleParameters, MachineParameters, PlantOptions):

@@ -7,8 +7,6 @@ from std_msgs.msg import Float64
 from longreach_node.qos import SET_POINT
 from longreach_node.remote import remote
 
-__all__ = ['send_set_point']
-
 _START = 'longreach launch crane'
 
 

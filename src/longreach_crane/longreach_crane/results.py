@@ -12,8 +12,6 @@ from longreach_crane.model import ANGLE, CAR_POSITION, Constants, load_position
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
-__all__ = ['CraneRun', 'Event', 'columns_of']
-
 # Quantities of the final state in the summary.
 _FINAL = ('time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position')
 

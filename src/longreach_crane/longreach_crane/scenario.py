@@ -24,14 +24,6 @@ from longreach_dynamics.machine import check_order, step_count
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.scenarios import check_times
 
-__all__ = [
-    'Disturbance',
-    'InitialState',
-    'Scenario',
-    'SetPoint',
-    'load_scenario',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class SetPoint(Parameters):

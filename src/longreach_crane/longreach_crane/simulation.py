@@ -21,8 +21,6 @@ from longreach_crane.state import Command, CraneState
 from longreach_dynamics.machine import check_rows, step_count, step_time
 from longreach_dynamics.stepping import IntegrationError
 
-__all__ = ['simulate', 'warm_up']
-
 
 def simulate(
     machinery: Machinery,

@@ -19,8 +19,6 @@ from longreach_dynamics.parameters import Parameters, choice
 from longreach_dynamics.runs import Columns, Run
 from longreach_machine import Curve, Lane, MachineSpec, Panel
 
-__all__ = ['CRANE', 'ControlOptions', 'CraneOptions', 'PlantOptions']
-
 _AS_IN_FILE = 'as_in_file'
 
 

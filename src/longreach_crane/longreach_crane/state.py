@@ -8,8 +8,6 @@ import numpy as np
 
 from longreach_crane.model import FREE
 
-__all__ = ['Command', 'CraneState']
-
 
 class Command(NamedTuple):
     """Command of the controller to motor and brake."""

@@ -23,3 +23,9 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``urdf``             robot descriptions: links, shapes, masses, joints
 ``resources``        where installed files are found
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

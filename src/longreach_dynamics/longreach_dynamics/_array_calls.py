@@ -31,8 +31,6 @@ from numba.extending import (
     unbox,
 )
 
-__all__ = ['ArrayCall', 'matrix', 'own_matrix', 'vector']
-
 # Words of an array object; the number of axes and the flags have half of theirs.
 _KIND, _DATA, _AXES, _SHAPE, _DTYPE, _FLAGS, _WORDS = 1, 2, 3, 4, 7, 8, 9
 _HALF = 0xFFFFFFFF

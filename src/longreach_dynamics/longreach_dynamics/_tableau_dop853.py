@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ['ERROR_3', 'ERROR_5', 'NODES', 'STAGES', 'WEIGHTS']
-
 NODES = np.array(
     [
         0.0,

@@ -25,19 +25,6 @@ from numpy.polynomial import chebyshev
 
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'BASIS_SETS',
-    'Beam',
-    'BendingLine',
-    'FittedLine',
-    'RitzBasis',
-    'fit_polynomial',
-    'ritz_basis',
-    'self_weight_line',
-    'tip_force_line',
-    'tip_moment_line',
-]
-
 Distribution = Callable[[np.ndarray], np.ndarray]
 
 # Panels between two breaks, nodes in each for the curvature, and Gauss points in each.

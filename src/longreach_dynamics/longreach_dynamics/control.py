@@ -41,14 +41,6 @@ from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.trajectories import Reference
 
-__all__ = [
-    'ControllerState',
-    'JointController',
-    'Pid',
-    'PistonControllerParameters',
-    'low_pass',
-]
-
 
 class Pid(NamedTuple):
     """

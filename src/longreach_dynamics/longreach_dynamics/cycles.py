@@ -21,8 +21,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ['ASKED_AGAIN', 'Arrival', 'Kind', 'Sample', 'SampleOrder', 'classify']
-
 Payload = TypeVar('Payload')
 
 # A sample that is sent again so long after the answer [s of wall time] is no doubled message but a

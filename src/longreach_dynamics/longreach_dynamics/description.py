@@ -17,8 +17,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['Joint', 'Robot', 'Shape', 'parse_description']
-
 # Corners of the polygon that stands for a circle.
 _CORNERS = 16
 _KINDS = ('fixed', 'continuous', 'revolute', 'prismatic')

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ['InputError', 'LongreachError', 'shortened', 'unwrapped']
-
 # Most characters of a text: names and values in it may be of any length.
 _LONGEST = 2000
 

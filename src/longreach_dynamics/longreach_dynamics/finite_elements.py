@@ -56,8 +56,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['ChainBase', 'ChainBeam', 'Modes', 'chain_equilibrium', 'chain_modes', 'chain_points']
-
 _GAUSS_POINTS = 6
 # Places on a beam that are nearer than this part of its length are one node.
 _SAME_PLACE = 1e-9

@@ -36,8 +36,6 @@ from xml.sax.saxutils import quoteattr
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['STEP', 'FmuModel', 'Variable', 'rk4_step', 'write_fmu']
-
 STEP = 'integration_step'
 """Name of the parameter with the longest step of RK4 in co-simulation [s]."""
 

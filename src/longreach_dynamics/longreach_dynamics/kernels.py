@@ -37,8 +37,6 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
-__all__ = ['kernel', 'read_only']
-
 Function = TypeVar('Function', bound=Callable[..., Any])
 Constants = TypeVar('Constants', bound=tuple[Any, ...])
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['joint_places', 'solve_pose']
-
 # A pose is found when no component is further off than this [m] or [rad].
 _CLOSE = 1e-6
 _DIFFERENCE = 1e-7

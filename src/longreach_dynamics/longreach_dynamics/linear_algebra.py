@@ -6,8 +6,6 @@ import math
 
 from numba import njit
 
-__all__ = ['cholesky', 'cholesky_solve', 'ldl_of', 'ldl_solve_of', 'lu', 'lu_solve']
-
 
 @njit
 def cholesky(matrix):  # type: ignore[no-untyped-def]

@@ -23,15 +23,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-__all__ = [
-    'Linkage',
-    'arm_slope',
-    'lever_arm',
-    'piston_and_arm',
-    'piston_position',
-    'pistons_and_arms',
-]
-
 _KINDS = ('triangle', 'rocker')
 
 

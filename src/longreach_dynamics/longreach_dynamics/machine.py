@@ -8,18 +8,6 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'BY_SCENARIO',
-    'ByScenario',
-    'JointSample',
-    'Machine',
-    'check_order',
-    'check_rows',
-    'sample_counts',
-    'step_count',
-    'step_time',
-]
-
 State = TypeVar('State')
 Command = TypeVar('Command', contravariant=True)
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['KIND', 'Marker', 'Markers', 'read_markers']
-
 KIND = 'visualization_msgs/msg/MarkerArray'
 
 # CDR: four bytes say how the rest is written; numbers are aligned from there on.

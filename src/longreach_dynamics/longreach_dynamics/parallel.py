@@ -24,8 +24,6 @@ from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 
-__all__ = ['InterruptedSweep', 'keep_workers', 'run_jobs']
-
 Job = TypeVar('Job')
 Outcome = TypeVar('Outcome')
 

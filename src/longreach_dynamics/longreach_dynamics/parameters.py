@@ -27,19 +27,6 @@ import yaml
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import open_text
 
-__all__ = [
-    'Parameters',
-    'Rule',
-    'choice',
-    'field_types',
-    'from_mapping',
-    'load',
-    'load_yaml',
-    'quantity',
-    'rule_of',
-]
-
-
 # Largest integer that is accepted; a float can represent it.
 _LARGEST_INTEGER = 10**300
 

@@ -43,17 +43,6 @@ from longreach_dynamics.stepping import (
     raise_for,
 )
 
-__all__ = [
-    'PlanarChain',
-    'Wrench',
-    'absolute_mass_matrix',
-    'accelerations',
-    'add_wrench',
-    'newton_euler',
-    'place_links',
-    'swing',
-]
-
 # Rows of the table that compiled code works with, one column for each link. One array for numbers
 # and for intermediate results, because numba counts references to each array at each use, and each
 # costs a call from Python 40 ns. The numbers: b_i, and the inertia about the joint with the mass

@@ -10,8 +10,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['JointedMachine', 'Pose']
-
 
 @dataclasses.dataclass(frozen=True)
 class Pose(Parameters):

@@ -12,8 +12,6 @@ from typing import TextIO
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['data_directory', 'open_text', 'share_directory']
-
 # An error about a missing file names so many others.
 _MOST_NAMES = 20
 

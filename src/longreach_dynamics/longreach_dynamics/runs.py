@@ -20,18 +20,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
 
-__all__ = [
-    'Column',
-    'Columns',
-    'Derived',
-    'PartialRunError',
-    'Run',
-    'Source',
-    'compare_runs',
-    'convert',
-    'each',
-]
-
 Parameters = TypeVar('Parameters')
 
 # Units of figures for those of tables.

@@ -10,8 +10,6 @@ from longreach_dynamics.machine import step_count
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.poses import JointedMachine
 
-__all__ = ['ValveCommand', 'check_times', 'check_valve_commands', 'first_pose', 'spools_at']
-
 # Times are whole steps, but not to the last bit [s].
 _ROUNDING = 1e-9
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['Knots', 'Schedule', 'check_knots', 'constant_schedule', 'schedule_of']
-
 Knots = Sequence[tuple[float, float]]
 """Pairs of time [s] and value; two at one time are a jump."""
 

@@ -24,8 +24,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['SensorGroup', 'SensorKind', 'TemperatureProfile']
-
 
 @dataclasses.dataclass(frozen=True)
 class TemperatureProfile(Parameters):

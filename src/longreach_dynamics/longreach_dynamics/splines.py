@@ -17,8 +17,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Jointed, Reference, Trajectory, check_finite
 
-__all__ = ['CubicTrajectory']
-
 # Planners leave such rates in the last waypoint [rad/s]; they count as 0.
 _REST = 1e-3
 

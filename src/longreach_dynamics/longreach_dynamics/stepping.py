@@ -36,17 +36,6 @@ from longreach_dynamics._tableau_dop853 import ERROR_3, ERROR_5, NODES, STAGES, 
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.linear_algebra import lu, lu_solve
 
-__all__ = [
-    'EVALUATIONS',
-    'WORK_ROWS',
-    'IntegrationError',
-    'Status',
-    'continued_nonstiff_integrator',
-    'nonstiff_integrator',
-    'raise_for',
-    'stiff_integrator',
-]
-
 # Default budget of one interval: about a second of a small model.
 EVALUATIONS = 1_000_000
 # Rows of the work array of continued_nonstiff_integrator.

@@ -17,8 +17,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import open_text
 
-__all__ = ['Table', 'read_table']
-
 # Beyond any calendar in seconds; rows nearer to each other than a nanosecond are no measurement.
 _LATEST, _NEAREST = 1e12, 1e-9
 

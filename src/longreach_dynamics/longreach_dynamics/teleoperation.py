@@ -29,20 +29,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-__all__ = [
-    'CONTROLS',
-    'FUNCTIONS',
-    'PATTERNS',
-    'OperatorState',
-    'Order',
-    'Station',
-    'StickAxis',
-    'SticksParameters',
-    'spool_of_opening',
-    'stick_curve',
-    'tip_rates',
-]
-
 FUNCTIONS = ('swing', 'boom', 'arm', 'tool')
 CONTROLS = ('joints', 'tip')
 # For each function: the stick, and the sign of forward or left; positive is left, up, out, in.

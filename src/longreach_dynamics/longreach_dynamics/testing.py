@@ -6,8 +6,6 @@ import numpy as np
 
 from longreach_dynamics.scenarios import ValveCommand
 
-__all__ = ['random_operation']
-
 _SHORTEST, _LONGEST = 0.2, 2.0  # between two commands [s]
 # A way to operate lasts so many commands on average.
 _LASTS = 6

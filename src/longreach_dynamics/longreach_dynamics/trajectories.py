@@ -19,19 +19,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = [
-    'ONSET_WAY',
-    'PEAK_ACCELERATION',
-    'PEAK_RATE',
-    'Jointed',
-    'Onset',
-    'Reference',
-    'Trajectory',
-    'Waypoint',
-    'check_finite',
-    'check_speeds',
-]
-
 # Of the polynomial of fifth order from 0 to 1 in the time 1: largest rate and acceleration.
 PEAK_RATE, PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / math.sqrt(3.0)
 # The time T of an onset [s], and its largest addition over the rate [s].

@@ -41,8 +41,6 @@ from longreach_dynamics.trajectories import (
 )
 from longreach_dynamics.trajectory_goals import PATH
 
-__all__ = ['FAR', 'FARTHEST', 'FollowerState', 'Order', 'TrajectoryFollower', 'resumed']
-
 # Largest deviation of a first point at time 0 from the present position [rad].
 _JUMP = math.radians(0.5)
 # Up to this deviation from the reference a trajectory continues without a delay [rad].

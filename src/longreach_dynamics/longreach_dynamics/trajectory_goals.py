@@ -18,8 +18,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Trajectory
 
-__all__ = ['Goal', 'Outcome', 'Tolerances', 'Verdict', 'positions_of']
-
 # Default tolerances of a goal [rad], [s].
 PATH, GOAL, GOAL_TIME = math.radians(5.0), math.radians(1.0), 5.0
 

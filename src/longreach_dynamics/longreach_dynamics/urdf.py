@@ -23,26 +23,6 @@ if TYPE_CHECKING:
     # A crane's description does without, and without numba.
     from longreach_dynamics.hydraulics import Cylinder, OilParameters
 
-__all__ = [
-    'COLORS',
-    'FORWARD',
-    'LIFT',
-    'Limit',
-    'Vector',
-    'add_box',
-    'add_cylinder',
-    'add_inertial',
-    'add_joint',
-    'add_link',
-    'add_piston',
-    'add_tube',
-    'box_inertia',
-    'cylinder_strength',
-    'document',
-    'new_robot',
-    'numbers',
-]
-
 Vector = tuple[float, float, float]
 
 # Red, green, blue and opacity of the materials that machines are drawn in.

@@ -28,8 +28,6 @@ import numpy as np
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['ValvePidParameters', 'new_memory', 'pid_cycle', 'pid_table']
-
 
 @dataclasses.dataclass(frozen=True)
 class ValvePidParameters(Parameters):

@@ -15,3 +15,9 @@ Simulation of a digging excavator: the model of Ozunlu's thesis (2009), correcte
 ``commands``, ``study_commands``, ``digging_commands``, ``figures``, ``recording``
                                         the command ``longreach excavator``
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

@@ -15,14 +15,6 @@ from longreach_excavator.spec import EXCAVATOR
 from longreach_tools.arguments import positive
 from longreach_tools.machine_command import add_file
 
-__all__ = [
-    'add_digging',
-    'add_excavator',
-    'digging_excavator',
-    'digging_scenario',
-    'say',
-]
-
 # Cylinders that carry the bucket's joint.
 _STANDING = CYLINDERS[:2]
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]

@@ -19,8 +19,6 @@ from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = ['BREAKOUTS', 'Breakout', 'breakout']
-
 BREAKOUTS = ('bucket', 'arm')
 # Points of the stroke; margin at its ends, as a share: rounding must not put a pose outside.
 _PLACES, _INSIDE = 121, 1e-6

@@ -37,17 +37,6 @@ from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 
-__all__ = [
-    'BOUNDS',
-    'MEASURED',
-    'STEEL',
-    'CohesionFit',
-    'Measurements',
-    'fit_cohesion',
-    'measurements_from',
-    'read_measurements',
-]
-
 BOUNDS = (1e3, 1e5)  # [Pa]
 STEEL = 2.1e11  # modulus of elasticity [Pa]
 

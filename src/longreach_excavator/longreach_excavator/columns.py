@@ -7,8 +7,6 @@ import numpy as np
 from longreach_dynamics.runs import Column, Columns, Derived, Source, each
 from longreach_excavator.linkage import CYLINDERS
 
-__all__ = ['CARRIED', 'COLUMNS', 'OBSERVED', 'REACTIONS', 'size_of']
-
 # Joints whose reactions the summary and the figures show.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
 

@@ -34,8 +34,6 @@ from longreach_tools.options import add_results
 from longreach_tools.output import add_format, print_result, table
 from longreach_tools.poses import pose_of
 
-__all__ = ['add_studies']
-
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only an excavator has."""

@@ -31,19 +31,6 @@ from longreach_node.joint_messages import joint_values
 from longreach_node.markers import BLUE, BROWN, RED, SHORTEST, arrow_marker, line_marker
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = [
-    'PINS',
-    'command_from_message',
-    'command_to_message',
-    'forces_to_message',
-    'hydraulics_to_message',
-    'measurement_from_messages',
-    'rates_from_message',
-    'reactions_to_message',
-    'soil_force_to_message',
-    'terrain_to_message',
-]
-
 # Names in reactions: joints, cylinders, connecting rods, as in columns.OBSERVED.
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 

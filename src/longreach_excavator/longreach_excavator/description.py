@@ -47,8 +47,6 @@ from longreach_excavator.kinematics import (
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
 from longreach_excavator.terrain import SHELL
 
-__all__ = ['ROOT_FRAME', 'TOOTH_FRAME', 'robot_description']
-
 ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'
 

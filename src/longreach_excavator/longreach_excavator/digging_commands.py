@@ -21,8 +21,6 @@ from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, table, write_csv
 
-__all__ = ['configure_digging']
-
 # Joints and pins in the table of breakout forces.
 _PINS = 'acdefijklp'
 

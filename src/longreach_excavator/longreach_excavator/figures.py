@@ -21,17 +21,6 @@ from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
 from longreach_tools.output import figure, legend
 
-__all__ = [
-    'draw_breakout',
-    'draw_cohesion',
-    'draw_forces',
-    'draw_inverse',
-    'draw_pose',
-    'draw_run',
-    'draw_steps',
-    'pins',
-]
-
 _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
 

@@ -21,18 +21,6 @@ from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = [
-    'FORCE_COLUMNS',
-    'MEASURED_TIME',
-    'PRESSURE_COLUMNS',
-    'STRONGEST',
-    'Agreement',
-    'GivenForces',
-    'agreement',
-    'printed_forces',
-    'read_forces',
-]
-
 FORCE_COLUMNS = tuple(f'force_{name}' for name in CYLINDERS)
 PRESSURE_COLUMNS = tuple(f'{side}_{name}' for side in ('p_head', 'p_rod') for name in CYLINDERS)
 

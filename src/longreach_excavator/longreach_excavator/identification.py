@@ -32,8 +32,6 @@ from longreach_identification.machine import (
     Signal,
 )
 
-__all__ = ['EXCAVATOR', 'EXCAVATOR_SURFACE', 'Dig', 'ExcavatorIdentification']
-
 _FREE = (
     FreeParameter('cohesion', 'soil', 'Pa', *BOUNDS, 'C or c'),
     FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),

@@ -69,18 +69,6 @@ from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
 from longreach_excavator.terrain import FIRM, VOLUME, carry, ground_of
 
-__all__ = [
-    'COLUMNS',
-    'SOIL_SOURCES',
-    'Extreme',
-    'InverseResult',
-    'Motion',
-    'inverse',
-    'motion_from',
-    'read_motion',
-    'warm_up',
-]
-
 # Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')
 # Names of the columns with the force on the tooth: of measurements, and of `dig --csv`.

@@ -29,22 +29,6 @@ from longreach_excavator.linkage import (
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = [
-    'ARM',
-    'BOOM',
-    'BUCKET',
-    'DRIVER',
-    'JOINTS',
-    'LEVER',
-    'PISTON',
-    'ROD',
-    'SWING',
-    'JointTable',
-    'joint_table',
-    'moving_joints',
-    'pin_places',
-]
-
 # In the order of joint_states: links, pistons, turning parts of the linkage.
 JOINTS = (
     *(f'{name}_joint' for name in CYLINDERS),

@@ -37,18 +37,6 @@ from numba import njit
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 
-__all__ = [
-    'CYLINDERS',
-    'Linkage',
-    'Pins',
-    'RodForces',
-    'arm_cylinder',
-    'boom_cylinder',
-    'bucket_cylinder',
-    'cylinders',
-    'lever_pin',
-]
-
 CYLINDERS = ('boom', 'arm', 'bucket')
 # Smallest lever arm d length / d theta_4 of a usable linkage [m].
 _SMALLEST_LEVER = 1e-3

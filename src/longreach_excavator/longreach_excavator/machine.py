@@ -42,8 +42,6 @@ from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.statics import holding_forces, pressures
 from longreach_excavator.terrain import flat_ground
 
-__all__ = ['CYCLE', 'SAMPLE_TIME', 'STEP', 'Excavator']
-
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of rows
 # Interval at which a scenario checks the end of the sweep, to close the valves [s].

@@ -96,33 +96,6 @@ from longreach_excavator.terrain import (
     no_ground,
 )
 
-__all__ = [
-    'HEAD',
-    'LOSS',
-    'RATE',
-    'RETRACTED',
-    'ROD',
-    'SEAL',
-    'SIZE',
-    'SOIL',
-    'SOIL_WORK',
-    'SPOOL',
-    'TRAVEL',
-    'WORK',
-    'Constants',
-    'Medium',
-    'Room',
-    'advance_adaptive',
-    'advance_motion',
-    'constants_of',
-    'derivative',
-    'energy',
-    'evaluate',
-    'observe',
-    'room_for',
-    'tooth_motion',
-]
-
 # Start indices of the parts of the state; the angles start at 0.
 RATE, HEAD, ROD, SPOOL, SOIL, SEAL = 3, 6, 9, 12, 15, 17
 WORK, SOIL_WORK, LOSS, SIZE = 20, 23, 24, 25

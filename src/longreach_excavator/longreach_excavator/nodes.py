@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from longreach_node.entry import node_entry
 
-__all__ = ['operator', 'plant']
-
 operator = node_entry('longreach_excavator.operator_node:OperatorNode')
 plant = node_entry('longreach_excavator.plant_node:PlantNode')

@@ -15,8 +15,6 @@ from longreach_excavator.state import ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
 from longreach_node import operator_node, qos
 
-__all__ = ['OperatorNode']
-
 
 class OperatorNode(operator_node.OperatorNode):
     """Sticks or joint velocities become commands to the cylinders."""

@@ -26,20 +26,6 @@ from longreach_dynamics.resources import data_directory
 from longreach_excavator.linkage import CYLINDERS, Linkage, Pins
 from longreach_excavator.soil import SoilParameters
 
-__all__ = [
-    'ArmParameters',
-    'BoomParameters',
-    'BucketParameters',
-    'ChassisParameters',
-    'CylinderParameters',
-    'ExcavatorParameters',
-    'LinkParameters',
-    'SealParameters',
-    'StopParameters',
-    'default_file',
-    'load_excavator',
-]
-
 # Number of points along a stroke at which the linkage is evaluated.
 _PLACES = 201
 # Place of a lug between the end of the stroke (0) and the dead point of the linkage (1).

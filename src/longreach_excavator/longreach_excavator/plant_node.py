@@ -27,9 +27,7 @@ from longreach_node.machine_parameters import (
     machine_and_scenario,
 )
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorParameters
-
-__all__ = ['PlantNode', 'PlantParameters']
+from longreach_node.simulator_parameters import SimulatorParameters
 
 
 @dataclasses.dataclass(frozen=True)

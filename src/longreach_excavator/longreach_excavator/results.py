@@ -28,14 +28,6 @@ from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
 
-__all__ = [
-    'STANDING_JOINT',
-    'ExcavatorRun',
-    'columns_of',
-    'series',
-    'swept_angle',
-]
-
 # Pressures of both sides; tolerance of the ends of a stroke for rounding [m].
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
 # The bucket has stalled when it turned by less than this angle [rad] in this time [s].

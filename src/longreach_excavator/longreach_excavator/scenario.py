@@ -38,17 +38,6 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.terrain import SHELL
 
-__all__ = [
-    'DEPTHS',
-    'FIXED_DEPTHS',
-    'MODES',
-    'SWEEP_DEG',
-    'Scenario',
-    'dig_scenario',
-    'load_scenario',
-    'resting_scenario',
-]
-
 MODES = ('hydraulic', 'printed', 'thesis')
 FIXED_DEPTHS = ('surface', 'swing')
 DEPTHS = (*FIXED_DEPTHS, 'terrain')

@@ -12,8 +12,6 @@ from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.state import CLOSED
 
-__all__ = ['simulate', 'warm_up']
-
 # Maximum number of steps in one call of compiled code, a fraction of a second.
 _PIECE = 20_000
 

@@ -44,21 +44,6 @@ from numba import njit
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-__all__ = [
-    'LAWS',
-    'EarthmovingParameters',
-    'SoilParameters',
-    'TerrainParameters',
-    'ZeleninParameters',
-    'bearing_pressure',
-    'coefficients',
-    'mobilisation_rate',
-    'resistance',
-    'resistance_at',
-    'wedge_angle',
-    'wedge_factors',
-]
-
 LAWS = ('zelenin', 'earthmoving')
 # A flatter wedge is longer than fifty depths: outside the validity of the law.
 _FLATTEST_WEDGE = math.radians(1.0)

@@ -20,8 +20,6 @@ from longreach_excavator.scenario import Scenario, load_scenario
 from longreach_excavator.simulation import simulate
 from longreach_machine import Curve, MachineSpec, Panel, Services
 
-__all__ = ['EXCAVATOR', 'ExcavatorOptions']
-
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2
 # A sweep takes seconds with hydraulics, and 0.125 s with prescribed forces [s].

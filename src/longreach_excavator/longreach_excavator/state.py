@@ -8,9 +8,6 @@ import numpy as np
 
 from longreach_excavator.linkage import CYLINDERS
 
-__all__ = ['CLOSED', 'ExcavatorCommand', 'ExcavatorState']
-
-
 _NO_FORCE = (None,) * len(CYLINDERS)
 
 

@@ -10,8 +10,6 @@ from longreach_dynamics.hydraulics import holding_pressures
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = ['holding_forces', 'pressures', 'standing']
-
 
 def holding_forces(excavator: ExcavatorParameters, q: np.ndarray) -> np.ndarray:
     """

@@ -19,8 +19,6 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 
-__all__ = ['COHESIONS', 'STEPS', 'StepCase', 'step_study']
-
 COHESIONS = (10e3, 15e3, 17e3, 20e3)
 """The iterations of the thesis, 5.2 [Pa]."""
 STEPS = (0.01, 0.002)

@@ -33,8 +33,6 @@ from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, summary_table, table, write_csv
 
-__all__ = ['configure_studies']
-
 # Prefixes of the columns that are shown in the table.
 _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 # Arguments that a scenario replaces, with their defaults.

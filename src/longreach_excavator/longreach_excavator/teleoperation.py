@@ -40,15 +40,6 @@ from longreach_dynamics.teleoperation import (
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 
-__all__ = [
-    'Measurement',
-    'Teleoperation',
-    'TeleoperationParameters',
-    'default_file',
-    'load_teleoperation',
-    'opening_for_velocity',
-]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TeleoperationParameters(SticksParameters):

@@ -58,24 +58,6 @@ from longreach_dynamics.planar_chain import (
 )
 from longreach_excavator.soil import SoilParameters, bearing_pressure
 
-__all__ = [
-    'FIRM',
-    'SHELL',
-    'VOLUME',
-    'Ground',
-    'bearing_of_edge',
-    'carry',
-    'contact_of_shell',
-    'depth_ahead',
-    'flat_ground',
-    'ground_of',
-    'heights',
-    'move_soil',
-    'no_ground',
-    'places',
-    'volume_of_ground',
-]
-
 # Corners of the bucket's shell over its length DN, from the lip of the mouth to the last one
 # before the tooth.
 SHELL = (

@@ -18,16 +18,6 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import ExcavatorState
 from longreach_excavator.terrain import VOLUME, Ground, heights, places
 
-__all__ = [
-    'FORCE_SCALE',
-    'Arrow',
-    'Load',
-    'bucket_load',
-    'force_arrows',
-    'ground_line',
-    'soil_line',
-]
-
 # Length of an arrow over its force [m/N]: 1 m for 50 kN.
 FORCE_SCALE = 1.0 / 50e3
 # Ends of the line of the soil's surface: near end over the boom's length, far end over the reach

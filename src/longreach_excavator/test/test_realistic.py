@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.motion import HEAD, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 
 ARM = 1

@@ -8,3 +8,9 @@ Simulation of a forestry machine: Papadopoulos and Gonthier (2002), corrected.
 ``simulation``             runs as tables
 ``commands``, ``figures``  the command ``longreach harvester``
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

@@ -22,8 +22,6 @@ from longreach_tools.machine_command import add_file, check_files, machine_of
 from longreach_tools.options import add_results, add_whom
 from longreach_tools.output import add_format, print_result, table, write_csv
 
-__all__ = ['add_studies']
-
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
 

@@ -19,15 +19,6 @@ from longreach_harvester.kinematics import tip_path
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 
-__all__ = [
-    'ControllerParameters',
-    'controller_file',
-    'cycle_references',
-    'load_controller',
-    'rate_limits',
-    'references',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class ControllerParameters(Parameters):

@@ -25,8 +25,6 @@ from longreach_node.machine_parameters import MachineParameters, machine_and_sce
 from longreach_node.parameters import declare
 from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
 
-__all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
-
 
 @dataclasses.dataclass(frozen=True)
 class ControllerNodeParameters(MachineParameters):

@@ -40,15 +40,6 @@ from longreach_harvester.parameters import (
     HarvesterParameters,
 )
 
-__all__ = [
-    'ROD_ANGLES',
-    'ROOT_FRAME',
-    'TIP_FRAME',
-    'drawn_cylinders',
-    'moving_joints',
-    'robot_description',
-]
-
 ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
 # Pins of the rods, as angles from the axes of boom and stick [rad].
 ROD_ANGLES = {'boom': 0.0, 'stick': -0.4}

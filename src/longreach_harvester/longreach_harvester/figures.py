@@ -11,8 +11,6 @@ from longreach_dynamics.valve_pid import ValvePidParameters
 from longreach_harvester.simulation import HarvesterRun
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_models']
-
 
 def draw_models(
     file: Path,

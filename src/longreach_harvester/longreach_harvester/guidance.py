@@ -22,8 +22,6 @@ from longreach_harvester.control import ControllerParameters, cycle_references, 
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 
-__all__ = ['Guidance', 'Measurement']
-
 Spools = tuple[float, ...]
 
 

@@ -22,8 +22,6 @@ from longreach_harvester.scenario import Scenario, SpoolKnots
 from longreach_harvester.simulation import simulate
 from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
-__all__ = ['HARVESTER', 'HarvesterIdentification', 'SpoolRun']
-
 _ACTUATORS = dict(zip(JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder'), strict=True))
 # Spools are straight lines between knots, which follow a recording to within this share of the
 # stroke: each knot costs a step.

@@ -19,8 +19,6 @@ from longreach_dynamics.hydraulics.lines import LinedCylinder
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_harvester.parameters import HarvesterParameters
 
-__all__ = ['CylinderPlace', 'TipSegment', 'angles_at', 'cylinder_place', 'tip_at', 'tip_path']
-
 # Nearer to the swing axis than this the swing angle is not defined [m].
 _NEAR_AXIS = 1e-3
 _SMALL = 1e-9

@@ -67,19 +67,6 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import LogEvent, Scenario
 from longreach_harvester.sensors import SensorParameters, Sensors
 
-__all__ = [
-    'MODELS',
-    'OBSERVED',
-    'ROW',
-    'SAMPLE_TIME',
-    'STEP',
-    'Harvester',
-    'HarvesterState',
-    'energies_of',
-    'forces_of',
-    'port_flows_of',
-]
-
 MODELS = ('full', 'reduced')
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 0.01  # [s], of rows

@@ -67,35 +67,6 @@ from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
 from longreach_dynamics.linkages import arm_slope, piston_and_arm
 
-__all__ = [
-    'BOOK',
-    'DEAD_POINT',
-    'DONE',
-    'HEAD',
-    'HEAD_RATE',
-    'LOG',
-    'NOT_FINITE',
-    'RAIL',
-    'SIZE',
-    'UNSOLVED',
-    'WIDTH',
-    'Bodies',
-    'Model',
-    'accelerations',
-    'actuator_space',
-    'bias',
-    'derivatives',
-    'energies',
-    'full_step',
-    'is_closed',
-    'masses',
-    'parts_of_step',
-    'rates',
-    'reduced_step',
-    'switch',
-    'weights',
-]
-
 DONE, NOT_FINITE, DEAD_POINT, UNSOLVED = range(4)
 # Energy since time 0 [J]: from pump, tank and charge line, lost in orifices, in lines and
 # leakages, in friction, that of the moving oil that a closing valve stops, and lost in the stops

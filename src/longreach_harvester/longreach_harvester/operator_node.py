@@ -15,8 +15,6 @@ from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import finite_values, valve_command
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['OperatorNode', 'main', 'measurement_of', 'message_of']
-
 
 def measurement_of(joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG001
     """Return a sample; InputError when a joint is missing or not finite."""

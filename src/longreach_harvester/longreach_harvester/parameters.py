@@ -21,8 +21,6 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_harvester.model import Bodies
 
-__all__ = ['HEAD_JOINTS', 'JOINTS', 'HarvesterParameters', 'default_file', 'load_harvester']
-
 JOINTS = ('swing', 'boom', 'stick')
 # Of a head that hangs: in the plane of the machine, and out of it.
 HEAD_JOINTS = ('head_pitch', 'head_roll')

@@ -37,9 +37,7 @@ from longreach_node.machine_parameters import (
 )
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorParameters
-
-__all__ = ['PlantNode', 'PlantParameters', 'main']
+from longreach_node.simulator_parameters import SimulatorParameters
 
 
 @dataclasses.dataclass(frozen=True)

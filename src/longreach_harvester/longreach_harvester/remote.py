@@ -22,8 +22,6 @@ from longreach_node.remote_drive import Row, drive
 from longreach_node.stamps import nanoseconds_of
 from longreach_tools.output import print_result, summary_table
 
-__all__ = ['drive_harvester']
-
 
 def row_of(joints: JointState, hydraulics: HydraulicState) -> Row:
     """Return time, joint angles, spools, and angles of a head that hangs."""

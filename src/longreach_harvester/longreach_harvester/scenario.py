@@ -11,16 +11,6 @@ from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_
 from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = [
-    'LogEvent',
-    'Scenario',
-    'Sine',
-    'Sines',
-    'SpoolKnots',
-    'load_scenario',
-    'resting_scenario',
-]
-
 _CLOSED = ((0.0, 0.0),)
 # Swing, boom, stick [rad].
 _RESTING = (0.0, 0.55, -1.2)

@@ -19,8 +19,6 @@ from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['MEASURED', 'Readings', 'SensorParameters', 'Sensors', 'load_sensors']
-
 # What a sample of the sensors has: angles [rad], positions of the pistons [m].
 MEASURED = (*JOINTS, *(f'{name}_cylinder' for name in JOINTS[1:]))
 _TYPICAL = 'typical'

@@ -33,20 +33,6 @@ from longreach_harvester.parameters import (
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 
-__all__ = [
-    'COLUMNS',
-    'HEAD_COLUMNS',
-    'LOG_COLUMNS',
-    'PORT_COLUMNS',
-    'PUMP_COLUMNS',
-    'HarvesterRun',
-    'columns_of',
-    'series',
-    'simulate',
-    'warm_up',
-    'with_step_error',
-]
-
 
 def _joints(field: str) -> list[Source]:
     """Return where recordings hold a quantity of the joints."""

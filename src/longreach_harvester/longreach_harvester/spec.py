@@ -20,8 +20,6 @@ from longreach_harvester.simulation import (
 )
 from longreach_machine import Curve, MachineSpec, Panel, Services
 
-__all__ = ['HARVESTER', 'HarvesterOptions', 'PlantOptions', 'machine_of']
-
 
 @dataclasses.dataclass(frozen=True)
 class PlantOptions(Parameters):

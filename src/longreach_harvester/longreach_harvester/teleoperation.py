@@ -29,14 +29,6 @@ from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import ControllerParameters
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = [
-    'Measurement',
-    'Teleoperation',
-    'TeleoperationParameters',
-    'load_teleoperation',
-    'teleoperation_file',
-]
-
 CLOSED = (0.0,) * len(JOINTS)
 # The references of the tip lead a machine that cannot follow by no more than this [rad].
 _LEAD = 0.1

@@ -9,8 +9,6 @@ import numpy as np
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['TRAINING_UNITS', 'head_swing', 'reversals', 'training_figures']
-
 TRAINING_UNITS = {
     'training.time': 's',
     'training.moving_time': 's',

@@ -15,8 +15,6 @@ from longreach_harvester.description import ROD_ANGLES, drawn_cylinders
 from longreach_harvester.kinematics import cylinder_place, tip_at
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['FORCE_SCALE', 'Arrow', 'cylinder_forces', 'head_lines']
-
 # Length of an arrow over its force [m/N]: 1 m for 100 kN.
 FORCE_SCALE = 1e-5
 # Length of the lines that show the swing of a head [m].

@@ -14,8 +14,6 @@ from longreach_dynamics.runs import Source
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 from longreach_tools.bag import open_bag, read_bag
 
-__all__ = ['read_recording']
-
 _SECOND = 1_000_000_000  # [ns]
 # Stamps after this time are those of a calendar: the recording's times begin at 0 [s].
 _LONGEST_SIMULATION = 1e8

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from longreach_identification.machine import Identifiable, Recording
     from longreach_identification.pipeline import Identified
 
-__all__ = ['SUMMARY', 'configure']
-
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 
 

@@ -9,8 +9,6 @@ from longreach_dynamics.resources import data_directory
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 from longreach_tools.options import add_demo
 
-__all__ = ['configure_demo']
-
 _PLANTED = ('longreach_boom', 'boom_planted.yaml')
 _POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
 _NEXT = """

@@ -36,8 +36,6 @@ from longreach_identification.estimation import (
 from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
 
-__all__ = ['CLOCKS', 'Found', 'Simulated', 'compare', 'comparison', 'identify', 'problem_of']
-
 # Groups of signals with a clock of their own; others have that of the first group.
 CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {'sensors': ('*',), 'cameras': ('marker_*',)}

@@ -47,24 +47,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import keep_workers, run_jobs
 from longreach_identification.machine import Recording
 
-__all__ = [
-    'CONVERGED',
-    'INTERRUPTED',
-    'STOPPED',
-    'Estimate',
-    'Predict',
-    'Prior',
-    'Problem',
-    'Profile',
-    'SignalFit',
-    'Unknown',
-    'autoregression',
-    'coloured_product',
-    'estimate',
-    'information_of',
-    'profile',
-]
-
 # Predicts the signals of a recording, by its number, for the values of all unknowns: for each of
 # its signals an array like its times. It is sent to processes: an object of a class, or a function
 # of a module. LongreachError: there is no prediction for these values.

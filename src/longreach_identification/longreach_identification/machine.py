@@ -21,8 +21,6 @@ from longreach_dynamics.runs import Source
 if TYPE_CHECKING:
     from longreach_identification.statics import StaticMachine
 
-__all__ = ['FreeParameter', 'Identifiable', 'MeasuredSignal', 'Recording', 'Signal']
-
 
 class FreeParameter(NamedTuple):
     """A parameter that can be identified."""

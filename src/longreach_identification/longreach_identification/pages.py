@@ -7,8 +7,6 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['machine_names', 'page_of']
-
 _GROUP = 'longreach.identification'
 
 

@@ -25,8 +25,6 @@ from longreach_identification.statics import (
     still_poses,
 )
 
-__all__ = ['STATIC_GROUPS', 'Identified', 'Stage', 'identify_machine']
-
 # Groups of parameters that poses at rest tell.
 STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'

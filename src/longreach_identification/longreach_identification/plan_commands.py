@@ -10,8 +10,6 @@ from longreach_identification.pages import page_of
 from longreach_tools.arguments import count, names, numbers
 from longreach_tools.output import add_format, print_result, table, writing
 
-__all__ = ['configure_plan']
-
 
 def configure_plan(commands: Any) -> None:
     """Add the subcommand ``plan``."""

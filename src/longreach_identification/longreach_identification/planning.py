@@ -27,8 +27,6 @@ from longreach_identification.dynamics import CLOCKS, problem_of
 from longreach_identification.estimation import Prior, information_of
 from longreach_identification.machine import Identifiable, Recording
 
-__all__ = ['CRITERIA', 'Choice', 'Plan', 'plan']
-
 CRITERIA = ('D', 'A')
 # What is known without a prior, relative to the size of a parameter: a determinant needs it.
 _VAGUE = 10.0

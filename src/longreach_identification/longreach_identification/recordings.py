@@ -21,17 +21,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 
-__all__ = [
-    'UNITS',
-    'ColumnMap',
-    'check_recordings',
-    'checked',
-    'column_map',
-    'read_csv',
-    'require',
-    'signal',
-]
-
 TIME = 'time'
 # Factor to the SI unit, and what is added then. A gauge pressure is relative to that of the air.
 UNITS: dict[str, tuple[float, float]] = {

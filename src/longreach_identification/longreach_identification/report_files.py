@@ -22,8 +22,6 @@ from longreach_identification.machine import Recording
 from longreach_identification.pipeline import Stage
 from longreach_tools.output import writing
 
-__all__ = ['report', 'table', 'write_report']
-
 # Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
 # points up to which they are large.
 _MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50

@@ -18,8 +18,6 @@ from longreach_identification.report_files import report
 from longreach_identification.report_files import table as html_table
 from longreach_tools.output import table
 
-__all__ = ['finite', 'found_file', 'report_of', 'text_of']
-
 
 def found_file(found: Identified, files: Sequence[Path]) -> str:
     """

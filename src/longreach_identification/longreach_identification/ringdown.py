@@ -29,8 +29,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.estimation import autoregression, coloured_product
 from longreach_identification.machine import Signal
 
-__all__ = ['Mode', 'Pole', 'RingDown', 'ring_down']
-
 # Rows of a signal in a period of the highest frequency, when it has enough.
 _RATE = 8.0
 # Most times of the slow grid, which limits the singular value decomposition, and fewest periods of

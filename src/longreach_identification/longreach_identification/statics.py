@@ -52,18 +52,6 @@ from longreach_identification.stillness import (
     find_still,
 )
 
-__all__ = [
-    'Nuisance',
-    'Parametric',
-    'StaticMachine',
-    'StaticModel',
-    'StaticPose',
-    'StaticResult',
-    'bias_name',
-    'identify_statics',
-    'still_poses',
-]
-
 # Relative step of differences, and rounds until the estimate stays to within this share of its
 # standard errors.
 _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1

@@ -26,18 +26,6 @@ from longreach_dynamics.errors import InputError
 from longreach_identification.estimation import autoregression, coloured_product
 from longreach_identification.machine import Recording, Signal
 
-__all__ = [
-    'Mean',
-    'Motion',
-    'Refusal',
-    'StillStretch',
-    'Stillness',
-    'describe',
-    'find_still',
-    'mean_of',
-    'resolution_of',
-]
-
 # Interval of the times at which motions are judged, in windows.
 _GRID = 0.04
 # A mean needs this share of the usual rows of its window; otherwise the recording has a gap.

@@ -12,8 +12,6 @@ from longreach_tools.arguments import numbers
 from longreach_tools.machine_command import add_machine, machine_of, options_of
 from longreach_tools.output import add_format, print_result, table
 
-__all__ = ['add_studies']
-
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only links have."""

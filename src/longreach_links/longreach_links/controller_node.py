@@ -25,8 +25,6 @@ from longreach_symbolic.guidance import Guidance, Measurement
 from longreach_symbolic.machine import Controller, Torques, joint_names
 from longreach_symbolic.scenario import resting_scenario
 
-__all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
-
 
 @dataclasses.dataclass(frozen=True)
 class ControllerNodeParameters(MachineParameters, LinksOptions):

@@ -21,8 +21,6 @@ from longreach_dynamics.urdf import (
 )
 from longreach_symbolic.links import Link, Links
 
-__all__ = ['ROOT_FRAME', 'TIP_FRAME', 'robot_description', 'thickness']
-
 ROOT_FRAME, TIP_FRAME = 'links_base', 'tip'
 # Width of links over the mean length of all; of motors over that of links.
 _WIDTH, _MOTOR = 0.03, 3.0

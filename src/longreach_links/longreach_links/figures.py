@@ -7,8 +7,6 @@ from typing import Any
 from longreach_dynamics.runs import Run
 from longreach_tools.output import legend
 
-__all__ = ['draw_above']
-
 
 def draw_above(axis: Any, run: Run[Any]) -> None:
     """Draw the way of the end."""

@@ -38,8 +38,6 @@ from longreach_symbolic.arm import arm_of
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
 from longreach_symbolic.scenario import resting_scenario
 
-__all__ = ['PlantNode', 'PlantParameters', 'main']
-
 # Points of each link, and of the path of the scenario.
 _POINTS, _AIMS = 13, 121
 # Radius of the heaviest lumped mass, width of the traces, over the width of links.

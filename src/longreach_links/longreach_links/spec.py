@@ -13,8 +13,6 @@ from longreach_symbolic.links import Links
 from longreach_symbolic.scenario import Scenario, load_scenario
 from longreach_symbolic.simulation import LinksRun, columns_of
 
-__all__ = ['LINKS', 'LinksOptions']
-
 
 @dataclasses.dataclass(frozen=True)
 class LinksOptions(Parameters):

@@ -7,8 +7,6 @@ import numpy as np
 from longreach_symbolic.links import Links, chord_ends
 from longreach_symbolic.scenario import Scenario
 
-__all__ = ['aims', 'bent_links', 'functions_at', 'lumped_places', 'sides']
-
 # Distance of the sides from the plane of the links over their width: in front of the chords.
 _APART = 0.55
 

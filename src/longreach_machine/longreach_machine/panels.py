@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from longreach_dynamics.runs import Column
 
-__all__ = ['Curve', 'Lane', 'Panel', 'curves_of']
-
 
 class Curve(NamedTuple):
     """

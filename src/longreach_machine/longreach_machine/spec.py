@@ -19,8 +19,6 @@ from longreach_dynamics.resources import data_directory, share_directory
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine.panels import Lane, Panel
 
-__all__ = ['MachineSpec', 'Services']
-
 P = TypeVar('P')
 S = TypeVar('S')
 O = TypeVar('O', bound=Parameters)  # noqa: E741

@@ -28,3 +28,9 @@ Common parts of the nodes, and of commands that communicate with nodes.
 ``remote``      a temporary node of a command
 ``testing``     nodes under test and a driver in one process
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

@@ -22,8 +22,6 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from longreach_node.qos import CLOCK
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['LivingClock', 'ignore_times_before_zero', 'steady_clock']
-
 
 def steady_clock() -> Clock:
     """

@@ -12,8 +12,6 @@ from std_msgs.msg import String
 
 from longreach_node import qos
 
-__all__ = ['Companions']
-
 _TOPIC = '/finished_simulations'
 
 

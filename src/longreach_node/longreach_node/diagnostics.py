@@ -10,8 +10,6 @@ from rclpy.node import Node
 
 from longreach_node.qos import DIAGNOSTICS
 
-__all__ = ['Diagnostics']
-
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 LEVELS = {'ok': OK, 'warn': WARN, 'error': ERROR}
 

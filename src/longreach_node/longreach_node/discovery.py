@@ -12,8 +12,6 @@ from rclpy.subscription import Subscription
 from longreach_dynamics.errors import LongreachError
 from longreach_node.simulator_parameters import SimulatorParameters
 
-__all__ = ['Discovery', 'Start']
-
 # Missing connections are reported after this time [s]; discovery usually takes less.
 _SOON = 0.3
 

@@ -20,8 +20,6 @@ from typing import Any
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.middleware import check_middleware, use_dds_profile
 
-__all__ = ['node_entry', 'spin_until']
-
 # After a signal: longest time for a callback or a constructor to return, then for the middleware
 # to be taken down [s].
 _CALLBACK_TIMEOUT = 1.5

@@ -32,8 +32,6 @@ from rclpy.executors import (
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 
-__all__ = ['NodeExecutor', 'node_executor']
-
 # Most messages of a subscription that are taken in one turn. With one, as in rclpy, a queue grows
 # without end where a timer's callback takes long: commands to a plant that catches up with real
 # time were seconds old when they were read.

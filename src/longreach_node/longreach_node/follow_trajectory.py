@@ -31,8 +31,6 @@ from longreach_dynamics.trajectory_goals import (
 )
 from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds
 
-__all__ = ['ActionTypes', 'TrajectoryAction', 'action_types', 'tolerances_of']
-
 # Feedback at most this often [s of the samples' time].
 _FEEDBACK = 0.05
 

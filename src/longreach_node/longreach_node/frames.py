@@ -18,8 +18,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_node.stamps import stamp_of
 
-__all__ = ['FrameParameters', 'frame_name', 'header_at']
-
 # In a prefix this stands for the node's namespace.
 _NAMESPACE = '{namespace}'
 

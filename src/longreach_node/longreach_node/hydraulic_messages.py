@@ -11,15 +11,6 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'finite_values',
-    'hydraulic_state',
-    'named_values',
-    'spools_from_message',
-    'values_from_command',
-    'valve_command',
-]
-
 
 def hydraulic_state(
     names: Sequence[str],

@@ -17,10 +17,9 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
 from longreach_node import qos
 from longreach_node.frames import header_at
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.simulator import SimulatorNode
+from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import seconds_to_nanoseconds
-
-__all__ = ['HydraulicPlantNode']
 
 State = TypeVar('State')
 Command = TypeVar('Command')

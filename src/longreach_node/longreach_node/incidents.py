@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ['Incidents']
-
 # A component is in order again when nothing went wrong for so long [s of wall time].
 HOLD = 10.0
 

@@ -12,8 +12,6 @@ from longreach_dynamics.trajectory_following import Order
 from longreach_node.hydraulic_messages import named_values
 from longreach_node.stamps import nanoseconds_from
 
-__all__ = ['MOST_POINTS', 'check_size', 'joint_values', 'order_from_message']
-
 # A trajectory sent by hand has at most so many points, and bytes: positions, velocities,
 # accelerations and efforts of four joints and the time take some 200 bytes a point.
 MOST_POINTS = 5000

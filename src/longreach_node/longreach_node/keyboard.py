@@ -20,8 +20,6 @@ from typing import Any, TextIO
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import FUNCTIONS
 
-__all__ = ['HELP', 'Keys', 'terminal_keys']
-
 # Function and sign of each key; positive is left, up, out, in. As sticks in the ISO pattern: the
 # left hand has swing and arm, the right hand boom and tool.
 _ASKED = {

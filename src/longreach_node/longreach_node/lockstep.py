@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ['Lockstep']
-
 # The sample is published again when no answer came for this long [s of wall time]: the first one,
 # which the other side may not have been able to hear yet, and later ones.
 _ASK_AGAIN_FIRST, _ASK_AGAIN = 1.0, 3.0

@@ -10,8 +10,6 @@ from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import MachineSpec
 from longreach_node.frames import FrameParameters
 
-__all__ = ['DrawingParameters', 'MachineParameters', 'machine_and_scenario']
-
 P = TypeVar('P')
 S = TypeVar('S')
 

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 from longreach_dynamics.machine import Machine, step_time
 from longreach_node.simulator_parameters import SimulatorParameters
 
-__all__ = ['MachineRun']
-
 State = TypeVar('State')
 Command = TypeVar('Command')
 

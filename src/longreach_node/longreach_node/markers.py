@@ -9,18 +9,6 @@ from geometry_msgs.msg import Point, Vector3
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker
 
-__all__ = [
-    'BLUE',
-    'BROWN',
-    'GREY',
-    'RED',
-    'SHORTEST',
-    'arrow_marker',
-    'line_marker',
-    'sphere_marker',
-    'triangles_marker',
-]
-
 RED, BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
 BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
 GREY = ColorRGBA(r=0.55, g=0.55, b=0.58, a=1.0)

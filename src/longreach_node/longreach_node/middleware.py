@@ -14,8 +14,6 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 
-__all__ = ['check_middleware', 'limit_discovery', 'use_dds_profile']
-
 # Where Fast DDS 2 (Jazzy) and 3 (from Kilted on) look for profiles. A tag has another name in 3.
 _PROFILES = ('FASTRTPS_DEFAULT_PROFILES_FILE', '')
 _PROFILES_3 = ('FASTDDS_DEFAULT_PROFILES_FILE', '_v3')

@@ -29,8 +29,6 @@ from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.paired_controller import PairedControllerNode
 from longreach_node.parameters import declare
 
-__all__ = ['OperatorNode', 'OperatorParameters']
-
 
 @dataclasses.dataclass(frozen=True)
 class OperatorParameters(FrameParameters):

@@ -10,8 +10,6 @@ as fast as possible (``factor`` = 0)
 
 from __future__ import annotations
 
-__all__ = ['SHORTEST_PERIOD', 'Pacing']
-
 # Longest delay for which the simulation catches up [s of wall time].
 BACKLOG = 0.2
 # As fast as possible: longest uninterrupted time before other callbacks run [s of wall time].

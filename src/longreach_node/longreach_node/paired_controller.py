@@ -24,8 +24,6 @@ from longreach_node.paired_samples import Action, Again, Forget, Note, PairedSam
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
 
-__all__ = ['Level', 'PairedControllerNode']
-
 Command = TypeVar('Command')
 Level = Literal['ok', 'warn', 'error']
 

@@ -13,8 +13,6 @@ from typing import Any, Literal, NamedTuple
 from longreach_dynamics.cycles import Kind, SampleOrder
 from longreach_node.pairing import Pair, Pairs
 
-__all__ = ['STALE', 'Action', 'Again', 'Forget', 'Note', 'PairedSamples', 'Run', 'Staleness']
-
 # Older stamps than this may mean that time began anew [s].
 _RESTART_AFTER = 0.5
 # A message that was longer on its way than the fastest one by this is not used [s]. After as long

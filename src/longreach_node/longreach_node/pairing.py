@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ['Pair', 'Pairs']
-
 First = TypeVar('First')
 Second = TypeVar('Second')
 

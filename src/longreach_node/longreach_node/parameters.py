@@ -26,8 +26,6 @@ from rclpy.parameter import Parameter
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, Rule, rule_of
 
-__all__ = ['declare', 'file_table', 'run_time_names', 'table']
-
 T = TypeVar('T', bound=Parameters)
 
 _TYPES = {

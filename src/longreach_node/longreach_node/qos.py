@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = [
-    'CHANGES',
-    'CLOCK',
-    'DIAGNOSTICS',
-    'IMAGES',
-    'LATCHED_DRAWINGS',
-    'LATCHED_STREAM',
-    'LATEST_IMAGES',
-    'SET_POINT',
-    'STATIC_TRANSFORMS',
-    'STREAM',
-    'TRANSFORMS',
-    'VISUAL',
-    'drawings',
-    'stream',
-]
-
 
 def _reliable(depth: int, durability: DurabilityPolicy) -> QoSProfile:
     """Return a reliable profile that keeps the last ``depth`` messages."""

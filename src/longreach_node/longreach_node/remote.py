@@ -25,8 +25,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['Remote', 'attach_load', 'call_plant', 'remote']
-
 # Longest duration that the middleware accepts [s].
 _LONGEST = 1e6
 # Between commands that are repeated [s]: a fraction of a plant's usual command_timeout.

@@ -19,8 +19,6 @@ from longreach_node.pairing import Pairs
 from longreach_node.remote import Remote, remote
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['drive']
-
 # Between looks at the keyboard, at other senders, and lines on the screen [s].
 _PERIOD, _LOOK, _SHOW = 0.02, 0.5, 0.2
 

@@ -12,8 +12,6 @@ from longreach_node import qos
 from longreach_node.remote import remote
 from longreach_node.stamps import seconds_to_nanoseconds
 
-__all__ = ['send_trajectory']
-
 # Of a trajectory, as in a scenario [s].
 _LONGEST = 1e6
 

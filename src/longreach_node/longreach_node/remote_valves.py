@@ -11,8 +11,6 @@ from longreach_dynamics.errors import InputError
 from longreach_node.hydraulic_messages import valve_command
 from longreach_node.remote import remote
 
-__all__ = ['command_valves']
-
 
 def command_valves(
     spools: Sequence[float],

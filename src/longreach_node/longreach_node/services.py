@@ -10,8 +10,6 @@ from std_srvs.srv import Trigger
 if TYPE_CHECKING:
     from longreach_node.simulator import SimulatorNode
 
-__all__ = ['add_services']
-
 
 def add_services(node: SimulatorNode[Any, Any]) -> None:
     """Create the services on a simulator node that has begun."""

@@ -9,8 +9,6 @@ from rclpy.subscription import Subscription
 
 from longreach_node.clock import steady_clock
 
-__all__ = ['SilenceWatch']
-
 # Silence that is worth a line in the log [s of wall time], and how often it is looked for.
 _SILENCE = 5.0
 _PERIOD = 1.0

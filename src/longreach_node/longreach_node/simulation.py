@@ -21,8 +21,6 @@ from longreach_node.machine_run import MachineRun
 from longreach_node.pacing import SHORTEST_PERIOD, Pacing
 from longreach_node.simulator_parameters import SimulatorParameters
 
-__all__ = ['OVERRUNS', 'REFUSED', 'Host', 'Simulation']
-
 State = TypeVar('State')
 Command = TypeVar('Command')
 

@@ -21,8 +21,6 @@ from longreach_node.standard_interface import SERVICES, StandardInterface
 if TYPE_CHECKING:
     from longreach_node.simulator import SimulatorNode
 
-__all__ = ['add_standard_services', 'installed_types']
-
 _PACKAGE = 'simulation_interfaces'
 _MESSAGES = ('Result', 'SimulationState', 'SimulatorFeatures', 'EntityCategory', 'EntityState')
 _ACTION = 'SimulateSteps'

@@ -51,8 +51,6 @@ from longreach_node.simulator_host import SimulatorHost
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 
-__all__ = ['SimulatorNode', 'SimulatorParameters']
-
 State = TypeVar('State')
 Command = TypeVar('Command')
 

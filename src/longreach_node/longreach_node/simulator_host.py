@@ -21,8 +21,6 @@ from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 if TYPE_CHECKING:
     from longreach_node.simulator import SimulatorNode
 
-__all__ = ['SimulatorHost']
-
 # How often to look for connections before the first sample, and at the graph [s of wall time].
 _START_PERIOD, _GRAPH_PERIOD = 0.02, 2.0
 # Warnings with as many equal letters are of one kind.

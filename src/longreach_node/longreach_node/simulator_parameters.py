@@ -10,8 +10,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node.frames import FrameParameters
 
-__all__ = ['CycleParameters', 'SimulatorParameters']
-
 # Between two samples a node does not react to signals and services, so that there must not be
 # more than a fraction of a second of work.
 _MOST_STEPS = 10_000

@@ -6,8 +6,6 @@ from builtin_interfaces.msg import Duration, Time
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['nanoseconds_from', 'nanoseconds_of', 'seconds_to_nanoseconds', 'stamp_of']
-
 
 def seconds_to_nanoseconds(seconds: float) -> int:
     """Return a time in whole nanoseconds, rounded."""

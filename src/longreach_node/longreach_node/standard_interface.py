@@ -18,8 +18,6 @@ from typing import Any, Protocol
 
 from rclpy.task import Future
 
-__all__ = ['SERVICES', 'Simulated', 'StandardInterface']
-
 # Services by type, in order of creation: the first one describes the others.
 SERVICES = {
     'GetSimulatorFeatures': 'get_simulator_features',

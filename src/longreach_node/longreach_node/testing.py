@@ -19,8 +19,6 @@ from rclpy.node import Node
 from longreach_node import qos
 from longreach_node.executor import node_executor
 
-__all__ = ['Bench', 'bench']
-
 N = TypeVar('N', bound=Node)
 P = ParamSpec('P')
 R = TypeVar('R')

@@ -33,8 +33,6 @@ from longreach_node.frames import header_at
 from longreach_node.joint_messages import check_size, joint_values, order_from_message
 from longreach_node.paired_controller import PairedControllerNode
 
-__all__ = ['LEFT_BEHIND', 'TrajectoryControllerNode']
-
 LEFT_BEHIND = 'left behind'
 """Kind of incident, for :meth:`PairedControllerNode.listen`."""
 

@@ -16,8 +16,6 @@ from rclpy.node import Node
 
 from longreach_node.qos import STATIC_TRANSFORMS, TRANSFORMS
 
-__all__ = ['Transforms', 'optional_message']
-
 
 def optional_message(node: Node, name: str, without: str) -> Any:
     """

@@ -19,7 +19,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import JointSample
 from longreach_node import diagnostics, incidents, pacing, qos, simulator_host
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.simulator import SimulatorNode
+from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 

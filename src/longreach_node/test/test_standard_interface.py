@@ -26,7 +26,8 @@ from longreach_node import simulation_interfaces
 from longreach_node.entry import spin_until
 from longreach_node.parameters import declare
 from longreach_node.simulation_interfaces import add_standard_services, installed_types
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.simulator import SimulatorNode
+from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.standard_interface import SERVICES, StandardInterface
 from longreach_node.testing import bench
 

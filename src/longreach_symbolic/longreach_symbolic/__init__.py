@@ -9,3 +9,9 @@ Equations of motion of N flexible links in a vertical plane, Yu and Chen (2019),
 ``generated``        the equations as functions: evaluation, compiled code that is kept in files
 ``commands``         the command ``longreach symbolic``
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

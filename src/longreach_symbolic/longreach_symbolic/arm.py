@@ -33,20 +33,6 @@ from longreach_symbolic.generated import compiled, parameter_values
 from longreach_symbolic.links import Links
 from longreach_symbolic.motion import force_matrix
 
-__all__ = [
-    'Arm',
-    'Drive',
-    'Terms',
-    'arm_of',
-    'check_stable',
-    'designed_arm',
-    'elastic_stiffness',
-    'linear_terms',
-    'load_arm',
-    'lowest_vibration',
-    'spectral_radius',
-]
-
 # Of a designed arm: rotor over rigid inertia at each joint, damping ratio of the loop, largest
 # D T / J, damping ratio of the lowest vibration with locked motors.
 _ROTOR_SHARE, _LOOP_DAMPING, _PER_CYCLE, _LINK_DAMPING = 0.1, 0.7, 0.7, 0.005

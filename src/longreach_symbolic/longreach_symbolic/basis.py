@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import sympy
 
-__all__ = ['Basis', 'basis_of']
-
 _XI = sympy.Symbol('xi', real=True)
 
 

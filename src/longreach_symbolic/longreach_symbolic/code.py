@@ -19,22 +19,6 @@ from sympy.printing.pycode import PythonCodePrinter
 from longreach_dynamics.errors import InputError
 from longreach_symbolic.equations import Definition, Equations
 
-__all__ = [
-    'Assignments',
-    'Parts',
-    'as_c',
-    'as_casadi',
-    'as_json',
-    'as_numba',
-    'as_python',
-    'as_single_c',
-    'assignments',
-    'description',
-    'entries',
-    'operations',
-    'parts_of',
-]
-
 _SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
 
 

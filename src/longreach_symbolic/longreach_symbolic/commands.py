@@ -35,8 +35,6 @@ from longreach_tools.output import (
     writing,
 )
 
-__all__ = ['SUMMARY', 'configure']
-
 SUMMARY = 'equations of motion of flexible links as formulas and code (Yu and Chen 2019)'
 
 FORMS = ('reduced', 'trace')

@@ -30,8 +30,6 @@ import sympy
 from longreach_symbolic.basis import Basis, basis_of
 from longreach_symbolic.links import Model
 
-__all__ = ['Coefficients', 'Definition', 'Equations', 'Namer', 'coefficients', 'reduced']
-
 
 @dataclasses.dataclass(frozen=True)
 class Definition:

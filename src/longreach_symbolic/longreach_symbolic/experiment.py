@@ -26,8 +26,6 @@ from longreach_symbolic.vibration import (
     oscillating,
 )
 
-__all__ = ['CASES', 'DURATION', 'INTERVAL', 'Experiment', 'experiment', 'frequency_table']
-
 CASES = ('free', 'circle')
 DURATION = 10.0
 """Of both cases [s]."""

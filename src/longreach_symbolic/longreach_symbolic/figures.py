@@ -10,8 +10,6 @@ import numpy as np
 from longreach_symbolic.experiment import CENTRE, PAPER_FREQUENCIES, RADIUS, Experiment
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw']
-
 _COLORS = ('tab:blue', 'tab:orange')
 _MOST_FREQUENCY = 100.0  # [rad/s]
 

@@ -13,8 +13,6 @@ from longreach_symbolic.code import as_single_c
 from longreach_symbolic.links import Links
 from longreach_symbolic.vibration import Joints, modal_eigenvalues
 
-__all__ = ['links_fmu', 'write_links_fmu']
-
 _CODE = """
 static int model_derivatives(const double *x, const double *u, const double *p, double *dx)
 {

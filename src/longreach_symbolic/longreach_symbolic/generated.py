@@ -25,16 +25,6 @@ import numpy as np
 from longreach_dynamics.errors import LongreachError
 from longreach_symbolic.links import Links, Model, State, model_of
 
-__all__ = [
-    'Evaluation',
-    'compiled',
-    'derive',
-    'evaluate',
-    'evaluator',
-    'parameter_values',
-    'source_directory',
-]
-
 # Modules that a generated text depends on.
 _GENERATOR = ('basis', 'code', 'equations', 'links')
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from longreach_tools.output import figure, legend
 
-__all__ = ['plot_growth']
-
 # Table 1 of the paper, for 1 to 5 links [s].
 _PAPER = (0.36, 0.92, 4.21, 21.3, 114.6)
 _PAPER_TRADITIONAL = (41.63, 106.28, 212.57, 365.28, 1316.45)

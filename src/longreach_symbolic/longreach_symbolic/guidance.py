@@ -30,8 +30,6 @@ from longreach_dynamics.trajectory_goals import PATH
 from longreach_symbolic.arm import lowest_vibration
 from longreach_symbolic.machine import Controller, Torques, joint_names
 
-__all__ = ['Guidance', 'Measurement']
-
 # Largest bend of a link by motions that are sent, over its length.
 _BEND = 0.2
 # Rounds of the search for chords; in each the error falls to the share of the links' bend.

@@ -17,8 +17,6 @@ from sympy.printing.latex import LatexPrinter
 from longreach_symbolic.code import description
 from longreach_symbolic.equations import Definition, Equations, reduced
 
-__all__ = ['as_latex', 'as_markdown']
-
 # What formulas of the reduced form abbreviate: constants of links, moments, pairs of links.
 _ABBREVIATED = {'S', 'a', 'b', 'c', 'k', 's', 'omega', 'h', 'J', 'd', 'dd', 'A', 'W'}
 # Sums over the links before one, too, from this number of links on.

@@ -21,22 +21,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, from_mapping, load, quantity
 from longreach_dynamics.resources import data_directory, open_text
 
-__all__ = [
-    'BASES',
-    'MOST_LINKS',
-    'Link',
-    'Links',
-    'Model',
-    'Quantity',
-    'State',
-    'chord_ends',
-    'default_file',
-    'load_links',
-    'load_state',
-    'model_of',
-    'symbolic_model',
-]
-
 BASES = ('sine', 'cubic')
 """Families of functions of the deflection; :mod:`longreach_symbolic.basis` has their formulas."""
 

@@ -33,16 +33,6 @@ from longreach_symbolic.links import Links
 from longreach_symbolic.motion import force_matrix, hold
 from longreach_symbolic.scenario import Scenario
 
-__all__ = [
-    'BRAKES',
-    'BRAKE_TIME',
-    'Controller',
-    'FlexibleLinks',
-    'State',
-    'Torques',
-    'joint_names',
-]
-
 Torques = tuple[float, ...]
 """Command: torques of the motors [N m]."""
 

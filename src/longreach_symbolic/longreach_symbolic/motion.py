@@ -21,8 +21,6 @@ from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 from longreach_symbolic.generated import compiled, module_of, parameter_values
 from longreach_symbolic.links import Links
 
-__all__ = ['Law', 'Motion', 'force_matrix', 'hold', 'move', 'recorder']
-
 # Of the local error of a step; coordinates are in rad and m.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 

@@ -25,8 +25,6 @@ from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 from longreach_symbolic.links import Links
 
-__all__ = ['Circle', 'Scenario', 'load_scenario', 'resting_scenario']
-
 # Bends at which the distance of the end is tabulated, to find where it stops to fall.
 _BENDS = 400
 

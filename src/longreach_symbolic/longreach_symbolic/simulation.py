@@ -15,8 +15,6 @@ from longreach_symbolic.links import Links, chord_ends, load_links
 from longreach_symbolic.machine import FlexibleLinks, joint_names
 from longreach_symbolic.scenario import resting_scenario
 
-__all__ = ['LinksRun', 'columns_of', 'simulate', 'warm_up']
-
 
 def columns_of(links: Links) -> Columns:
     """Return the columns of a run of links."""

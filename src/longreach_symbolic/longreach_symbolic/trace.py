@@ -24,8 +24,6 @@ from longreach_symbolic.equations import (
 )
 from longreach_symbolic.links import Model
 
-__all__ = ['trace']
-
 # (7): the derivative of a rotation about z.
 _Q = sympy.Matrix([[0, -1, 0], [1, 0, 0], [0, 0, 0]])
 _ZERO = sympy.Integer(0)

@@ -27,8 +27,6 @@ from longreach_dynamics.errors import LongreachError
 from longreach_symbolic.generated import evaluator
 from longreach_symbolic.links import Links
 
-__all__ = ['JOINTS', 'Joints', 'exact_eigenvalues', 'linear_system', 'modal_eigenvalues']
-
 JOINTS = ('locked', 'springs', 'pd')
 """Conditions of the motors, see :meth:`Joints.of`."""
 

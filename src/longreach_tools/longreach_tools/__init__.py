@@ -17,3 +17,9 @@ The command ``longreach`` and common parts of its subcommands.
 ``testing``    common parts of the machines' tests
 ``warm_up``    compiles the kernels of all packages
 """
+
+from __future__ import annotations
+
+from longreach_dynamics.exports import attach
+
+__getattr__, __all__ = attach(__name__, __file__)

@@ -12,19 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    'add_network',
-    'allow_lists',
-    'count',
-    'finite',
-    'names',
-    'not_negative',
-    'numbers',
-    'optional_file',
-    'positive',
-    'sweep',
-]
-
 
 def finite(text: str) -> float:
     """Return a finite number."""

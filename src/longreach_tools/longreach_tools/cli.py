@@ -42,8 +42,6 @@ from typing import Any, TextIO
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 from longreach_node.middleware import check_middleware, limit_discovery, use_dds_profile
 
-__all__ = ['main']
-
 COMMAND_GROUP = 'longreach.commands'
 # As longreach_machine.MACHINE_GROUP, whose import takes time.
 MACHINE_GROUP = 'longreach.machines'

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from longreach_dynamics.runs import Run, compare_runs
 from longreach_tools.output import print_result, summary_table, table, write_csv
 
-__all__ = ['SAME', 'differences_table', 'hand_out', 'report_comparison']
-
 SAME = 1e-9
 """Largest difference at which a recording equals the library's run [SI units]."""
 

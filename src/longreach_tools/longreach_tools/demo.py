@@ -11,8 +11,6 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['call_in_sight', 'demonstrate', 'prepare', 'remove_old_bag']
-
 
 def demonstrate(
     out: Path,

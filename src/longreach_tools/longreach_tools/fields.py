@@ -29,16 +29,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'LONGEST',
-    'Signal',
-    'near_names',
-    'numeric_arrays',
-    'numeric_fields',
-    'parse_signal',
-    'read_field',
-]
-
 LONGEST = 16
 """Arrays without names that are longer are not split into fields."""
 

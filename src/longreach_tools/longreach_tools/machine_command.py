@@ -29,17 +29,6 @@ from longreach_tools.options import add_demo, add_results, add_whom
 from longreach_tools.output import add_format, check_output, check_places
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
-__all__ = [
-    'add_file',
-    'add_machine',
-    'add_options',
-    'check_files',
-    'configure',
-    'machine_of',
-    'options_of',
-    'run_scenario',
-]
-
 Spec = MachineSpec[Any, Any, Any]
 Options = TypeVar('Options', bound=Parameters)
 # Begins the path of a value of the scenario.

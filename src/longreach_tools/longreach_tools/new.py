@@ -16,8 +16,6 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 
-__all__ = ['SUMMARY', 'configure']
-
 SUMMARY = 'a package with a machine of your own'
 
 _NEXT = """{package} written. What to do next, in the directory above src/:

@@ -10,14 +10,6 @@ from typing import Any
 from longreach_tools.arguments import add_network, count, optional_file, positive
 from longreach_tools.output import add_format
 
-__all__ = [
-    'add_demo',
-    'add_file',
-    'add_results',
-    'add_whom',
-    'add_workers',
-]
-
 
 def add_file(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
     """Add ``--file``, the machine's parameter file; None by default and for an empty name."""

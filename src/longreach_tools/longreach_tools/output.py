@@ -24,22 +24,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = [
-    'PICTURES',
-    'add_format',
-    'check_output',
-    'check_places',
-    'figure',
-    'legend',
-    'making_directory',
-    'print_result',
-    'summary_table',
-    'table',
-    'write_csv',
-    'writing',
-    'writing_directory',
-]
-
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
 """Extensions of figures; other formats of matplotlib need LaTeX or are not images."""
 

@@ -10,8 +10,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.poses import JointedMachine
 from longreach_tools.arguments import numbers
 
-__all__ = ['pose_of']
-
 
 def pose_of(
     arguments: argparse.Namespace, machine: JointedMachine, joints: int, usual: str = ''

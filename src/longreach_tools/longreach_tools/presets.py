@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from longreach_dynamics.runs import Column
 from longreach_machine import Lane, Panel
 
-__all__ = ['PRESET_GROUP', 'Preset', 'Request']
-
 PRESET_GROUP = 'longreach.presets'
 
 

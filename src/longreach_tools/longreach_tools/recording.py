@@ -13,8 +13,6 @@ from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 from longreach_machine import MachineSpec
 from longreach_tools.bag import absolute_name, named_values, open_bag, read_samples
 
-__all__ = ['read_columns', 'read_run']
-
 
 def read_run(
     spec: MachineSpec[Any, Any, Any], bag: str | Path, namespace: str, machine: Any

@@ -12,8 +12,6 @@ from longreach_dynamics.runs import Run
 from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_run']
-
 # Largest number of curves with a legend; columns of a legend.
 _NAMED, _COLUMNS = 9, 4
 

@@ -27,8 +27,6 @@ from longreach_tools.arguments import allow_lists, count, finite
 from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import check_output, figure, print_result, table, write_csv, writing
 
-__all__ = ['Measured', 'Results', 'add_design', 'design_of', 'run_sweep']
-
 _MOST_RUNS = 100_000
 _FORMATS = ('.csv', '.parquet')
 # Columns of a file of results besides parameters and measured quantities.

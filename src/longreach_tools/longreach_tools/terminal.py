@@ -6,8 +6,6 @@ import contextlib
 import signal
 import sys
 
-__all__ = ['StopSignals', 'say']
-
 
 class StopSignals:
     """

@@ -23,8 +23,6 @@ from typing import Any, NoReturn, Protocol
 from longreach_tools.bag import bag_typestore, open_bag
 from longreach_tools.cli import main
 
-__all__ = ['DEADLINE', 'Launch', 'Outcome', 'contents', 'launch', 'longreach', 'write_bag']
-
 DEADLINE = 90.0
 """Longest wait for a process or for an effect of it [s]."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from importlib import metadata
 
-__all__ = ['main']
-
 
 def main() -> None:
     """Call every entry point of the group ``longreach.warm_up``."""

@@ -10,8 +10,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 
-__all__ = ['Chart', 'chart_of', 'load_presets', 'preset_charts']
-
 _MOST = 6
 _ALL_DIGITS = 12
 _KEYS = {'title', 'unit', 'scale', 'signals'}

@@ -14,8 +14,6 @@ from viser.transforms import SO3
 
 from longreach_dynamics.markers import Marker, Markers
 
-__all__ = ['TYPES', 'Body', 'Drawing', 'Figures', 'right_triangles']
-
 ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 9, 11
 TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST)
 _BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}

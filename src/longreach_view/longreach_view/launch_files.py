@@ -14,8 +14,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 from longreach_tools.launch import Argument, find_launch_file, survey
 
-__all__ = ['NUMBERS', 'Started']
-
 NUMBERS = ('cohesion',)
 """Arguments of launch files, numbers, that a restart can change."""
 

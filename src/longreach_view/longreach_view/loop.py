@@ -11,8 +11,6 @@ import numpy as np
 from longreach_view.page import Control, Page, Replay, Request
 from longreach_view.world import Sample, World
 
-__all__ = ['Source', 'run_view']
-
 # How often the source is asked, the shortest time between two pictures of motion, and between two
 # updates of charts and texts [s].
 _POLL, _MOTION, _SLOW = 0.008, 0.012, 0.2

@@ -21,8 +21,6 @@ from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, Series, World
 
-__all__ = ['ALL', 'SPEEDS', 'Control', 'Page', 'Replay', 'Request']
-
 ALL = 'all machines'
 SPEEDS = ('0.1', '0.25', '0.5', '1', '2', '5', '10')
 _CHOOSE = 'choose ...'

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ['array_of']
-
 _CHANNELS = {'mono8': 1, '8UC1': 1, 'bgr8': 3, 'rgb8': 3, '8UC3': 3}
 _WIDEST = 960
 

@@ -22,8 +22,6 @@ from longreach_view.page import Control, Replay, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
 
-__all__ = ['BagSource', 'Recording']
-
 _IMAGE = 'sensor_msgs/msg/Image'
 # Before a time that is jumped to, messages of this long are shown in charts [s].
 _LEAD = 60.0

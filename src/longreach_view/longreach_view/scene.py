@@ -14,8 +14,6 @@ from longreach_dynamics.description import Robot, Shape
 from longreach_view.drawing import Body, Figures, right_triangles
 from longreach_view.world import Machine
 
-__all__ = ['ELLIPSE', 'PANEL_WIDTH', 'Scene']
-
 PANEL_WIDTH = 400
 """Width of the panel beside the scene [pixels]."""
 

@@ -36,8 +36,6 @@ from websockets.http11 import Request, Response
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['LOCAL', 'Gate', 'new_token', 'open_server', 'stop_server']
-
 LOCAL = ('127.0.0.1', 'localhost', '::1')
 # Largest message from a page [bytes]; those of widgets and of the camera have a few hundred.
 _LARGEST = 64 * 1024

@@ -27,8 +27,6 @@ from longreach_view.page import ALL, Control, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
 
-__all__ = ['LiveSource']
-
 _TRIGGER, _ATTACH = 'std_srvs/srv/Trigger', 'longreach_msgs/srv/AttachLoad'
 _VALVES, _NUMBER = 'longreach_msgs/msg/ValveCommand', 'std_msgs/msg/Float64'
 _IMAGE = 'sensor_msgs/msg/Image'

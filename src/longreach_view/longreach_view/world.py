@@ -21,8 +21,6 @@ from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
 from longreach_view.drawing import TYPES, Drawing
 
-__all__ = ['STALE', 'Estimate', 'Lens', 'Machine', 'Mounting', 'Sample', 'Series', 'World']
-
 # Without a sample for this long a machine is stale [s of wall time].
 STALE = 1.0
 # Over this time speed and rate are measured [s of wall time].

@@ -24,22 +24,6 @@ from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera, read_calibration
 from longreach_vision.marker.limits import LIMITS, DetectionLimits
 
-__all__ = [
-    'CAMERA_NAME',
-    'LONGEST_DELAY',
-    'LONGEST_LINE',
-    'MOST_CAMERAS',
-    'Body',
-    'GivenPixel',
-    'MarkerOnBody',
-    'MarkerOnRig',
-    'MountedCamera',
-    'Rig',
-    'TrackingParameters',
-    'camera_names',
-    'load_rig',
-]
-
 # Names are used in topics and columns; those of cameras are namespaces.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
 CAMERA_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]{0,59}')

@@ -29,13 +29,9 @@ from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
-from longreach_vision.ros.conversions import (
-    camera_info_to_camera,
-    image_to_gray,
-    markers_from_message,
-)
+from longreach_vision.ros.conversions import camera_info_to_camera, image_to_gray
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 from longreach_vision.simulator.scene import CameraLook, scene_of
 from longreach_vision.simulator.sequences import render_sequence
 

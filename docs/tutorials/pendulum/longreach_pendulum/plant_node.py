@@ -9,7 +9,7 @@ from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorParameters
+from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_pendulum.machine import Pendulum
 from longreach_pendulum.spec import PENDULUM
 

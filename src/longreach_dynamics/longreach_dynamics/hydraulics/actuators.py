@@ -51,28 +51,6 @@ from longreach_dynamics.hydraulics.valves import (
     valve_opening,
 )
 
-__all__ = [
-    'COULOMB',
-    'CUSHION_AREA',
-    'CUSHION_LENGTH',
-    'DEAD_BAND',
-    'HEAD_AREA',
-    'LINKAGE',
-    'ROD_AREA',
-    'STATIC',
-    'STROKE',
-    'VISCOUS',
-    'Actuators',
-    'actuator_force',
-    'actuator_rates',
-    'actuators_of',
-    'open_port_rate',
-    'poppet_opening',
-    'port_flows',
-    'rail_pressure',
-    'spool_flows',
-]
-
 # Columns of the table of cylinders, one row for each. The oil's numbers stand in every row: one
 # array is all that compiled code passes on, because numba counts references to each array in a
 # tuple at each use, which took a fifth of the time of a step.

@@ -11,18 +11,6 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = [
-    'AT_HEAD_END',
-    'AT_ROD_END',
-    'INWARDS',
-    'OUTWARDS',
-    'STUCK',
-    'is_held',
-    'next_mode',
-    'overload',
-    'stop_force',
-]
-
 # Modes. At an end of the stroke a piston is held as a sticking one, by a unilateral force: at the
 # head end the cylinder is retracted, at the rod end extended.
 INWARDS, STUCK, OUTWARDS = -1, 0, 1

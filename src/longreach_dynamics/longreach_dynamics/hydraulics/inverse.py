@@ -41,18 +41,6 @@ from longreach_dynamics.hydraulics.actuators import (
 from longreach_dynamics.hydraulics.parameters import OilParameters
 from longreach_dynamics.kernels import kernel
 
-__all__ = [
-    'STABILITY',
-    'counterbalance_rates',
-    'fastest_pistons',
-    'holding_pressures',
-    'oil_stiffness',
-    'port_rates',
-    'smallest_volumes',
-    'spool_positions',
-    'spool_rates',
-]
-
 # Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
 STABILITY = 2.3
 # Rounds of the search for an opening; it needs about eight.

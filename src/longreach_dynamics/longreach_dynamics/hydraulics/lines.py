@@ -61,50 +61,6 @@ from longreach_dynamics.hydraulics.valves import chamber_pressure, port_flow, pu
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = [
-    'AREA_1',
-    'AREA_2',
-    'CAPACITANCE',
-    'DEAD_BAND',
-    'INERTANCE',
-    'LEAK_ACROSS',
-    'LEAK_TANK',
-    'MAKE_UP_AREA',
-    'MOTOR',
-    'PUMP_FLOW',
-    'RELIEF_1',
-    'RELIEF_2',
-    'RELIEF_AREA',
-    'RESIDUAL_TIME',
-    'RESISTANCE',
-    'SPOOL_FASTEST',
-    'SPOOL_RATE',
-    'STOP_LOSS',
-    'STOP_STIFFNESS',
-    'STROKE',
-    'SUPPLY',
-    'TANK',
-    'VAPOUR',
-    'VISCOUS',
-    'LineParameters',
-    'LinedCylinder',
-    'LinedMotor',
-    'Lines',
-    'OrificeParameters',
-    'PortOilParameters',
-    'lines_of',
-    'orifice_resistances',
-    'orifice_response',
-    'orifice_step',
-    'port_step',
-    'ports',
-    'rail_of',
-    'rail_step',
-    'relief_and_make_up',
-    'residual_flow',
-    'sources',
-]
-
 # Columns of the table, one row for each actuator; the first LINKAGE are those of a linkage.
 _LINKAGE = 5
 MOTOR, AREA_1, AREA_2, VISCOUS, INERTANCE, CAPACITANCE, RESISTANCE = range(_LINKAGE, 12)

@@ -29,8 +29,6 @@ from longreach_dynamics.hydraulics.valves import chamber_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.runs import Column, each
 
-__all__ = ['port_columns', 'port_series']
-
 
 def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[Column]:
     """

@@ -14,19 +14,6 @@ import math
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = [
-    'CounterbalanceParameters',
-    'Cylinder',
-    'HoseParameters',
-    'MakeUpParameters',
-    'OilParameters',
-    'PumpParameters',
-    'ReliefParameters',
-    'StopParameters',
-    'ValveParameters',
-    'port_row',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class PumpParameters(Parameters):

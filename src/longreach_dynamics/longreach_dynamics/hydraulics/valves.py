@@ -18,21 +18,6 @@ import math
 
 from numba import njit
 
-__all__ = [
-    'behind_hose',
-    'chamber_pressure',
-    'oil_share',
-    'pilot_opening',
-    'port_flow',
-    'pressure_rates',
-    'pump_flow',
-    'signed_root',
-    'spool_rate',
-    'spool_step',
-    'valve_flows',
-    'valve_opening',
-]
-
 
 @njit
 def signed_root(difference, smallest):  # type: ignore[no-untyped-def]

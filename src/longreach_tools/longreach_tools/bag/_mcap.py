@@ -30,8 +30,6 @@ from typing import BinaryIO
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['MAGIC', 'BrokenMcap', 'Channel', 'fault_at_end', 'read_broken', 'write_checksums']
-
 MAGIC = b'\x89MCAP0\r\n'
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 1, 2, 3, 4, 5, 6, 7, 15

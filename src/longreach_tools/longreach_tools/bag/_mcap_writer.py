@@ -12,8 +12,6 @@ from ._mcap import write_checksums
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
 
-__all__ = ['CheckedMcapWriter']
-
 # Size of a chunk [bytes]: it is lost as a whole if its checksum does not match.
 _CHUNK_SIZE = 1 << 16
 

@@ -6,8 +6,6 @@ import re
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['absolute_name', 'checked_name', 'matches']
-
 _FULL_NAME = re.compile(r'(/[A-Za-z_][A-Za-z0-9_]*)+')
 
 

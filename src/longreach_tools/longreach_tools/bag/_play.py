@@ -21,8 +21,6 @@ from ._storage import Bag, open_bag
 from ._timeline import CLOCK, NANOSECONDS, PlayOptions, timeline
 from ._types import MachineTypes, definition_in, message_class, need_ros
 
-__all__ = ['play']
-
 _CLOCK_TYPE = 'rosgraph_msgs/msg/Clock'
 
 # Longest sleep between checks of the stop condition [s].

@@ -13,15 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rosbags.interfaces import Qos, QosTime
 
-__all__ = [
-    'PLAYER_DEPTH',
-    'is_looser',
-    'publisher_profile',
-    'recorded',
-    'subscription_profile',
-    'summary',
-]
-
 # A recorder must not lose messages while it writes or the machine is busy: this depth is 10 s of a
 # topic with 1 kHz. The middleware allocates memory only as messages arrive.
 RECORDER_DEPTH = 10_000

@@ -21,8 +21,6 @@ from ._types import MachineTypes, store_of_definitions
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = ['bag_typestore', 'is_message', 'messages_of', 'read_bag', 'store_of']
-
 
 def read_bag(
     path: str | Path, topics: Sequence[str] | None = None

@@ -27,8 +27,6 @@ from ._writer import BagWriter
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
 
-__all__ = ['STAMPS', 'RecordOptions', 'RecordSummary', 'TopicSummary', 'record']
-
 STAMPS = ('receive', 'header')
 
 # Period of reading the queues and the graph [s]; the queues are deep enough.

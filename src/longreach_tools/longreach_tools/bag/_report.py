@@ -14,8 +14,6 @@ from ._record import RecordSummary
 from ._stamps import StampReport, StampStatistics, is_shared, is_wall_clock, stamp_reader
 from ._storage import open_bag
 
-__all__ = ['BagReport', 'inspect_bag', 'recording_as_dict', 'recording_as_text']
-
 _NANOSECONDS = 1_000_000_000
 
 

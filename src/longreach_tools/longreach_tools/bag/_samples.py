@@ -12,8 +12,6 @@ from longreach_dynamics.errors import InputError
 
 from ._reading import read_bag
 
-__all__ = ['named_values', 'read_samples']
-
 
 def read_samples(
     bag: str | Path, namespace: str, names: Sequence[str], machine: str

@@ -26,21 +26,6 @@ from ._mcap import read_broken
 if TYPE_CHECKING:
     from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Qos
 
-__all__ = [
-    'NO_SQLITE_CHECKSUMS',
-    'BrokenSqliteSource',
-    'Expected',
-    'Files',
-    'McapSource',
-    'Message',
-    'RosbagsSource',
-    'Source',
-    'Topic',
-    'is_whole_sqlite',
-    'readable',
-    'rolled_back',
-]
-
 # Topic, time [ns], CDR bytes.
 Message = tuple[str, int, bytes]
 

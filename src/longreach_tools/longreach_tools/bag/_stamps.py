@@ -18,16 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = [
-    'GAP_FACTOR',
-    'HeaderClock',
-    'StampReport',
-    'StampStatistics',
-    'is_shared',
-    'is_wall_clock',
-    'stamp_reader',
-]
-
 NANOSECONDS = 1_000_000_000
 
 # Intervals beyond this many periods are gaps: one lost message doubles an interval.

@@ -35,8 +35,6 @@ from ._sources import (
 )
 from ._types import need_rosbags
 
-__all__ = ['Bag', 'Message', 'Topic', 'open_bag']
-
 _SQLITE_MAGIC = b'SQLite format 3\x00'
 _ROS1_MAGIC = b'#ROSBAG V'
 

@@ -23,8 +23,6 @@ from ._types import MachineTypes, message_class
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
 
-__all__ = ['RecordedTopic', 'Subscriptions', 'Taken']
-
 
 @dataclass
 class RecordedTopic:

@@ -17,8 +17,6 @@ from longreach_dynamics.errors import InputError
 from ._sources import Message
 from ._storage import Bag
 
-__all__ = ['CLOCK', 'NANOSECONDS', 'PlayOptions', 'timeline']
-
 CLOCK = '/clock'
 NANOSECONDS = 1_000_000_000
 

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from rosbags.interfaces import MessageDefinition
     from rosbags.typesys.store import Typestore
 
-__all__ = [
-    'MachineTypes',
-    'definition_in',
-    'message_class',
-    'need_ros',
-    'need_rosbags',
-    'store_of_definitions',
-]
-
-
 # Most bytes behind a message that are looked at.
 _PADDING = 256
 

@@ -26,8 +26,6 @@ from ._types import definition_in, need_rosbags
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
 
-__all__ = ['STORAGES', 'BagWriter', 'recover']
-
 STORAGES = ('mcap', 'sqlite3')
 
 

@@ -25,8 +25,6 @@ from ._file import Element, read_launch_file
 from ._packages import find_executable, find_share
 from ._substitutions import Call, Parts, parse
 
-__all__ = ['Argument', 'ParameterFile', 'Process', 'evaluate_launch_file', 'flag', 'survey']
-
 _DEEPEST = 64
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')

@@ -15,8 +15,6 @@ from longreach_dynamics.errors import InputError
 
 from ._substitutions import parse
 
-__all__ = ['Element', 'read_launch_file']
-
 _PROCESS = 'name on_exit output respawn respawn_delay respawn_max_retries'
 _ACTIONS = 'arg executable group include let node push_ros_namespace'
 # Required and optional attributes, and children; on actions also if and unless.

@@ -20,8 +20,6 @@ from typing import IO
 
 from longreach_dynamics.errors import LongreachError
 
-__all__ = ['Lines', 'Output', 'default_log_root', 'new_log_directory']
-
 _LONGEST = 1 << 20
 """Longest line [bytes]; a longer one is split, so that memory stays bounded."""
 _CHUNK = 1 << 16

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['find_executable', 'find_launch_file', 'find_prefix', 'find_share']
-
 _INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
 _BRINGUP = 'longreach_bringup'
 _SUFFIX = '.launch.xml'

@@ -28,8 +28,6 @@ from pathlib import Path
 from ._evaluate import ParameterFile, Process
 from ._output import Lines, Output
 
-__all__ = ['respawns_used_up', 'run_processes']
-
 PATIENCE = 5.0
 """Time [s] from SIGINT to SIGTERM, and from there to SIGKILL."""
 REAL_PATIENCE = 15.0

@@ -23,8 +23,6 @@ from typing import Any
 from ._evaluate import Process
 from ._processes import respawns_used_up
 
-__all__ = ['first_failure', 'is_installed', 'launch_process']
-
 _MODULES = ('launch', 'launch_ros', 'launch_xml')
 _ON_SHUTDOWN = (-2, -15, 130, 143)
 """Return codes of a process that SIGINT or SIGTERM ended."""

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['FUNCTIONS', 'Call', 'Parts', 'parse']
-
 _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
 
 FUNCTIONS = {

@@ -23,8 +23,6 @@ from longreach_node.middleware import check_middleware, limit_discovery
 from ._evaluate import ParameterFile, Process, evaluate_launch_file, flag, survey
 from ._packages import find_launch_file
 
-__all__ = ['SUMMARY', 'configure', 'run']
-
 SUMMARY = 'run a launch file'
 
 

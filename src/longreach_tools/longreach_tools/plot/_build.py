@@ -29,16 +29,6 @@ from ._picture import Curve, Panel, Picture, Strip, group
 from ._series import NANOSECONDS, Recording, find_topic, read_signals
 from ._units import Units
 
-__all__ = [
-    'Window',
-    'build',
-    'build_preset',
-    'describe',
-    'installed_description',
-    'joint_units',
-    'preset_names',
-]
-
 _GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
 
 

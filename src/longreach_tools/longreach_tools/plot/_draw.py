@@ -13,8 +13,6 @@ from longreach_tools.output import figure, write_csv
 
 from ._picture import Curve, Panel, Picture, decimate
 
-__all__ = ['MOST_POINTS', 'draw', 'limits', 'rows_of', 'statistics', 'write_table']
-
 MOST_POINTS = 4000
 """More points of one curve are not drawn, see :func:`decimate`."""
 

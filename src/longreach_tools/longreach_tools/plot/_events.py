@@ -18,8 +18,6 @@ from longreach_tools.fields import Signal
 from ._picture import Mark, Strip
 from ._series import TopicData
 
-__all__ = ['Watched', 'event_signals', 'events_of', 'spans']
-
 # Flags by field of a message, with what a strip says, and whether it is an alarm.
 _FLAGS = {
     'brake': ('brake', False),

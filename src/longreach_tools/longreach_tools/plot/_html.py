@@ -13,8 +13,6 @@ from longreach_tools.output import writing
 from ._draw import MOST_POINTS, limits, rows_of
 from ._picture import Curve, Picture, decimate
 
-__all__ = ['write_page']
-
 # Heights of a panel, of a bar of a strip, and of margins with the range selector [px].
 _PANEL, _BAR, _MARGIN = 190, 22, 170
 _DASHES = ('solid', 'dash', 'dot', 'dashdot')

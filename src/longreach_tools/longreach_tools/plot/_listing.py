@@ -19,8 +19,6 @@ from ._build import describe, joint_units
 from ._series import NANOSECONDS
 from ._units import Units
 
-__all__ = ['inventory', 'inventory_table']
-
 # Drawings for viewers: their numbers are listed on request only.
 _DRAWINGS = 'visualization_msgs/'
 

@@ -16,8 +16,6 @@ from ._draw import limits
 from ._picture import Picture, decimate
 from ._scene import Scene
 
-__all__ = ['ENDINGS', 'frames', 'write_gif', 'write_mp4']
-
 ENDINGS = ('gif', 'mp4')
 """Extensions of moving pictures."""
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from longreach_tools.fields import Signal
 
-__all__ = ['Curve', 'Difference', 'Mark', 'Panel', 'Picture', 'Strip', 'decimate', 'group']
-
 # An interval beyond this many median intervals is a gap: values are not interpolated across it.
 _GAP = 5.0
 # Longer names of several fields are not written along an axis [letters].

@@ -24,8 +24,6 @@ from longreach_tools.fields import Signal
 from ._build import describe
 from ._series import NANOSECONDS, find_topic, read_signals
 
-__all__ = ['Bent', 'Scene', 'outline', 'read_scene']
-
 # Type of visualization_msgs/Marker that is drawn: a list of triangles.
 _TRIANGLES = 11
 _TERRAIN = 'longreach_msgs/msg/Terrain'

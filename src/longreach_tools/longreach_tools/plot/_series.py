@@ -25,8 +25,6 @@ from longreach_tools.fields import Signal, near_names, numeric_fields, read_fiel
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = ['NANOSECONDS', 'Recording', 'TopicData', 'find_topic', 'read_signals']
-
 NANOSECONDS = 1_000_000_000
 
 

@@ -16,8 +16,6 @@ from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Topic
 from longreach_tools.bag._types import _definition_file
 
-__all__ = ['Units']
-
 _FIELD = re.compile(r'^(?P<type>[\w/]+)(?:<=\d+)?(?P<list>\[[^\]]*\])?\s+(?P<name>[A-Za-z]\w*)')
 _UNIT = re.compile(r'\[([A-Za-z%][^\[\]]*)\]')
 _STEP = re.compile(r'\.?([A-Za-z]\w*)((?:\[[^\[\]]+\])*)')

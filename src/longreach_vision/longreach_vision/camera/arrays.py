@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['checked_array', 'checked_covariance']
-
 # Relative tolerance for asymmetry and negative eigenvalues caused by rounding.
 _ASYMMETRY = 1e-6
 

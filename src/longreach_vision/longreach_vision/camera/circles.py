@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['Ellipse', 'circle_conic', 'projected_center']
-
 # Relative tolerances below which a determinant and the value at the centre are rounding errors:
 # the conic is a line or a point.
 _FLAT, _POINT = 1e-12, 1e-13

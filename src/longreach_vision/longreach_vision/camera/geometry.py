@@ -28,19 +28,6 @@ from longreach_dynamics.errors import InputError
 from longreach_vision.camera.arrays import checked_array, checked_covariance
 from longreach_vision.camera.model import Camera, distort_point, projection_jacobian
 
-__all__ = [
-    'LEAST_COSINE',
-    'LEAST_DISTANCE',
-    'Plane',
-    'PlaneFit',
-    'Pose',
-    'check_meeting',
-    'fit_plane',
-    'intersect',
-    'pixel_ray',
-    'project_point',
-]
-
 LEAST_COSINE = 1e-6
 """Cosine between ray and normal below which they are treated as parallel to the plane."""
 

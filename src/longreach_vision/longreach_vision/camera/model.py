@@ -41,17 +41,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, choice, load_yaml, quantity
 
-__all__ = [
-    'MODELS',
-    'Camera',
-    'distort_point',
-    'projection_jacobian',
-    'read_calibration',
-    'read_camera',
-    'undistort_point',
-    'write_camera',
-]
-
 MODELS = ('plumb_bob', 'rational_polynomial', 'equidistant')
 
 # Allowed numbers of coefficients of each model.

@@ -36,8 +36,6 @@ from longreach_vision.camera.geometry import (
 )
 from longreach_vision.camera.model import Camera, projection_jacobian, undistort_point
 
-__all__ = ['Location', 'locate_in_plane', 'triangulate', 'warm_up']
-
 # Angle between two rays [rad] below which they are parallel.
 _SAME_RAY = 1e-6
 _MAX_STEPS = 50

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from longreach_dynamics.kernels import kernel
 from longreach_vision.camera.model import distort_point, projection_jacobian, undistort_point
 
-__all__ = ['image_of', 'shape_to_pinhole', 'to_pinhole']
-
 
 def image_of(
     packed: NDArray[np.float64], pinhole: NDArray[np.float64]

@@ -15,21 +15,6 @@ from longreach_vision.io.overlay_files import VIDEOS
 from longreach_vision.rig import Rig, load_rig
 from longreach_vision.simulator.marker_path import MarkerPath
 
-__all__ = [
-    'add_namespace',
-    'add_outputs',
-    'add_plots',
-    'add_reading',
-    'add_rig',
-    'add_scale',
-    'add_truth_topic',
-    'image_rate',
-    'installed_rig',
-    'motion_of',
-    'rig_files',
-    'rig_of',
-]
-
 
 def image_rate(text: str) -> float:
     """Parse an image rate [Hz]."""

@@ -14,8 +14,6 @@ from longreach_tools.output import print_result, table
 from longreach_vision.commands.tracking_commands import add_recording, tracked_frames
 from longreach_vision.setup.known_distance import DistanceCheck, KnownDistance
 
-__all__ = ['configure_check']
-
 _DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
 
 

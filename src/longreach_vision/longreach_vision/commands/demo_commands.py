@@ -12,8 +12,6 @@ from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo
 from longreach_vision.commands.arguments import installed_rig
 
-__all__ = ['configure_demo']
-
 
 def configure_demo(commands: Any) -> None:
     """Add the subcommand ``demo``."""

@@ -28,8 +28,6 @@ from longreach_vision.marker.detection import (
 )
 from longreach_vision.setup.checkerboards import list_pictures, read_picture
 
-__all__ = ['configure_detection']
-
 _NONE = 'no ring in the picture'
 _PICTURES = ('.png', '.jpg')
 _HEAD = ('image', 'status', 'u [px]', 'v [px]', '±u', '±v', 'radius [px]', 'rim', 'ms', '')

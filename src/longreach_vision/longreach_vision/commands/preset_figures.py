@@ -18,8 +18,6 @@ from longreach_tools.presets import Preset, Request
 from longreach_vision.marker.detection import TRACKED
 from longreach_vision.tracking.track_table import STATUSES
 
-__all__ = ['preset']
-
 _TOPIC = 'markers'
 
 

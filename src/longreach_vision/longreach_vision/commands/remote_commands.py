@@ -10,8 +10,6 @@ from longreach_tools.arguments import allow_lists, numbers, positive
 from longreach_tools.bag import checked_name
 from longreach_tools.options import add_whom
 
-__all__ = ['configure_remote']
-
 
 def configure_remote(commands: Any) -> None:
     """Add the subcommand ``initialize``."""

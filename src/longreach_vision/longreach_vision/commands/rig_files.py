@@ -20,17 +20,6 @@ from longreach_vision.rig import LONGEST_DELAY, LONGEST_LINE
 from longreach_vision.setup.localisation import Localisation
 from longreach_vision.setup.reference_points import Reference
 
-__all__ = [
-    'calibrations_beside',
-    'kept_entries',
-    'markers_text',
-    'rig_text',
-    'write_delay',
-    'write_line_time',
-    'write_poses',
-    'write_rig',
-]
-
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
 # Entries of a camera in a rig file that a new pose replaces.

@@ -38,8 +38,6 @@ from longreach_vision.setup.marker_sheet import FORMATS, PAGES, lay_out
 from longreach_vision.setup.predicted_accuracy import Prediction
 from longreach_vision.setup.reference_points import load_reference, read_cameras
 
-__all__ = ['configure_setup']
-
 
 def configure_setup(commands: Any) -> None:
     """Add the subcommands ``calibrate``, ``pose`` and ``marker``."""

@@ -15,8 +15,6 @@ from longreach_vision.setup.calibration import Calibration
 from longreach_vision.setup.localisation import Localisation
 from longreach_vision.setup.marker_sheet import Sheet
 
-__all__ = ['draw_calibration', 'draw_localisation', 'sheet_file']
-
 # Magnification of errors.
 _ARROWS, _ELLIPSES = 200.0, 100.0
 _INCH = 25.4  # [mm]

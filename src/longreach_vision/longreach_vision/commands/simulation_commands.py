@@ -29,8 +29,6 @@ from longreach_vision.simulator.sequences import (
     simulators_of,
 )
 
-__all__ = ['configure_simulation']
-
 # Scales tried for a video, relative to the given one, up and down.
 _SCALE_STEP, _SCALES = 1e-3, 300
 

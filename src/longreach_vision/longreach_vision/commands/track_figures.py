@@ -13,8 +13,6 @@ from longreach_vision.marker.detection import TRACKED
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.track_table import KINDS, STATUSES, Tracks
 
-__all__ = ['draw_movement', 'draw_tracks']
-
 _MILLI = 1e3
 # Number of points of a line of the truth, and its style.
 _POINTS = 600

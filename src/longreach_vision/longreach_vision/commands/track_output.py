@@ -47,8 +47,6 @@ from longreach_vision.tracking.track_table import (
     row_of,
 )
 
-__all__ = ['Targets', 'hand_out', 'track_markers']
-
 _MILLI = 1e3
 # Largest number of reasons listed for each marker.
 _REASONS = 5

@@ -53,8 +53,6 @@ from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
 from longreach_vision.tracking.track_table import cameras_of
 
-__all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_frames']
-
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
 

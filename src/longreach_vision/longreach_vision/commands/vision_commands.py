@@ -17,8 +17,6 @@ from longreach_vision.commands.setup_commands import configure_setup
 from longreach_vision.commands.simulation_commands import configure_simulation
 from longreach_vision.commands.tracking_commands import configure_tracking
 
-__all__ = ['SUMMARY', 'configure']
-
 SUMMARY = 'two cameras that track circular markers (Henikl 2015)'
 
 

@@ -44,14 +44,6 @@ from longreach_vision.tracking.track_table import (
     place_columns,
 )
 
-__all__ = [
-    'BagImages',
-    'TrackWriter',
-    'is_bag',
-    'read_tracks',
-    'read_truth',
-]
-
 _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'

@@ -18,8 +18,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_vision.io.images import BitDepth, ImageFields, gray_of, to_gray
 
-__all__ = ['PICTURES', 'decoded_picture', 'gray_of_compressed', 'jpeg_of', 'silence']
-
 PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 """Names of files of pictures in formats that all builds of OpenCV read."""
 

@@ -27,8 +27,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.io.compressed_images import PICTURES, decoded_picture, silence
 from longreach_vision.io.images import BitDepth, bgr_of, gray_of
 
-__all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'Numbers', 'open_source', 'stored_picture']
-
 # Upper bound of stamps in messages [ns].
 _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.

@@ -24,19 +24,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = [
-    'ENCODINGS',
-    'BitDepth',
-    'ImageFields',
-    'bgr_of',
-    'gray_of',
-    'keep_freed_memory',
-    'to_array',
-    'to_bgr',
-    'to_gray',
-    'to_message_fields',
-]
-
 
 class ImageFields(NamedTuple):
     """The fields of a sensor_msgs/Image that define its picture."""

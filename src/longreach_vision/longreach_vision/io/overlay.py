@@ -16,8 +16,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 
-__all__ = ['COLOURS', 'draw', 'magnify', 'side_by_side']
-
 COLOURS = {TRACKED: (80, 220, 60), UNCERTAIN: (0, 165, 255), LOST: (60, 60, 255)}
 """BGR colour of each status."""
 

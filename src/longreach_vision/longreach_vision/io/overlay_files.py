@@ -16,8 +16,6 @@ from longreach_vision.marker.detection import Observation
 from longreach_vision.rig import Rig
 from longreach_vision.tracking.follower import Followed
 
-__all__ = ['VIDEOS', 'writing_overlay']
-
 VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 """Extensions of videos, with their codecs; other names are folders of pictures."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_vision.io.image_sources import ImageSource
 
-__all__ = ['Picture', 'pictures_of']
-
 _SECOND = 1_000_000_000  # [ns]
 
 

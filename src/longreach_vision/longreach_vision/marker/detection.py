@@ -56,20 +56,6 @@ from longreach_vision.marker.pixel_model import (
 )
 from longreach_vision.marker.symmetric import SECTORS
 
-__all__ = [
-    'LOST',
-    'TRACKED',
-    'UNCERTAIN',
-    'Observation',
-    'Search',
-    'SharedFits',
-    'check_image',
-    'detect',
-    'find_markers',
-    'lost',
-    'warm_up',
-]
-
 TRACKED = 'TRACKED'
 UNCERTAIN = 'UNCERTAIN'
 LOST = 'LOST'

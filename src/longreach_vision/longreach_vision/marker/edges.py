@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
 
-__all__ = ['GRADIENT_NOISE', 'EdgePoints', 'find_edges', 'image_noise', 'without_glare']
-
 # Standard deviation of a gradient component for unit white noise.
 GRADIENT_NOISE = math.sqrt(70.0) / 16.0 * math.sqrt(10.0) / 8.0
 # Cosine of the largest angle between neighbours in a chain (45 degrees).

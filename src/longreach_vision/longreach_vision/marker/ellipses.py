@@ -30,15 +30,6 @@ from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.marker.edges import EdgePoints
 from longreach_vision.marker.symmetric import SECTORS, inverse, largest, sector_of, times
 
-__all__ = [
-    'Expectation',
-    'Hypothesis',
-    'closed_ellipses',
-    'outlines_beside',
-    'rank_hypotheses',
-    'seen_sectors',
-]
-
 # RANSAC: number of longest chains, of which all pairs are sampled; samples for each pair.
 _POOLS, _TRIALS = 5, 60
 # Columns of a hypothesis in the kernels' tables.

@@ -63,8 +63,6 @@ from longreach_vision.marker.residuals import (
 from longreach_vision.marker.shadows import find_shadow
 from longreach_vision.marker.symmetric import SECTORS, largest
 
-__all__ = ['Fit', 'fit_marker']
-
 # Selections of sectors, iterations of an estimate, and trials of a step.
 _ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
 # Cubic light is estimated if residuals exceed the noise by this factor and this many grey levels;

@@ -16,8 +16,6 @@ from typing import Any
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['LIMITS', 'DetectionLimits']
-
 
 def _share(description: str, default: float, source: str) -> Any:
     """Return a field that is a share, 0 to 1."""

@@ -38,15 +38,6 @@ from longreach_vision.marker.pixel_model import (
 )
 from longreach_vision.marker.symmetric import largest, root_of_square
 
-__all__ = [
-    'Measurement',
-    'circle_shapes',
-    'eigenvalues',
-    'measure',
-    'normal_doubt',
-    'to_image',
-]
-
 _SIZE = 13
 # Standard deviation of the relative shape of an ellipse in addition to noise, and prior odds that
 # it is not that of a circle with the given normal.

@@ -65,30 +65,6 @@ from numba import njit
 from longreach_vision.marker.products import BLOCK, add_products, add_row, product
 from longreach_vision.marker.symmetric import inverse, times
 
-__all__ = [
-    'BAND',
-    'BEND',
-    'BEND_SIZE',
-    'BLUR',
-    'CENTER',
-    'INSIDE',
-    'LEAST_NOISE',
-    'OUTSIDE',
-    'PARAMETERS',
-    'PERSPECTIVE',
-    'PERSPECTIVE_PRIOR',
-    'RHO',
-    'SHADOW',
-    'SHADOW_SIZE',
-    'SHAPE',
-    'fill_normal_equations',
-    'fill_slopes',
-    'limit_parameters',
-    'limit_shadow',
-    'set_perspective',
-    'start_levels',
-]
-
 # In this order, a pixel near one edge depends on a contiguous range of parameters, and parameters
 # that are not estimated for a disc or a known normal are at the ends.
 INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18

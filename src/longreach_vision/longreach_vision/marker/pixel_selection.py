@@ -19,15 +19,6 @@ from longreach_vision.marker.pixel_model import BLUR, CENTER, RHO, SHAPE
 from longreach_vision.marker.products import BLOCK, add_products
 from longreach_vision.marker.symmetric import SECTORS, inverse, largest, sector_of
 
-__all__ = [
-    'LIGHT_TERMS',
-    'add_light',
-    'divide_by_light',
-    'edge_reach',
-    'find_burnt',
-    'select_pixels',
-]
-
 # Cubic polynomial of light: 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
 LIGHT_TERMS = 10
 # Grey level from which a pixel is saturated.

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ['BLOCK', 'add_products', 'add_row', 'product']
-
 # Pixels that are processed together.
 BLOCK = 64
 

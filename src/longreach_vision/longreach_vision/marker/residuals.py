@@ -17,16 +17,6 @@ from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.marker.pixel_model import RHO, SHAPE
 from longreach_vision.marker.symmetric import SECTORS
 
-__all__ = [
-    'CORRELATIONS',
-    'bend_significance',
-    'correlation_factor',
-    'index_pixels',
-    'measure_noise',
-    'shorter_axis',
-    'square_beside_light',
-]
-
 # Largest difference of rows and columns of correlated pixels; at _FAR and beyond, noise is
 # regarded as independent.
 _LAGS, _FAR = 3, 4

@@ -16,8 +16,6 @@ from numba import njit
 from longreach_vision.marker.pixel_model import CENTER, RHO, SHADOW_SIZE, SHAPE
 from longreach_vision.marker.symmetric import SECTORS, inverse, largest, times
 
-__all__ = ['find_shadow']
-
 # Directions of lines over half a turn, and distances from the centre, as a share of the largest.
 _TURNS, _PLACES = 16, 15
 # Distance of a pixel from an edge that belongs to a level [px].

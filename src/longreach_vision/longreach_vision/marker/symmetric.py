@@ -11,8 +11,6 @@ import math
 
 from numba import njit
 
-__all__ = ['SECTORS', 'inverse', 'largest', 'root_of_square', 'sector_of', 'times']
-
 # Sectors into which a rim is divided.
 SECTORS = 48
 

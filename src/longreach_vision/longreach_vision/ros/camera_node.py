@@ -29,15 +29,12 @@ from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
-from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.simulated_view import SimulatedView, Viewer
 from longreach_vision.simulator.camera_simulator import warm_up
 from longreach_vision.simulator.due_frames import DueFrame, DueFrames
-from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 from longreach_vision.simulator.scene import load_look, scene_of
-
-__all__ = ['CameraNode']
 
 # Period of the timer while images are due, longest time between drawn images while messages keep
 # arriving, time between the last image and the end of the node, for listeners to process it, and
@@ -108,7 +105,7 @@ class CameraNode(Node):
         """Queue the images whose exposure a sample of the truth completes."""
         self._heard += 1
         try:
-            positions, velocities = conversions.markers_from_message(message, self._scene.names)
+            positions, velocities = markers_from_message(message, self._scene.names)
         except InputError as error:
             self._counts['invalid'] += 1
             self.get_logger().warning(f'not used: {error}', throttle_duration_sec=1.0)

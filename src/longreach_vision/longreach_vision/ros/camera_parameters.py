@@ -8,8 +8,6 @@ from longreach_dynamics.parameters import quantity
 from longreach_node.frames import FrameParameters
 from longreach_vision.ros.image_publishers import JPEG_QUALITY
 
-__all__ = ['CameraNodeParameters']
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CameraNodeParameters(FrameParameters):

@@ -50,7 +50,6 @@ from longreach_vision.io.images import (
     to_message_fields,
 )
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.simulator.marker_path import markers_from_message
 from longreach_vision.tracking.bodies import covariance_in_world
 from longreach_vision.tracking.rig_tracker import Estimate
 from longreach_vision.tracking.track_table import (
@@ -58,27 +57,6 @@ from longreach_vision.tracking.track_table import (
     estimate_fields,
     observation_fields,
 )
-
-__all__ = [
-    'array_to_image',
-    'body_to_message',
-    'camera_info_to_camera',
-    'camera_to_info',
-    'compressed_to_gray',
-    'converter_of',
-    'estimates_to_detections',
-    'estimates_to_message',
-    'image_stamp',
-    'image_to_gray',
-    'markers_from_message',
-    'observation_to_message',
-    'observations_to_detections',
-    'observations_to_message',
-    'pose_to_message',
-    'pose_to_transform',
-    'shapes_to_message',
-    'size_to_info',
-]
 
 # RGB colour of each status in RViz, as in the overlays.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}

@@ -20,8 +20,6 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.tracker_parameters import TrackerParameters
 from longreach_vision.tracking.follower import size_error
 
-__all__ = ['ImageIntake', 'LimitedWarnings']
-
 # Largest number of images waiting for their camera_info at the start.
 _EARLY = 6
 # Least time between warnings of one kind [s of wall time].

@@ -10,8 +10,6 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from longreach_node import qos
 from longreach_vision.io.compressed_images import jpeg_of
 
-__all__ = ['JPEG_QUALITY', 'ImagePublishers']
-
 JPEG_QUALITY = 95
 """Quality of compressed images unless given."""
 

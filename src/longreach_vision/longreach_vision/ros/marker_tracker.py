@@ -30,8 +30,6 @@ from longreach_vision.tracking.diagnostics import TrackingReport
 from longreach_vision.tracking.follower import Follower, warm_up
 from longreach_vision.tracking.image_sets import ImagePairs, ImageSet
 
-__all__ = ['MarkerTracker']
-
 # Period of the check for missing images, and of diagnostics [s of wall time].
 _PERIOD = 1.0
 # Time without any image after which waiting images are no longer held back [s of wall time].

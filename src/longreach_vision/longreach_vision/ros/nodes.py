@@ -6,8 +6,6 @@ import os
 
 from longreach_node.entry import node_entry
 
-__all__ = ['camera', 'simulated', 'tracker', 'video']
-
 # The tracker's many small matrix operations are several times slower with BLAS threads. BLAS reads
 # this variable when NumPy is imported, which node_entry does later.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')

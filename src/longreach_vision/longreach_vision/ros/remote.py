@@ -6,8 +6,6 @@ from longreach_msgs.srv import InitializeMarker
 
 from longreach_node.remote import remote
 
-__all__ = ['initialize']
-
 _START = 'longreach launch vision'
 
 

@@ -12,8 +12,6 @@ from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
 
-__all__ = ['SimulatedNode', 'SimulatedParameters']
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulatedParameters(CameraNodeParameters, TrackerParameters):

@@ -17,8 +17,6 @@ from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_r
 from longreach_vision.simulator.marker_path import Frame, FrameTimes
 from longreach_vision.simulator.scene import Scene
 
-__all__ = ['SimulatedView', 'Viewer']
-
 Viewer = Callable[[str, int, np.ndarray], None]
 """Receives images: camera name, stamp [ns], array (h, w) of uint8, owned by the receiver."""
 

@@ -18,8 +18,6 @@ from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
 
-__all__ = ['TrackerNode']
-
 # Queue of a lossless subscription while the tracker is busy: images, bytes, and the number of
 # images that are kept however large they are.
 _LOSSLESS, _ROOM, _LEAST = 50, 250_000_000, 5

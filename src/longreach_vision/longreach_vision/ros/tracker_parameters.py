@@ -11,8 +11,6 @@ from longreach_node.frames import FrameParameters
 from longreach_vision.rig import TrackingParameters, load_rig
 from longreach_vision.tracking.image_sets import TIMEOUT
 
-__all__ = ['TrackerParameters', 'tracking_of_rig']
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrackerParameters(FrameParameters, TrackingParameters):

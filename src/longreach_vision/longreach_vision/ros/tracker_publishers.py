@@ -29,8 +29,6 @@ from longreach_vision.tracking.image_sets import ImageSet
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.track_table import cameras_of
 
-__all__ = ['StampedImage', 'TrackerPublishers']
-
 
 class StampedImage(NamedTuple):
     """An image with its frame."""

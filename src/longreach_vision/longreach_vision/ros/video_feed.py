@@ -24,8 +24,6 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.video_parameters import VideoNodeParameters
 
-__all__ = ['RETRY', 'VideoFeed']
-
 RETRY = 0.5
 """Time between attempts to open a camera [s]."""
 

@@ -23,8 +23,6 @@ from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros.video_feed import RETRY, VideoFeed
 from longreach_vision.ros.video_parameters import VideoNodeParameters
 
-__all__ = ['VideoNode']
-
 # Longest wait for the end of the thread [s].
 _JOIN = 2.0
 

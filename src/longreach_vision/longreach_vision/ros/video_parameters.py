@@ -11,8 +11,6 @@ from longreach_node.frames import FrameParameters
 from longreach_vision.rig import CAMERA_NAME, MOST_CAMERAS
 from longreach_vision.ros.image_publishers import JPEG_QUALITY
 
-__all__ = ['VideoNodeParameters']
-
 
 @dataclasses.dataclass(frozen=True)
 class VideoNodeParameters(FrameParameters):

@@ -27,19 +27,6 @@ from longreach_dynamics.kernels import kernel
 from longreach_vision.camera.geometry import Pose, project_point
 from longreach_vision.camera.model import Camera
 
-__all__ = [
-    'FLAT',
-    'Fit',
-    'Problem',
-    'Seen',
-    'State',
-    'alike',
-    'best_fit',
-    'is_in_image',
-    'is_misfit',
-    'projected',
-]
-
 FLAT = 0.1
 """Largest ratio of thickness to width of points that are treated as coplanar."""
 

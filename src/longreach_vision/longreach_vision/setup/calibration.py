@@ -31,8 +31,6 @@ from longreach_vision.setup.intrinsics import (
     solve,
 )
 
-__all__ = ['Calibration', 'Coverage', 'calibrate']
-
 _ENOUGH = 10  # pictures
 # Limits of a good calibration; beyond them a warning says what to do.
 _LARGEST_RMS = 0.5  # [px]

@@ -20,17 +20,6 @@ from longreach_dynamics.errors import InputError
 from longreach_vision.io.image_sources import stored_picture
 from longreach_vision.io.images import gray_of
 
-__all__ = [
-    'FEWEST',
-    'PICTURES',
-    'Board',
-    'BoardView',
-    'find_corners',
-    'find_views',
-    'list_pictures',
-    'read_picture',
-]
-
 PICTURES = ('.bmp', '.jpeg', '.jpg', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 """File name extensions of pictures that are read from a folder."""
 

@@ -22,8 +22,6 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-__all__ = ['COEFFICIENTS', 'RICHER', 'Solution', 'covariance_of', 'enriched', 'project', 'solve']
-
 # Prior of a coefficient of rational_polynomial: change of a ray at a corner of the image, over its
 # radius; least standard deviation of a board corner [px].
 _USUAL, _FINEST = 0.5, 1e-3

@@ -25,8 +25,6 @@ from longreach_vision.marker.detection import TRACKED
 from longreach_vision.rig import Rig
 from longreach_vision.tracking.rig_tracker import StereoFrame
 
-__all__ = ['DistanceCheck', 'KnownDistance']
-
 # Image pairs whose derivatives are computed; the least number of pairs for a judgement.
 _SAMPLES, _LEAST = 60, 10
 # Steps of differences [rad], [m], [px]; standard deviations beyond which a mean is not explained,

@@ -44,8 +44,6 @@ from longreach_vision.setup.localisation_advice import (
 from longreach_vision.setup.predicted_accuracy import EstimatedPlane, Prediction, Predictor
 from longreach_vision.setup.reference_points import Reference
 
-__all__ = ['Localisation', 'PointFit', 'localise']
-
 # Residuals, in standard deviations, beyond which the fit is refused, and of which a warning is
 # given.
 _REFUSED = 10.0

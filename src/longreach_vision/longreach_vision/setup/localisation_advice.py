@@ -28,8 +28,6 @@ from longreach_vision.setup.bundle_adjustment import (
 )
 from longreach_vision.setup.predicted_accuracy import Prediction, Predictor
 
-__all__ = ['ambiguities', 'culprits', 'misfit', 'placement', 'plane_misfit']
-
 # Initial poses for each of many trials.
 _FEW_STARTS = 3
 # Number of swaps tried; for their ranking: number of draws of three points, largest residual of an

@@ -13,8 +13,6 @@ import math
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['FORMATS', 'PAGES', 'Sheet', 'lay_out']
-
 PAGES = {
     'A4': (210.0, 297.0),
     'A3': (297.0, 420.0),

@@ -16,8 +16,6 @@ import numpy as np
 from longreach_vision.camera.geometry import PlaneFit
 from longreach_vision.setup.bundle_adjustment import Problem, State, is_in_image, projected
 
-__all__ = ['EstimatedPlane', 'Prediction', 'Predictor']
-
 
 class EstimatedPlane(NamedTuple):
     """A plane through adjusted points."""

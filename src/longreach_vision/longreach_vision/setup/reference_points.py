@@ -15,17 +15,6 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_vision.camera.model import Camera, read_camera
 from longreach_vision.rig import FIRST, MOST_CAMERAS, camera_names
 
-__all__ = [
-    'CameraEntry',
-    'CameraPair',
-    'Distance',
-    'Reference',
-    'ReferencePoint',
-    'load_reference',
-    'read_cameras',
-    'reference_file',
-]
-
 # Larger coordinates are those of maps; no measurement is more accurate than the second value [m].
 _FARTHEST, _FINEST = 1e8, 1e-9
 

@@ -28,8 +28,6 @@ from longreach_vision.simulator.drawing_kernels import (
 )
 from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker, backdrop
 
-__all__ = ['CameraSimulator', 'frame_rng', 'warm_up']
-
 
 class CameraSimulator:
     """

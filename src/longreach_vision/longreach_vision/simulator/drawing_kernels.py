@@ -48,17 +48,6 @@ from numba import njit
 from longreach_dynamics.kernels import kernel
 from longreach_vision.camera.model import distort_point, undistort_point
 
-__all__ = [
-    'NOISE_LENGTH',
-    'View',
-    'cell_weights',
-    'draw_background',
-    'draw_bars',
-    'draw_markers',
-    'lit_background',
-    'noise_field',
-]
-
 # Length of the noise field, and steps of its 8-bit values per standard deviation.
 NOISE_LENGTH, _NOISE_STEPS = 1 << 20, 32.0
 # Fixed-point scale of the background, in 16 bits.

@@ -11,8 +11,6 @@ import numpy as np
 
 from longreach_vision.simulator.marker_path import Frame, FrameTimes, MarkerPath, frames_of
 
-__all__ = ['DueFrame', 'DueFrames']
-
 
 class DueFrame(NamedTuple):
     """An image to be drawn."""

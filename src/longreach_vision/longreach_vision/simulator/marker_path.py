@@ -20,8 +20,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table, read_table
 
-__all__ = ['Frame', 'FrameTimes', 'MarkerPath', 'frames_of', 'markers_from_message']
-
 _SECOND = 1_000_000_000  # [ns]
 # Allowed image rates, and upper bound of the offset [s].
 _RATES, _LATEST = (1e-6, 1e6), 1e12

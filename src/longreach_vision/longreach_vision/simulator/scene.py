@@ -20,16 +20,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import data_directory
 
-__all__ = [
-    'CameraLook',
-    'Occluder',
-    'Scene',
-    'SimulatedMarker',
-    'backdrop',
-    'load_look',
-    'scene_of',
-]
-
 # Largest cells of the coarsest and of the finest texture [px].
 _COARSE, _FINE = 512, 4
 # Half size of clutter [px].

@@ -19,8 +19,6 @@ from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_r
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import CameraLook, scene_of
 
-__all__ = ['drawn_pictures', 'frame_times', 'render_sequence', 'simulators_of']
-
 _SECOND = 1_000_000_000  # [ns]
 
 

@@ -17,8 +17,6 @@ from longreach_vision.camera.geometry import intersect, pixel_ray
 from longreach_vision.marker.detection import Observation, lost
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
 
-__all__ = ['RADIUS', 'RADIUS_BY_RIG', 'Appearance', 'difference', 'mismatch']
-
 # Largest change of size, shape and inner edge of a marker between two observations, as a share
 # of its size.
 RADIUS, _SHAPE, _INNER = 0.12, 0.15, 0.1

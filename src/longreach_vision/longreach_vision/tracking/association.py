@@ -20,8 +20,6 @@ from longreach_vision.marker.detection import UNCERTAIN, Observation, lost
 from longreach_vision.tracking.appearance import difference
 from longreach_vision.tracking.image_motion import ImageMotion, Prediction, Track
 
-__all__ = ['ANOTHER', 'PATIENCE', 'Association', 'Sighting', 'may_be']
-
 # Time after which a marker that has only been UNCERTAIN is predicted independently again [s].
 PATIENCE = 1.0
 # Least difference in squared Mahalanobis distance between the best and the next assignment.

@@ -35,8 +35,6 @@ from longreach_vision.rig import LEAST_MARKERS, Body, Rig, distance_from_line
 if TYPE_CHECKING:
     from longreach_vision.tracking.rig_tracker import Estimate
 
-__all__ = ['BodyEstimate', 'covariance_in_world', 'locate_body']
-
 # Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
 _CHANCE = 1e-6
 # Standard deviation of a rotation above which the linear propagation of errors ends [rad].

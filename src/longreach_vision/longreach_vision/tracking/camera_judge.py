@@ -11,8 +11,6 @@ from longreach_vision.tracking.pose_agreement import Agreement, compare_poses
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = ['CameraJudge']
-
 # Time between the starts of two rounds of estimates [s of wall time], and the number of latest
 # sightings of each marker for them.
 _ROUND, _SIGHTINGS = 10.0, 600

@@ -61,8 +61,6 @@ from longreach_vision.tracking.association import (
 )
 from longreach_vision.tracking.image_motion import ImageMotion, Prediction, Track
 
-__all__ = ['CameraTracker']
-
 # Ellipses whose centres are closer than this share of the smaller radius are the same.
 _SAME = 0.5
 # Difference in mismatch of size and inner edge that decides between two markers.

@@ -19,15 +19,6 @@ from longreach_dynamics.errors import LongreachError
 from longreach_vision.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, Fit, PairFit, track_of
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = [
-    'ClockOffset',
-    'ClockStep',
-    'Clocks',
-    'OffsetEstimator',
-    'clock_estimates',
-    'compare_clocks',
-]
-
 # Below this share of its prior deviation, a standard error says something about the line time.
 _LINE_KNOWN = 0.2
 # Least number of samples of a track.

@@ -15,8 +15,6 @@ from longreach_vision.tracking.image_sets import ImagePairs
 from longreach_vision.tracking.pose_agreement import Agreement
 from longreach_vision.tracking.rig_tracker import StereoFrame
 
-__all__ = ['TrackingReport']
-
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'
 # Number of images without a partner before a warning.

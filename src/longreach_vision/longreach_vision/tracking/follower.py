@@ -24,8 +24,6 @@ from longreach_vision.tracking.camera_tracker import CameraTracker
 from longreach_vision.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
 from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
 
-__all__ = ['Followed', 'Follower', 'follow', 'size_error', 'warm_up']
-
 _SECOND = 1_000_000_000  # [ns]
 
 # Time between unsuccessful searches in whole images, which are slow [s].

@@ -30,8 +30,6 @@ from longreach_vision.camera.model import Camera
 from longreach_vision.marker.detection import Observation
 from longreach_vision.rig import MarkerOnRig, TrackingParameters
 
-__all__ = ['ImageMotion', 'Prediction', 'Track', 'warm_up']
-
 # Assumed duration of an acceleration [s].
 _LASTING = 0.1
 # Measurements from which positions are interpolated, and their largest age [s]; one more is kept

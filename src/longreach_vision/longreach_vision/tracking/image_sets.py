@@ -28,8 +28,6 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['ROOM', 'TIMEOUT', 'ImagePairs', 'ImageSet']
-
 ROOM = 256_000_000
 """Default largest sum of the sizes of waiting images [bytes]."""
 

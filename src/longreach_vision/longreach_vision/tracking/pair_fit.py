@@ -36,8 +36,6 @@ import numpy as np
 
 from longreach_vision.rig import MountedCamera, Rig
 
-__all__ = ['PRIOR_LINE', 'SURE', 'UNFIT', 'Fit', 'PairFit', 'Rows', 'Track', 'track_of']
-
 UNFIT = 3.0
 """Scale of residuals over noise from which the equations do not describe the sightings."""
 

@@ -32,17 +32,6 @@ from longreach_vision.tracking.clock_offset import Clocks
 from longreach_vision.tracking.rig_tracker import typical_chi_square
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = [
-    'Agreement',
-    'AgreementEstimator',
-    'Refinement',
-    'agreement_text',
-    'begun',
-    'compare_poses',
-    'refine_pose',
-    'wrong_camera',
-]
-
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
 _DISAGREE, _LEAST = 9.0, 30

@@ -36,8 +36,6 @@ from longreach_vision.tracking.bodies import BodyEstimate, locate_body
 from longreach_vision.tracking.camera_tracker import CameraTracker
 from longreach_vision.tracking.ring_names import alike, name_markers
 
-__all__ = ['Estimate', 'StereoFrame', 'StereoTracker', 'typical_chi_square']
-
 # Standard deviations beyond which a difference is significant.
 _SURE = 3.5
 # Squared distance of two rays, over its variance, beyond which they do not intersect.

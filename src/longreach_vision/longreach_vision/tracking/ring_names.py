@@ -13,8 +13,6 @@ from longreach_vision.marker.detection import Observation
 from longreach_vision.rig import MarkerOnRig
 from longreach_vision.tracking.appearance import RADIUS_BY_RIG, Appearance, difference, mismatch
 
-__all__ = ['Named', 'alike', 'name_markers']
-
 Kind = tuple[float, ...]
 
 

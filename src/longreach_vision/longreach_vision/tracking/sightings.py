@@ -14,8 +14,6 @@ from longreach_vision.marker.detection import TRACKED
 from longreach_vision.rig import Rig
 from longreach_vision.tracking.rig_tracker import StereoFrame
 
-__all__ = ['Gap', 'Sightings']
-
 
 class Gap(NamedTuple):
     """Distance between the rays of two cameras to a marker."""

@@ -22,23 +22,6 @@ from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.bodies import BodyEstimate
 from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame
 
-__all__ = [
-    'CAMERAS',
-    'KINDS',
-    'STATUSES',
-    'Tracks',
-    'body_columns',
-    'camera_columns',
-    'cameras_of',
-    'columns_of',
-    'compare',
-    'estimate_fields',
-    'noise',
-    'observation_fields',
-    'place_columns',
-    'row_of',
-]
-
 STATUSES = (TRACKED, UNCERTAIN, LOST)
 """Statuses in the order of their numbers."""
 

@@ -1,0 +1,5 @@
+"""What the package exports; ``__init__.py`` reads it."""
+
+from longreach_excavator.parameters import load_excavator as load_excavator
+from longreach_excavator.scenario import dig_scenario as dig_scenario
+from longreach_excavator.simulation import simulate as simulate
