@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
 
-.PHONY: help setup comparisons demo demo-vision demo-identify test test-all lint bench pictures lock clean
+.PHONY: help setup machines comparisons demo demo-vision demo-identify test test-all lint bench pictures lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,10 +11,13 @@ help:  ## list the targets
 setup:  ## prepare the environment and build the packages
 	@$(PYTHON) scripts/workspace.py setup
 
+machines:  ## setup, with the kernels of machines only; others compile when they are first used
+	@$(PYTHON) scripts/workspace.py setup --machines
+
 comparisons:  ## setup, with the programs for comparisons in tests and benchmarks
 	@$(PYTHON) scripts/workspace.py setup --comparisons
 
-demo: setup  ## all machines over ROS: run, record, compare with the library, draw
+demo: machines  ## all machines over ROS: run, record, compare with the library, draw
 	@$(RUN) python3 scripts/run_demos.py --out out/demo
 
 demo-vision: setup  ## the boom and two simulated cameras: track its markers, compare with the true positions

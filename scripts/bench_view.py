@@ -41,11 +41,9 @@ _MOVING = {
 def pages(quick: bool) -> list[Row]:
     """Measure one page, and ten of which one does not read."""
     seconds = 10.0 if quick else 30.0
-    long = 60.0 if quick else 600.0
     return [
         _measure('one page', 1, seconds),
         _measure('ten pages, one of which does not read', 10, seconds),
-        _measure(f'one page for {long:g} s', 1, long),
         _demo(),
     ]
 

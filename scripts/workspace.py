@@ -2,7 +2,8 @@
 Prepare the workspace and run commands in it; called by every make target.
 
     workspace.py setup            prepare the environment, build the packages, compile the kernels
-    workspace.py setup --comparisons   the same, with the programs for comparisons
+    workspace.py setup --machines      the same, only with the kernels of machines
+    workspace.py setup --comparisons   with all kernels, and the programs for comparisons
     workspace.py run -- CMD ...   run a command in that environment
     workspace.py lock             update the lock files from requirements.in and comparisons.in
     workspace.py pip-only         print PyPI packages that an installed ROS needs besides rosdep
@@ -14,6 +15,8 @@ benchmarks. Only Python's standard library is used here, because no other packag
 
 from __future__ import annotations
 
+import ast
+import concurrent.futures
 import contextlib
 import fcntl
 import hashlib
@@ -101,6 +104,8 @@ def main(arguments: list[str]) -> int:
         match arguments:
             case ['setup']:
                 setup()
+            case ['setup', '--machines']:
+                setup(machines=True)
             case ['setup', '--comparisons']:
                 setup(comparisons=True)
             case ['run', '--', *command] if command:
@@ -111,8 +116,8 @@ def main(arguments: list[str]) -> int:
                 print(*(PIP_ONLY | PIP_ONLY_TESTS).values())
             case _:
                 raise SetupError(
-                    f'got {arguments}; allowed: setup [--comparisons] | run -- COMMAND ... | lock'
-                    ' | pip-only'
+                    f'got {arguments}; allowed: setup [--comparisons | --machines] |'
+                    ' run -- COMMAND ... | lock | pip-only'
                 )
     except SetupError as error:
         print(f'set-up: {error}', file=sys.stderr)
@@ -130,8 +135,12 @@ def leave_own_environment() -> None:
         os.execv(base, [base, *sys.orig_argv[1:]])
 
 
-def setup(comparisons: bool = False) -> None:
-    """Bring the environment and the build up to date; do nothing when they are."""
+def setup(comparisons: bool = False, machines: bool = False) -> None:
+    """
+    Bring the environment and the build up to date; do nothing when they are.
+
+    With ``machines`` other kernels than those of machines are left: they compile when first used.
+    """
     check_distro()
     check_letters()
     with only_one():
@@ -141,7 +150,7 @@ def setup(comparisons: bool = False) -> None:
                 add_comparisons()
         else:
             check_installed_ros(comparisons)
-        build()
+        build(machines)
 
 
 def uses_installed_ros() -> bool:
@@ -355,7 +364,7 @@ def venv_environment() -> dict[str, str]:
 # --- the build ------------------------------------------------------------------------------
 
 
-def build() -> None:
+def build(machines: bool) -> None:
     """Build the packages with colcon when a file that the build depends on has changed."""
     stamp = ROOT / 'install' / 'complete.json'
     begun = ROOT / 'build' / 'begun'
@@ -364,41 +373,74 @@ def build() -> None:
         'root': str(ROOT),
         'ros': os.environ.get('ROS_DISTRO', 'venv'),
         'python': sys.version,
+        'kernels': 'machines' if machines else 'all',
     }
     known = read_json(stamp)
-    if known == wanted:
+    if known in (wanted, {**wanted, 'kernels': 'all'}):
         return
     moved = known and any(known.get(key) != wanted[key] for key in ('root', 'ros', 'python'))
     if begun.exists() or moved:
         remove(*(ROOT / name for name in BUILT))
+    is_built = {**known, 'kernels': ''} == {**wanted, 'kernels': ''}
     begun.parent.mkdir(exist_ok=True)
     begun.touch()
     stamp.unlink(missing_ok=True)
     environment = os.environ.copy() if uses_installed_ros() else venv_environment()
-    announce('building the packages with colcon (the first time takes a minute)')
+    functions = warm_ups(machines)
+    announce(f'building the packages with colcon, and {len(functions)} groups of kernels')
     command = ['colcon', '--log-base', str(LOGS), 'build', '--symlink-install']
     command += ['--metas', str(ROOT / 'colcon.meta')]
     if not uses_installed_ros():
         command += ['--cmake-args', f'-DPython3_EXECUTABLE={VENV / "bin" / "python"}']
-    try:
-        call(
-            command,
-            'colcon',
-            environment,
-            counted=re.compile(r'^Finished <<< (\S+)', re.MULTILINE),
-            total=len(list((ROOT / 'src').glob('*/package.xml'))),
-        )
-    except SetupError:
-        # After a failure that colcon itself reports it can continue with this tree.
-        begun.unlink()
-        raise
-    announce('compiling the numerical kernels')
-    code = run(['python3', '-m', 'longreach_tools.warm_up'])
+    # Kernels need the sources only; most of colcon's time is spent in one package, the messages.
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        compiling = [pool.submit(compile_kernels, function, environment) for function in functions]
+        try:
+            if not is_built:
+                call(
+                    command,
+                    'colcon',
+                    environment,
+                    counted=re.compile(r'^Finished <<< (\S+)', re.MULTILINE),
+                    total=len(list((ROOT / 'src').glob('*/package.xml'))),
+                )
+        except SetupError:
+            # After a failure that colcon itself reports it can continue with this tree.
+            begun.unlink()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     begun.unlink()
-    if code:
-        raise SetupError('the kernels could not be compiled; the lines above say why')
+    if failed := ''.join(done.result() for done in compiling):
+        raise SetupError(f'kernels could not be compiled:\n{failed}')
     stamp.write_text(json.dumps(wanted))
     print('set-up: done. For the commands in this shell: . install/setup.bash', file=sys.stderr)
+
+
+def warm_ups(machines: bool) -> list[str]:
+    """Return the functions, module:name, that call the kernels once; those of machines first."""
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for file in sorted(ROOT.glob('src/*/setup.py')):
+        keywords = (n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.keyword))
+        points = next((ast.literal_eval(k.value) for k in keywords if k.arg == 'entry_points'), {})
+        named = [point.partition(' = ')[2] for point in points.get('longreach.warm_up', ())]
+        found['longreach.machines' in points] += named
+    return found[True] + (found[False] if not machines else [])
+
+
+def compile_kernels(function: str, environment: dict[str, str]) -> str:
+    """Compile what a function, module:name, calls; return the output of one that fails."""
+    paths = [str(path.parent) for path in ROOT.glob('src/*/setup.py')]
+    paths += filter(None, [environment.get('PYTHONPATH')])
+    module, _, name = function.partition(':')
+    done = subprocess.run(
+        ['python3', '-c', f'import {module} as module; module.{name}()'],
+        env=environment | {'PYTHONPATH': os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout if done.returncode else ''
 
 
 def source_digest() -> str:
@@ -427,12 +469,6 @@ def prepared(command: list[str]) -> tuple[list[str], dict[str, str]]:
     if not uses_installed_ros():
         environment = {k: v for k, v in environment.items() if k not in FOREIGN_VARIABLES}
     return ['bash', '-c', '. "$0" && exec "$@"', str(script), *command], environment
-
-
-def run(command: list[str]) -> int:
-    """Run a command in the prepared environment and return its exit code."""
-    words, environment = prepared(command)
-    return subprocess.call(words, cwd=ROOT, env=environment)
 
 
 def become(command: list[str]) -> NoReturn:

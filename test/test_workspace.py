@@ -30,6 +30,11 @@ LOCK = (
 
 COMPARISONS = 'other==5.0 \\\n    --hash=sha256:' + 'e' * 64 + '\n'
 
+SETUP = """setup(entry_points={
+    'longreach.warm_up': ['thing = longreach_thing.thing:warm_up'],
+    'longreach.machines': ['thing = longreach_thing.spec:THING'],
+})"""
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -44,7 +49,7 @@ def tree(tmp_path):
     (package / 'package.xml').write_text(
         '<package format="3"><name>longreach_thing</name></package>'
     )
-    (package / 'setup.py').write_text('')
+    (package / 'setup.py').write_text(SETUP)
     (package / 'thing.py').write_text('')
     return tmp_path
 
@@ -57,6 +62,12 @@ class Fakes:
         self.names = []
         self.commands = {}
         self.trouble = {}
+        self.compiled = []
+        self.failure = ''
+
+    def compile(self, function, _):
+        self.compiled.append(function)
+        return self.failure
 
     def call(self, command, name, *_, **__):
         self.names.append(name)
@@ -90,7 +101,7 @@ def workspace(tree, monkeypatch):
     monkeypatch.setattr(module, 'check_host', lambda: None)
     monkeypatch.setattr(module, 'mend_cmake_files', lambda: None)
     monkeypatch.setattr(module, 'leave_own_environment', lambda: None)
-    monkeypatch.setattr(module, 'run', lambda _: fakes.names.append('warm-up') or 0)
+    monkeypatch.setattr(module, 'compile_kernels', fakes.compile)
     return module
 
 
@@ -112,7 +123,7 @@ def script(tree, *arguments, **environment):
     )
 
 
-ALL = ['venv', 'pip-tools', 'pip', 'colcon', 'warm-up']
+ALL = ['venv', 'pip-tools', 'pip', 'colcon']
 
 
 # --- refusals -------------------------------------------------------------------------------
@@ -135,7 +146,7 @@ def test_another_ros_is_refused_before_anything_is_made(tree):
 def test_unknown_arguments_are_refused(tree, arguments):
     done = script(tree, *arguments)
     assert done.returncode == 2
-    assert 'allowed: setup [--comparisons] | run -- COMMAND ... | lock' in done.stderr
+    assert 'allowed: setup [--comparisons | --machines] | run -- COMMAND ... | lock' in done.stderr
 
 
 def test_another_python_is_refused(tree, monkeypatch, capsys):
@@ -207,7 +218,7 @@ def test_installed_ros_makes_no_environment(workspace, tree, monkeypatch, capsys
     monkeypatch.setattr(workspace, 'PIP_ONLY', {'no_such_module': 'no-such-module==1.0'})
     monkeypatch.setattr(workspace, 'PIP_ONLY_TESTS', {'os': 'never-missing'})
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert workspace.fakes.names == ['colcon']
     assert not any('Python3_EXECUTABLE' in word for word in workspace.fakes.commands['colcon'])
     message = capsys.readouterr().err
     assert 'no-such-module==1.0' in message
@@ -223,7 +234,7 @@ def test_installed_ros_is_told_of_comparisons_that_it_lacks(
     monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
     monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', {'no_such_module': 'no-such==1.0'})
     assert workspace.main(['setup', *arguments]) == 0
-    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert workspace.fakes.names == ['colcon']
     assert ('no-such==1.0' in capsys.readouterr().err) is told
 
 
@@ -232,7 +243,7 @@ def test_newer_ros_is_used_with_a_warning(workspace, monkeypatch, capsys, distro
     monkeypatch.setenv('ROS_DISTRO', distro)
     monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert workspace.fakes.names == ['colcon']
     assert f'warning: ROS_DISTRO = {distro} is newer than jazzy' in capsys.readouterr().err
 
 
@@ -287,7 +298,7 @@ def test_changed_package_is_built_on_top_of_the_old_build(workspace, tree):
     (tree / 'build' / 'kept').write_text('')
     (tree / 'src/longreach_thing/setup.py').write_text('# new')
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == [*ALL, 'colcon', 'warm-up']
+    assert workspace.fakes.names == [*ALL, 'colcon']
     assert (tree / 'build' / 'kept').exists()
 
 
@@ -423,7 +434,7 @@ def test_second_setup_repairs_a_failed_one(workspace, tree, failing, capsys):
     assert 'set-up: the network is away' in capsys.readouterr().err
     assert workspace.main(['setup']) == 0
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names.count('warm-up') == 1
+    assert workspace.fakes.compiled[-1] == 'longreach_thing.thing:warm_up'
     assert (tree / '.venv/lib/package').exists()
 
 
@@ -433,7 +444,7 @@ def test_failed_build_is_continued_not_repeated(workspace, tree):
     (tree / 'build' / 'kept').write_text('')
     assert workspace.main(['setup']) == 0
     assert (tree / 'build' / 'kept').exists()
-    assert workspace.fakes.names == [*ALL[:4], 'colcon', 'warm-up']
+    assert workspace.fakes.names == [*ALL[:4], 'colcon']
 
 
 def test_failed_build_is_not_taken_for_the_good_one_before(workspace, tree):
@@ -443,18 +454,44 @@ def test_failed_build_is_not_taken_for_the_good_one_before(workspace, tree):
     workspace.fakes.trouble['colcon'] = workspace.SetupError('an error in setup.py')
     assert workspace.main(['setup']) == 2
     # Back as it was before; what is in install/ is not.
-    file.write_text('')
+    file.write_text(SETUP)
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == [*ALL, 'colcon', 'colcon', 'warm-up']
+    assert workspace.fakes.names == [*ALL, 'colcon', 'colcon']
 
 
-def test_kernels_that_cannot_be_compiled_are_tried_again(workspace, monkeypatch, capsys):
-    monkeypatch.setattr(workspace, 'run', lambda _: 1)
+def test_kernels_that_cannot_be_compiled_are_tried_again(workspace, capsys):
+    workspace.fakes.failure = 'no space left on device'
     assert workspace.main(['setup']) == 2
-    assert 'kernels could not be compiled' in capsys.readouterr().err
-    monkeypatch.setattr(workspace, 'run', lambda _: 0)
+    assert 'kernels could not be compiled:\nno space left' in capsys.readouterr().err
+    workspace.fakes.failure = ''
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names.count('colcon') == 2
+    assert workspace.fakes.compiled == ['longreach_thing.thing:warm_up'] * 2
+
+
+def test_kernels_of_machines_come_first_and_the_others_later_without_a_build(workspace, tree):
+    other = tree / 'src' / 'longreach_a_tool' / 'setup.py'
+    other.parent.mkdir()
+    other.write_text("setup(entry_points={'longreach.warm_up': ['tool = longreach_a_tool:warm']})")
+    for arguments in (['setup', '--machines'], ['setup', '--machines']):
+        assert workspace.main(arguments) == 0
+        assert workspace.fakes.compiled == ['longreach_thing.thing:warm_up']
+    assert workspace.main(['setup']) == 0
+    assert sorted(workspace.fakes.compiled[1:]) == [
+        'longreach_a_tool:warm',
+        'longreach_thing.thing:warm_up',
+    ]
+    assert workspace.main(['setup', '--machines']) == 0
+    assert workspace.fakes.names == ALL
+    assert len(workspace.fakes.compiled) == 3
+
+
+def test_kernels_are_compiled_from_the_sources(tree):
+    module = load(tree)
+    file = tree / 'src/longreach_thing/longreach_thing.py'
+    file.write_text('def warm_up():\n    print("no room")\n    raise SystemExit(1)\n')
+    assert module.compile_kernels('longreach_thing:warm_up', dict(os.environ)) == 'no room\n'
+    file.write_text('def warm_up():\n    print("done")\n')
+    assert module.compile_kernels('longreach_thing:warm_up', dict(os.environ)) == ''
 
 
 def test_one_setup_waits_for_another(workspace, tree, capsys):
