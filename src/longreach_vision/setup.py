@@ -19,6 +19,7 @@ setup(
     install_requires=[
         'setuptools',
         'matplotlib',
+        'numba',
         'numpy',
         'opencv-contrib-python-headless',
         'pyyaml',
