@@ -26,16 +26,16 @@ from bench_chain import module
 from bench_ros import BenchmarkError
 from bench_table import Row, Section
 
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera
-from longreach_vision.io.images import gray_of
-from longreach_vision.marker.detection import TRACKED, detect
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.images import gray_of
+from longreach_markers.marker.detection import TRACKED, detect
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
-from longreach_vision.tracking.camera_tracker import CameraTracker
 
-TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_vision/test'
+TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_markers/test'
 NAN = float('nan')
 # An ellipse counts as the marker within these limits: distance [px], relative deviations of radius
 # and area.

@@ -2,10 +2,10 @@
 Check the directions of imports, and that none go in a circle; called by ``make lint`` and a test.
 
 The contracts are derived from the tree, so that they also apply to a new package. A package is a
-directory with a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
-``longreach_tools`` are shared; every other one is a machine, or works on machines. The name of a
-module, in whatever subpackage, determines its allowed imports; a subpackage has those of a module
-of its name, for its ``__init__.py`` only:
+directory with a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_machine``,
+``longreach_markers``, ``longreach_node`` and ``longreach_tools`` are shared; every other one is a
+machine, or works on machines. The name of a module, in whatever subpackage, determines its allowed
+imports; a subpackage has those of a module of its name, for its ``__init__.py`` only:
 
 ``conversions``, ``nodes``, ``remote``, ``NAME_node``, ``NAME_ros``
     ROS and messages
@@ -30,7 +30,10 @@ from typing import Any
 import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ('longreach_dynamics', 'longreach_machine', 'longreach_node', 'longreach_tools')
+SHARED = (
+    'longreach_dynamics', 'longreach_machine', 'longreach_markers', 'longreach_node',
+    'longreach_tools',
+)  # fmt: skip
 MESSAGES = 'longreach_msgs'
 ROS_MODULES = re.compile(r'conversions|nodes|remote|\w+_node|\w+_ros')
 COMMAND_MODULES = re.compile(
@@ -113,17 +116,22 @@ def contracts(root: Path) -> list[dict[str, Any]]:
         forbidden(
             'what machines declare knows neither ROS nor plotting nor a machine',
             ['longreach_machine'],
-            [*machines, *ros, 'matplotlib', 'longreach_node', 'longreach_tools'],
+            [*(name for name in names if name not in SHARED[:2]), *ros, 'matplotlib'],
+        ),
+        forbidden(
+            'cameras and markers know neither ROS nor plotting nor any package but the numerics',
+            ['longreach_markers'],
+            [*(name for name in names if name != 'longreach_dynamics'), *ros, 'matplotlib'],
         ),
         forbidden(
             'what nodes share knows no machine',
             ['longreach_node'],
-            [*machines, 'longreach_tools', 'matplotlib'],
+            [*machines, 'longreach_markers', 'longreach_tools', 'matplotlib'],
         ),
         forbidden(
             'the command knows no machine: machines add subcommands by entry points',
             ['longreach_tools'],
-            [*machines, MESSAGES, 'longreach_node'],
+            [*machines, MESSAGES, 'longreach_markers', 'longreach_node'],
             ignore_imports=list(ALLOWED),
             unmatched_ignore_imports_alerting='none',
         ),

@@ -24,7 +24,6 @@ setup(
         'opencv-contrib-python-headless',
         'pyyaml',
         'rosbags',
-        'scipy',
         'tqdm',
     ],
     zip_safe=False,
@@ -44,7 +43,7 @@ setup(
         'longreach.presets': ['vision = longreach_vision.commands.preset_figures:preset'],
         'longreach.warm_up': [
             'vision_simulator = longreach_vision.simulator.camera_simulator:warm_up',
-            'vision_tracking = longreach_vision.tracking.follower:warm_up',
+            'vision_tracking = longreach_markers.tracking.follower:warm_up',
         ],
     },
 )

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from small_rig import small_path, write_path, write_small_rig
+from small_path import small_path, write_path
+from small_rig import write_small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.commands.vision_commands import configure

@@ -24,20 +24,20 @@ from test_setup_commands import call as call_setup
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera, read_camera, write_camera
-from longreach_vision.camera.triangulation import locate_in_plane, triangulate
-from longreach_vision.commands.detection_commands import configure_detection
-from longreach_vision.io.image_sources import open_source
-from longreach_vision.rig import MountedCamera, Rig, load_rig
-from longreach_vision.setup.calibration import calibrate
-from longreach_vision.setup.checkerboards import (
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.camera.triangulation import locate_in_plane, triangulate
+from longreach_markers.io.image_sources import open_source
+from longreach_markers.rig import MountedCamera, Rig, load_rig
+from longreach_markers.setup.calibration import calibrate
+from longreach_markers.setup.checkerboards import (
     Board,
     find_corners,
     find_views,
     list_pictures,
     read_picture,
 )
+from longreach_vision.commands.detection_commands import configure_detection
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.marker_path import FrameTimes
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker

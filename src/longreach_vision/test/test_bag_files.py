@@ -14,20 +14,21 @@ from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositi
 from rclpy.serialization import deserialize_message
 from rosbags.rosbag2 import Reader
 from sensor_msgs.msg import CompressedImage, JointState
-from small_rig import NAMES, frame_at, seen_at, small_path
+from small_path import small_path
+from small_rig import NAMES, frame_at, seen_at
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.io.compressed_images import jpeg_of
+from longreach_markers.tracking.bodies import BodyEstimate
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
-from longreach_vision.camera.geometry import Pose
 from longreach_vision.io import bag_files
 from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
-from longreach_vision.io.compressed_images import jpeg_of
+from longreach_vision.io.track_table import Tracks, row_of
 from longreach_vision.ros import conversions
-from longreach_vision.tracking.bodies import BodyEstimate
-from longreach_vision.tracking.track_table import Tracks, row_of
 
 pytest.importorskip('rosbags.rosbag2')
 

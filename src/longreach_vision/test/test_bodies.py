@@ -15,16 +15,16 @@ from rig_files import write_rig
 from small_commands import call, printed
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera
-from longreach_vision.camera.triangulation import locate_in_plane, triangulate
-from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN
-from longreach_vision.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.triangulation import locate_in_plane, triangulate
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
+from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.tracking.bodies import BodyEstimate, locate_body
+from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_vision.io.track_table import body_columns
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, scene_of
-from longreach_vision.tracking.bodies import BodyEstimate, locate_body
-from longreach_vision.tracking.rig_tracker import Estimate
-from longreach_vision.tracking.track_table import body_columns
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 # Not of one plane, so that no direction is a special one.

@@ -22,11 +22,11 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_info_to_camera, image_to_gray

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import Camera
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.model import Camera
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker
 

@@ -18,9 +18,9 @@ import yaml
 from independent_views import digitised, view
 from test_setup_commands import TRUTH, board_picture
 
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_tools import cli
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 
 GUIDE = Path(__file__).resolve().parents[3] / 'docs' / 'cameras.md'
 LENGTH = 1.078  # of the bar [m]

@@ -12,19 +12,20 @@ import yaml
 from independent_views import digitised, view
 from known_rig import LENS, POSES
 from small_commands import call, printed, refused
-from small_rig import START, seen_at, small_path, small_rig, write_path, write_small_rig
+from small_path import small_path, write_path
+from small_rig import START, seen_at, small_rig, write_small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.camera.geometry import Plane, Pose
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.tracking import pair_fit
+from longreach_markers.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_markers.tracking.rig_tracker import StereoFrame, StereoTracker
+from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.rig_files import write_delay
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
-from longreach_vision.tracking import pair_fit
-from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
-from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
-from longreach_vision.tracking.sightings import Sightings
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
 NAMES = ('one', 'two', 'three')

@@ -11,9 +11,9 @@ from independent_views import digitised, view
 from small_commands import call
 from small_rig import NAMES, START, small_rig, write_small_rig
 
-from longreach_vision.io.image_sources import open_source
-from longreach_vision.tracking import rig_tracker
-from longreach_vision.tracking.rig_tracker import StereoTracker
+from longreach_markers.io.image_sources import open_source
+from longreach_markers.tracking import rig_tracker
+from longreach_markers.tracking.rig_tracker import StereoTracker
 
 COUNT, RATE = 60, 30.0
 

@@ -19,11 +19,12 @@ from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.circles import Ellipse
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import Camera
-from longreach_vision.camera.triangulation import Location
-from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_markers.camera.circles import Ellipse
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_markers.tracking.rig_tracker import Estimate
 from longreach_vision.ros.conversions import (
     array_to_image,
     body_to_message,
@@ -39,7 +40,6 @@ from longreach_vision.ros.conversions import (
     shapes_to_message,
     size_to_info,
 )
-from longreach_vision.tracking.rig_tracker import Estimate
 
 STAMP = Time(sec=12, nanosec=345)
 CAMERA = Camera(

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.model import Camera, write_camera
+from longreach_markers.camera.model import Camera, write_camera
+from longreach_markers.marker.detection import detect
+from longreach_markers.setup.checkerboards import read_picture
 from longreach_vision.commands import detection_commands
 from longreach_vision.commands.detection_commands import configure_detection
-from longreach_vision.marker.detection import detect
-from longreach_vision.setup.checkerboards import read_picture
 
 WIDTH, HEIGHT = 160, 120
 CENTER, RADIUS = (83.3, 58.6), 18.0

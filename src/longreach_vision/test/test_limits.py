@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from rig_files import write_rig
 from scipy.special import ndtr
-from small_rig import small_path, small_rig
+from small_path import small_path
+from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import rule_of
-from longreach_vision.camera.model import Camera
-from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, detect
-from longreach_vision.marker.limits import LIMITS, DetectionLimits
-from longreach_vision.rig import load_rig
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, detect
+from longreach_markers.marker.limits import LIMITS, DetectionLimits
+from longreach_markers.rig import load_rig
+from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
-from longreach_vision.tracking.follower import Follower, follow
 
 FIELDS = dataclasses.fields(DetectionLimits)
 

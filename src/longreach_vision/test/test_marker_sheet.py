@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.setup.marker_sheet import PAGES, Sheet, lay_out
 from longreach_vision.commands.setup_figures import sheet_file
-from longreach_vision.setup.marker_sheet import PAGES, Sheet, lay_out
 
 POINT = 25.4 / 72.0
 SVG = '{http://www.w3.org/2000/svg}'

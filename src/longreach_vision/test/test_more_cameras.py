@@ -11,22 +11,23 @@ import numpy as np
 import pytest
 from rig_files import write_rig
 from small_commands import call, printed, refused, rendering
-from small_rig import NAMES, small_path, small_rig, write_path
+from small_path import small_path, write_path
+from small_rig import NAMES, small_rig
 
 import longreach_vision as lv
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
-from longreach_vision.camera.geometry import Pose
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.marker.detection import TRACKED, UNCERTAIN
+from longreach_markers.rig import MountedCamera, Rig, load_rig
+from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers.tracking.rig_tracker import StereoFrame
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.marker.detection import TRACKED, UNCERTAIN
-from longreach_vision.rig import MountedCamera, Rig, load_rig
+from longreach_vision.io.track_table import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
-from longreach_vision.tracking.follower import Follower, follow
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.track_table import cameras_of
 
 THREE = ('left', 'right', 'top')
 LOOK = CameraLook(clutter=10, seed=3)

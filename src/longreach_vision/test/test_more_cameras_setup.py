@@ -13,25 +13,26 @@ import yaml
 from known_rig import LENS, POSES, change, mapping
 from rig_files import write_rig
 from small_commands import call, printed, refused
-from small_rig import NAMES, START, seen_at, write_path
+from small_path import write_path
+from small_rig import NAMES, START, seen_at
 from test_more_cameras import THREE, only, rig_of_three
 from test_pose_agreement import bumped, recorded, rig_of_four
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import from_mapping
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import write_camera
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import write_camera
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.setup.known_distance import DistanceCheck
+from longreach_markers.setup.localisation import localise
+from longreach_markers.setup.reference_points import load_reference, reference_file
+from longreach_markers.tracking.camera_judge import CameraJudge
+from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
+from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
+from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands.check_commands import _text
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
-from longreach_vision.setup.known_distance import DistanceCheck
-from longreach_vision.setup.localisation import localise
-from longreach_vision.setup.reference_points import load_reference, reference_file
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.camera_judge import CameraJudge
-from longreach_vision.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
-from longreach_vision.tracking.pose_agreement import Agreement, wrong_camera
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.sightings import Sightings
 
 DELAYS = {'left': 0.0, 'right': 0.015, 'top': 0.006}
 LENGTH = float(np.linalg.norm(START[1] - START[0]))

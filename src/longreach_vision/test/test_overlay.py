@@ -10,10 +10,10 @@ import pytest
 from small_rig import frame_at, seen_at, small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.io.overlay import COLOURS, draw, magnify, side_by_side
+from longreach_markers.io.overlay import COLOURS, draw, magnify, side_by_side
+from longreach_markers.tracking.follower import Followed
+from longreach_markers.tracking.image_sets import ImageSet
 from longreach_vision.io.overlay_files import VIDEOS, writing_overlay
-from longreach_vision.tracking.follower import Followed
-from longreach_vision.tracking.image_sets import ImageSet
 
 GREY = np.full((240, 320), 90, dtype=np.uint8)
 

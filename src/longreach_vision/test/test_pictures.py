@@ -9,11 +9,13 @@ import re
 import cv2
 import numpy as np
 import pytest
-from small_rig import small_path, small_rig
+from small_path import small_path
+from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.io.image_sources import open_source
-from longreach_vision.io.pictures import Picture, pictures_of
+from longreach_markers.io.image_sources import open_source
+from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import (
@@ -22,7 +24,6 @@ from longreach_vision.simulator.sequences import (
     render_sequence,
     simulators_of,
 )
-from longreach_vision.tracking.follower import Follower, follow
 
 LOOK = CameraLook(clutter=0)
 BLANK = np.zeros((8, 8), np.uint8)

@@ -15,11 +15,11 @@ from small_commands import call, printed, refused
 from small_rig import small_rig
 
 from longreach_dynamics.errors import LongreachError
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.rig import MarkerOnRig, Rig, load_rig
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.rig import MarkerOnRig, Rig, load_rig
+from longreach_markers.tracking.pose_agreement import Agreement
+from longreach_markers.tracking.rig_tracker import typical_chi_square
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.pose_agreement import Agreement
-from longreach_vision.tracking.rig_tracker import typical_chi_square
 
 PLACES = np.array([(-1.0, 0.0, 0.9), (1.0, 0.0, 1.0), (-0.9, 0.0, -0.4), (0.9, 0.0, -0.3)])
 COUNT, BUMP, RATE = 24, 12, 15.0

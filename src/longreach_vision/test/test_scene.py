@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.geometry import Plane
+from longreach_markers.camera.geometry import Plane
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import (
     CameraLook,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import Camera
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.model import Camera
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker

@@ -13,10 +13,10 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera, read_camera, write_camera
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.rig import load_rig
 from longreach_vision.commands.setup_commands import configure_setup
-from longreach_vision.rig import load_rig
 
 PNG = b'\x89PNG'
 SIZE = (480, 400)

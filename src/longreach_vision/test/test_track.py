@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_commands import make_scene
-from small_rig import START, small_path
+from small_path import small_path
+from small_rig import START
 
 import longreach_vision as lv
 from longreach_dynamics.errors import InputError
-from longreach_vision.rig import load_rig
+from longreach_markers.rig import load_rig
 
 
 @pytest.fixture(scope='module')

@@ -7,13 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
-from small_rig import NAMES, frame_at, small_path
+from small_path import small_path
+from small_rig import NAMES, frame_at
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.commands import track_figures
 from longreach_vision.commands.track_figures import draw_movement, draw_tracks
+from longreach_vision.io.track_table import Tracks, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.track_table import Tracks, row_of
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_rig import NAMES, START, frame_at, small_path
+from small_path import small_path
+from small_rig import NAMES, START, frame_at
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.tracking.track_table import Tracks, columns_of, compare, noise, row_of
+from longreach_vision.io.track_table import Tracks, columns_of, compare, noise, row_of
 
 
 def tracks_of(*frames) -> Tracks:

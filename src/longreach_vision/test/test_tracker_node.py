@@ -27,14 +27,10 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_node import diagnostics, qos
-from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench
-from longreach_node.transforms import Transforms
-from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera
-from longreach_vision.io.compressed_images import jpeg_of
-from longreach_vision.rig import (
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.compressed_images import jpeg_of
+from longreach_markers.rig import (
     Body,
     MarkerOnBody,
     MarkerOnRig,
@@ -43,14 +39,18 @@ from longreach_vision.rig import (
     TrackingParameters,
     load_rig,
 )
+from longreach_markers.tracking.follower import Follower
+from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+from longreach_node.transforms import Transforms
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode
 from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, scene_of
-from longreach_vision.tracking.follower import Follower
-from longreach_vision.tracking.image_sets import ImagePairs
 
 CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 LOOK = CameraLook(clutter=0, blur=0.8)
@@ -498,7 +498,7 @@ def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_pat
 def test_an_offset_of_the_clocks_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('longreach_vision.tracking.camera_judge._ROUND', 0.0)
+    monkeypatch.setattr('longreach_markers.tracking.camera_judge._ROUND', 0.0)
     # The images end before the clocks are judged.
     monkeypatch.setattr('longreach_vision.ros.marker_tracker._SILENCE', 60.0)
     tracker = start(lossless='true')
@@ -702,7 +702,7 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     top = MountedCamera(CAMERA, Pose.from_look_at((0.3, -8.5, 4.0), (0.0, 0.0, 1.0)))
     own = dataclasses.replace(own, cameras={**own.cameras, 'top': top})
     # Clocks and poses are judged at once.
-    monkeypatch.setattr('longreach_vision.tracking.camera_judge._ROUND', 0.0)
+    monkeypatch.setattr('longreach_markers.tracking.camera_judge._ROUND', 0.0)
     tracker = start(own)
     taken = shots(26, sides=sides, own=own)
     tracker.send([one for one in taken if one.camera != 'top' or one.stamp < 4 * PERIOD])

@@ -19,15 +19,16 @@ from longreach_msgs.msg import MarkerObservations
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
-from small_rig import NAMES, START, small_path, small_rig, write_path
+from small_path import small_path, write_path
+from small_rig import NAMES, START, small_rig
 from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.rig import MountedCamera
 from longreach_tools.testing import contents, write_bag
-from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.rig import MountedCamera
 from longreach_vision.simulator.marker_path import MarkerPath
 
 

@@ -16,11 +16,11 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.io.image_sources import CaptureOptions, Frame, ImageSource
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
-from longreach_vision.camera.model import Camera, read_camera, write_camera
-from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource
 from longreach_vision.ros import video_feed
 from longreach_vision.ros.conversions import (
     camera_info_to_camera,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,21 +12,22 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from longreach_vision.simulator import camera_simulator
-from longreach_vision.tracking.pose_agreement import AgreementEstimator
-from longreach_vision.tracking.clock_offset import OffsetEstimator
-from longreach_vision.tracking.sightings import Sightings
-from longreach_vision.tracking.follower import Follower, warm_up
-from longreach_vision.io.overlay import draw
+from longreach_markers.tracking.pose_agreement import AgreementEstimator
+from longreach_markers.tracking.clock_offset import OffsetEstimator
+from longreach_markers.tracking.sightings import Sightings
+from longreach_markers.tracking.follower import Follower, warm_up
+from longreach_markers.io.overlay import draw
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.tracking.image_sets import ImageSet
+from longreach_markers.tracking.image_sets import ImageSet
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
-from small_rig import small_path, small_rig
+from small_path import small_path
+from small_rig import small_rig
 
 def compiled():
     return {
         (name, key, signature)
         for name, module in list(sys.modules.items())
-        if name.startswith('longreach_vision')
+        if name.startswith(('longreach_markers', 'longreach_vision'))
         for key, value in vars(module).items()
         if isinstance(value, Dispatcher)
         for signature in value.signatures
@@ -63,6 +65,7 @@ def test_no_kernel_is_compiled_after_the_warm_up() -> None:
     done = subprocess.run(
         [sys.executable, '-c', PROGRAM],
         cwd=Path(__file__).parent,
+        env=os.environ | {'PYTHONPATH': os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,

@@ -8,11 +8,11 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
+from longreach_markers.rig import Rig, load_rig
 from longreach_tools.arguments import positive
 from longreach_tools.output import add_format
 from longreach_vision.io.bag_files import is_bag, read_truth
 from longreach_vision.io.overlay_files import VIDEOS
-from longreach_vision.rig import Rig, load_rig
 from longreach_vision.simulator.marker_path import MarkerPath
 
 

@@ -9,10 +9,10 @@ import sys
 from typing import Any
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.setup.known_distance import DistanceCheck, KnownDistance
 from longreach_tools.arguments import positive
 from longreach_tools.output import print_result, table
 from longreach_vision.commands.tracking_commands import add_recording, tracked_frames
-from longreach_vision.setup.known_distance import DistanceCheck, KnownDistance
 
 _DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
 

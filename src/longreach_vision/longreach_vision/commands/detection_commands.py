@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import allow_lists, numbers, positive
-from longreach_tools.output import add_format, check_output, check_places, writing
-from longreach_vision.camera.model import Camera, read_camera
-from longreach_vision.io.overlay import draw
-from longreach_vision.marker.detection import (
+from longreach_markers.camera.model import Camera, read_camera
+from longreach_markers.io.overlay import draw
+from longreach_markers.marker.detection import (
     LOST,
     Observation,
     detect,
     find_markers,
     warm_up,
 )
-from longreach_vision.setup.checkerboards import list_pictures, read_picture
+from longreach_markers.setup.checkerboards import list_pictures, read_picture
+from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.output import add_format, check_output, check_places, writing
 
 _NONE = 'no ring in the picture'
 _PICTURES = ('.png', '.jpg')

@@ -14,9 +14,9 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column, Derived, Source
 from longreach_machine import Curve, Lane, Panel
+from longreach_markers.marker.detection import TRACKED
 from longreach_tools.presets import Preset, Request
-from longreach_vision.marker.detection import TRACKED
-from longreach_vision.tracking.track_table import STATUSES
+from longreach_vision.io.track_table import STATUSES
 
 _TOPIC = 'markers'
 

@@ -14,11 +14,11 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE
+from longreach_markers.setup.localisation import Localisation
+from longreach_markers.setup.reference_points import Reference
 from longreach_tools.output import writing
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.rig import LONGEST_DELAY, LONGEST_LINE
-from longreach_vision.setup.localisation import Localisation
-from longreach_vision.setup.reference_points import Reference
 
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)

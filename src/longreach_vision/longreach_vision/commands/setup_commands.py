@@ -12,6 +12,14 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.camera.model import MODELS, write_camera
+from longreach_markers.rig import MarkerOnRig
+from longreach_markers.setup.calibration import Calibration, calibrate
+from longreach_markers.setup.checkerboards import Board, find_views, list_pictures
+from longreach_markers.setup.localisation import Localisation, localise
+from longreach_markers.setup.marker_sheet import FORMATS, PAGES, lay_out
+from longreach_markers.setup.predicted_accuracy import Prediction
+from longreach_markers.setup.reference_points import load_reference, read_cameras
 from longreach_tools.arguments import positive
 from longreach_tools.output import (
     add_format,
@@ -21,7 +29,6 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.camera.model import MODELS, write_camera
 from longreach_vision.commands.arguments import add_namespace, add_reading, add_rig, add_scale
 from longreach_vision.commands.rig_files import (
     calibrations_beside,
@@ -30,13 +37,6 @@ from longreach_vision.commands.rig_files import (
     rig_text,
     write_rig,
 )
-from longreach_vision.rig import MarkerOnRig
-from longreach_vision.setup.calibration import Calibration, calibrate
-from longreach_vision.setup.checkerboards import Board, find_views, list_pictures
-from longreach_vision.setup.localisation import Localisation, localise
-from longreach_vision.setup.marker_sheet import FORMATS, PAGES, lay_out
-from longreach_vision.setup.predicted_accuracy import Prediction
-from longreach_vision.setup.reference_points import load_reference, read_cameras
 
 
 def configure_setup(commands: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from longreach_markers.camera.model import Camera
+from longreach_markers.setup.calibration import Calibration
+from longreach_markers.setup.localisation import Localisation
+from longreach_markers.setup.marker_sheet import Sheet
 from longreach_tools.output import figure
-from longreach_vision.camera.model import Camera
-from longreach_vision.setup.calibration import Calibration
-from longreach_vision.setup.localisation import Localisation
-from longreach_vision.setup.marker_sheet import Sheet
 
 # Magnification of errors.
 _ARROWS, _ELLIPSES = 200.0, 100.0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.rig import Rig, load_rig
 from longreach_tools.arguments import positive
 from longreach_tools.output import check_places
 from longreach_vision.commands.arguments import (
@@ -20,7 +21,6 @@ from longreach_vision.commands.arguments import (
     rig_of,
 )
 from longreach_vision.commands.track_output import Targets, track_markers
-from longreach_vision.rig import Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook, load_look
 from longreach_vision.simulator.sequences import (
     drawn_pictures,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from longreach_markers.marker.detection import TRACKED
 from longreach_tools.output import figure
-from longreach_vision.marker.detection import TRACKED
+from longreach_vision.io.track_table import KINDS, STATUSES, Tracks
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.track_table import KINDS, STATUSES, Tracks
 
 _MILLI = 1e3
 # Number of points of a line of the truth, and its style.

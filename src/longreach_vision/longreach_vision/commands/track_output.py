@@ -13,6 +13,20 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.image_sources import ImageSource
+from longreach_markers.io.pictures import Picture
+from longreach_markers.marker.detection import TRACKED
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
+from longreach_markers.tracking.follower import Followed, Follower, follow
+from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers.tracking.pose_agreement import (
+    Agreement,
+    agreement_text,
+    compare_poses,
+)
+from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,
     check_places,
@@ -22,23 +36,8 @@ from longreach_tools.output import (
     write_csv,
 )
 from longreach_vision.io.bag_files import BagImages, TrackWriter
-from longreach_vision.io.image_sources import ImageSource
 from longreach_vision.io.overlay_files import writing_overlay
-from longreach_vision.io.pictures import Picture
-from longreach_vision.marker.detection import TRACKED
-from longreach_vision.rig import Rig
-from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.clock_offset import ClockOffset, compare_clocks
-from longreach_vision.tracking.follower import Followed, Follower, follow
-from longreach_vision.tracking.image_sets import ImageSet
-from longreach_vision.tracking.pose_agreement import (
-    Agreement,
-    agreement_text,
-    compare_poses,
-)
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.sightings import Sightings
-from longreach_vision.tracking.track_table import (
+from longreach_vision.io.track_table import (
     CAMERAS,
     KINDS,
     Tracks,
@@ -46,6 +45,7 @@ from longreach_vision.tracking.track_table import (
     compare,
     row_of,
 )
+from longreach_vision.simulator.marker_path import MarkerPath
 
 _MILLI = 1e3
 # Largest number of reasons listed for each marker.

@@ -17,6 +17,22 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.image_sources import ImageSource, open_source
+from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
+from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers.tracking.pose_agreement import (
+    Agreement,
+    Refinement,
+    agreement_text,
+    begun,
+    compare_poses,
+    refine_pose,
+    wrong_camera,
+)
+from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
 from longreach_vision.commands.arguments import (
@@ -34,24 +50,8 @@ from longreach_vision.commands.arguments import (
 from longreach_vision.commands.rig_files import write_delay, write_line_time, write_poses
 from longreach_vision.commands.track_output import Targets, hand_out, track_markers
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
-from longreach_vision.io.image_sources import ImageSource, open_source
-from longreach_vision.io.pictures import Picture, pictures_of
-from longreach_vision.rig import Rig
+from longreach_vision.io.track_table import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.clock_offset import Clocks, compare_clocks
-from longreach_vision.tracking.follower import Follower, follow
-from longreach_vision.tracking.pose_agreement import (
-    Agreement,
-    Refinement,
-    agreement_text,
-    begun,
-    compare_poses,
-    refine_pose,
-    wrong_camera,
-)
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.sightings import Sightings
-from longreach_vision.tracking.track_table import cameras_of
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0

@@ -17,6 +17,12 @@ from typing import Any, Self
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.io.compressed_images import gray_of_compressed
+from longreach_markers.io.images import BitDepth, ImageFields, to_gray
+from longreach_markers.io.pictures import Picture
+from longreach_markers.tracking.bodies import covariance_in_world
+from longreach_markers.tracking.rig_tracker import StereoFrame
 from longreach_tools.bag import (
     BagWriter,
     absolute_name,
@@ -26,14 +32,7 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.io.compressed_images import gray_of_compressed
-from longreach_vision.io.images import BitDepth, ImageFields, to_gray
-from longreach_vision.io.pictures import Picture
-from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
-from longreach_vision.tracking.bodies import covariance_in_world
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.track_table import (
+from longreach_vision.io.track_table import (
     CAMERAS,
     KINDS,
     Tracks,
@@ -43,6 +42,7 @@ from longreach_vision.tracking.track_table import (
     observation_fields,
     place_columns,
 )
+from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
 _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
@@ -355,7 +355,7 @@ class _Observed:
 
 
 def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
-    """Return the row of a table, as :func:`longreach_vision.tracking.track_table.row_of`."""
+    """Return the row of a table, as :func:`longreach_vision.io.track_table.row_of`."""
     stamp, gap = _nanoseconds(message), float(message.stamp_gap)
     observed = seen.of(stamp, gap)
     estimates = {one.name: one for one in message.estimates}
@@ -435,7 +435,7 @@ class BagImages:
     topics : mapping
         Topics by camera.
     bits : int
-        Significant bits of 16-bit values, see :class:`longreach_vision.io.images.BitDepth`.
+        Significant bits of 16-bit values, see :class:`longreach_markers.io.images.BitDepth`.
 
     Attributes
     ----------

@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.overlay import draw, magnify, side_by_side
+from longreach_markers.marker.detection import Observation
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.follower import Followed
 from longreach_tools.output import writing, writing_directory
-from longreach_vision.io.overlay import draw, magnify, side_by_side
-from longreach_vision.marker.detection import Observation
-from longreach_vision.rig import Rig
-from longreach_vision.tracking.follower import Followed
 
 VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 """Extensions of videos, with their codecs; other names are folders of pictures."""

@@ -24,11 +24,11 @@ from rclpy.subscription import Subscription
 from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError, shortened
+from longreach_markers.io.images import keep_freed_memory
+from longreach_markers.rig import load_rig
 from longreach_node import diagnostics, qos
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_vision.io.images import keep_freed_memory
-from longreach_vision.rig import load_rig
 from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.simulated_view import SimulatedView, Viewer
 from longreach_vision.simulator.camera_simulator import warm_up

@@ -1,7 +1,7 @@
 """
 Conversion between objects of the library and messages, without calculations.
 
-Images are converted by :mod:`longreach_vision.io.images` in every installation, so that a
+Images are converted by :mod:`longreach_markers.io.images` in every installation, so that a
 recording gives the same tracks everywhere. cv_bridge, if installed, converts the other encodings
 only: for common encodings the results are equal, but some versions of cv_bridge ignore row
 padding, or swap bytes with functions that NumPy 2 removed.
@@ -38,21 +38,21 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_node.stamps import nanoseconds_of
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import MODELS, Camera
-from longreach_vision.io.compressed_images import gray_of_compressed
-from longreach_vision.io.images import (
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.model import MODELS, Camera
+from longreach_markers.io.compressed_images import gray_of_compressed
+from longreach_markers.io.images import (
     ENCODINGS,
     BitDepth,
     ImageFields,
     to_gray,
     to_message_fields,
 )
-from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.tracking.bodies import covariance_in_world
-from longreach_vision.tracking.rig_tracker import Estimate
-from longreach_vision.tracking.track_table import (
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_markers.tracking.bodies import covariance_in_world
+from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_node.stamps import nanoseconds_of
+from longreach_vision.io.track_table import (
     CAMERAS,
     estimate_fields,
     observation_fields,
@@ -238,7 +238,7 @@ def body_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseWithCovarianc
     Return the pose of a rigid body with its covariance.
 
     In the message position comes first, and rotations are about the axes of ``frame_id``; in
-    :class:`~longreach_vision.camera.geometry.Pose` about those of the body.
+    :class:`~longreach_markers.camera.geometry.Pose` about those of the body.
     """
     found = PoseWithCovariance(pose=_pose(pose), covariance=covariance_in_world(pose).ravel())
     return PoseWithCovarianceStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=found)

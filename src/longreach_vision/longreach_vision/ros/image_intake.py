@@ -13,12 +13,12 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.model import Camera
-from longreach_vision.io.images import BitDepth
-from longreach_vision.rig import MountedCamera, Rig
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.images import BitDepth
+from longreach_markers.rig import MountedCamera, Rig
+from longreach_markers.tracking.follower import size_error
 from longreach_vision.ros import conversions
 from longreach_vision.ros.tracker_parameters import TrackerParameters
-from longreach_vision.tracking.follower import size_error
 
 # Largest number of images waiting for their camera_info at the start.
 _EARLY = 6

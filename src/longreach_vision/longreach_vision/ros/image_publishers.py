@@ -7,8 +7,8 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
+from longreach_markers.io.compressed_images import jpeg_of
 from longreach_node import qos
-from longreach_vision.io.compressed_images import jpeg_of
 
 JPEG_QUALITY = 95
 """Quality of compressed images unless given."""

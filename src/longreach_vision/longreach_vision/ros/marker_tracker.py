@@ -17,18 +17,18 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.marker.detection import TRACKED, Observation
+from longreach_markers.rig import load_rig
+from longreach_markers.tracking.camera_judge import CameraJudge
+from longreach_markers.tracking.diagnostics import TrackingReport
+from longreach_markers.tracking.follower import Follower, warm_up
+from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
 from longreach_node import diagnostics
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
-from longreach_vision.marker.detection import TRACKED, Observation
-from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
 from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
 from longreach_vision.ros.tracker_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
-from longreach_vision.tracking.camera_judge import CameraJudge
-from longreach_vision.tracking.diagnostics import TrackingReport
-from longreach_vision.tracking.follower import Follower, warm_up
-from longreach_vision.tracking.image_sets import ImagePairs, ImageSet
 
 # Period of the check for missing images, and of diagnostics [s of wall time].
 _PERIOD = 1.0

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from rclpy.node import Node
 
+from longreach_markers.rig import MountedCamera
 from longreach_node.frames import frame_name
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
-from longreach_vision.rig import MountedCamera
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.image_publishers import ImagePublishers

@@ -12,9 +12,9 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
+from longreach_markers.io.images import keep_freed_memory
 from longreach_node import qos
 from longreach_node.parameters import declare
-from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
 

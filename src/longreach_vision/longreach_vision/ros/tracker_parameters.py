@@ -7,9 +7,9 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
+from longreach_markers.rig import TrackingParameters, load_rig
+from longreach_markers.tracking.image_sets import TIMEOUT
 from longreach_node.frames import FrameParameters
-from longreach_vision.rig import TrackingParameters, load_rig
-from longreach_vision.tracking.image_sets import TIMEOUT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

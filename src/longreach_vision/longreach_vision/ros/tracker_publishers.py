@@ -15,19 +15,19 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import MarkerArray
 
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.io.overlay import draw, side_by_side
+from longreach_markers.marker.detection import TRACKED
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers.tracking.rig_tracker import StereoFrame
 from longreach_node import qos
 from longreach_node.frames import frame_name
 from longreach_node.stamps import stamp_of
 from longreach_node.transforms import Transforms, optional_message
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.io.overlay import draw, side_by_side
-from longreach_vision.marker.detection import TRACKED
-from longreach_vision.rig import Rig
+from longreach_vision.io.track_table import cameras_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.tracker_parameters import TrackerParameters
-from longreach_vision.tracking.image_sets import ImageSet
-from longreach_vision.tracking.rig_tracker import StereoFrame
-from longreach_vision.tracking.track_table import cameras_of
 
 
 class StampedImage(NamedTuple):

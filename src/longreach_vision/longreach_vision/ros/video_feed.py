@@ -16,10 +16,10 @@ from rclpy.node import Node
 from sensor_msgs.msg import Image
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.image_sources import CaptureOptions, Frame, ImageSource, open_source
 from longreach_node.frames import frame_name
 from longreach_node.stamps import stamp_of
-from longreach_vision.camera.model import Camera
-from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource, open_source
 from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.video_parameters import VideoNodeParameters

@@ -13,13 +13,13 @@ from collections import deque
 from rclpy.node import Node
 from rclpy.task import Future
 
+from longreach_markers.camera.model import read_calibration
+from longreach_markers.io.images import keep_freed_memory
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.companions import Companions
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
-from longreach_vision.camera.model import read_calibration
-from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros.video_feed import RETRY, VideoFeed
 from longreach_vision.ros.video_parameters import VideoNodeParameters
 

@@ -7,8 +7,8 @@ import shlex
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
+from longreach_markers.rig import CAMERA_NAME, MOST_CAMERAS
 from longreach_node.frames import FrameParameters
-from longreach_vision.rig import CAMERA_NAME, MOST_CAMERAS
 from longreach_vision.ros.image_publishers import JPEG_QUALITY
 
 

@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import Camera
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.model import Camera
 from longreach_vision.simulator.drawing_kernels import (
     NOISE_LENGTH,
     View,

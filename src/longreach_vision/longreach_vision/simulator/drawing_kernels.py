@@ -31,7 +31,7 @@ Arrays that are arguments of several functions:
 - bars, shape (m, 8): occluders as rectangles in the image: a point u, v on the centre line, the
   unit vector to the right of it, the range across and the half length along the line [px], grey
   level;
-- packed, shape (16,): the camera, :attr:`longreach_vision.camera.model.Camera.packed`;
+- packed, shape (16,): the camera, :attr:`longreach_markers.camera.model.Camera.packed`;
 - weights, shape (2 k,): weights of the cells, see :func:`cell_weights`;
 - X, Y, cover, value, shape (rows, columns): normalised coordinates, coverage and brightness of
   the cells of a tile.
@@ -46,7 +46,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.kernels import kernel
-from longreach_vision.camera.model import distort_point, undistort_point
+from longreach_markers.camera.model import distort_point, undistort_point
 
 # Length of the noise field, and steps of its 8-bit values per standard deviation.
 NOISE_LENGTH, _NOISE_STEPS = 1 << 20, 32.0

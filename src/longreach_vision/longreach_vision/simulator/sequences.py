@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.camera.model import Camera
-from longreach_vision.io.pictures import Picture
-from longreach_vision.rig import Rig
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.pictures import Picture
+from longreach_markers.rig import Rig
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import CameraLook, scene_of

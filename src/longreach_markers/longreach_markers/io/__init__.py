@@ -1,0 +1,1 @@
+"""Images and tracks from and to files, videos, bags and cameras, without ROS."""

@@ -1,0 +1,672 @@
+"""
+Sources of images: cameras, streams, video files, pictures in folders.
+
+A source yields frames one by one, in grey or BGR, all of one size. Frames of files have the time
+of the recording if it is known: for a video its own time stamps, for pictures the times in their
+names. If a container rounds times to milliseconds (Matroska, WebM, FLV), and they agree with its
+frame rate within rounding, the exact times are restored from the rate: at 1 m/s half a millisecond
+is half a millimetre. Rotation metadata are ignored, because a calibration refers to the pixels of
+the sensor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import cv2
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.compressed_images import PICTURES, decoded_picture, silence
+from longreach_markers.io.images import BitDepth, bgr_of, gray_of
+
+# Upper bound of stamps in messages [ns].
+_LAST = 2**31 * 10**9
+# A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
+_SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
+_NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
+# The last number in a name, not longer than a counter.
+_LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
+# Conversion specifiers in printf patterns.
+_NUMBER = re.compile(r'%0?(\d*)d')
+
+# Timeouts for the start of a stream, and for the next image [s].
+_OPENING, _READING = 10.0, 5.0
+# Video4Linux: manual exposure, and its unit [1/s].
+_BY_HAND, _EXPOSURE_UNITS = 1, 1e4
+# Larger ages of an image reported by a driver [s] come from another clock.
+_OLDEST = 1.0
+# Codes of codecs that compress the difference of a frame from others. The change of a marker in
+# the image is then left out, or delayed, where it seems small to the encoder.
+_BETWEEN_FRAMES = {
+    'h264', 'x264', 'avc1', 'avc3', 'hevc', 'hev1', 'hvc1', 'h265', 'x265', 'mp4v',
+    'fmp4', 'xvid', 'divx', 'dx50', 'mp42', 'mp43', 'mpg1', 'mpg2', 'mpeg', 'pim1',
+    'pim2', 'vp80', 'vp90', 'vp08', 'vp09', 'av01', 'theo', 'wmv1', 'wmv2', 'wmv3',
+    'wvc1', 'flv1', 'h261', 'h263', 's263', 'svq3', 'rv40', 'drac',
+}  # fmt: skip
+# Frame counts of containers are estimates; tolerance of the count.
+_COUNT_TOLERANCE = 2
+
+
+# Millisecond, and largest rounding error of a time rounded to it [ns].
+_MILLISECOND, _ROUNDED = 1_000_000, 600_000
+
+
+class Numbers(NamedTuple):
+    """Numbers in the names of pictures: the first one, the last one, and the usual step."""
+
+    first: int
+    last: int
+    step: int
+
+
+class Frame(NamedTuple):
+    """One image from a source."""
+
+    number: int  # from 0; gaps are lost frames
+    stamp: int | None  # [ns]; None if unknown
+    image: np.ndarray  # (h, w) or (h, w, 3), uint8
+    name: str  # for error messages
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureOptions:
+    """
+    Requested settings of a camera; ignored for files.
+
+    Parameters
+    ----------
+    width, height : int
+        Size of the images [px]; 0 for the camera's default.
+    frame_rate : float
+        [Hz]; 0 for the camera's default.
+    exposure : float
+        [s]; 0 for automatic exposure.
+    pixel_format : str
+        Four letters such as GREY, YUYV, MJPG; empty for the camera's default.
+    focus : float
+        Position of the lens in units of the driver, without autofocus; -1 for no change.
+    focus_lock : bool
+        Switch autofocus off, and leave the lens where it is.
+    """
+
+    width: int = 0
+    height: int = 0
+    frame_rate: float = 0.0
+    exposure: float = 0.0
+    pixel_format: str = ''
+    focus: float = -1.0
+    focus_lock: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise InputError for invalid values."""
+        for name in ('width', 'height', 'frame_rate', 'exposure'):
+            value = getattr(self, name)
+            if not 0.0 <= value < float('inf'):
+                raise InputError(f'{name} = {value}, allowed: [0, inf)')
+        if not (self.focus == -1.0 or 0.0 <= self.focus < float('inf')):
+            raise InputError(f'focus = {self.focus}, allowed: [0, inf), or -1 for no change')
+        if len(self.pixel_format) not in (0, 4):
+            raise InputError(f'pixel_format = {self.pixel_format!r}, allowed: four letters')
+
+
+class ImageSource:
+    """
+    A source of images, made by :func:`open_source`; to be iterated once, then closed.
+
+    Attributes
+    ----------
+    name : str
+        Name for error messages.
+    live : bool
+        Whether images arrive in real time, with stamps of the clock.
+    frame_rate : float
+        [Hz]; 0 if unknown.
+    count : int
+        Number of frames, for files an estimate; 0 if unknown.
+    files : tuple of Path
+        Files that are read; empty for a camera.
+    lossy : str
+        Warning about a codec that compresses the differences between frames; empty for none.
+    refused : list of str
+        Warnings about controls that a camera did not take, with what it has instead.
+    damaged : dict
+        Pictures that could not be read so far and were left out, with the reasons.
+    numbers : Numbers, optional
+        Numbers in the names of pictures without times.
+    ahead : int
+        Added to the numbers of frames by a reader of several sources.
+    """
+
+    numbers: Numbers | None = None
+    ahead = 0
+    live = False
+    lossy = ''
+    files: tuple[Path, ...] = ()
+    frame_rate = 0.0
+    count = 0
+
+    def __init__(self, name: str, color: bool, loop: bool, bits: int) -> None:
+        self.name = name
+        self._convert = bgr_of if color else gray_of
+        self._depth = BitDepth(bits)
+        self._loop = loop
+        self.refused: list[str] = []
+        self.damaged: dict[str, str] = {}
+        self._reader: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the resources."""
+        if self._reader is not None:
+            self._reader.shutdown()
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames; those of files are read in a thread, one ahead."""
+        frames = self._converted()
+        if self.live:
+            yield from frames
+            return
+        self._reader = ThreadPoolExecutor(1, 'images')
+        pending = self._reader.submit(next, frames, None)
+        while (frame := pending.result()) is not None:
+            pending = self._reader.submit(next, frames, None)
+            yield frame
+
+    def _converted(self) -> Iterator[Frame]:
+        """Yield the frames in grey or colour, as asked for, numbered through all loops."""
+        size: tuple[int, ...] = ()
+        first = Frame(0, None, np.empty((0, 0), np.uint8), '')
+        start, number = 0, 0
+        stamp: int | None = None
+        while True:
+            before = stamp
+            for frame in self._frames():
+                try:
+                    image = self._convert(frame.image, self._depth)
+                except InputError as error:
+                    raise InputError(f'{frame.name}: {error}') from error
+                if not size:
+                    size, first = image.shape, frame
+                if image.shape != size:
+                    raise InputError(
+                        f'{frame.name} has {_size(image.shape)} px, allowed: {_size(size)} px, as'
+                        f' {first.name}; one source gives images of one size'
+                    )
+                number, stamp = start + frame.number, frame.stamp
+                if stamp is not None and before is not None and first.stamp is not None:
+                    # Time continues in a loop.
+                    stamp += before + self._period(before, first.stamp, start) - first.stamp
+                yield Frame(number, stamp, image, frame.name)
+            if not self._loop or not size:
+                return
+            start = number + 1
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know about the images read so far."""
+        found = [f'{self.name}: {self._depth.note}'] if self._depth.note else []
+        if self.damaged:
+            found.append(
+                f'{len(self.damaged)} of {self.count} pictures of {self.name} cannot be read and'
+                f' are left out; the first: {next(iter(self.damaged.values()))}'
+            )
+        return found
+
+    def _period(self, last: int, first: int, count: int) -> int:
+        """Return the time from the last frame to the first of the next loop [ns]."""
+        if count > 1 and last > first:
+            return round((last - first) / (count - 1))
+        return round(1e9 / self.frame_rate) if self.frame_rate else 1
+
+    def _frames(self) -> Iterator[Frame]:
+        """Yield the frames of one loop, as they are read."""
+        raise NotImplementedError
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    """Return a size as text, width first."""
+    return f'{shape[1]} x {shape[0]}'
+
+
+class _Pictures(ImageSource):
+    """Picture files, with their frame numbers."""
+
+    def __init__(self, name: str, files: list[tuple[int, Path]], **options: Any) -> None:
+        super().__init__(name, **options)
+        self._files = files
+        self._stamps = _stamps_in([path for _, path in files])
+        if self._stamps[:1] == [None]:
+            # Pictures without times are counted: a number that is missing is a lost frame.
+            files, self.numbers = _counted(files)
+            self._files = files
+        self.count = len(files)
+        self.files = tuple(path for _, path in files)
+
+    def _frames(self) -> Iterator[Frame]:
+        readable = False
+        for (number, path), stamp in zip(self._files, self._stamps, strict=True):
+            try:
+                image = stored_picture(path)
+            except InputError as error:
+                # The others may be whole: a camera was pulled out while it wrote one.
+                self.damaged[str(path)] = str(error)
+                continue
+            readable = True
+            yield Frame(number, stamp, image, str(path))
+        if not readable:
+            raise InputError(next(iter(self.damaged.values())))
+
+
+def _counted(files: list[tuple[int, Path]]) -> tuple[list[tuple[int, Path]], Numbers | None]:
+    """
+    Return pictures with numbers of frames from the numbers in their names, and these.
+
+    Only if these are one number that increases between equal texts; its usual step is one frame.
+    """
+    found = [_LAST_NUMBER.fullmatch(path.stem) for _, path in files]
+    names = [one for one in found if one]
+    if len(names) < max(2, len(files)) or len({(one[1], one[3]) for one in names}) > 1:
+        return files, None
+    numbers = np.array([int(one[2]) for one in names])
+    steps = np.diff(numbers)
+    step = int(steps.min())
+    if step <= 0 or (steps % step).any():
+        return files, None
+    ahead = ((numbers - numbers[0]) // step).tolist()
+    counted = [(number, path) for number, (_, path) in zip(ahead, files, strict=True)]
+    return counted, Numbers(int(numbers[0]), int(numbers[-1]), step)
+
+
+def _stamps_in(paths: list[Path]) -> list[int] | list[None]:
+    """Return the times [ns] in the names of all files, or None for each."""
+    stamps = [_stamp_in(path.stem) for path in paths]
+    for stamp, path in zip(stamps, paths, strict=True):
+        if stamp is not None and stamp >= _LAST:
+            raise InputError(
+                f'{path}: the time in the name is {stamp / 1e9:.6g} s, allowed: below'
+                f' {_LAST / 1e9:.0f} s, as in messages'
+            )
+    known = [stamp for stamp in stamps if stamp is not None]
+    if len(known) < len(paths) or len(paths) < 2:
+        return [None] * len(paths)
+    for before, after, path in zip(known, known[1:], paths[1:], strict=False):
+        if after <= before:
+            raise InputError(
+                f'{path}: the time in the name is {after / 1e9:.9f} s, not after the'
+                f' {before / 1e9:.9f} s of the previous picture; name pictures by increasing'
+                ' times, or number them'
+            )
+    return known
+
+
+def _stamp_in(stem: str) -> int | None:
+    """Return the time [ns] at the end of a name, or None."""
+    if found := _SECONDS.search(stem):
+        return int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
+    found = _NANOSECONDS.search(stem)
+    return int(found[1]) if found else None
+
+
+def stored_picture(path: Path) -> np.ndarray:
+    """Read a picture as stored, ignoring EXIF rotation."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f'{path} cannot be read: {error.strerror}') from error
+    if not data:
+        raise InputError(f'{path} is empty, allowed: a picture; was the disk full?')
+    return decoded_picture(data, str(path))
+
+
+class _ExactTimes:
+    """
+    Restores times of a video that its container rounded to milliseconds.
+
+    Ends at the first time that is not a multiple of the frame period within rounding: from there
+    on, the times of the container are used.
+
+    Parameters
+    ----------
+    rate : float
+        Frame rate of the container [Hz]; 0 if unknown.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._start: float | None = None
+
+    def of(self, told: int) -> int:
+        """Return the exact time of the next frame [ns] from that of the container [ns]."""
+        if not self._rate:
+            return told
+        period = 1e9 / self._rate
+        if self._start is None:
+            # A video that starts later has usually lost its first frames.
+            nearest = round(told / period) * period
+            self._start = nearest if abs(nearest - told) <= _ROUNDED else float(told)
+        count = round((told - self._start) / period)
+        exact = round(self._start + count * period)
+        if told % _MILLISECOND or abs(exact - told) > _ROUNDED:
+            self._rate = 0.0
+            return told
+        return exact
+
+
+class _Video(ImageSource):
+    """A video file."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(str(path), **options)
+        self.files = (path,)
+        self._capture = _opened(str(path), cv2.CAP_FFMPEG)
+        if self._capture is None:
+            raise InputError(
+                f'{path} cannot be read as a video or picture; is it whole, and is its codec one'
+                ' of FFmpeg?'
+            )
+        self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
+        self.count = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))
+        code = _letters(self._capture)
+        if code.lower() in _BETWEEN_FRAMES:
+            self.lossy = (
+                f'{path} is compressed between frames ({code.strip()}): errors of markers are two'
+                ' to seven times as large as the images themselves show, and last over several'
+                ' frames; record MJPEG of quality 80 or more, PNG or FFV1'
+            )
+        self._begun = False
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        self._capture.release()
+
+    def _frames(self) -> Iterator[Frame]:
+        if self._begun:
+            # Seeking is not exact in all containers: open the file again.
+            self._capture.release()
+            again = _opened(self.name, cv2.CAP_FFMPEG)
+            if again is None:
+                raise LongreachError(f'{self.name} cannot be read any more')
+            self._capture = again
+            self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        self._begun = True
+        stamp, index, longest = -1, 0, 0
+        times = _ExactTimes(self.frame_rate)
+        while True:
+            good, image = self._capture.read()
+            if not good:
+                break
+            # Some containers have no times, or round successive ones to the same value.
+            told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
+            counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
+            before, stamp = stamp, told if told > stamp else max(counted, stamp + 1)
+            longest = max(longest, stamp - before) if index else 0
+            yield Frame(index, stamp, image, f'{self.name}, frame {index}')
+            index += 1
+        # The count may be the duration times a rate that varies: then the times reach the end.
+        duration = self.count / self.frame_rate if self.frame_rate else 0.0
+        is_at_end = 1e-9 * (stamp + longest) > duration - 0.5 / (self.frame_rate or 1.0)
+        is_short = index < self.count - max(_COUNT_TOLERANCE, self.count // 100)
+        if is_short and not (index and duration and is_at_end):
+            raise LongreachError(
+                f'{self.name} is incomplete: {index} of {self.count} frames can be read; the rest'
+                ' is missing or damaged'
+            )
+        if index == 0:
+            raise InputError(f'{self.name} has no readable frame')
+
+
+class _Camera(ImageSource):
+    """A camera or a stream."""
+
+    live = True
+
+    def __init__(
+        self,
+        device: int | str,
+        name: str,
+        capture: CaptureOptions,
+        clock: Callable[[], int],
+        **options: Any,
+    ) -> None:
+        super().__init__(name, **options)
+        self._clock = clock
+        self._local = isinstance(device, int) or device.startswith('/dev/')
+        waiting = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, round(_OPENING * 1e3)]
+        waiting += [cv2.CAP_PROP_READ_TIMEOUT_MSEC, round(_READING * 1e3)]
+        self._capture = (
+            _opened(device, cv2.CAP_V4L2)
+            if self._local
+            else _opened(device, cv2.CAP_FFMPEG, waiting)
+        )
+        if self._capture is None:
+            remedy = (
+                'check that no other program uses it, and that you are in the group video'
+                if self._local
+                else 'check address, password and network'
+            )
+            raise LongreachError(f'{name} cannot be opened; {remedy}')
+        try:
+            self._ask_for(capture)
+        except InputError:
+            self._capture.release()
+            raise
+        self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
+
+    def _ask_for(self, options: CaptureOptions) -> None:
+        """Request settings, and compare them with the result."""
+        capture = self._capture
+        # Set the format first: the available sizes depend on it.
+        if options.pixel_format:
+            code = cv2.VideoWriter.fourcc(*options.pixel_format)
+            capture.set(cv2.CAP_PROP_FOURCC, code)
+            self._compare('pixel_format', options.pixel_format, _letters(capture), '')
+        for name, wanted, key in (
+            ('width', options.width, cv2.CAP_PROP_FRAME_WIDTH),
+            ('height', options.height, cv2.CAP_PROP_FRAME_HEIGHT),
+        ):
+            if wanted:
+                capture.set(key, wanted)
+                got = int(capture.get(key))
+                self._compare(name, wanted, got, ' px')
+        if options.frame_rate:
+            capture.set(cv2.CAP_PROP_FPS, options.frame_rate)
+            got_rate = capture.get(cv2.CAP_PROP_FPS)
+            if abs(got_rate - options.frame_rate) > 0.02 * options.frame_rate:
+                self._compare('frame_rate', options.frame_rate, got_rate, ' Hz')
+        if options.exposure:
+            units = max(1, round(options.exposure * _EXPOSURE_UNITS))
+            self._set('exposure by hand', cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)
+            self._set('exposure', cv2.CAP_PROP_EXPOSURE, units, 1.0 / _EXPOSURE_UNITS, ' s')
+        if options.focus_lock or options.focus >= 0.0:
+            self._set('autofocus', cv2.CAP_PROP_AUTOFOCUS, 0)
+        if options.focus >= 0.0:
+            self._set('focus', cv2.CAP_PROP_FOCUS, options.focus)
+
+    def _set(
+        self, name: str, key: int, wanted: float, unit: float = 1.0, symbol: str = ''
+    ) -> None:
+        """Set a control, read it back, and note if the camera has another value."""
+        taken = self._capture.set(key, wanted)
+        got = self._capture.get(key)
+        if got == wanted:
+            return
+        # OpenCV reads -1 of a control that a camera does not have.
+        has = 'does not have this control' if got < 0.0 else f'has {got * unit:g}{symbol}'
+        if not taken and got >= 0.0:
+            has += ' and refuses it'
+        self.refused.append(
+            f'{name} = {wanted * unit:g}{symbol}, but {self.name} {has}; its controls are listed'
+            ' by v4l2-ctl --list-ctrls'
+        )
+
+    def _compare(self, name: str, wanted: object, got: object, unit: str) -> None:
+        """Raise InputError if the camera uses another value."""
+        if got != wanted:
+            raise InputError(
+                f'{name} = {wanted}{unit}, but {self.name} gives {got}{unit}; its modes are listed'
+                ' by v4l2-ctl --list-formats-ext'
+            )
+
+    def close(self) -> None:
+        """Release the camera."""
+        super().close()
+        self._capture.release()
+
+    def _frames(self) -> Iterator[Frame]:
+        index = 0
+        while True:
+            grabbed = self._capture.grab()
+            # Before decoding the image, which takes time.
+            stamp = self._clock() - self._age()
+            good, image = self._capture.retrieve() if grabbed else (False, None)
+            if not good or image is None:
+                raise LongreachError(
+                    f'{self.name} gives no more images, after {index}; check that it is connected'
+                )
+            yield Frame(index, stamp, image, f'{self.name}, image {index}')
+            index += 1
+
+    def _age(self) -> int:
+        """Return the time since the driver received the latest image [ns]; 0 if unknown."""
+        if not self._local:
+            return 0
+        age = time.monotonic() - self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e-3
+        return round(age * 1e9) if 0.0 <= age < _OLDEST else 0
+
+
+def _letters(capture: Any) -> str:
+    """Return the pixel format of a camera."""
+    return int(capture.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, 'little').decode('latin-1')
+
+
+def _opened(device: int | str, backend: int, options: list[int] | None = None) -> Any:
+    """Return an open capture, or None."""
+    # Read at FFmpeg's first use; otherwise it writes about each damaged packet.
+    os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')
+    with silence():
+        capture = cv2.VideoCapture(device, backend, options or [])
+    return capture if capture.isOpened() else None
+
+
+def open_source(
+    spec: str | int,
+    *,
+    color: bool = False,
+    loop: bool = False,
+    bits: int = 0,
+    capture: CaptureOptions | None = None,
+    clock: Callable[[], int] = time.time_ns,
+) -> ImageSource:
+    """Open a source of images."""
+    text = str(spec).strip()
+    options: dict[str, Any] = {'color': color, 'loop': loop, 'bits': bits}
+    device = int(text) if text.isdecimal() else text
+    if isinstance(device, int) or device.startswith('/dev/video'):
+        _check_device(device)
+        name = f'camera {device}'
+        return _Camera(device, name, capture or CaptureOptions(), clock, **options)
+    if '://' in device and not device.startswith('file://'):
+        # The part before @ may contain a password.
+        name = re.sub('//[^/@]*@', '//', device)
+        return _Camera(device, name, capture or CaptureOptions(), clock, **options)
+    if not device:
+        raise InputError("source = '', allowed: a camera, address, file, folder or pattern")
+    try:
+        return _stored(device, options)
+    except InputError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        # Unknown user, name too long, invalid pattern, folder without permission.
+        reason = getattr(error, 'strerror', None) or error
+        raise InputError(
+            f'{device} cannot be read: {reason}; allowed: a camera, address, file, folder or'
+            ' pattern'
+        ) from error
+
+
+def _stored(device: str, options: dict[str, Any]) -> ImageSource:
+    """Return a source of files."""
+    path = Path(device.removeprefix('file://')).expanduser()
+    if not path.exists():
+        return _Pictures(device, _matching(path), **options)
+    if path.is_dir():
+        files = _natural(p for p in path.iterdir() if _is_picture(p))
+        if not files:
+            raise InputError(
+                f'folder {path} has no pictures, allowed: files {" ".join(PICTURES)} in the'
+                ' folder itself'
+            )
+        return _Pictures(device, files, **options)
+    if not path.is_file():
+        # Opening a pipe without a writer would block.
+        raise InputError(f'{path} is a pipe or device, allowed: a camera, address, file or folder')
+    if _is_picture(path):
+        return _Pictures(device, [(0, path)], **options)
+    return _Video(path, **options)
+
+
+def _check_device(device: int | str) -> None:
+    """Raise InputError for a missing camera device, with a list of the existing ones."""
+    path = Path(f'/dev/video{device}' if isinstance(device, int) else device)
+    if not path.exists():
+        there = ' '.join(str(p) for _, p in _natural(Path('/dev').glob('video*')))
+        raise InputError(f'camera {device}: there is no {path}, found: {there or "no camera"}')
+
+
+def _is_picture(path: Path) -> bool:
+    """Return whether a file has the extension of a picture."""
+    return path.suffix.lower() in PICTURES and path.is_file() and not path.name.startswith('.')
+
+
+def _natural(paths: Iterator[Path]) -> list[tuple[int, Path]]:
+    """Return paths in natural order, numbered."""
+
+    def key(path: Path) -> list[tuple[int, str]]:
+        parts = re.split(r'(\d+)', path.name)
+        return [(int(part), '') if part.isdecimal() else (-1, part) for part in parts]
+
+    return list(enumerate(sorted(paths, key=lambda path: (key(path), path.name))))
+
+
+def _matching(path: Path) -> list[tuple[int, Path]]:
+    """Return the pictures that match a pattern, with their numbers."""
+    pattern = path.name
+    wild, numbered = any(sign in pattern for sign in '*?['), _NUMBER.search(pattern)
+    if not wild and not numbered:
+        raise InputError(
+            f'{path} does not exist, allowed: a camera, address, file, folder or pattern'
+        )
+    if not path.parent.is_dir():
+        raise InputError(f'folder {path.parent} does not exist')
+    if wild:
+        files = _natural(p for p in path.parent.glob(pattern) if _is_picture(p))
+    else:
+        files = _numbered(path, numbered)
+    if not files:
+        raise InputError(f'no picture in {path.parent} matches {pattern}')
+    return files
+
+
+def _numbered(path: Path, number: Any) -> list[tuple[int, Path]]:
+    """Return the pictures of a printf pattern, with numbers relative to the first."""
+    head, tail = path.name[: number.start()], path.name[number.end() :]
+    digits = rf'\d{{{number[1]},}}' if number[1] else r'\d+'
+    name = re.compile(f'{re.escape(head)}({digits}){re.escape(tail)}')
+    found = [(int(m[1]), p) for p in path.parent.iterdir() if (m := name.fullmatch(p.name))]
+    found = sorted((n, p) for n, p in found if _is_picture(p))
+    return [(n - found[0][0], p) for n, p in found]

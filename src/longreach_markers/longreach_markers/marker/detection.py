@@ -1,0 +1,800 @@
+"""
+Detection of one circular marker in one image: position, covariance, status.
+
+Edges and ellipse hypotheses in a window (:mod:`longreach_markers.marker.ellipses`), then a
+maximum-likelihood fit (:mod:`longreach_markers.marker.fit`), then its assessment. Pixels are
+(u, v) with integer pixel centres.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.circles import Ellipse
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker.edges import (
+    GRADIENT_NOISE,
+    EdgePoints,
+    find_edges,
+    image_noise,
+    without_glare,
+)
+from longreach_markers.marker.ellipses import (
+    Expectation,
+    Hypothesis,
+    closed_ellipses,
+    outlines_beside,
+    rank_hypotheses,
+    seen_sectors,
+)
+from longreach_markers.marker.fit import Fit, fit_marker
+from longreach_markers.marker.limits import LIMITS, DetectionLimits
+from longreach_markers.marker.measurement import (
+    Measurement,
+    circle_shapes,
+    eigenvalues,
+    measure,
+    normal_doubt,
+    to_image,
+)
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BLUR,
+    LEAST_NOISE,
+    OUTSIDE,
+    PERSPECTIVE,
+    PERSPECTIVE_PRIOR,
+    RHO,
+    SHAPE,
+)
+from longreach_markers.marker.symmetric import SECTORS
+
+TRACKED = 'TRACKED'
+UNCERTAIN = 'UNCERTAIN'
+LOST = 'LOST'
+
+_ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
+# Initial blur [px]: lens and pixel.
+_BLUR = 1.0
+# Least distance of the centre from the given place that is searched by default [px].
+_REACH = 12.0
+# Largest differences of what two fits were given that share a result, in the order of
+# :class:`SharedFits`: of the same edge points the same ellipse follows, and the fit moves it to
+# the same optimum; hypothetical inner edges are not used where one is expected.
+_ALIKE = np.array(
+    [*[0.1] * 5, 0.0, 0.05, *[math.inf] * 3, 0.0, 0.03, *[5e-4] * 3, 0.2, *[0.005] * 3]
+)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """
+    Observation of a marker in one image.
+
+    Parameters
+    ----------
+    status : str
+        ``TRACKED``, ``UNCERTAIN`` (seen, but not reliable) or ``LOST``.
+    reason : str
+        Why the status is not ``TRACKED``; empty otherwise.
+    center : ndarray, shape (2,)
+        Projected centre of the circle if camera and normal are given, else the centre of the outer
+            edge's ellipse [px]; for a lost marker, the position where it was expected.
+    covariance : ndarray, shape (2, 2)
+        Covariance of the centre [px^2]; NaN if the marker is lost.
+    ellipse : Ellipse
+        Outer edge in the image [px].
+    inner : float
+        Radius of the inner edge as a share of the outer one; 0 for a disc.
+    bright : bool
+        Whether the marker is brighter than its surroundings.
+    rim_support : float
+        Share of the rim that fits, 0 to 1.
+    residual : float
+        Root mean square residual of the fit [grey levels].
+    shape : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) of the outer edge [px], used for prediction by the tracking.
+    """
+
+    status: str
+    reason: str
+    center: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    ellipse: Ellipse
+    inner: float
+    bright: bool
+    rim_support: float
+    residual: float
+    shape: NDArray[np.float64]
+
+    @property
+    def radius(self) -> float:
+        """Longer semi-axis of the outer edge [px]."""
+        return float(self.ellipse.axes[0])
+
+
+def detect(
+    image: NDArray[np.uint8],
+    at: ArrayLike,
+    radius: float,
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+    search: float | None = None,
+    expected: Observation | None = None,
+    shear: ArrayLike = (0.0, 0.0, 0.0),
+    exclude: Sequence[tuple[float, float, float]] = (),
+    limits: DetectionLimits = LIMITS,
+) -> Observation:
+    """
+    Find a circular marker near a pixel.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    at : array_like, shape (2,)
+        Approximate centre: u, v [px].
+    radius : float
+        Approximate longer semi-axis of the outer edge [px].
+    camera : Camera, optional
+        The camera, for its lens distortion.
+    normal_cam : array_like, shape (3,), optional
+        Normal of the marker's plane in the camera's optical frame, of either sign. With it, the
+            centre is that of the circle; requires the camera.
+    search : float, optional
+        Largest distance of the centre from ``at`` [px]; by default the radius, at least 12.
+    expected : Observation, optional
+        Previous observation: shape, radius ratio and polarity must agree with it.
+    shear : array_like, shape (3,), optional
+        Displacement of the image per row (of u, of v) by motion under a rolling shutter, and the
+            standard deviation of both.
+    exclude : sequence of (u, v, distance)
+        Regions excluded for the centre, because they contain other known markers.
+    limits : DetectionLimits, optional
+
+    Returns
+    -------
+    Observation
+
+    Raises
+    ------
+    InputError
+        For an invalid image, a position outside of it, a radius out of range, a normal without a
+            camera or perpendicular to the line of sight.
+    """
+    given = Search(
+        image, at, radius,
+        camera=camera, normal_cam=normal_cam, search=search, expected=expected, shear=shear,
+        limits=limits,
+    )  # fmt: skip
+    return given.result(exclude)
+
+
+class SharedFits:
+    """
+    Fits in one image, for searches for alike markers, which find the same ellipses.
+
+    Each fit is known by what it was given: the fields of its hypothesis, whether edges beside
+    glare were left out, expected ratio of the inner edge, shear, logarithm of the noise, and shape
+    of a circle in the plane.
+    """
+
+    def __init__(self) -> None:
+        self._given: list[tuple[float, ...]] = []
+        self._seen: list[Observation] = []
+
+    def find(self, given: tuple[float, ...]) -> Observation | None:
+        """Return an earlier fit whose input was almost the same, or None."""
+        if not self._given:
+            return None
+        alike = np.abs(np.array(self._given) - given) <= _ALIKE
+        places = np.flatnonzero(alike.all(axis=1))
+        return self._seen[places[0]] if places.size else None
+
+    def add(self, given: tuple[float, ...], seen: Observation) -> None:
+        """Keep a fit."""
+        self._given.append(given)
+        self._seen.append(seen)
+
+
+class Search:
+    """
+    A search for a marker near a pixel, for several sets of excluded regions.
+
+    Edges, hypotheses and fits are determined once, when they are needed; each result is that of
+    :func:`detect`, whose arguments these are. Searches in the same image, with the same camera,
+    normal and limits, can share their fits.
+    """
+
+    def __init__(
+        self,
+        image: NDArray[np.uint8],
+        at: ArrayLike,
+        radius: float,
+        *,
+        camera: Camera | None = None,
+        normal_cam: ArrayLike | None = None,
+        search: float | None = None,
+        expected: Observation | None = None,
+        shear: ArrayLike = (0.0, 0.0, 0.0),
+        limits: DetectionLimits = LIMITS,
+        shared: SharedFits | None = None,
+    ) -> None:
+        self._image = image = check_image(image)
+        self._place = place = _place(at, image)
+        if not limits.smallest <= radius <= limits.largest:
+            raise InputError(
+                f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px;'
+                ' give the longer semi-axis of the outer edge'
+            )
+        usual = max(_REACH, radius)
+        reach = usual if search is None else search
+        if not (math.isfinite(reach) and reach > 0.0):
+            raise InputError(f'search = {reach:g} px; allowed: above 0')
+        reach = min(reach, float(sum(image.shape)))
+        self._packed, self._normal = _view(camera, normal_cam, image)
+        window = _window(place, reach, radius)
+        self._noise = noise = image_noise(image, window)
+        least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
+        edges = find_edges(image, window, least)
+        wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
+        self._outline, likely = _outlines(camera, self._normal, place, limits)
+        if expected is not None or likely.any():
+            a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
+            wanted = wanted._replace(
+                a11=a11, a12=a12, a22=a22,
+                polarity=0 if expected is None else (-1 if expected.bright else 1),
+            )  # fmt: skip
+        self._radius, self._wanted, self._expected = radius, wanted, expected
+        self._camera, self._is_wide = camera, reach > usual
+        self._shear = np.asarray(shear, float)
+        self._limits = limits
+        # With and without edges beside saturated pixels, which are left out in the second pass.
+        self._edges = [edges]
+        self._ranked: list[list[Hypothesis]] = []
+        self._fits: dict[tuple[Hypothesis, bool], Observation] = {}
+        self._shared = SharedFits() if shared is None else shared
+
+    def _hypotheses(self, thorough: bool) -> list[Hypothesis]:
+        """Return the hypotheses of the first pass or the thorough second one."""
+        if thorough and len(self._edges) == 1:
+            self._edges.append(without_glare(self._image, self._edges[0]))
+        if len(self._ranked) <= thorough:
+            edges = self._edges[thorough]
+            ranked = rank_hypotheses(edges, self._wanted, thorough=thorough)
+            self._ranked.append([one for one in ranked if one.score > -9.0])
+        return self._ranked[thorough]
+
+    def _refined(self, hypothesis: Hypothesis, thorough: bool) -> Observation:
+        """Return the fit of a hypothesis."""
+        edges = self._edges[thorough]
+        # Both passes have the same edges where there is no glare; the score is that of a pass.
+        key = hypothesis._replace(score=0.0), edges is not self._edges[0]
+        if key not in self._fits:
+            self._fits[key] = self._shared_fit(*key, edges)
+        return self._fits[key]
+
+    def _shared_fit(self, hypothesis: Hypothesis, glare: bool, edges: EdgePoints) -> Observation:
+        """Return the fit of a hypothesis, by whatever search it was made."""
+        expected, noise, outline = self._expected, self._noise, self._outline
+        inner = math.nan if expected is None else expected.inner
+        level = math.log(max(noise, LEAST_NOISE))
+        # In a window that is much larger than a marker, noise and the shape of a circle vary: they
+        # are those at the ellipse.
+        vary = (0.0,) * 4 if self._is_wide else (level, *outline)
+        given = (*hypothesis, glare, inner, *self._shear, *vary)
+        seen = self._shared.find(given)
+        if seen is None:
+            if self._is_wide:
+                size = hypothesis.longest
+                place = np.array([hypothesis.u, hypothesis.v])
+                noise = image_noise(self._image, _window(place, max(_REACH, size), size))
+                with contextlib.suppress(InputError):
+                    outline, _ = _outlines(self._camera, self._normal, place, self._limits)
+            seen = _refine(
+                self._image, self._packed, self._normal, outline, edges, hypothesis, noise,
+                expected, self._shear, self._limits,
+            )  # fmt: skip
+            self._shared.add(given, seen)
+        return seen
+
+    def result(self, exclude: Sequence[tuple[float, float, float]] = ()) -> Observation:
+        """Return what :func:`detect` finds without some regions."""
+        place, radius, expected = self._place, self._radius, self._expected
+        limits = self._limits
+        best: Observation | None = None
+        for thorough in (False, True):
+            ranked = [
+                hypothesis
+                for hypothesis in self._hypotheses(thorough)
+                if not _is_within(hypothesis, exclude)
+            ]
+            for hypothesis in ranked[: 3 if thorough else 1]:
+                seen = self._refined(hypothesis, thorough)
+                # It may be the inner edge of a ring whose outer edge has not been found yet.
+                if seen.status == TRACKED and _is_plain(seen, radius, limits):
+                    return seen
+                if seen.status == TRACKED and thorough and expected is None:
+                    if seen.inner == 0.0 and seen.radius < limits.inner_ratio * radius:
+                        outer = _around(seen, hypothesis, radius)
+                        whole = self._refined(outer, thorough)
+                        seen = whole if whole.status == TRACKED else seen
+                    seen = _questioned(seen, place, radius, ranked, limits)
+                if seen.status == TRACKED and thorough:
+                    return seen
+                if best is None or _ORDER[seen.status] < _ORDER[best.status]:
+                    best = seen
+        if best is None:
+            return lost('no ellipse of this size here', place, radius, expected)
+        if best.status == LOST:
+            return lost(best.reason, place, radius, expected)
+        if best.status == TRACKED and expected is None:
+            # The first pass found it, and the second pass found nothing better.
+            return _questioned(best, place, radius, ranked, limits)
+        return best
+
+
+def _window(place: NDArray[np.float64], reach: float, radius: float) -> tuple[int, int, int, int]:
+    """Return columns and rows with all of a marker whose centre is within a distance [px]."""
+    half = reach + 1.3 * radius + 6.0
+    return (
+        int(place[0] - half), int(place[0] + half) + 1,
+        int(place[1] - half), int(place[1] + half) + 1,
+    )  # fmt: skip
+
+
+def _is_within(one: Hypothesis, regions: Sequence[tuple[float, float, float]]) -> bool:
+    """Return whether a centre is in one of the regions (u, v, distance)."""
+    return any(math.hypot(one.u - u, one.v - v) < distance for u, v, distance in regions)
+
+
+def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:
+    """Return whether an observation agrees with the expectation so well that the search ends."""
+    return seen.rim_support >= limits.plain_rim and abs(math.log(seen.radius / radius)) < math.log(
+        limits.plain_radius
+    )
+
+
+def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
+    """Return the hypothetical outer edge for which a small ellipse is the inner edge."""
+    ratio = seen.radius / radius
+    a11, a12, a22 = (seen.shape / ratio).tolist()
+    u, v = seen.center.tolist()
+    return hypothesis._replace(
+        u=u, v=v, a11=a11, a12=a12, a22=a22,
+        polarity=-hypothesis.polarity, inner=ratio, inner_support=1.0,
+    )  # fmt: skip
+
+
+def _questioned(
+    seen: Observation,
+    at: NDArray[np.float64],
+    radius: float,
+    ranked: list[Hypothesis],
+    limits: DetectionLimits,
+) -> Observation:
+    """
+    Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
+
+    An occluder may be an ellipse itself, with more of its rim visible.
+    """
+    doubt = ''
+    if not limits.smallest_ratio < seen.radius / radius < limits.largest_ratio:
+        doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
+    away = math.dist(seen.center, at)
+    for other in ranked:
+        center = (other.u, other.v)
+        if (
+            math.dist(center, at) < away - limits.nearer * radius
+            and math.dist(center, seen.center) > limits.nearer * radius
+            and other.support >= seen.rim_support
+            and limits.smallest_rival < other.longest / radius < limits.largest_rival
+        ):
+            doubt = f'another ellipse is nearer to ({at[0]:.0f}, {at[1]:.0f})'
+    return replace(seen, status=UNCERTAIN, reason=doubt) if doubt else seen
+
+
+def find_markers(
+    image: NDArray[np.uint8],
+    radii: tuple[float, float] = (6.0, 60.0),
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+    window: tuple[int, int, int, int] | None = None,
+    exclude: Sequence[tuple[float, float, float]] = (),
+    strict: bool = False,
+    limits: DetectionLimits = LIMITS,
+) -> list[Observation]:
+    """
+    Find all rings in an image, without prior knowledge.
+
+    A ring is a pair of closed concentric ellipses of opposite polarity, which hardly any other
+    object has. Discs are not found.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    radii : (float, float)
+        Range of the longer semi-axis [px].
+    camera, normal_cam
+        As in :func:`detect`.
+    window : (int, int, int, int), optional
+        Part of the image, which contains the rings: first column and the one after the last, the
+        same of rows.
+    exclude
+        As in :func:`detect`.
+    strict : bool
+        Only rings with 75 % of the rim, as much of the inner edge and a band of 3 px, where
+        letters are to be left out; those whose edges are ellipses to a fraction of a pixel remain.
+    limits : DetectionLimits, optional
+
+    Returns
+    -------
+    list of Observation
+        All ``TRACKED``, with at least 60 % of the rim; from top to bottom.
+    """
+    image = check_image(image)
+    if strict:
+        # What a letter's outline is not an ellipse by would pass for correlated noise or light.
+        limits = limits.replace(
+            least_inner=1.0, inner_share=limits.strict_rim, noisiest=limits.strict_noise,
+            shaded_rim=limits.plain_rim,
+        )  # fmt: skip
+    frame = window or (0, image.shape[1], 0, image.shape[0])
+    noise = image_noise(image, frame)
+    edges = find_edges(
+        image, frame, max(limits.edge * GRADIENT_NOISE * noise, 2.0 * limits.least_edge)
+    )
+    found = closed_ellipses(edges, 0.25 * radii[0], radii[1], 0.6)
+    rings = []
+    for outer in found:
+        longest = outer.longest
+        if longest < radii[0] or _is_within(outer, exclude):
+            continue
+        for inner in found:
+            ratio = inner.longest / longest
+            away = math.hypot(inner.u - outer.u, inner.v - outer.v)
+            if (
+                inner.polarity != outer.polarity
+                and 0.2 < ratio < 0.92
+                and away < 0.12 * longest
+                and np.linalg.norm(inner.shape - ratio * outer.shape) < 0.2 * longest
+            ):
+                rings.append((outer, longest))
+                break
+    seen: list[Observation] = []
+    for outer, longest in rings:
+        near = detect(
+            image, (outer.u, outer.v), longest,
+            camera=camera, normal_cam=normal_cam, search=max(3.0, 0.2 * longest), limits=limits,
+        )  # fmt: skip
+        again = any(
+            math.hypot(*(near.center - other.center)) < 0.5 * near.radius for other in seen
+        )
+        rim, band = (limits.strict_rim, limits.strict_band) if strict else (limits.new_rim, 0.0)
+        is_ring = near.status == TRACKED and near.rim_support >= rim and near.inner > 0.0
+        if is_ring and (1.0 - near.inner) * near.radius >= band and not again:
+            seen.append(near)
+    return sorted(seen, key=lambda one: (one.center[1], one.center[0]))
+
+
+def warm_up() -> None:
+    """Compile all kernels of the detection, or load them from the cache."""
+    v, u = np.mgrid[0:80, 0:80]
+    away = np.hypot(u - 40.3, v - 39.6)
+    image = np.where((away < 18.0) & (away > 9.0), 40, 180).astype(np.uint8)
+    camera = Camera('warm_up', 80, 80, 2000.0, 2000.0, 40.0, 40.0, 'plumb_bob', ())
+    seen = detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
+    detect(image, (40.0, 40.0), 18.0, expected=seen)
+    find_markers(image)
+    # An occlusion, as kernels for hidden rims are used at none before.
+    image[:, 48:] = 110
+    detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
+
+
+def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """
+    Return an image in the form required by the kernels.
+
+    Raises
+    ------
+    InputError
+        If it is not a non-empty two-dimensional array of uint8.
+    """
+    if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
+        what = (
+            f'{image.dtype} of shape {image.shape}'
+            if isinstance(image, np.ndarray)
+            else type(image).__name__
+        )
+        raise InputError(
+            f'an image is an array of uint8, (height, width); got {what}; convert it to 8-bit grey'
+        )
+    if min(image.shape) < 16:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels; allowed: at least 16 x 16'
+        )
+    # Kernels are compiled for one kind of array: writable and contiguous.
+    if not image.flags.c_contiguous or not image.flags.writeable:
+        image = np.array(image, order='C')
+    return image
+
+
+def lost(
+    reason: str,
+    place: NDArray[np.float64],
+    radius: float,
+    expected: Observation | None = None,
+) -> Observation:
+    """Return the observation of a lost marker at its expected position."""
+    shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape
+    ellipse = (
+        Ellipse(place, np.array([radius, radius]), 0.0)
+        if expected is None
+        else Ellipse(place, expected.ellipse.axes, expected.ellipse.angle)
+    )
+    return Observation(
+        status=LOST,
+        reason=reason,
+        center=place,
+        covariance=np.full((2, 2), np.nan),
+        ellipse=ellipse,
+        inner=0.0 if expected is None else expected.inner,
+        bright=False if expected is None else expected.bright,
+        rim_support=0.0,
+        residual=math.nan,
+        shape=shape,
+    )
+
+
+def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
+    place = np.asarray(at, float)
+    if place.shape != (2,) or not np.all(np.isfinite(place)):
+        raise InputError(f'a pixel is two numbers u, v; got {at!r}')
+    height, width = image.shape
+    if not (-0.5 <= place[0] <= width - 0.5 and -0.5 <= place[1] <= height - 0.5):
+        raise InputError(
+            f'the marker at ({place[0]:g}, {place[1]:g}) lies outside the image of {width} x'
+            f' {height} pixels; allowed: u in [-0.5, {width - 0.5}], v in [-0.5, {height - 0.5}]'
+        )
+    return place
+
+
+def _view(
+    camera: Camera | None, normal_cam: ArrayLike | None, image: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return camera and normal for the kernels: zeros if unknown."""
+    normal = np.zeros(3)
+    if camera is None:
+        if normal_cam is not None:
+            raise InputError('a normal without a camera; give the calibration, too')
+        return np.zeros(16), normal
+    if (camera.height, camera.width) != image.shape:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels with a calibration for'
+            f' {camera.width} x {camera.height}; use the calibration of this camera and resolution'
+        )
+    if normal_cam is not None:
+        normal = np.asarray(normal_cam, float)
+        length = float(np.linalg.norm(normal)) if normal.shape == (3,) else math.nan
+        if not (math.isfinite(length) and length > 0.0):
+            raise InputError(f'a normal is three finite numbers, not all 0; got {normal_cam!r}')
+        normal = normal / length
+    return camera.packed, normal
+
+
+def _outlines(
+    camera: Camera | None,
+    normal: NDArray[np.float64],
+    place: NDArray[np.float64],
+    limits: DetectionLimits,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
+
+    Scaled to a longer semi-axis of 1 px; both are 0 if the normal is unknown.
+    """
+    if camera is None or not normal.any():
+        return np.zeros(3), np.zeros(3)
+    x, y = camera.undistort(place).tolist()
+    n_u, n_v, n_w = normal.tolist()
+    if abs(n_u * x + n_v * y + n_w) < math.sin(limits.elevation) * math.hypot(x, y, 1.0):
+        raise InputError(
+            f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
+            f' ({place[0]:g}, {place[1]:g}); allowed: at least'
+            f' {math.degrees(limits.elevation):.0f} deg from that'
+        )
+    return circle_shapes(camera.packed, normal, x, y)
+
+
+def _refine(
+    image: NDArray[np.uint8],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    edges: EdgePoints,
+    hypothesis: Hypothesis,
+    noise: float,
+    expected: Observation | None,
+    shear: NDArray[np.float64],
+    limits: DetectionLimits,
+) -> Observation:
+    """Fit the marker of a hypothesis, and assess the fit."""
+    inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
+    if expected is not None:
+        inner = expected.inner
+    shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
+    start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
+    seen = seen_sectors(edges, hypothesis._replace(inner=inner))
+    if inner > 0.0 and np.count_nonzero(seen[SECTORS:]) < limits.least_rim * SECTORS:
+        # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
+        seen[SECTORS:] = seen[:SECTORS]
+    fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+    round_enough = hypothesis.support >= limits.new_rim
+    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise, limits):
+        # The inner edge may be blurred away: try rings of two widths.
+        for ratio in (0.5, 0.75):
+            start[5] = ratio
+            seen[SECTORS:] = seen[:SECTORS]
+            other = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+            if other.converged and other.residual < 0.8 * fit.residual:
+                fit, inner = other, ratio
+    if not (fit.converged and np.all(np.isfinite(fit.parameters))):
+        place = np.array([hypothesis.u, hypothesis.v])
+        return lost('the fit found no marker here', place, hypothesis.a11)
+    # Without a camera, assume a field of view of a right angle.
+    focal = float(packed[0]) or 0.5 * max(image.shape)
+    disc = inner == 0.0
+    return _judge(
+        fit, hypothesis, edges, packed, normal, outline, shear, focal, noise, limits, disc=disc
+    )
+
+
+def _contrast(fit: Fit) -> float:
+    return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
+
+
+def _explains(fit: Fit, noise: float, limits: DetectionLimits, share: float | None = None) -> bool:
+    """Return whether the residual is at most noise plus a small share of the contrast."""
+    share = limits.unexplained if share is None else share
+    allowed = math.hypot(
+        limits.noise_tolerance * noise, limits.unexplained_grey + share * _contrast(fit)
+    )
+    return fit.converged and fit.residual < allowed
+
+
+def _judge(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    edges: EdgePoints,
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    shear: NDArray[np.float64],
+    focal: float,
+    noise: float,
+    limits: DetectionLimits,
+    *,
+    disc: bool,
+) -> Observation:
+    """Return the observation of a fit, with its status."""
+    p = fit.parameters
+    known = bool(normal.any())
+    measured = measure(p, fit.covariance, known=known)
+    if known and fit.bend == 0.0:
+        doubt = normal_doubt(p, fit.covariance, packed, normal, outline, shear, limits.tilt)
+        measured = measured._replace(covariance=measured.covariance + doubt)
+    measured = to_image(packed, measured, limits.inflation, limits.floor)
+    outer_center, outer = measured.outer_center, measured.outer
+    support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
+    beside = 0.0
+    if support < limits.safe_rim:
+        found = hypothesis._replace(
+            u=outer_center[0], v=outer_center[1], a11=outer[0], a12=outer[1], a22=outer[2]
+        )  # fmt: skip
+        beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
+    status, reason = _status(fit, hypothesis, outline, measured, support, beside, noise, limits)
+    if status == TRACKED and not (disc or _has_inner_edge(fit, support, limits)):
+        status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
+    if (
+        status == TRACKED
+        and not known
+        and math.hypot(*p[PERSPECTIVE:]) > _most_perspective(p, focal, limits)
+    ):
+        status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
+    return Observation(
+        status=status,
+        reason=reason,
+        center=measured.center,
+        covariance=measured.covariance,
+        ellipse=measured.ellipse,
+        inner=0.0 if disc else float(p[RHO]),
+        bright=bool(p[BAND] > p[OUTSIDE]),
+        rim_support=support,
+        residual=fit.residual,
+        shape=outer,
+    )
+
+
+def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
+    """Return whether a ring's inner edge fits about as well as its outer edge."""
+    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
+    return inner >= min(limits.least_inner, limits.inner_share * support)
+
+
+def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
+    """Return the largest perspective, abs(h), of a circle in a plane."""
+    minor, major = eigenvalues(*p[SHAPE:BLUR].tolist())
+    tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
+    return limits.perspective * major / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
+
+
+def _status(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    outline: NDArray[np.float64],
+    measured: Measurement,
+    support: float,
+    beside: float,
+    noise: float,
+    limits: DetectionLimits,
+) -> tuple[str, str]:
+    """Return status and reason."""
+    p = fit.parameters
+    contrast = _contrast(fit)
+    # Of correlated noise, the differences of neighbours show only a part.
+    given, noise = noise, max(noise, fit.noise)
+    if contrast < limits.least_contrast * max(fit.residual, 0.3):
+        return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
+    if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
+        return LOST, 'grey levels and edges contradict each other'
+    if support < limits.least_rim:
+        return LOST, f'{100 * support:.0f} % of the rim fits'
+    if support < limits.trusted_rim:
+        return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
+    if beside > limits.beside:
+        return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
+    if max(p[BAND], p[OUTSIDE]) > limits.brightest:
+        return UNCERTAIN, 'brighter than a sensor shows: glare'
+    blur = [math.sqrt(max(one, 0.0)) for one in eigenvalues(*measured.spread.tolist())]
+    if blur[0] > limits.softest or blur[1] > limits.fastest:
+        return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
+    if not _explains(
+        fit,
+        noise,
+        limits,
+        limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
+    ):
+        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
+    if fit.noise > max(given, limits.noisiest * contrast):
+        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not only noise'
+    # Sectors with a light of their own fit parts of other things, too; glare has its own limits.
+    is_lit = fit.uneven and fit.burnt == 0.0 and fit.noise <= given
+    if (fit.shaded or is_lit) and not (
+        support > limits.shaded_rim and _explains(fit, noise, limits, limits.shaded_unexplained)
+    ):
+        return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
+    if outline.any():
+        own = p[SHAPE:BLUR]
+        astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
+        if astray > limits.astray * float(np.linalg.norm(own)):
+            return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
+    (a, b), (_, d) = measured.covariance.tolist()
+    deviation = math.sqrt(eigenvalues(a, b, d)[1])
+    if fit.burnt > 0.0 and (
+        deviation > limits.glare_deviation
+        or not _explains(fit, noise, limits, limits.glare_unexplained)
+    ):
+        return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
+    if deviation > limits.largest_deviation and fit.bend > limits.largest_deviation:
+        return UNCERTAIN, f'not flat: its rim is bent by {fit.bend:.2f} px'
+    if deviation > limits.largest_deviation:
+        return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
+    return TRACKED, ''

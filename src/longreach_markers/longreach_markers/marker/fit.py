@@ -1,0 +1,639 @@
+"""
+Maximum-likelihood refinement of a circular marker in a grey image.
+
+All parameters of the model (:mod:`longreach_markers.marker.pixel_model`) are estimated from the
+pixels near both edges (:mod:`longreach_markers.marker.pixel_selection`) by the Levenberg-Marquardt
+method; the covariance is the inverse normal matrix times the variance of the residuals. Sectors of
+the rim whose pixels do not fit are left out and the fit is repeated, so that an occluder does not
+shift the result.
+
+Functions share the arrays of :func:`longreach_markers.marker.pixel_model.fill_normal_equations`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_markers.camera.undistortion import shape_to_pinhole, to_pinhole
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BEND,
+    BEND_SIZE,
+    BLUR,
+    CENTER,
+    LEAST_NOISE,
+    OUTSIDE,
+    PARAMETERS,
+    PERSPECTIVE,
+    RHO,
+    SHADOW,
+    SHADOW_SIZE,
+    SHAPE,
+    fill_normal_equations,
+    fill_slopes,
+    limit_parameters,
+    limit_shadow,
+    set_perspective,
+    start_levels,
+)
+from longreach_markers.marker.pixel_selection import (
+    LIGHT_TERMS,
+    add_light,
+    divide_by_light,
+    edge_reach,
+    find_burnt,
+    select_pixels,
+)
+from longreach_markers.marker.residuals import (
+    CORRELATIONS,
+    bend_significance,
+    correlation_factor,
+    index_pixels,
+    measure_noise,
+    shorter_axis,
+    square_beside_light,
+)
+from longreach_markers.marker.shadows import find_shadow
+from longreach_markers.marker.symmetric import SECTORS, largest
+
+# Selections of sectors, iterations of an estimate, and trials of a step.
+_ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
+# Cubic light is estimated if residuals exceed the noise by this factor and this many grey levels;
+# it must explain this share of the excess.
+_CURVED, _EXPLAINED = (1.1, 0.3), 0.5
+# Light of either kind is not estimated where it explains less than this share of the excess while
+# all else stays as it is: estimating all of it again explains little more.
+_HOPEFUL = 0.1
+# Sectors get their own light if residuals exceed the noise by this factor and this many grey
+# levels; since it is not exactly a level and a slope, variances are multiplied by _BENT.
+_UNEVEN, _BENT = (1.05, 0.12), 1.5
+# The edge of a shadow is estimated, too, where less of the rim fits; by how much more of it must
+# fit then, if the residuals are not explained better.
+_PLAIN, _GAINED = 0.85, 0.1
+# Bent paper is estimated, too, where chi-square of 2 degrees of freedom shows it; most of the rim
+# must fit then, since occluders can look like it. Its first prior standard deviation over the
+# radius.
+_BENT_SIGNIFICANT, _WHOLE, _BOW = 12.0, 0.95, 0.05
+# Correlated noise above this share of the contrast is another object.
+_NOISIEST = 0.15
+# Kinds of fits.
+_PLAINLY, _SHADED, _BOWED = 0, 1, 2
+# Where fewer of the sectors are used, only their pixels are processed in each iteration.
+_MOST_ACTIVE = 0.8
+# A fit with a larger residual as a share of the contrast is abandoned.
+_HOPELESS = 0.4
+
+
+class Fit(NamedTuple):
+    """
+    A refined marker.
+
+    Parameters
+    ----------
+    parameters : ndarray, shape (20,)
+        In pinhole pixels, in the order of :mod:`longreach_markers.marker.pixel_model`.
+    covariance : ndarray, shape (20, 20)
+        Covariance of the parameters; zeros for those that are not estimated.
+    residual : float
+        Root mean square residual [grey levels].
+    sectors : ndarray of bool, shape (2 SECTORS,)
+        Sectors that fit, of the outer edge, then of the inner edge.
+    burnt : float
+        Share of the outer edge's sectors saturated by glare.
+    pixels : int
+        Number of pixels near the edges, in all sectors.
+    converged : bool
+    shaded : bool
+        The edge of a shadow was estimated, too.
+    bend : float
+        Largest height of a bent rim over its middle, as seen in the image [px]; 0 if the paper was
+        regarded as flat.
+    noise : float
+        Standard deviation of the noise: as given, or, where it is correlated, that of the
+        residuals away from the edges [grey levels].
+    uneven : bool
+        The light of sectors was estimated, too.
+    """
+
+    parameters: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    residual: float
+    sectors: NDArray[np.bool_]
+    burnt: float
+    pixels: int
+    converged: bool
+    shaded: bool
+    bend: float
+    noise: float
+    uneven: bool
+
+    @property
+    def support(self) -> float:
+        """Share of the outer edge's sectors that fit; 0 if the fit did not converge."""
+        count = np.count_nonzero(self.sectors[:SECTORS])
+        return float(count / SECTORS) if self.converged else 0.0
+
+
+def fit_marker(
+    image: NDArray[np.uint8],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    start: NDArray[np.float64],
+    seen: NDArray[np.bool_],
+    blur: float,
+    noise: float,
+) -> Fit:
+    """Refine a marker in an image."""
+    given = image, packed, normal, outline, start, seen, blur, noise
+    best, signs = _fitted(*given, _PLAINLY)
+    support, is_uneven = best.support, best.uneven
+    if max(signs) > _BENT_SIGNIFICANT:
+        bent, _ = _fitted(*given, _BOWED)
+        if bent.support > _WHOLE and (
+            bent.support > support + _GAINED
+            or (signs[1] > _BENT_SIGNIFICANT and bent.residual < best.residual)
+        ):
+            best, support = bent, bent.support
+    rms, noise = best.residual, best.noise
+    # The edge of a shadow would be light in some sectors.
+    if support >= _PLAIN and not (is_uneven and rms >= _CURVED[0] * noise + _CURVED[1]):
+        return best
+    shaded, _ = _fitted(*given, _SHADED)
+    gained = shaded.support - support
+    if shaded.converged and (
+        gained > _GAINED or (gained > -0.05 and _is_explained.py_func(rms, shaded.residual, noise))
+    ):
+        return shaded
+    return best
+
+
+def _fitted(*given) -> tuple[Fit, tuple[float, float]]:  # type: ignore[no-untyped-def]
+    """Return :func:`_fit` of the same arguments, and chi-square of a bend, first and last."""
+    *fields, first, last = _fit(*given)
+    return Fit(*fields), (first, last)
+
+
+@njit
+def _correlated_noise(  # type: ignore[no-untyped-def]
+    p, samples, u0, u1, v0, v1, slopes, sector, active, burnt, residuals, correlation, noise, rms
+):  # fmt: skip
+    """Return whether the noise is correlated, and what it is then: differences are too small."""
+    trusted = active.copy()
+    _judge_sectors(residuals, sector, burnt, noise, trusted)
+    measured = measure_noise(
+        index_pixels(samples, u0, u1, v0, v1), slopes, sector, trusted, residuals[: sector.size],
+        correlation,
+    )  # fmt: skip
+    if not 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND]):
+        return False, noise
+    return True, max(noise, min(measured, rms))
+
+
+@kernel
+def _fit(  # type: ignore[no-untyped-def]
+    image, packed, normal, outline, start, seen, blur, noise, kind
+):  # fmt: skip
+    """
+    Fit a marker with the arguments of :func:`fit_marker`: plainly, with a shadow's edge, or bent.
+
+    Returns the fields of Fit, and chi-square of a bend in the residuals of the first sectors and
+    of the last ones (0 where it is not tested).
+    """
+    shaded, bent = kind == _SHADED, kind == _BOWED
+    disc = start[5] <= 0.0
+    known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
+    cu, cv = to_pinhole(packed, start[0], start[1])
+    p, line = np.zeros(PARAMETERS), np.zeros(3)
+    _start(packed, normal, known, start, cu, cv, blur, p, line)
+    longest = largest(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    shortest = p[SHAPE] + p[SHAPE + 2] - longest
+    u0, u1, v0, v1 = _window(image, start, shortest)
+    most = max(0, u1 - u0) * max(0, v1 - v0)
+    samples = np.empty((5, most))
+    sector = np.empty(most, np.int64)
+    residuals = np.empty(most)
+    covariance = np.zeros((PARAMETERS, PARAMETERS))
+    active = seen.copy()
+    burnt = np.zeros(2 * SECTORS, np.bool_)
+    light = np.zeros(LIGHT_TERMS)
+    size = 0
+    rms = 0.0
+    local = converged = False
+    extension = np.zeros(0)
+    correlation = np.zeros(CORRELATIONS)
+    is_correlated = False
+    is_uneven = False
+    signs = np.zeros(2)
+    # Of the centre, because the paper may be bent; whether the last residuals were tested for it.
+    doubt = np.zeros((2, 2))
+    is_tested = False
+    slopes = np.empty((9, 0))
+    if bent:
+        extension = np.zeros(BEND_SIZE)
+        extension[5] = _BOW * longest
+    attempt = changed = 0
+    for attempt in range(_ATTEMPTS):
+        set_perspective(p, line, known)
+        reach = edge_reach(p)
+        size = select_pixels(
+            image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
+        )  # fmt: skip
+        divide_by_light(samples[:, :size], light, cu, cv, longest)
+        if bent:
+            extension[3], extension[4] = _tilt(packed, normal, known, p)
+            if attempt > 0:
+                extension[5] = max(math.hypot(extension[1], extension[2]), 0.01)
+        if attempt == 0:
+            find_burnt(samples[:, :size], sector[:size], burnt)
+            if shaded:
+                extension = find_shadow(samples[:, :size], sector[:size], burnt, p, disc)
+                if extension.size == 0:
+                    break
+                # Edge points are missing where the shadow is dark.
+                active[:] = True
+            active &= ~burnt
+            start_levels(p, disc, samples[:, :size], sector[:size], active)
+            if shaded:
+                _lighten(p, samples[:, :size], sector[:size], disc, extension)
+        converged, rms = _estimate(
+            p, extension, line, known, outline, disc, samples[:, :size], sector[:size], active,
+            residuals, covariance, noise, local,
+        )  # fmt: skip
+        if attempt == 0 and converged:
+            slopes = _slopes(p, disc, samples[:, :size])
+        if attempt == 0 and converged and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+            is_correlated, noise = _correlated_noise(
+                p, samples[:, :size], u0, u1, v0, v1, slopes, sector[:size], active, burnt,
+                residuals, correlation, noise, rms,
+            )  # fmt: skip
+        if attempt == 0 and converged and kind == _PLAINLY:
+            signs[0] = bend_significance(
+                p, *_tilt(packed, normal, known, p), slopes,
+                sector[:size], active, residuals[:size], rms * rms, doubt,
+            )  # fmt: skip
+            is_tested = True
+            if burnt.any():
+                # Glare extends beyond the saturated sectors.
+                local = rms > _UNEVEN[0] * noise + _UNEVEN[1]
+            elif rms > _CURVED[0] * noise + _CURVED[1]:
+                is_tested = False
+                converged, rms = _flatten(
+                    p, line, known, outline, disc, samples[:, :size], sector[:size], active,
+                    residuals, covariance, noise, rms, light, cu, cv, longest,
+                )  # fmt: skip
+            if local:
+                converged, rms = _estimate(
+                    p, extension, line, known, outline, disc, samples[:, :size], sector[:size],
+                    active, residuals, covariance, noise, local,
+                )  # fmt: skip
+        contrast = abs(p[OUTSIDE] - p[BAND])
+        if not converged or not rms < _HOPELESS * contrast:
+            converged = False
+            break
+        changed = _judge_sectors(residuals, sector[:size], burnt, noise, active)
+        if active.sum() < SECTORS // 5:
+            converged = False
+            break
+        few = (changed == 0 and not bent) or (attempt > 0 and changed <= 2)
+        if few and abs(edge_reach(p) - reach) < 0.5:
+            break
+    factor = 1.0
+    if converged:
+        slopes = _slopes(p, disc, samples[:, :size])
+    if converged and is_correlated:
+        factor = correlation_factor(
+            index_pixels(samples[:, :size], u0, u1, v0, v1), slopes,
+            sector[:size], active, correlation,
+        )  # fmt: skip
+        # Beyond the noise, residuals are regarded as before.
+        factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
+    if converged and kind == _PLAINLY and not local:
+        if attempt == 0 and changed == 0 and is_tested and factor == 1.0:
+            signs[1] = signs[0]
+        else:
+            signs[1] = bend_significance(
+                p, *_tilt(packed, normal, known, p), slopes,
+                sector[:size], active, residuals[:size], factor * rms * rms, doubt,
+            )  # fmt: skip
+        if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+            left = square_beside_light(slopes, sector[:size], active, residuals[:size])
+            is_uneven = rms * rms - left > _HOPEFUL * (rms * rms - noise * noise)
+        if is_uneven:
+            # Not earlier: an occluder could be mistaken for light.
+            trial, spread = p.copy(), covariance.copy()
+            found, less = _estimate(
+                trial, extension, line, known, outline, disc, samples[:, :size], sector[:size],
+                active, residuals, spread, noise, True,
+            )  # fmt: skip
+            if found and _is_explained(rms, less, noise):
+                p, covariance, rms = trial, spread, less
+                # Sectors with a light of their own would have other residuals.
+                doubt[:] = 0.0
+    covariance *= factor
+    covariance[CENTER:SHAPE, CENTER:SHAPE] += (0.0 if local else 1.0) * doubt
+    bend = math.hypot(extension[1], extension[2]) if bent else 0.0
+    return (
+        p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,
+        local or is_uneven, signs[0], signs[1],
+    )  # fmt: skip
+
+
+@njit
+def _tilt(packed, normal, known, p):  # type: ignore[no-untyped-def]
+    """Return the unit vector (u, v) along which heights over the plane move a point's image."""
+    if not known:
+        return shorter_axis(p)
+    tilt_u = packed[0] * normal[0] - (p[CENTER] - packed[2]) * normal[2]
+    tilt_v = packed[1] * normal[1] - (p[CENTER + 1] - packed[3]) * normal[2]
+    size = max(math.hypot(tilt_u, tilt_v), 1e-9)
+    return tilt_u / size, tilt_v / size
+
+
+@njit
+def _slopes(p, disc, samples):  # type: ignore[no-untyped-def]
+    """Return the slopes (9, n) of :func:`longreach_markers.marker.pixel_model.fill_slopes`."""
+    slopes = np.empty((9, samples.shape[1]))
+    fill_slopes(p, disc, samples, slopes)
+    return slopes
+
+
+@njit
+def _lighten(p, samples, sector, disc, shadow):  # type: ignore[no-untyped-def]
+    """Set the grey levels of ``p`` (20,) to those on the lit side of a shadow (8,)."""
+    lit = np.zeros(2 * SECTORS, np.bool_)
+    away = np.empty(sector.size)
+    for index in range(sector.size):
+        du, dv = samples[0, index] - shadow[6], samples[1, index] - shadow[7]
+        away[index] = math.cos(shadow[0]) * du + math.sin(shadow[0]) * dv - shadow[1]
+        if away[index] < -1.0:
+            lit[sector[index]] = True
+    for index in range(sector.size):
+        if away[index] > -1.0:
+            lit[sector[index]] = False
+    if lit.any():
+        start_levels(p, disc, samples, sector, lit)
+
+
+@njit
+def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore[no-untyped-def]
+    """
+    Set initial parameters except grey levels, and the vanishing line of the plane.
+
+    ``packed`` (16,), ``normal`` (3,), ``start`` (6,) and ``blur`` are those of :func:`fit_marker`;
+    ``known`` is whether the normal is; (cu, cv) is the centre of the initial ellipse in pinhole
+    pixels; ``p`` (20,) and ``line`` (3,) are filled.
+    """
+    p[CENTER], p[CENTER + 1] = cu, cv
+    p[SHAPE], p[SHAPE + 1], p[SHAPE + 2] = shape_to_pinhole(
+        packed, start[0], start[1], start[2], start[3], start[4]
+    )
+    p[RHO] = start[5]
+    p[BLUR], p[BLUR + 2] = blur * blur, blur * blur
+    if known:
+        line[0], line[1] = normal[0] / packed[0], normal[1] / packed[1]
+        line[2] = normal[2] - line[0] * packed[2] - line[1] * packed[3]
+        # From the centre of the ellipse to that of the circle.
+        for _ in range(3):
+            set_perspective(p, line, known)
+            h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+            flat = 1.0 / (1.0 - min(h1 * h1 + h2 * h2, 0.5))
+            p[CENTER] = cu + flat * (p[SHAPE] * h1 + p[SHAPE + 1] * h2)
+            p[CENTER + 1] = cv + flat * (p[SHAPE + 1] * h1 + p[SHAPE + 2] * h2)
+
+
+@njit
+def _window(image, start, shortest):  # type: ignore[no-untyped-def]
+    """
+    Return first and past-the-last column and row of the window of a marker.
+
+    ``start`` (6,) is the initial ellipse, ``shortest`` its shorter semi-axis [px].
+    """
+    reach = 1.0 + (3.5 * 1.6 + 2.0) / max(shortest, 2.0)
+    half_u = reach * math.hypot(start[2], start[3]) + 1.0
+    half_v = reach * math.hypot(start[3], start[4]) + 1.0
+    u0, u1 = max(0, int(start[0] - half_u)), min(image.shape[1], int(start[0] + half_u) + 2)
+    v0, v1 = max(0, int(start[1] - half_v)), min(image.shape[0], int(start[1] + half_v) + 2)
+    return u0, u1, v0, v1
+
+
+@njit
+def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-untyped-def]
+    """
+    Select the sectors that fit, including those left out before; return how many changed.
+
+    ``residuals`` (n,) [grey levels] and ``sector`` (n,) belong to the pixels, ``burnt`` and
+    ``active`` (updated), shape (2 SECTORS,), to the sectors; ``noise`` is in grey levels.
+    """
+    totals = np.zeros(2 * SECTORS)
+    counts = np.zeros(2 * SECTORS, np.int64)
+    for index in range(sector.size):
+        totals[sector[index]] += residuals[index] ** 2
+        counts[sector[index]] += 1
+    quality = np.full(2 * SECTORS, np.inf)
+    for index in range(2 * SECTORS):
+        if counts[index] > 0:
+            quality[index] = math.sqrt(totals[index] / counts[index])
+        elif index >= SECTORS:
+            # A small inner edge has fewer pixels than sectors.
+            quality[index] = 0.0
+    trusted = np.sort(quality[active & (counts > 0)])
+    usual = max(trusted[trusted.size // 2], noise, LEAST_NOISE) if trusted.size > 0 else 1.0
+    good = np.zeros(2 * SECTORS, np.bool_)
+    for index in range(2 * SECTORS):
+        # Random scatter, for the number of pixels of the sector.
+        limit = usual * (1.0 + 3.0 / math.sqrt(2.0 * max(counts[index], 1))) + 0.3
+        good[index] = quality[index] < limit and not burnt[index]
+    changed = 0
+    for index in range(2 * SECTORS):
+        part, place = index // SECTORS * SECTORS, index % SECTORS
+        use = good[index]
+        # An occluder across two sectors extends into the next.
+        for side in (-1, 1):
+            next_one = part + (place + side) % SECTORS
+            if not good[next_one] and not good[part + (place + 2 * side) % SECTORS]:
+                use = False
+        if use != active[index]:
+            changed += 1
+        active[index] = use
+    return changed
+
+
+@njit
+def _estimate(  # type: ignore[no-untyped-def]
+    p, extension, line, known, outline, disc, samples, sector, active, residuals, covariance,
+    noise, local,
+):  # fmt: skip
+    """
+    Estimate all parameters from the samples of the active sectors.
+
+    Updates the parameters, including those of a shadow (8,) or a bend (6,) in ``extension``, fills
+    residuals and ``covariance`` (20, 20); returns whether it converged, and the root mean square
+    of the active residuals and priors [grey levels].
+    """
+    first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
+    own = last - first
+    # The last parameter of a shadow is the light inside the inner edge.
+    more = 0
+    if extension.size == SHADOW_SIZE:
+        more = SHADOW - 1 if disc else SHADOW
+    elif extension.size == BEND_SIZE:
+        more = BEND
+    count = own + more
+    normal = np.zeros((PARAMETERS + 1, PARAMETERS))
+    tried = np.zeros((PARAMETERS + 1, PARAMETERS))
+    factor = np.empty((count, count))
+    step = np.empty(count)
+    joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+    tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+    trial, trial_extension = p.copy(), extension.copy()
+    # Pixels of other sectors are not needed until the end.
+    whole, all_sectors, all_residuals = samples, sector, residuals
+    is_part = np.count_nonzero(active) < _MOST_ACTIVE * active.size
+    if is_part:
+        chosen = np.flatnonzero(active[sector])
+        samples, sector, residuals = samples[:3, chosen], sector[chosen], residuals[chosen]
+    cost, used = fill_normal_equations(
+        p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals,
+        noise, local,
+    )  # fmt: skip
+    if used < 2 * count:
+        return False, 0.0
+    damping, least = 1e-5, 1e-7
+    if extension.size == BEND_SIZE:
+        # Of a disc, only the prior determines the constant part.
+        damping, least = 1e-9, 1e-10
+    converged = False
+    for _ in range(_STEPS):
+        moved = False
+        better = cost
+        for _ in range(_TRIALS):
+            _join(normal, joint, first, last, more, factor, step)
+            for index in range(count):
+                factor[index, index] *= 1.0 + damping
+                factor[index, index] += 1e-12
+            if not cholesky(factor):
+                damping = max(10.0 * damping, 1e-3)
+                continue
+            cholesky_solve(factor, step)
+            trial[:] = p
+            trial[first:last] += step[:own]
+            limit_parameters(trial, disc)
+            trial_extension[:] = extension
+            trial_extension[:more] += step[own:]
+            limit_shadow(trial_extension)
+            set_perspective(trial, line, known)
+            better, used = fill_normal_equations(
+                trial, trial_extension, known, outline, disc, samples, sector, active, tried,
+                tried_joint, residuals, noise, local,
+            )  # fmt: skip
+            if better <= cost * (1.0 + 1e-9):
+                moved = True
+                break
+            damping = max(10.0 * damping, 1e-3)
+        if not moved:
+            # No step decreases the cost: converged to rounding.
+            converged = True
+            break
+        shift = math.hypot(trial[CENTER] - p[CENTER], trial[CENTER + 1] - p[CENTER + 1])
+        gained = cost - better
+        p[:] = trial
+        cost = better
+        extension[:] = trial_extension
+        normal, tried = tried, normal
+        joint, tried_joint = tried_joint, joint
+        damping = max(0.1 * damping, least)
+        # Convergence is fast: the remaining error is far below the noise.
+        if shift < 5e-3 and gained < 0.5 * cost / used:
+            converged = True
+            break
+    if is_part:
+        fill_normal_equations(
+            p, extension, known, outline, disc, whole, all_sectors, active, tried, tried_joint,
+            all_residuals, noise, local,
+        )  # fmt: skip
+    # Covariance: variance of the residuals times the inverse normal matrix.
+    variance = max(cost / max(used - count, 1), 1.0 / 12.0) * (_BENT if local else 1.0)
+    covariance[:] = 0.0
+    _join(normal, joint, first, last, more, factor, step)
+    for index in range(count):
+        factor[index, index] *= 1.0 + 1e-10
+        factor[index, index] += 1e-12
+    if not cholesky(factor):
+        return False, 0.0
+    for column in range(own):
+        step[:] = 0.0
+        step[column] = 1.0
+        cholesky_solve(factor, step)
+        for index in range(own):
+            covariance[first + index, first + column] = variance * step[index]
+    return converged, math.sqrt(cost / max(used, 1))
+
+
+@njit
+def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-untyped-def]
+    """
+    Fill lower triangle and right-hand side for the parameters from ``first`` up to ``last``.
+
+    ``more`` parameters of a shadow or a bend follow; see :func:`fill_normal_equations`.
+    """
+    own = last - first
+    factor[:own, :own] = normal[first:last, first:last]
+    right[:own] = normal[PARAMETERS, first:last]
+    for k in range(more):
+        factor[own + k, :own] = joint[k, first:last]
+        right[own + k] = joint[k, PARAMETERS]
+        for other in range(more):
+            factor[own + k, own + other] = joint[k, PARAMETERS + 1 + other]
+
+
+@njit
+def _is_explained(before, after, noise):  # type: ignore[no-untyped-def]
+    """Return whether light explains enough of the excess of residuals over noise (all RMS)."""
+    return after**2 - noise**2 < (1.0 - _EXPLAINED) * (before**2 - noise**2)
+
+
+@njit
+def _flatten(  # type: ignore[no-untyped-def]
+    p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, rms,
+    light, cu, cv, radius,
+):  # fmt: skip
+    """
+    Estimate again with cubic light divided out, if the residuals show such light.
+
+    The polynomial is common to all three levels: it cannot explain away a part of the marker. If
+    it explains too little, the estimate is left unchanged. Fills ``light`` (LIGHT_TERMS,), with
+    its origin cu, cv and unit of length radius [px]; ``rms`` is the residual so far. Returns as
+    :func:`_estimate`.
+    """
+    before, first = p.copy(), rms
+    values = samples[2].copy()
+    for turn in range(2):
+        gained = add_light(samples, sector, active, residuals, cu, cv, radius, light)
+        if turn == 0 and gained < _HOPEFUL * (rms**2 - noise**2):
+            light[:] = 0.0
+            return True, rms
+        samples[2] = values
+        divide_by_light(samples, light, cu, cv, radius)
+        converged, rms = _estimate(
+            p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
+            covariance, noise, False,
+        )  # fmt: skip
+        if not converged:
+            break
+    if converged and _is_explained(first, rms, noise):
+        return converged, rms
+    light[:] = 0.0
+    samples[2] = values
+    p[:] = before
+    return _estimate(
+        p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals, covariance,
+        noise, False,
+    )  # fmt: skip

@@ -1,0 +1,807 @@
+"""
+Model of pixels near the edges of a circular marker, and the normal equations of its fit.
+
+The edges of a marker are circles in a plane. Their image, in undistorted (pinhole) pixels x, is
+
+    x(t) = c + s A e(t) / (1 + s h . e(t)),    e(t) = (cos t, sin t)
+
+with s = 1 for the outer edge and s = rho for the inner edge: the homography of the plane with c
+the projected centre of the circle, A its symmetric shape matrix, and h the perspective. With the
+plane's normal n (in the frame of pinhole pixels, n_px = K^-T n), h follows from A and c,
+
+    h = -A n_uv / (n_u c_u + n_v c_v + n_w),
+
+since the vanishing line of the plane is n. Without the normal, h is estimated with a prior.
+
+A blurred edge with radius of curvature R has, at the signed distance d, the profile
+Phi((d + sigma^2 / (2 R)) / sigma), with the normal distribution function Phi and
+sigma^2 = m . S m for the edge's normal m: S is the covariance of lens, pixel and motion blur
+together. Its larger eigenvalue exceeds the smaller one by the variance of a box, the motion
+during the exposure, whose fourth cumulant gives a correction of Phi (Edgeworth series). The grey
+level of a pixel is the sum of both steps between three levels, each linear over the image to
+represent shading. Uneven light such as glare can be represented by a level and a slope across the
+edge in each sector of the rim, which are eliminated by the Schur complement.
+
+The parameters p, shape (20,), and their first indices:
+
+===============  ==============================================================
+``INSIDE``       within the inner edge: grey level at c, and its gradient [1/px]
+``RHO``          radius of the inner edge over that of the outer one
+``CENTER``       c [px]
+``SHAPE``        A (11, 12, 22) [px]
+``BLUR``         S (11, 12, 22) [px^2]
+``BAND``         the same between the edges; for a disc, within the outer edge
+``OUTSIDE``      the same outside of the outer edge
+``PERSPECTIVE``  h
+===============  ==============================================================
+
+A disc has no parameters before ``CENTER``; with a known normal, h is not estimated.
+
+The straight edge of a shadow across the marker multiplies the levels on one side by a share of the
+light. Its parameters, shape (8,), are: direction of the normal into the shadow [rad]; distance
+from the origin along it [px]; variance of the penumbra, in addition to the blur [px^2]; the shares
+of the light outside, between the edges, and inside, which differ little where a camera is
+nonlinear; and the origin u, v [px], which is not estimated. Where a blurred shadow crosses a
+blurred edge, the mean of the product of both steps is not the product of their means: for normal
+distributions of correlation c, Phi2(z, y; c) = Phi(z) Phi(y) + phi(z) phi(y) (c + c^2 z y / 2 +
+...).
+
+Paper bent to a cylinder has the height q (1 + cos(2 phi - a)) over the plane along its rim, for
+either sign of q, and rho^2 of it along the inner edge. Seen at an angle, heights move the edges
+along the direction d of the tilt, the shorter axis of the ellipse. The parameters of a bend, shape
+(6,), are: q0, q1, q2 of the height q0 + q1 cos 2 phi + q2 sin 2 phi [px in the image]; d, which is
+not estimated; and the prior standard deviation of q0, abs(q). The part of second order moves the
+centre of the ellipse and distorts its outline by as much; the constant one moves all of the rim
+from the middle of the paper, which only a ring shows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from longreach_markers.marker.products import BLOCK, add_products, add_row, product
+from longreach_markers.marker.symmetric import inverse, times
+
+# In this order, a pixel near one edge depends on a contiguous range of parameters, and parameters
+# that are not estimated for a disc or a known normal are at the ends.
+INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18
+PARAMETERS = 20
+# Estimated parameters of a shadow, and length of the array.
+SHADOW, SHADOW_SIZE = 6, 8
+# The same of a bend.
+BEND, BEND_SIZE = 3, 6
+# Prior standard deviation of q1 and q2 over the marker's size.
+_BOWED = 0.1
+# Prior standard deviations: differences of a shadow's light between two levels; variance of the
+# penumbra [px^2].
+_UNEQUAL, _PENUMBRA = 0.1, 3.0
+# Standard deviation of the prior of h without normal: a marker of 0.3 m tilted by 45 degrees has
+# 0.005 at 20 m.
+PERSPECTIVE_PRIOR = 0.005
+# Lower bound of the standard deviation of the noise, about that of rounding [grey levels].
+LEAST_NOISE = 0.3
+# Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
+_FAR = 4.9
+# exp(-x) = (exp(-x / 16))^16 for x = z^2 / 2 within that, by a Taylor series about the middle of
+# the range, accurate to 1e-8; and Phi(z) = 1 - phi(z) sum_k c_k t^k, t = 1 / (1 + c_0 z), accurate
+# to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops are
+# vectorised.
+_MIDDLE = 0.375
+_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8 = (
+    math.exp(-_MIDDLE) * (-1.0) ** k / math.factorial(k) for k in range(9)
+)
+_NORMAL_TOP = 1.0 / math.sqrt(2.0 * math.pi)
+_C0 = 0.2316419
+_C1, _C2, _C3, _C4, _C5 = 0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429
+# Prior standard deviation of differences between shading gradients, as a share of the contrast
+# over the radius, after scaling with the levels.
+_SHADING = 0.005
+# Prior standard deviation of the shape from that predicted by the plane's normal, as a share.
+_OUTLINE = 0.03
+# Least and largest variance of the blur [px^2]; beyond the largest, no marker is TRACKED.
+_SHARPEST, _WIDEST = 0.16, 20.0
+# Grey level at which an image is clipped.
+_FULL = 255.0
+# Rows of the kernels' table of pixels, in :func:`_fill_places` and :func:`_fill_steps`.
+_DU, _DV, _R, _EU, _EV, _MU, _MV, _FLAT, _SHARP, _CURVE = range(10)
+_Z_OUTER, _Z_INNER, _PHI, _DENSITY, _HOLE, _DENSITY_INNER, _SEEN, _BY_SQUARE = range(10, 18)
+_ROWS = 18
+
+
+@njit
+def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
+    """
+    Set h from centre, shape, and vanishing line of the plane, if known.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    line : ndarray, shape (3,)
+        The plane's normal in the frame of pinhole pixels, of any length.
+    known : bool
+        Whether the normal is known; otherwise h is left unchanged.
+    """
+    if known:
+        depth = line[0] * p[CENTER] + line[1] * p[CENTER + 1] + line[2]
+        p[PERSPECTIVE] = -(p[SHAPE] * line[0] + p[SHAPE + 1] * line[1]) / depth
+        p[PERSPECTIVE + 1] = -(p[SHAPE + 1] * line[0] + p[SHAPE + 2] * line[1]) / depth
+
+
+@njit
+def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
+    """
+    Limit parameters, shape (20,), to the domain of the model.
+
+    A and S stay positive definite, and rho (not for a disc) within [0.1, 0.97].
+    """
+    p[BLUR] = min(max(p[BLUR], _SHARPEST), _WIDEST)
+    p[BLUR + 2] = min(max(p[BLUR + 2], _SHARPEST), _WIDEST)
+    bound = 0.95 * math.sqrt((p[BLUR] - 0.1) * (p[BLUR + 2] - 0.1))
+    p[BLUR + 1] = min(max(p[BLUR + 1], -bound), bound)
+    if not disc:
+        p[RHO] = min(max(p[RHO], 0.1), 0.97)
+    p[SHAPE] = max(p[SHAPE], 1.0)
+    p[SHAPE + 2] = max(p[SHAPE + 2], 1.0)
+    bound = 0.98 * math.sqrt(p[SHAPE] * p[SHAPE + 2])
+    p[SHAPE + 1] = min(max(p[SHAPE + 1], -bound), bound)
+
+
+@njit
+def limit_shadow(shadow):  # type: ignore[no-untyped-def]
+    """Limit the parameters of a shadow, shape (8,), to the domain of the model; others stay."""
+    if shadow.size == SHADOW_SIZE:
+        shadow[2] = min(max(shadow[2], 0.0), _WIDEST)
+        for k in range(3, 6):
+            shadow[k] = min(max(shadow[k], 0.02), 1.5)
+
+
+@njit
+def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-def]
+    """
+    Set the grey levels from pixels away from the edges, and their gradients to 0.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+        Centre, shape and rho are used; the levels are filled.
+    disc : bool
+    samples : ndarray, shape (3, n)
+        u, v in pinhole pixels [px] and grey level of each pixel.
+    sector : ndarray of int64, shape (n,)
+        Sector of each pixel.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors to be used.
+    """
+    total = np.zeros(3)
+    weight = np.full(3, 1e-9)
+    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    for index in range(samples.shape[1]):
+        if not active[sector[index]]:
+            continue
+        du, dv = samples[0, index] - p[CENTER], samples[1, index] - p[CENTER + 1]
+        yu, yv = times(b11, b12, b22, du, dv)
+        r = math.sqrt(yu * yu + yv * yv)
+        if r > 1.0:
+            region, clear = 0, r - 1.0
+        elif disc or r > p[RHO]:
+            region, clear = 1, 1.0 - r
+            if not disc:
+                clear = min(clear, r - p[RHO])
+        else:
+            region, clear = 2, p[RHO] - r
+        # Pixels away from the edge have the largest weight.
+        share = clear * clear + 1e-6
+        total[region] += share * samples[2, index]
+        weight[region] += share
+    for region in range(3):
+        level = OUTSIDE if region == 0 else (BAND if region == 1 else INSIDE)
+        p[level] = total[region] / weight[region]
+        p[level + 1] = 0.0
+        p[level + 2] = 0.0
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _density(z):  # type: ignore[no-untyped-def]
+    """Return the density of the normal distribution at z; 0 beyond _FAR."""
+    square = z * z
+    x = min(square, _FAR * _FAR) * (1.0 / 32.0) - _MIDDLE
+    e = _E4 + x * (_E5 + x * (_E6 + x * (_E7 + x * _E8)))
+    e = _E0 + x * (_E1 + x * (_E2 + x * (_E3 + x * e)))
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return _NORMAL_TOP * e if square < _FAR * _FAR else 0.0
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _blurred_step(z, box):  # type: ignore[no-untyped-def]
+    """
+    Return a step blurred by lens and motion at z, 0 or 1 beyond _FAR, and its derivative.
+
+    Motion blur is a box, with an Edgeworth correction. ``box`` is minus its fourth cumulant over
+    24 sigma^4.
+    """
+    density = _density(z)
+    square = z * z
+    t = 1.0 / (1.0 + _C0 * abs(z))
+    tail = t * (_C1 + t * (_C2 + t * (_C3 + t * (_C4 + t * _C5)))) * density
+    phi = 1.0 - tail if z > 0.0 else tail
+    phi += box * z * (square - 3.0) * density
+    density *= 1.0 + box * (square * (6.0 - square) - 3.0)
+    return phi, density
+
+
+@njit
+def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # type: ignore[no-untyped-def]
+    """
+    Add the products of derivatives to ``normal`` and ``joint``.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (21, BLOCK)
+        Derivatives by p, and residuals.
+    extra : ndarray, shape (6, BLOCK), (3, BLOCK) or (0, BLOCK)
+        Derivatives by the parameters of a shadow or a bend.
+    normal, joint : ndarray, shapes (21, 20) and (6, 27)
+        Updated; see :func:`fill_normal_equations`.
+    is_inside, is_outside, known : bool
+        Whether derivatives by the levels inside and outside, and by the perspective are not 0;
+        the last if not known.
+    """
+    first, last = 0 if is_inside else RHO, PERSPECTIVE if is_outside else OUTSIDE
+    add_products(rows, first, last, normal)
+    for i in range(PARAMETERS if known else PERSPECTIVE, PARAMETERS + 1):
+        add_row(rows[i], rows, first, last, normal[i])
+        if not known:
+            for j in range(PERSPECTIVE, min(i + 1, PARAMETERS)):
+                normal[i, j] += product(rows[i], rows[j])
+    for i in range(extra.shape[0]):
+        add_row(extra[i], rows, 0, PERSPECTIVE, joint[i])
+        for j in range(PERSPECTIVE, PARAMETERS + 1):
+            joint[i, j] += product(extra[i], rows[j])
+        for j in range(extra.shape[0]):
+            joint[i, PARAMETERS + 1 + j] += product(extra[i], extra[j])
+
+
+@njit
+def _fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
+    """Fill a block (3, BLOCK) with the samples (3, n) from ``begin``, and more of the last."""
+    size = min(BLOCK, samples.shape[1] - begin)
+    for i in range(3):
+        for k in range(size):
+            filled[i, k] = samples[i, begin + k]
+        for k in range(size, BLOCK):
+            filled[i, k] = samples[i, begin + size - 1]
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
+    """
+    Fill position and normal of the ellipse for each sample.
+
+    ``p`` (20,) and ``samples`` (3, n) are as in :func:`fill_normal_equations`. First rows of
+    ``places`` (_ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e, the
+    direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
+    over the radius of curvature. A separate loop without branches, so that it is vectorised.
+    """
+    cu, cv = p[CENTER], p[CENTER + 1]
+    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    curved = 0.5 * (b11 * b22 - b12 * b12) ** 2
+    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    for k in range(BLOCK):
+        du, dv = samples[0, k] - cu, samples[1, k] - cv
+        yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
+        square = yu * yu + yv * yv
+        shrink = 1.0 / math.sqrt(square)
+        # u = y / (1 - h . y): position in the plane, in radii of the marker.
+        w = 1.0 / (1.0 - h1 * yu - h2 * yv)
+        r = square * shrink * w
+        eu, ev = yu * shrink, yv * shrink
+        ku, kv = (eu + r * h1) * w, (ev + r * h2) * w
+        mu, mv = b11 * ku + b12 * kv, b12 * ku + b22 * kv
+        flat = 1.0 / math.sqrt(mu * mu + mv * mv)
+        mu, mv = mu * flat, mv * flat
+        variance = s11 * mu * mu + 2.0 * s12 * mu * mv + s22 * mv * mv
+        sharp = 1.0 / math.sqrt(variance)
+        places[_DU, k], places[_DV, k], places[_R, k] = du, dv, r
+        places[_EU, k], places[_EV, k] = eu, ev
+        places[_MU, k], places[_MV, k] = mu, mv
+        places[_FLAT, k], places[_SHARP, k] = flat, sharp
+        # The curvature of the outer edge's ellipse is 1 / (|A|^2 |B e|^3).
+        places[_CURVE, k] = curved * flat * flat * flat * variance * sharp
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
+    """
+    Fill distances from both edges, in sigma, and the blurred steps there.
+
+    Arguments are those of :func:`fill_normal_equations`; rows of ``places`` after those of
+    :func:`_fill_places`: z, outer and inner; share of the pixel outside of the outer edge, and its
+    derivative by z; share inside of the inner edge, and its negative derivative.
+
+    Returns
+    -------
+    is_inside, is_outside : bool
+        Whether a pixel has a part inside of the inner edge, and outside of the outer edge.
+    """
+    rho = p[RHO]
+    ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
+    for k in range(BLOCK):
+        scale = places[_FLAT, k] * places[_SHARP, k]
+        places[_Z_OUTER, k] = (places[_R, k] - 1.0) * scale + places[_CURVE, k]
+        places[_Z_INNER, k] = (places[_R, k] - rho) * scale + places[_CURVE, k] * curved_inside
+    if extension.size == BEND_SIZE:
+        for k in range(BLOCK):
+            eu, ev = places[_EU, k], places[_EV, k]
+            facing = extension[3] * places[_MU, k] + extension[4] * places[_MV, k]
+            height = extension[1] * (eu * eu - ev * ev) + extension[2] * 2.0 * eu * ev
+            height = facing * (extension[0] + height) * places[_SHARP, k]
+            places[_Z_OUTER, k] -= height
+            places[_Z_INNER, k] -= rho * rho * height
+    inside = outside = 0.0
+    for k in range(BLOCK):
+        box = 1.0 - sharpest * places[_SHARP, k] * places[_SHARP, k]
+        box *= 0.05 * box
+        z = min(max(places[_Z_OUTER, k], -_FAR), _FAR)
+        phi, density = _blurred_step(z, box)
+        places[_Z_OUTER, k], places[_PHI, k], places[_DENSITY, k] = z, phi, density
+        outside += phi
+        z = min(max(places[_Z_INNER, k], -_FAR), _FAR)
+        phi, density = _blurred_step(z, box)
+        places[_Z_INNER, k] = z
+        places[_HOLE, k], places[_DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
+        inside += ring * (1.0 - phi)
+    return inside != 0.0, outside != 0.0
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
+    """
+    Fill the slopes of the model at each sample, without a shadow.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    disc : bool
+    samples : ndarray, shape (3 or more, n)
+        u, v in pinhole pixels [px], first.
+    slopes : ndarray, shape (9, n)
+        Filled: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside);
+        slope of the grey level across the outer edge and across the inner one [1/px]; normal u, v
+        of the edge in the image; direction u, v in the plane; pixels for a relative radius of 1.
+    """
+    places, own = np.empty((_ROWS, BLOCK)), np.empty((9, BLOCK))
+    filled = np.empty((3, BLOCK))
+    for begin in range(0, samples.shape[1], BLOCK):
+        _fill_block(samples, begin, filled)
+        _fill_places(p, filled, places)
+        _fill_slopes(p, disc, places, own)
+        size = min(BLOCK, samples.shape[1] - begin)
+        slopes[:, begin : begin + size] = own[:, :size]
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
+    """Fill the slopes of a block of samples from their ``places``; see :func:`fill_slopes`."""
+    rho = p[RHO]
+    ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
+    outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
+    band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
+    inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
+    for k in range(BLOCK):
+        du, dv, r = places[_DU, k], places[_DV, k], places[_R, k]
+        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        outside = outside_0 + outside_u * du + outside_v * dv
+        band = band_0 + band_u * du + band_v * dv
+        inside = inside_0 + inside_u * du + inside_v * dv
+        z = (r - 1.0) * flat * sharp + curve
+        z_inner = (r - rho) * flat * sharp + curve * curved_inside
+        away = abs(z)
+        slopes[0, k] = away if disc else min(abs(z_inner), away)
+        slopes[1, k] = (0.0 if r > 1.0 else 1.0) + (ring if r < rho else 0.0)
+        slopes[2, k] = (outside - band) * sharp * _density(z)
+        slopes[3, k] = ring * (band - inside) * sharp * _density(z_inner)
+        slopes[4, k], slopes[5, k] = places[_MU, k], places[_MV, k]
+        slopes[6, k], slopes[7, k] = places[_EU, k], places[_EV, k]
+        slopes[8, k] = flat
+
+
+@njit
+def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
+    """
+    Eliminate the light of each sector from normal matrix and residuals.
+
+    Parameters
+    ----------
+    normal : ndarray, shape (21, 20)
+        Normal matrix of the active sectors, without priors.
+    sums : ndarray, shape (2 SECTORS, 2, 21)
+        Sums of the active sectors' rows, and of rows times z.
+    moments : ndarray, shape (2 SECTORS, 5)
+        Sums over a sector's pixels of 1, z, z^2, residual, and residual times z.
+    z : ndarray, shape (n,)
+        Distance of each pixel from the nearest edge, over the blur.
+    sector, active, residuals
+        See :func:`fill_normal_equations`; residuals of all sectors are updated.
+
+    Returns
+    -------
+    cost : float
+        Sum of squares of the active sectors' residuals.
+    eliminated : int
+        Number of levels and slopes in active sectors.
+    """
+    light = np.zeros((active.size, 2))
+    eliminated = 0
+    for part in range(active.size):
+        count = moments[part, 0]
+        if count == 0.0:
+            continue
+        middle = moments[part, 1] / count
+        square = max(moments[part, 2] - middle * moments[part, 1], 1e-6)
+        light[part, 1] = (moments[part, 4] - middle * moments[part, 3]) / square
+        light[part, 0] = moments[part, 3] / count - middle * light[part, 1]
+        if not active[part]:
+            continue
+        eliminated += 2
+        for i in range(PARAMETERS + 1):
+            level = sums[part, 0, i]
+            slope = (sums[part, 1, i] - middle * level) / square
+            level /= count
+            for j in range(min(i + 1, PARAMETERS)):
+                other = sums[part, 0, j]
+                normal[i, j] -= level * other + slope * (sums[part, 1, j] - middle * other)
+    cost = 0.0
+    for index in range(sector.size):
+        part = sector[index]
+        residuals[index] -= light[part, 0] + light[part, 1] * z[index]
+        if active[part]:
+            cost += residuals[index] ** 2
+    return cost, eliminated
+
+
+@njit
+def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
+    """Add the priors of a shadow (8,) to ``joint`` (6, 27), and return their cost."""
+    own = joint[:, PARAMETERS + 1 :]
+    cost = 0.0
+    weight = (max(noise, LEAST_NOISE) / _UNEQUAL) ** 2
+    for k in (4, 5):
+        # Differences from the light between the edges.
+        other = 3 if k == 4 else 5
+        excess = shadow[other] - shadow[4]
+        cost += weight * excess * excess
+        own[other, other] += weight
+        own[4, 4] += weight
+        own[other, 4] -= weight
+        own[4, other] -= weight
+        joint[other, PARAMETERS] -= weight * excess
+        joint[4, PARAMETERS] += weight * excess
+    weight = (max(noise, LEAST_NOISE) / _PENUMBRA) ** 2
+    cost += weight * shadow[2] ** 2
+    own[2, 2] += weight
+    joint[2, PARAMETERS] -= weight * shadow[2]
+    return cost
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped-def]
+    """
+    Fill the shade of each pixel of a block.
+
+    Rows of ``shades`` (4, BLOCK): the share of the pixel in the shadow; its derivative by the
+    distance, in standard deviations, and that distance; grey level by which the product of both
+    blurred steps differs from the product of their means.
+    """
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
+    blur_u, blur_v = s11 * along_u + s12 * along_v, s12 * along_u + s22 * along_v
+    sharp = 1.0 / math.sqrt(blur_u * along_u + blur_v * along_v + shadow[2])
+    for k in range(BLOCK):
+        away = along_u * (samples[0, k] - shadow[6]) + along_v * (samples[1, k] - shadow[7])
+        z = min(max((away - shadow[1]) * sharp, -_FAR), _FAR)
+        dark, slope = _blurred_step(z, 0.0)
+        du, dv = places[_DU, k], places[_DV, k]
+        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
+        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+        inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
+        outside *= shadow[3] - 1.0
+        band *= shadow[4] - 1.0
+        inside *= shadow[5] - 1.0
+        # Correlation of both blurs.
+        common = (blur_u * places[_MU, k] + blur_v * places[_MV, k]) * places[_SHARP, k] * sharp
+        both = (outside - band) * places[_DENSITY, k]
+        both *= 1.0 + 0.5 * common * places[_Z_OUTER, k] * z
+        inner = (band - inside) * places[_DENSITY_INNER, k]
+        both += inner * (1.0 + 0.5 * common * places[_Z_INNER, k] * z)
+        shades[0, k], shades[1, k], shades[2, k] = dark, slope, z
+        shades[3, k] = common * slope * both
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type: ignore[no-untyped-def]
+    """
+    Fill the derivatives by p, except the perspective, and the residuals of a block.
+
+    ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) are the
+    residuals of all; the last row of ``places`` is set to 0 for clipped pixels. Returns the sum of
+    squares of the residuals that are used. Also fills the change of the grey level with a movement
+    of the edges in proportion to the square of their radius, in ``places``.
+    """
+    rho = p[RHO]
+    curved_inside = 1.0 if disc else 1.0 / rho
+    dim_outside = dim_band = dim_inside = 0.0
+    if shadow.size == SHADOW_SIZE:
+        dim_outside, dim_band, dim_inside = shadow[3] - 1.0, shadow[4] - 1.0, shadow[5] - 1.0
+    # Numbers, not elements of arrays, so that the loop is vectorised.
+    outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
+    band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
+    inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
+    cost = 0.0
+    for k in range(BLOCK):
+        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
+        light_outside, light_band = 1.0 + dim_outside * dark, 1.0 + dim_band * dark
+        light_inside = 1.0 + dim_inside * dark
+        outside = (outside_0 + outside_u * du + outside_v * dv) * light_outside
+        band = (band_0 + band_u * du + band_v * dv) * light_band
+        inside = (inside_0 + inside_u * du + inside_v * dv) * light_inside
+        phi, hole = places[_PHI, k], places[_HOLE, k]
+        value = band + (outside - band) * phi + (inside - band) * hole + shades[3, k]
+        error = samples[2, k] - min(value, _FULL)
+        errors[k] = error
+        error *= places[_SEEN, k]
+        rows[PARAMETERS, k] = error
+        cost += error * error
+        # A clipped value only says that the level is at least that.
+        seen = places[_SEEN, k] if value < _FULL else 0.0
+        places[_SEEN, k] = seen
+        eu, ev, mu, mv = places[_EU, k], places[_EV, k], places[_MU, k], places[_MV, k]
+        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
+        # moves by s dA e.
+        by_outer = seen * (outside - band) * places[_DENSITY, k] * sharp
+        by_inner = seen * (band - inside) * places[_DENSITY_INNER, k] * sharp
+        move, stretch = by_outer + by_inner, by_outer + rho * by_inner
+        places[_BY_SQUARE, k] = by_outer + rho * rho * by_inner
+        by_variance = by_outer * (curve - 0.5 * places[_Z_OUTER, k])
+        by_variance += by_inner * (curve * curved_inside - 0.5 * places[_Z_INNER, k])
+        by_variance *= sharp
+        share = seen * hole * light_inside
+        rows[INSIDE, k] = share
+        rows[INSIDE + 1, k] = share * du
+        rows[INSIDE + 2, k] = share * dv
+        rows[RHO, k] = -by_inner * flat
+        rows[CENTER, k] = -move * mu
+        rows[CENTER + 1, k] = -move * mv
+        rows[SHAPE, k] = -stretch * mu * eu
+        rows[SHAPE + 1, k] = -stretch * (mu * ev + mv * eu)
+        rows[SHAPE + 2, k] = -stretch * mv * ev
+        rows[BLUR, k] = by_variance * mu * mu
+        rows[BLUR + 1, k] = 2.0 * by_variance * mu * mv
+        rows[BLUR + 2, k] = by_variance * mv * mv
+        share = seen * (1.0 - hole - phi) * light_band
+        rows[BAND, k] = share
+        rows[BAND + 1, k] = share * du
+        rows[BAND + 2, k] = share * dv
+        share = seen * phi * light_outside
+        rows[OUTSIDE, k] = share
+        rows[OUTSIDE + 1, k] = share * du
+        rows[OUTSIDE + 2, k] = share * dv
+    return cost
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by a shadow's parameters (6, BLOCK), and add its blur to ``rows``."""
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
+    sharp = 1.0 / math.sqrt(
+        s11 * along_u**2 + 2.0 * s12 * along_u * along_v + s22 * along_v**2 + shadow[2]
+    )
+    for k in range(BLOCK):
+        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
+        phi, hole, seen = places[_PHI, k], places[_HOLE, k], places[_SEEN, k]
+        # Shares of the levels in the pixel, and its change with the distance from the shadow.
+        outside = seen * phi * (p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv)
+        band = seen * (1.0 - hole - phi) * (p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv)
+        inside = seen * hole * (p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv)
+        slope = outside * (shadow[3] - 1.0) + band * (shadow[4] - 1.0)
+        slope = (slope + inside * (shadow[5] - 1.0)) * shades[1, k] * sharp
+        own_u, own_v = samples[0, k] - shadow[6], samples[1, k] - shadow[7]
+        extra[0, k] = slope * (along_u * own_v - along_v * own_u)
+        extra[1, k] = -slope
+        by_variance = -0.5 * slope * shades[2, k] * sharp
+        extra[2, k] = by_variance
+        extra[3, k] = outside * dark
+        extra[4, k] = band * dark
+        extra[5, k] = inside * dark
+        # The blur is also that of the shadow.
+        rows[BLUR, k] += by_variance * along_u * along_u
+        rows[BLUR + 1, k] += 2.0 * by_variance * along_u * along_v
+        rows[BLUR + 2, k] += by_variance * along_v * along_v
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by a bend's parameters (3, BLOCK)."""
+    for k in range(BLOCK):
+        eu, ev = places[_EU, k], places[_EV, k]
+        facing = q[3] * places[_MU, k] + q[4] * places[_MV, k]
+        height = -facing * places[_BY_SQUARE, k]
+        extra[0, k] = height
+        extra[1, k] = height * (eu * eu - ev * ev)
+        extra[2, k] = height * 2.0 * eu * ev
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by the perspective in ``rows`` (21, BLOCK)."""
+    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    for k in range(BLOCK):
+        # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
+        eu, ev = places[_EU, k], places[_EV, k]
+        along = places[_MU, k] * (a11 * eu + a12 * ev) + places[_MV, k] * (a12 * eu + a22 * ev)
+        along *= places[_BY_SQUARE, k]
+        rows[PERSPECTIVE, k] = along * eu
+        rows[PERSPECTIVE + 1, k] = along * ev
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def fill_normal_equations(  # type: ignore[no-untyped-def]
+    p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
+    local,
+):  # fmt: skip
+    """
+    Fill the normal matrix with the gradient, and the residuals of all samples.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    extension : ndarray, shape (8,), (6,) or (0,)
+        Parameters of a shadow, or of a bend; empty for none.
+    known : bool
+        The plane's normal is known: p contains its h.
+    outline : ndarray, shape (3,)
+        Expected shape matrix (11, 12, 22), of any scale; zeros if unknown.
+    disc : bool
+        The marker has no inner edge.
+    samples : ndarray, shape (3, n)
+        u, v in pinhole pixels [px] and grey level of each pixel.
+    sector : ndarray of int64, shape (n,)
+        Sector of each pixel.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors to be used.
+    normal : ndarray, shape (21, 20)
+        Lower triangle filled: sums of products of grey level derivatives; in the last row,
+        products
+            of derivatives and residuals. Includes the priors, in units of squared grey levels.
+    joint : ndarray, shape (6, 27)
+        With a shadow or a bend, filled likewise for its parameters: products with the derivatives
+        by p, with the residuals, and among themselves.
+    residuals : ndarray, shape (n,)
+        Filled for all sectors: measured minus modelled [grey levels].
+    noise : float
+        Standard deviation of the noise, which weights the priors [grey levels].
+    local : bool
+        Each sector has its own light (level and slope across the edge), which is eliminated; not
+        with a shadow or a bend.
+
+    Returns
+    -------
+    cost : float
+        Sum of squares of the active sectors' residuals, plus the priors.
+    used : int
+        Number of samples in active sectors, minus eliminated parameters.
+    """
+    normal[:] = 0.0
+    joint[:] = 0.0
+    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    cost = 0.0
+    used = 0
+    count = samples.shape[1]
+    nearest = np.zeros(count if local else 0)
+    moments = np.zeros((active.size if local else 0, 5))
+    sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
+    table = np.zeros((PARAMETERS + _ROWS + 9, BLOCK))
+    rows, places = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + _ROWS]
+    filled, shades, errors = table[-8:-5], table[-5:-1], table[-1]
+    shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
+    shadow, q = extension, extension
+    more = SHADOW if shaded else (BEND if bent else 0)
+    extra = np.zeros((more, BLOCK))
+    for begin in range(0, count, BLOCK):
+        size = min(BLOCK, count - begin)
+        _fill_block(samples, begin, filled)
+        _fill_places(p, filled, places)
+        for k in range(size):
+            is_active = active[sector[begin + k]]
+            used += is_active
+            places[_SEEN, k] = 1.0 if is_active else 0.0
+        places[_SEEN, size:] = 0.0
+        is_inside, is_outside = _fill_steps(p, disc, extension, places)
+        if shaded:
+            _fill_shades(p, shadow, filled, places, shades)
+        cost += _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
+        residuals[begin : begin + size] = errors[:size]
+        if shaded:
+            _add_shadow(p, shadow, filled, places, shades, rows, extra)
+        if bent:
+            _fill_bend(q, places, extra)
+        if not known:
+            _fill_perspective(p, places, rows)
+        if local:
+            for k in range(size):
+                index = begin + k
+                z = places[_Z_OUTER, k]
+                if not disc and abs(places[_Z_INNER, k]) < abs(z):
+                    z = places[_Z_INNER, k]
+                nearest[index] = z
+                part = sector[index]
+                moments[part, 0] += 1.0
+                moments[part, 1] += z
+                moments[part, 2] += z * z
+                moments[part, 3] += residuals[index]
+                moments[part, 4] += z * residuals[index]
+                if active[part]:
+                    for i in range(PARAMETERS + 1):
+                        sums[part, 0, i] += rows[i, k]
+                        sums[part, 1, i] += z * rows[i, k]
+        _add_products(rows, extra, normal, joint, is_inside, is_outside, known)
+    if local:
+        cost, eliminated = _eliminate_light(
+            normal, sums, moments, nearest, sector, active, residuals
+        )
+        used -= eliminated
+    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+    # Prior: the gradients of the three levels are proportional to the levels.
+    size = math.sqrt(a11 * a22 - a12 * a12)
+    if shaded:
+        cost += _add_shadow_priors(shadow, joint, noise)
+    if bent:
+        for k in range(BEND):
+            weight = (max(noise, LEAST_NOISE) / (q[5] if k == 0 else _BOWED * size)) ** 2
+            cost += weight * q[k] * q[k]
+            joint[k, PARAMETERS + 1 + k] += weight
+            joint[k, PARAMETERS] -= weight * q[k]
+    for part in range(1 if disc else 2):
+        one, other = (BAND, OUTSIDE) if part == 0 else (INSIDE, BAND)
+        ratio = p[one] / max(p[other], 1.0)
+        allowed = _SHADING * abs(p[OUTSIDE] - p[BAND]) / size
+        weight = (max(noise, LEAST_NOISE) / allowed) ** 2
+        for k in range(1, 3):
+            excess = p[one + k] - ratio * p[other + k]
+            cost += weight * excess * excess
+            normal[one + k, one + k] += weight
+            normal[other + k, other + k] += weight * ratio * ratio
+            low, high = min(one, other) + k, max(one, other) + k
+            normal[high, low] -= weight * ratio
+            normal[PARAMETERS, one + k] -= weight * excess
+            normal[PARAMETERS, other + k] += weight * ratio * excess
+    # Only the component that is not a multiple of the outline counts.
+    length = outline[0] ** 2 + outline[1] ** 2 + outline[2] ** 2
+    if length > 0.0:
+        along = (a11 * outline[0] + a12 * outline[1] + a22 * outline[2]) / length
+        weight = (max(noise, LEAST_NOISE) / (_OUTLINE * size)) ** 2
+        for i in range(3):
+            excess = p[SHAPE + i] - along * outline[i]
+            cost += weight * excess * excess
+            normal[PARAMETERS, SHAPE + i] -= weight * excess
+            normal[SHAPE + i, SHAPE + i] += weight
+            for j in range(i + 1):
+                normal[SHAPE + i, SHAPE + j] -= weight * outline[i] * outline[j] / length
+    if not known:
+        # Prior of h, in units of squared residuals.
+        weight = max(noise, LEAST_NOISE) ** 2 / (PERSPECTIVE_PRIOR * PERSPECTIVE_PRIOR)
+        cost += weight * (h1 * h1 + h2 * h2)
+        for i in range(PERSPECTIVE, PARAMETERS):
+            normal[i, i] += weight
+            normal[PARAMETERS, i] -= weight * p[i]
+    return cost, used

@@ -1,0 +1,327 @@
+"""
+Selection of pixels for the fit of a circular marker, and correction of uneven light.
+
+Samples are pixels near the marker's edges: u, v in pinhole pixels, and grey level. Each belongs to
+a sector of the outer edge, numbered from 0, or of the inner edge, numbered from SECTORS. Sectors
+saturated by glare are left out; light that varies nonlinearly is divided out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_markers.camera.undistortion import to_pinhole
+from longreach_markers.marker.pixel_model import BLUR, CENTER, RHO, SHAPE
+from longreach_markers.marker.products import BLOCK, add_products
+from longreach_markers.marker.symmetric import SECTORS, inverse, largest, sector_of
+
+# Cubic polynomial of light: 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
+LIGHT_TERMS = 10
+# Grey level from which a pixel is saturated.
+_SATURATED = 254.0
+# Unused sectors on each side of a saturated one.
+_VEIL = 1
+# If a third of the bright unsaturated pixels are above this grey level, saturation is due to the
+# exposure and not to glare.
+_EXPOSED = 240.0
+# Columns whose distances are computed together.
+_STRIP = 32
+# Interpolation tolerance [px], and the position of the largest error on a grid.
+_GRID_ERROR, _BETWEEN = 1e-3, 1.0 / math.sqrt(3.0)
+
+
+@njit
+def edge_reach(p):  # type: ignore[no-untyped-def]
+    """Return the largest distance from an edge of pixels that are used [px]; p has shape (20,)."""
+    wide = largest(p[BLUR], p[BLUR + 1], p[BLUR + 2])
+    return 3.0 * math.sqrt(max(wide, 0.25)) + 1.0
+
+
+@njit
+def select_pixels(  # type: ignore[no-untyped-def]
+    image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
+):  # fmt: skip
+    """
+    Select the pixels near a marker's edges.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    packed : ndarray, shape (16,)
+        The camera; focal length 0 if unknown.
+    p : ndarray, shape (20,)
+        Parameters of the marker; centre, shape and rho are used.
+    disc : bool
+        The marker has no inner edge.
+    reach : float
+        Largest distance from an edge [px].
+    u0, u1, v0, v1 : int
+        Window in the image: first column, last column + 1, first row, last row + 1.
+    samples : ndarray, shape (5, N)
+        Filled: u, v in pinhole pixels [px], grey level, and column and row in the image; N is the
+        number of pixels of the window.
+    sector : ndarray of int64, shape (N,)
+        Filled: sector of each pixel.
+
+    Returns
+    -------
+    int
+        Number of selected pixels.
+    """
+    # Distortion is smooth: quadratic interpolation on 3 x 3 points covers a usual window, and each
+    # part of a window that is divided because its distortion is large.
+    parts = 1
+    if packed[0] != 0.0:
+        grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
+        worst = 0.0
+        for i in range(4):
+            s, t = _BETWEEN * (2 * (i % 2) - 1), _BETWEEN * (i // 2 * 2 - 1)
+            u = 0.5 * (u0 + u1 - 1) + 0.5 * s * (u1 - u0)
+            v = 0.5 * (v0 + v1 - 1) + 0.5 * t * (v1 - v0)
+            x, y = to_pinhole(packed, u, v)
+            error = math.hypot(
+                x - u - _interpolated(grid_u, s, t), y - v - _interpolated(grid_v, s, t)
+            )
+            # False for NaN, where there is no ray.
+            if error > worst:
+                worst = error
+        # The error is of third order in the size.
+        parts = int(min(max(math.ceil((worst / _GRID_ERROR) ** (1.0 / 3.0)), 1.0), 16.0))
+    outer, inner = 0, 0
+    for i in range(parts):
+        top, bottom = v0 + i * (v1 - v0) // parts, v0 + (i + 1) * (v1 - v0) // parts
+        for j in range(parts):
+            left, right = u0 + j * (u1 - u0) // parts, u0 + (j + 1) * (u1 - u0) // parts
+            outer, inner = _select_part(
+                image, packed, p, disc, reach, left, right, top, bottom, samples, sector, outer,
+                inner,
+            )  # fmt: skip
+    # Pixels near the inner edge come after the others.
+    last = samples.shape[1] - inner
+    for index in range(inner):
+        sector[outer + index] = sector[last + index]
+        for i in range(5):
+            samples[i, outer + index] = samples[i, last + index]
+    return outer + inner
+
+
+@njit
+def _grid(packed, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
+    """Return pinhole minus image pixels (u, v) at 3 x 3 points of a window [px]."""
+    grid_u, grid_v = np.empty((3, 3)), np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            u = 0.5 * (u0 + u1 - 1) + 0.5 * (j - 1) * (u1 - u0)
+            v = 0.5 * (v0 + v1 - 1) + 0.5 * (i - 1) * (v1 - v0)
+            x, y = to_pinhole(packed, u, v)
+            grid_u[i, j], grid_v[i, j] = x - u, y - v
+    return grid_u, grid_v
+
+
+@njit
+def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
+    """Interpolate a grid (3, 3) at s, t in [-1, 1], columns and rows."""
+    value = 0.0
+    for i in range(3):
+        across = (0.5 * t * (t - 1.0), 1.0 - t * t, 0.5 * t * (t + 1.0))[i]
+        value += across * (
+            0.5 * s * (s - 1.0) * grid[i, 0]
+            + (1.0 - s * s) * grid[i, 1]
+            + 0.5 * s * (s + 1.0) * grid[i, 2]
+        )
+    return value
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _select_part(  # type: ignore[no-untyped-def]
+    image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, outer, inner
+):  # fmt: skip
+    """
+    Add the pixels of a part of the window; arguments as in :func:`select_pixels`.
+
+    ``outer`` and ``inner`` are the numbers of pixels near the two edges so far; those near the
+    inner edge are at the end of the arrays. Returns the new numbers.
+    """
+    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    cu, cv = p[CENTER], p[CENTER + 1]
+    # A disc's inner edge is far away.
+    rho = -1e9 if disc else p[RHO]
+    grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
+    middle_u, middle_v = 0.5 * (u0 + u1 - 1), 0.5 * (v0 + v1 - 1)
+    half_u, half_v = max(0.5 * (u1 - u0), 0.5), max(0.5 * (v1 - v0), 0.5)
+    strip = np.empty((5, _STRIP))
+    for row in range(v0, v1):
+        # Within a row, interpolation needs three values each for u and v.
+        t = (row - middle_v) / half_v
+        r0, r1, r2 = 0.5 * t * (t - 1.0), 1.0 - t * t, 0.5 * t * (t + 1.0)
+        eu0 = r0 * grid_u[0, 0] + r1 * grid_u[1, 0] + r2 * grid_u[2, 0]
+        eu1 = r0 * grid_u[0, 1] + r1 * grid_u[1, 1] + r2 * grid_u[2, 1]
+        eu2 = r0 * grid_u[0, 2] + r1 * grid_u[1, 2] + r2 * grid_u[2, 2]
+        ev0 = r0 * grid_v[0, 0] + r1 * grid_v[1, 0] + r2 * grid_v[2, 0]
+        ev1 = r0 * grid_v[0, 1] + r1 * grid_v[1, 1] + r2 * grid_v[2, 1]
+        ev2 = r0 * grid_v[0, 2] + r1 * grid_v[1, 2] + r2 * grid_v[2, 2]
+        for begin in range(u0, u1, _STRIP):
+            # A loop without branches, so that it is vectorised.
+            for k in range(_STRIP):
+                s = (begin + k - middle_u) / half_u
+                c0, c1, c2 = 0.5 * s * (s - 1.0), 1.0 - s * s, 0.5 * s * (s + 1.0)
+                u = begin + k + c0 * eu0 + c1 * eu1 + c2 * eu2
+                v = row + c0 * ev0 + c1 * ev1 + c2 * ev2
+                yu = b11 * (u - cu) + b12 * (v - cv)
+                yv = b12 * (u - cu) + b22 * (v - cv)
+                square = yu * yu + yv * yv
+                r = math.sqrt(square)
+                ku, kv = b11 * yu + b12 * yv, b12 * yu + b22 * yv
+                away, away_inner = abs(r - 1.0), abs(r - rho)
+                nearest = min(away, away_inner)
+                strip[0, k], strip[1, k] = u, v
+                # Negative, or NaN without a ray: the pixel is skipped.
+                near = reach * math.sqrt(ku * ku + kv * kv) - nearest * r
+                strip[2, k] = near if square > 1e-12 else -1.0
+                strip[3, k] = away - away_inner
+                strip[4, k] = sector_of(yu, yv)
+            for k in range(min(_STRIP, u1 - begin)):
+                if not strip[2, k] >= 0.0:
+                    continue
+                if strip[3, k] > 0.0:
+                    inner += 1
+                    place, part = samples.shape[1] - inner, SECTORS
+                else:
+                    place, part = outer, 0
+                    outer += 1
+                samples[0, place], samples[1, place] = strip[0, k], strip[1, k]
+                samples[2, place] = image[row, begin + k]
+                samples[3, place], samples[4, place] = begin + k, row
+                sector[place] = part + int(strip[4, k])
+    return outer, inner
+
+
+@njit
+def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
+    """
+    Mark sectors that are saturated by glare.
+
+    If most of the bright side is saturated or nearly so, it is overexposed, and no sector is
+    marked.
+
+    Parameters
+    ----------
+    samples : ndarray, shape (3, n)
+        u, v [px] and grey level of each pixel.
+    sector : ndarray of int64, shape (n,)
+        Sector of each pixel.
+    burnt : ndarray of bool, shape (2 SECTORS,)
+        Filled.
+    """
+    counts = np.zeros(burnt.size, np.int64)
+    used = np.zeros(burnt.size, np.int64)
+    for index in range(sector.size):
+        used[sector[index]] += 1
+        if samples[2, index] >= _SATURATED:
+            counts[sector[index]] += 1
+    there, marked = 0, 0
+    for index in range(burnt.size):
+        burnt[index] = counts[index] > 1
+        # Sectors of the inner edge may have only one or two pixels: use the outer edge.
+        if index < SECTORS:
+            there += used[index] > 0
+            marked += burnt[index]
+    exposed, bright = 0, 0
+    for index in range(sector.size):
+        if samples[2, index] < _SATURATED:
+            exposed += samples[2, index] > _EXPOSED
+            bright += samples[2, index] > 128.0
+    if marked > 0.6 * there or 3 * exposed > bright:
+        burnt[:] = False
+        return
+    # Glare that saturates one sector affects its neighbours.
+    for index in range(burnt.size):
+        counts[index] = burnt[index]
+    for index in range(burnt.size):
+        part, place = index // SECTORS * SECTORS, index % SECTORS
+        for step in range(-_VEIL, _VEIL + 1):
+            if counts[part + (place + step) % SECTORS] > 0:
+                burnt[index] = True
+
+
+@njit
+def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # type: ignore[no-untyped-def]
+    """
+    Add a cubic polynomial of light that explains the residuals of a fit.
+
+    Parameters
+    ----------
+    samples : ndarray, shape (3, n)
+        u, v in pinhole pixels [px] and fitted grey level of each pixel.
+    sector : ndarray of int64, shape (n,)
+        Sector of each pixel.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors to be used.
+    residuals : ndarray, shape (n,)
+        Measured minus modelled [grey levels].
+    cu, cv, radius : float
+        Origin of the polynomial in pinhole pixels, and its unit of length [px].
+    light : ndarray, shape (LIGHT_TERMS,)
+        Updated: coefficients of the light minus 1.
+
+    Returns
+    -------
+    float
+        Mean square of the active residuals that the polynomial explains while all else stays.
+    """
+    count, gained = 0, 0.0
+    rows = np.zeros((12, BLOCK))
+    sums = np.zeros((12, 12))
+    for begin in range(0, samples.shape[1], BLOCK):
+        size = min(BLOCK, samples.shape[1] - begin)
+        for k in range(size):
+            index = begin + k
+            is_active = active[sector[index]]
+            count += is_active
+            error = residuals[index] if is_active else 0.0
+            # Relative to the modelled grey level.
+            value = samples[2, index] - error if is_active else 0.0
+            x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
+            rows[0, k], rows[1, k], rows[2, k] = value, value * x, value * y
+            rows[3, k], rows[4, k], rows[5, k] = value * x * x, value * x * y, value * y * y
+            rows[6, k], rows[7, k] = value * x * x * x, value * x * x * y
+            rows[8, k], rows[9, k] = value * x * y * y, value * y * y * y
+            rows[LIGHT_TERMS, k] = error
+        rows[:, size:] = 0.0
+        add_products(rows, 0, 12, sums)
+    normal = sums[:LIGHT_TERMS, :LIGHT_TERMS].copy()
+    right = sums[LIGHT_TERMS, :LIGHT_TERMS].copy()
+    if cholesky(normal):
+        before = right.copy()
+        cholesky_solve(normal, right)
+        for i in range(LIGHT_TERMS):
+            gained += before[i] * right[i]
+        light += right
+    return gained / max(count, 1)
+
+
+@njit
+def divide_by_light(samples, light, cu, cv, radius):  # type: ignore[no-untyped-def]
+    """
+    Divide grey levels by the nonlinear part of a cubic polynomial of light.
+
+    Parameters
+    ----------
+    samples : ndarray, shape (3, n)
+        u, v in pinhole pixels [px] and grey level (updated) of each pixel.
+    light : ndarray, shape (LIGHT_TERMS,)
+        As in :func:`add_light`; zeros have no effect.
+    cu, cv, radius : float
+        As in :func:`add_light` [px].
+    """
+    if not light.any():
+        return
+    for index in range(samples.shape[1]):
+        x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
+        bend = (light[3] + light[6] * x) * x * x + (light[4] + light[7] * x) * x * y
+        bend += (light[5] + light[8] * x + light[9] * y) * y * y
+        samples[2, index] /= max(1.0 + bend, 0.2)

@@ -1,0 +1,415 @@
+"""
+Least squares for camera poses and point coordinates, and its initial values.
+
+The pose of a single camera has several local minima, above all with few or coplanar points. The
+solutions of several solvers (SQPNP, IPPE, EPNP, P3P on triples) serve as initial values, each
+refined by Levenberg-Marquardt with lens distortion. The minima of all cameras are then combined
+and refined together with the coordinates of the points; their measured coordinates fix the world
+frame.
+
+Pose errors are parametrised as in :class:`longreach_markers.camera.geometry.Pose`. The vector of
+unknowns contains, for each camera, rotation vector and translation, then the coordinates of each
+point.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from scipy.special import chdtrc
+
+from longreach_dynamics.kernels import kernel
+from longreach_markers.camera.geometry import Pose, project_point
+from longreach_markers.camera.model import Camera
+
+FLAT = 0.1
+"""Largest ratio of thickness to width of points that are treated as coplanar."""
+
+# Initial poses for each camera.
+_STARTS = 8
+# Number of largest triples of points from which poses are initialised; minima per camera, and
+# their largest sum of squares above the least one, that are combined with the other cameras'.
+_TRIPLES, _RIVALS, _RIVAL_LIMIT = 12, 4, 50.0
+# Combinations of the cameras' minima that are refined, those of the least sums of squares; all of
+# up to three cameras.
+_COMBINED = _RIVALS**3
+# Poses are different beyond this angle [rad] or this share of the distance to the points.
+_TURN, _SHIFT = math.radians(1.0), 0.02
+# Minima are equivalent if their sums of squares differ by less than _EQUAL (3 standard
+# deviations); within _TIE of the least, the upright one is returned.
+_EQUAL, _TIE = 9.0, 1.0
+_STEPS, _DAMPING = 60, 1e-4
+# Significance level below which residuals are a misfit.
+_CHANCE = 1e-3
+
+# --- least squares --------------------------------------------------------------------------
+
+
+@kernel
+def _project_all(packed, R, t, points, pixels, jacobians):  # type: ignore[no-untyped-def]
+    """
+    Fill pixels and Jacobians of points, see :func:`project_point`.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+        :attr:`Camera.packed`.
+    R, t : ndarray, shapes (3, 3) and (3,)
+        T_world_cam [m].
+    points : ndarray, shape (n, 3)
+        In the world frame [m].
+    pixels : ndarray, shape (n, 2)
+        Filled [px].
+    jacobians : ndarray, shape (n, 2, 9)
+        Filled: derivatives with respect to rotation, translation and point [px/rad, px/m].
+    """
+    for m in range(points.shape[0]):
+        pixels[m] = project_point(packed, R, t, points[m], jacobians[m])
+
+
+def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3); NaN where there is no pixel.
+
+    The Jacobians are with respect to the pose (error as in :class:`Pose`), then the point.
+    """
+    pixels, jacobians = np.empty((len(points), 2)), np.empty((len(points), 2, 9))
+    _project_all(
+        camera.packed,
+        pose.rotation.copy(),
+        pose.translation.copy(),
+        np.ascontiguousarray(points),
+        pixels,
+        jacobians,
+    )
+    return pixels, jacobians
+
+
+def is_in_image(camera: Camera, pixel: np.ndarray) -> bool:
+    """Return whether a pixel (2,) lies in the image; False for NaN."""
+    u, v = pixel
+    return bool(-0.5 <= u <= camera.width - 0.5 and -0.5 <= v <= camera.height - 0.5)
+
+
+def is_misfit(sum_of_squares: float, freedom: int) -> bool:
+    """Return whether normalised residuals are significantly too large (chi-squared test)."""
+    # chdtrc is chi2.sf without scipy.stats, whose import takes longer than most commands.
+    return freedom > 0 and float(chdtrc(freedom, sum_of_squares)) < _CHANCE
+
+
+class Seen(NamedTuple):
+    """The points that a camera observes, and their pixels."""
+
+    indices: np.ndarray  # (m,)
+    pixels: np.ndarray  # (m, 2) [px]
+
+
+class State(NamedTuple):
+    """The unknowns of the least squares problem."""
+
+    poses: tuple[Pose, ...]
+    points: np.ndarray  # (n, 3)
+
+    def moved(self, step: np.ndarray) -> State:
+        """Return the state after a step, shape (6 poses + 3 n,)."""
+        poses = []
+        for c, pose in enumerate(self.poses):
+            turn = cv2.Rodrigues(step[6 * c : 6 * c + 3].copy())[0]
+            poses.append(
+                Pose(pose.rotation @ turn, pose.translation + step[6 * c + 3 : 6 * c + 6])
+            )
+        return State(tuple(poses), self.points + step[6 * len(self.poses) :].reshape(-1, 3))
+
+
+class Fit(NamedTuple):
+    """A local minimum of a problem, or what iterations towards it have reached."""
+
+    state: State
+    cost: float  # sum of squares of normalised residuals
+    freedom: int
+    jacobian: np.ndarray
+    left: float  # next Gauss-Newton step in standard deviations (RMS): 0 at the minimum
+
+
+class Problem(NamedTuple):
+    """
+    Measured pixels, coordinates and distances, with their standard deviations.
+
+    ``distances`` are pairs of indices (camera c is -1 - c) with value and standard deviation;
+    ``stands`` are measured camera positions: camera index, position, standard deviation.
+    """
+
+    sides: tuple[str, ...]
+    cameras: tuple[Camera, ...]
+    seen: tuple[Seen, ...]
+    names: tuple[str, ...]  # of the n points
+    measured: np.ndarray  # (n, 3)
+    deviations: np.ndarray  # (n,)
+    pixel_deviation: float
+    distances: tuple[tuple[int, int, float, float], ...]
+    stands: tuple[tuple[int, np.ndarray, float], ...]
+
+    def only(self, c: int) -> Problem:
+        """Return the problem of one camera and the points that it observes."""
+        seen = self.seen[c]
+        return self._replace(
+            sides=(self.sides[c],),
+            cameras=(self.cameras[c],),
+            seen=(Seen(np.arange(len(seen.indices)), seen.pixels),),
+            names=tuple(self.names[k] for k in seen.indices),
+            measured=self.measured[seen.indices],
+            deviations=self.deviations[seen.indices],
+            distances=(),
+            stands=tuple((0, place, sigma) for k, place, sigma in self.stands if k == c),
+        )
+
+    def without(self, point: int, sides: Iterable[int]) -> Problem:
+        """Return the problem without the observations of a point by some cameras."""
+        seen = list(self.seen)
+        for c in sides:
+            kept = seen[c].indices != point
+            seen[c] = Seen(seen[c].indices[kept], seen[c].pixels[kept])
+        return self._replace(seen=tuple(seen))
+
+    def with_pixels_swapped(self, c: int, first: int, second: int) -> Problem:
+        """Return the problem with the pixels of two points observed by camera c swapped."""
+        seen = list(self.seen)
+        indices, pixels = seen[c]
+        rows = np.array([np.flatnonzero(indices == point)[0] for point in (first, second)])
+        swapped = pixels.copy()
+        swapped[rows] = pixels[rows[::-1]]
+        seen[c] = Seen(indices, swapped)
+        return self._replace(seen=tuple(seen))
+
+    def with_positions_swapped(self, first: int, second: int) -> Problem:
+        """Return the problem with the measured positions of two points swapped."""
+        order = np.arange(len(self.measured))
+        order[[first, second]] = second, first
+        return self._replace(measured=self.measured[order], deviations=self.deviations[order])
+
+    def pixel_residuals(self, state: State) -> list[np.ndarray]:
+        """Return measured minus projected pixels for each camera, (m, 2) [px]."""
+        return [
+            seen.pixels - projected(camera, pose, state.points[seen.indices])[0]
+            for camera, pose, seen in zip(self.cameras, state.poses, self.seen, strict=True)
+        ]
+
+    def linearise(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """Return residuals (r,) and Jacobian (r, 6 poses + 3 n), both over the deviations."""
+        count, first = len(state.points), 6 * len(state.poses)
+        size = first + 3 * count
+        rows: list[np.ndarray] = []
+        columns: list[np.ndarray] = []
+        for c, (camera, pose, seen) in enumerate(
+            zip(self.cameras, state.poses, self.seen, strict=True)
+        ):
+            pixels, jacobians = projected(camera, pose, state.points[seen.indices])
+            J = np.zeros((len(seen.indices), 2, size))
+            J[:, :, 6 * c : 6 * c + 6] = jacobians[:, :, :6]
+            for m, index in enumerate(seen.indices):
+                J[m, :, first + 3 * index : first + 3 * index + 3] = jacobians[m, :, 6:]
+            rows.append((pixels - seen.pixels).ravel() / self.pixel_deviation)
+            columns.append(J.reshape(-1, size) / self.pixel_deviation)
+        weights = np.repeat(1.0 / self.deviations, 3)
+        rows.append((state.points - self.measured).ravel() * weights)
+        columns.append(np.hstack([np.zeros((3 * count, first)), np.diag(weights)]))
+        for a, b, value, sigma in self.distances:
+            row = np.zeros((1, size))
+            (at_a, place_a), (at_b, place_b) = (self._end(state, end) for end in (a, b))
+            way = at_b - at_a
+            length = max(float(np.linalg.norm(way)), 1e-9)
+            row[0, place_a : place_a + 3] = -way / length / sigma
+            row[0, place_b : place_b + 3] = way / length / sigma
+            rows.append(np.array([(length - value) / sigma]))
+            columns.append(row)
+        for c, place, sigma in self.stands:
+            block = np.zeros((3, size))
+            block[:, 6 * c + 3 : 6 * c + 6] = np.eye(3) / sigma
+            rows.append((state.poses[c].translation - place) / sigma)
+            columns.append(block)
+        return np.concatenate(rows), np.vstack(columns)
+
+    def _end(self, state: State, end: int) -> tuple[np.ndarray, int]:
+        """Return the position of an end of a distance, and its first column in the Jacobian."""
+        if end < 0:
+            return state.poses[-1 - end].translation, 6 * (-1 - end) + 3
+        return state.points[end], 6 * len(state.poses) + 3 * end
+
+    def solve(self, state: State) -> Fit | None:
+        """
+        Return what Levenberg-Marquardt reaches from a state; None if it diverges.
+
+        How far this is from the minimum is :attr:`Fit.left`.
+        """
+        residuals, J = self.linearise(state)
+        cost = float(residuals @ residuals)
+        if not math.isfinite(cost):
+            return None
+        damping = _DAMPING
+        for _ in range(_STEPS):
+            N, g = J.T @ J, J.T @ residuals
+            step = -np.linalg.solve(N + damping * np.diag(np.diag(N) + 1e-12), g)
+            trial = state.moved(step)
+            new_residuals, new_J = self.linearise(trial)
+            new_cost = float(new_residuals @ new_residuals)
+            if not new_cost <= cost:
+                if damping > 1e8:
+                    break
+                damping *= 10.0
+                continue
+            done = cost - new_cost <= 1e-10 * (1.0 + cost) and damping <= _DAMPING
+            state, residuals, J, cost = trial, new_residuals, new_J, new_cost
+            damping = max(0.1 * damping, 1e-12)
+            if done:
+                break
+        along = J @ np.linalg.lstsq(J, residuals, rcond=None)[0]
+        left = math.sqrt(max(float(residuals @ along), 0.0) / J.shape[1])
+        return Fit(state, cost, len(residuals) - J.shape[1], J, left)
+
+
+# --- where to start -------------------------------------------------------------------------
+
+
+def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
+    """Yield candidate poses for points (n, 3) with normalised coordinates (n, 2)."""
+    middle = points.mean(axis=0)
+    inner = points - middle
+    _, sizes, axes = np.linalg.svd(inner)
+    count, eye = len(points), np.eye(3)
+    solutions: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(flag: int, coordinates: np.ndarray, basis: np.ndarray) -> None:
+        """Append the solutions of a solver of OpenCV for coordinates along the axes of a basis."""
+        try:
+            _, turns, shifts, _ = cv2.solvePnPGeneric(
+                coordinates, rays, eye, np.zeros(0), flags=flag
+            )
+        except cv2.error:
+            return
+        for turn, shift in zip(turns, shifts, strict=True):
+            solutions.append((cv2.Rodrigues(turn)[0] @ basis, np.ravel(shift)))
+
+    add(cv2.SOLVEPNP_SQPNP, inner, eye)
+    if count > 3:
+        add(cv2.SOLVEPNP_EPNP, inner, eye)
+        if sizes[2] < FLAT * sizes[1]:
+            # IPPE rejects points with noise normal to their plane, and requires the plane z = 0.
+            basis = axes * np.linalg.det(axes)
+            flat = inner @ basis.T
+            flat[:, 2] = 0.0
+            add(cv2.SOLVEPNP_IPPE, flat, basis)
+    for triple in _triples(inner):
+        try:
+            _, turns, shifts = cv2.solveP3P(
+                inner[triple], rays[triple], eye, np.zeros(0), cv2.SOLVEPNP_AP3P
+            )
+        except cv2.error:
+            continue
+        solutions += [
+            (cv2.Rodrigues(turn)[0], np.ravel(shift))
+            for turn, shift in zip(turns, shifts, strict=True)
+        ]
+    for R, t in solutions:
+        if np.isfinite(R).all() and np.isfinite(t).all():
+            # OpenCV returns the pose of the world in the camera frame.
+            yield Pose(R.T, middle - R.T @ t)
+
+
+def _triples(points: np.ndarray) -> list[list[int]]:
+    """Return the triples of points that span the largest triangles."""
+    every = list(itertools.combinations(range(len(points)), 3))
+    areas = [
+        float(np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a])))
+        for a, b, c in every
+    ]
+    order = sorted(range(len(every)), key=lambda k: -areas[k])
+    return [list(every[k]) for k in order[:_TRIPLES]]
+
+
+def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
+    """Return the distinct minima of one camera's pose, by increasing cost."""
+    single = problem.only(c)
+    camera, seen = single.cameras[0], single.seen[0]
+    rays = camera.undistort(seen.pixels)
+    scored: list[tuple[float, Pose]] = []
+    for pose in _starts(single.measured, rays):
+        pixels, _ = projected(camera, pose, single.measured)
+        error = float(np.mean((pixels - seen.pixels) ** 2))
+        if math.isfinite(error):
+            scored.append((error, pose))
+    scored.sort(key=lambda item: item[0])
+    tried: list[Pose] = []
+    found: list[Fit] = []
+    for _, pose in scored:
+        if len(tried) >= starts:
+            break
+        if any(alike(pose, other, single.measured) for other in tried):
+            continue
+        tried.append(pose)
+        fit = single.solve(State((pose,), single.measured))
+        if fit and not any(
+            alike(fit.state.poses[0], other.state.poses[0], single.measured) for other in found
+        ):
+            found.append(fit)
+    found.sort(key=lambda fit: fit.cost)
+    return found
+
+
+def alike(one: Pose, other: Pose, points: np.ndarray) -> bool:
+    """Return whether two poses are equal within the tolerance of the iterations."""
+    cosine = 0.5 * (float(np.trace(one.rotation.T @ other.rotation)) - 1.0)
+    distance = float(np.linalg.norm(points.mean(axis=0) - one.translation))
+    shift = float(np.linalg.norm(one.translation - other.translation))
+    return math.acos(min(max(cosine, -1.0), 1.0)) < _TURN and shift < _SHIFT * distance
+
+
+def _upright(state: State) -> float:
+    """Return how upright the cameras of a state are: 1 for each upright camera."""
+    return -float(sum(pose.rotation[2, 1] for pose in state.poses))
+
+
+def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[Fit]]:
+    """
+    Return the best minimum of all cameras together, and equivalent ones.
+
+    Parameters
+    ----------
+    problem : Problem
+    starts : int
+        Initial poses for each camera; the most promising are tried first.
+    """
+    lists = []
+    for c in range(len(problem.cameras)):
+        found = _minima(problem, c, starts)
+        if not found:
+            return None, []
+        limit = found[0].cost + _RIVAL_LIMIT
+        lists.append([fit for fit in found if fit.cost <= limit][:_RIVALS])
+    combined = list(itertools.product(*lists))
+    if len(combined) > _COMBINED:
+        combined.sort(key=lambda chosen: sum(fit.cost for fit in chosen))
+    fits: list[Fit] = []
+    for chosen in combined[:_COMBINED]:
+        poses = tuple(fit.state.poses[0] for fit in chosen)
+        fit = problem.solve(State(poses, problem.measured))
+        if fit and not any(_same(fit.state, other.state, problem.measured) for other in fits):
+            fits.append(fit)
+    if not fits:
+        return None, []
+    least = min(fit.cost for fit in fits)
+    # Of equivalent poses, prefer the one with upright cameras.
+    best = max(
+        (fit for fit in fits if fit.cost <= least + _TIE), key=lambda fit: _upright(fit.state)
+    )
+    rivals = [fit for fit in fits if fit is not best and fit.cost <= best.cost + _EQUAL]
+    return best, sorted(rivals, key=lambda fit: fit.cost)
+
+
+def _same(one: State, other: State, points: np.ndarray) -> bool:
+    """Return whether all poses of two states are equal."""
+    return all(alike(a, b, points) for a, b in zip(one.poses, other.poses, strict=True))

@@ -1,0 +1,302 @@
+"""
+Poses of rigid groups of markers.
+
+The pose of a body with markers at p_i in its frame minimises
+
+    sum_i r_i^T (N_i + s^2 I)^-1 r_i,   r_i = z_i - R p_i - t,
+
+with the measured positions z_i, their covariances N_i from the pixels and the deviation s of the
+p_i. It starts from the solution of Kabsch (1976) and is found by Gauss-Newton on SO(3), with
+rotation vectors in the frame of the body. Errors of camera poses and of the plane, which are not
+weights here because they move all markers together, are propagated through the estimate with
+their correlation between markers; the other systematic errors, of calibrations, have an unknown
+correlation, so that both extremes, independent and common, are added. The deviation s is
+systematic too: it is the same in all images.
+
+A group that is not rigid, or whose p_i are wrong, shows in the chi-square of the residuals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import cv2
+import numpy as np
+from scipy.special import chdtri
+
+from longreach_markers.camera.geometry import Pose, project_point
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import TRACKED
+from longreach_markers.rig import LEAST_MARKERS, Body, Rig, distance_from_line
+
+if TYPE_CHECKING:
+    from longreach_markers.tracking.rig_tracker import Estimate
+
+# Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
+_CHANCE = 1e-6
+# Standard deviation of a rotation above which the linear propagation of errors ends [rad].
+_TURNED = 0.1
+# Steps, and the square of one in standard deviations at which the iterations end.
+_STEPS, _SMALL = 50, 1e-12
+_MILLI = 1e3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BodyEstimate:
+    """
+    Estimated pose of a rigid body.
+
+    Parameters
+    ----------
+    name : str
+    reason : str
+        Why there is no pose; empty if there is one.
+    markers : tuple of str
+        Markers used.
+    pose : Pose, optional
+        T_world_body, with the covariance of rotation vector in the body [rad] and translation in
+        the world [m], shape (6, 6).
+    systematic : ndarray, shape (6, 6), optional
+        The part of the covariance that does not average out over images: from camera poses,
+        plane, calibrations, and the positions of the markers on the body.
+    chi_square : float
+        Of the residuals, with ``freedom`` degrees of freedom; NaN if unknown.
+    freedom : int
+    """
+
+    name: str
+    reason: str
+    markers: tuple[str, ...] = ()
+    pose: Pose | None = None
+    systematic: np.ndarray | None = None
+    chi_square: float = math.nan
+    freedom: int = 0
+
+    @property
+    def noise(self) -> np.ndarray | None:
+        """The part of the covariance from the pixels (6, 6), independent in each image."""
+        if self.pose is None or self.pose.covariance is None or self.systematic is None:
+            return None
+        return np.asarray(self.pose.covariance - self.systematic)
+
+
+class _Located(NamedTuple):
+    """A marker with the position that is used."""
+
+    name: str
+    location: Location
+    cameras: tuple[str, ...]
+    in_plane: bool  # whether the position uses the plane
+
+
+def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> BodyEstimate:
+    """
+    Estimate the pose of a body from its markers.
+
+    Parameters
+    ----------
+    body : Body
+    rig : Rig
+    estimates : mapping
+        Estimates of the markers by name, of one time.
+
+    Returns
+    -------
+    BodyEstimate
+        Without a pose, with the reason, for fewer than three markers, markers on one line, and
+        positions that do not fit the body.
+    """
+    located = _usable(body, estimates)
+    names = tuple(one.name for one in located)
+    if len(located) < LEAST_MARKERS:
+        missing = [marker.name for marker in body.markers if marker.name not in names]
+        return BodyEstimate(
+            body.name,
+            f'{len(located)} of {len(body.markers)} markers tracked, required:'
+            f' {LEAST_MARKERS}; not tracked: {", ".join(missing)}',
+            names,
+        )
+    on_body = {marker.name: marker.position for marker in body.markers}
+    points = np.array([on_body[name] for name in names])
+    seen = np.array([one.location.position for one in located])
+    noises = np.array([one.location.noise for one in located])
+    geometry = body.deviation**2 * np.eye(3)
+    if not distance_from_line(points) > body.deviation:
+        return BodyEstimate(body.name, _in_line(names), names)
+    weights = np.linalg.inv(noises + geometry)
+    rotation, translation = _aligned(points, seen)
+    across = _cross_matrices(points)
+    shift = np.broadcast_to(np.eye(3), across.shape)
+    for _ in range(_STEPS):
+        residuals = (seen - points @ rotation.T - translation).ravel()
+        # Derivatives of R exp([w]) p + t + d by w and d.
+        by_pose = np.concatenate([-rotation @ across, shift], axis=2)
+        jacobian, weighted = by_pose.reshape(-1, 6), (weights @ by_pose).reshape(-1, 6).T
+        information = weighted @ jacobian
+        step = np.linalg.solve(information, weighted @ residuals)
+        if step @ information @ step < _SMALL:
+            break
+        rotation = rotation @ cv2.Rodrigues(step[:3])[0]
+        translation = translation + step[3:]
+    else:
+        return BodyEstimate(body.name, 'the estimate of its pose does not converge', names)
+    gain = np.linalg.solve(information, weighted)
+    own = np.kron(np.eye(len(names)), geometry)
+    systematic = _systematic(rig, located) + own
+    noise = _block_diagonal(noises)
+    covariance = gain @ (noise + systematic) @ gain.T
+    if not math.sqrt(np.linalg.eigvalsh(covariance[:3, :3])[-1]) < _TURNED:
+        return BodyEstimate(body.name, _in_line(names), names)
+    # Residuals are what the pose leaves of the errors.
+    left = np.eye(3 * len(names)) - jacobian @ gain
+    freedom = 3 * len(names) - 6
+    spread = left @ (noise + systematic) @ left.T
+    variances, directions = np.linalg.eigh(spread)
+    along = directions[:, -freedom:].T @ residuals
+    chi_square = float(np.sum(along**2 / variances[-freedom:]))
+    limit = float(chdtri(freedom, _CHANCE))
+    if not chi_square <= limit:
+        reason = _misfit(names, residuals, spread, chi_square, limit)
+        return BodyEstimate(body.name, reason, names, chi_square=chi_square, freedom=freedom)
+    pose = Pose(rotation, translation, _symmetric(covariance))
+    return BodyEstimate(
+        body.name, '', names, pose, _symmetric(gain @ systematic @ gain.T), chi_square, freedom
+    )
+
+
+def covariance_in_world(pose: Pose) -> np.ndarray:
+    """
+    Return the covariance of a pose, shape (6, 6), as geometry_msgs/PoseWithCovariance defines it.
+
+    Position comes first [m], and rotations are about the axes of the world [rad].
+    """
+    assert pose.covariance is not None
+    turned = np.zeros((6, 6))
+    turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
+    return np.asarray(turned @ pose.covariance @ turned.T)
+
+
+def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
+    """Return the markers whose positions are reliable, triangulated where two cameras see them."""
+    found = []
+    seen = {marker.name: estimates[marker.name] for marker in body.markers}
+    # A body that has left the plane has no positions in it.
+    is_off = any(one.is_off_plane for one in seen.values())
+    for name, one in seen.items():
+        if one.triangulated is not None and (one.status == TRACKED or one.is_off_plane):
+            found.append(_Located(name, one.triangulated, one.cameras, in_plane=False))
+        elif one.in_plane is not None and one.status == TRACKED and not is_off:
+            found.append(_Located(name, one.in_plane, one.cameras, in_plane=True))
+    return found
+
+
+def _in_line(names: tuple[str, ...]) -> str:
+    """Return the reason for markers that do not determine the rotation."""
+    return (
+        f'{", ".join(names)} are too near to one line: rotation about it is unknown; track another'
+        ' marker of the body'
+    )
+
+
+def _misfit(
+    names: tuple[str, ...], residuals: np.ndarray, spread: np.ndarray, found: float, limit: float
+) -> str:
+    """Return the reason for markers that do not fit the body."""
+    by_marker = residuals.reshape(-1, 3)
+    variances = np.diag(spread).reshape(-1, 3).sum(axis=1)
+    worst = int(np.argmax((by_marker**2).sum(axis=1) / variances))
+    away = _MILLI * float(np.linalg.norm(by_marker[worst]))
+    return (
+        f'its markers do not fit: chi-square {found:.3g}, allowed: {limit:.3g}; {names[worst]} is'
+        f' off by {away:.2g} mm; check the positions of markers on the body, and that they are'
+        ' fixed to it'
+    )
+
+
+def _aligned(points: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return R (3, 3), t (3,) with least sum of |z - R p - t|^2, Kabsch 1976."""
+    middle, centre = points.mean(axis=0), seen.mean(axis=0)
+    left, _, right = np.linalg.svd((seen - centre).T @ (points - middle))
+    # A rotation, not a reflection.
+    turn = np.diag([1.0, 1.0, np.sign(np.linalg.det(left @ right))])
+    rotation = left @ turn @ right
+    return rotation, centre - rotation @ middle
+
+
+def _cross_matrices(points: np.ndarray) -> np.ndarray:
+    """Return [p] (n, 3, 3) of points (n, 3), with [p] w = p x w."""
+    found = np.zeros((len(points), 3, 3))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        found[:, j, i], found[:, i, j] = points[:, k], -points[:, k]
+    return found
+
+
+# --- systematic errors -----------------------------------------------------------------------
+
+
+def _systematic(rig: Rig, located: list[_Located]) -> np.ndarray:
+    """
+    Return the covariance (3n, 3n) of positions from errors common to all images [m^2].
+
+    Positions are taken as if both cameras had pixels of equal variance; what the stated covariance
+    of a position has beyond that, such as the errors of calibrations, is added twice, as
+    independent of the other markers and as common to them.
+    """
+    causes = np.zeros((6 * len(rig.cameras) + 3,) * 2)
+    for k, mounted in enumerate(rig.cameras.values()):
+        if mounted.pose.covariance is not None:
+            causes[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = mounted.pose.covariance
+    if rig.plane.covariance is not None:
+        causes[-3:, -3:] = rig.plane.covariance
+    effects = np.concatenate([_sensitivity(rig, one) for one in located])
+    found = effects @ causes @ effects.T
+    beyond = np.empty((3 * len(located), 3))
+    for k, one in enumerate(located):
+        part = slice(3 * k, 3 * k + 3)
+        stated = one.location.covariance - one.location.noise
+        variances, directions = np.linalg.eigh(stated - found[part, part])
+        beyond[part] = directions @ np.diag(np.sqrt(np.maximum(variances, 0.0))) @ directions.T
+    blocks = beyond.reshape(-1, 3, 3)
+    return np.asarray(found + beyond @ beyond.T + _block_diagonal(blocks @ blocks))
+
+
+def _sensitivity(rig: Rig, one: _Located) -> np.ndarray:
+    """Return the derivatives (3, 6 c + 3) of a position by c camera poses and the plane."""
+    position, plane = one.location.position, rig.plane
+    by_point, by_poses = [], []
+    for k, (name, mounted) in enumerate(rig.cameras.items()):
+        if name not in one.cameras:
+            continue
+        pose, jacobian = mounted.pose, np.empty((2, 9))
+        project_point(mounted.camera.packed, pose.rotation, pose.translation, position, jacobian)
+        by_point.append(jacobian[:, 6:])
+        by_pose = np.zeros((2, 6 * len(rig.cameras)))
+        by_pose[:, 6 * k : 6 * k + 6] = jacobian[:, :6]
+        by_poses.append(by_pose)
+    point, poses = np.concatenate(by_point), np.concatenate(by_poses)
+    if not one.in_plane:
+        # Pixels stay: a change of the poses is compensated by the point.
+        return np.concatenate([-np.linalg.pinv(point) @ poses, np.zeros((3, 3))], axis=1)
+    solve = plane.axes.T @ np.linalg.pinv(point @ plane.axes.T)
+    offset = position - plane.centroid
+    # Displacement of the plane here by its two rotations and its shift.
+    height = np.array([plane.axes[1] @ offset, -plane.axes[0] @ offset, 1.0])
+    along = plane.normal - solve @ point @ plane.normal
+    return np.concatenate([-solve @ poses, np.outer(along, height)], axis=1)
+
+
+def _block_diagonal(blocks: np.ndarray) -> np.ndarray:
+    """Return a matrix (3n, 3n) with blocks (n, 3, 3) on its diagonal."""
+    found = np.zeros((3 * len(blocks),) * 2)
+    for k, block in enumerate(blocks):
+        found[3 * k : 3 * k + 3, 3 * k : 3 * k + 3] = block
+    return found
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    """Return a covariance without the asymmetry of rounding."""
+    return np.asarray(0.5 * (matrix + matrix.T))

@@ -1,0 +1,81 @@
+"""Judgement of the cameras of a rig while they track: clocks and agreement of their poses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
+from longreach_markers.tracking.pose_agreement import Agreement, compare_poses
+from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.sightings import Sightings
+
+# Time between the starts of two rounds of estimates [s of wall time], and the number of latest
+# sightings of each marker for them.
+_ROUND, _SIGHTINGS = 10.0, 600
+
+_Judgement = TypeVar('_Judgement', ClockOffset, Agreement)
+
+
+class CameraJudge:
+    """
+    Judges clocks and poses of a rig's cameras by their latest sightings.
+
+    An estimate of two cameras' clocks takes some 0.1 s, during which images wait: each call makes
+    one.
+
+    Parameters
+    ----------
+    rig : Rig
+    now : float
+        Start, on the monotonic clock [s]; the first round of estimates begins 10 s later.
+
+    Attributes
+    ----------
+    offset : ClockOffset or None
+        Of the first two cameras whose clocks differ, or else of the first two; None if unknown.
+    agreement : Agreement or None
+        Likewise of cameras that disagree.
+    """
+
+    def __init__(self, rig: Rig, now: float) -> None:
+        self._sightings = Sightings(rig, _SIGHTINGS)
+        self._begun = now
+        self._round: Iterator[None] | None = None
+        self.offset: ClockOffset | None = None
+        self.agreement: Agreement | None = None
+
+    def add(self, frame: StereoFrame) -> None:
+        """Add the result of the images of one time."""
+        self._sightings.add(frame)
+
+    def work(self, now: float) -> bool:
+        """Make the next estimate that is due."""
+        if self._round is None:
+            if now - self._begun < _ROUND:
+                return False
+            self._begun, self._round = now, self._estimates()
+        try:
+            next(self._round)
+        except StopIteration:
+            self._round = None
+        return self._round is None
+
+    def _estimates(self) -> Iterator[None]:
+        """Make one estimate after the other."""
+        clocks = Clocks()
+        yield from clock_estimates(self._sightings, clocks, search=False)
+        self.offset = _worst(clocks.of_each())
+        self.agreement = _worst(compare_poses(self._sightings, clocks))
+
+    @property
+    def warning(self) -> str:
+        """Warning about clocks or else poses, as wrong clocks make cameras disagree, too."""
+        told = '' if self.offset is None else self.offset.warning
+        return told or ('' if self.agreement is None else self.agreement.warning)
+
+
+def _worst(found: Sequence[_Judgement]) -> _Judgement | None:
+    """Return the first result with a warning, or else the first one; None for one camera."""
+    return next((one for one in found if one.warning), next(iter(found), None))

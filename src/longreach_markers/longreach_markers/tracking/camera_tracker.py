@@ -1,0 +1,606 @@
+"""
+Tracking of the markers in the images of one camera.
+
+Each marker is searched around the prediction of its filter
+(:mod:`longreach_markers.tracking.image_motion`), within the uncertainty of the prediction. Only
+observations that match its appearance - size, shape, inner edge, polarity - are accepted, and
+after a loss only those with enough of the rim visible.
+
+No ellipse is assigned to two markers. A marker in sight whose window cannot contain another one
+keeps what is found there. All others, near each other or lost, are assigned jointly
+(:mod:`longreach_markers.tracking.association`): while one of two ambiguous markers is hidden, both
+are predicted; once both are in sight they are tracked, and flagged until they are initialised
+again or the other camera resolves the ambiguity.
+
+Rings that stay lost are searched for in the whole image, a part of it in each image, within the
+uncertainty of their predictions, which grows to the size of the image. A ring that may be several
+lost markers is tracked as one of them and flagged.
+
+The same images give bitwise equal tracks. Pixels are (u, v) with integer centres.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.geometry import Plane
+from longreach_markers.marker.detection import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    Observation,
+    Search,
+    SharedFits,
+    check_image,
+    detect,
+    find_markers,
+    lost,
+)
+from longreach_markers.marker.limits import LIMITS, DetectionLimits
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_markers.tracking.appearance import (
+    RADIUS,
+    RADIUS_BY_RIG,
+    Appearance,
+    difference,
+    mismatch,
+)
+from longreach_markers.tracking.association import (
+    ANOTHER,
+    PATIENCE,
+    Association,
+    Sighting,
+    may_be,
+)
+from longreach_markers.tracking.image_motion import ImageMotion, Prediction, Track
+
+# Ellipses whose centres are closer than this share of the smaller radius are the same.
+_SAME = 0.5
+# Difference in mismatch of size and inner edge that decides between two markers.
+_BETTER = 0.03
+# Standard deviation added to an UNCERTAIN centre, as a share of the radius.
+_UNCERTAIN_CENTER = 0.05
+_OUTSIDE = 'outside the image'
+# Side of the part of an image in which lost markers are searched for at once [px].
+_PART = 400
+# Gates beyond which a ring is no other marker for sure.
+_SURE = 2.0
+
+
+class CameraTracker:
+    """
+    Tracks the markers in one camera's images.
+
+    Parameters
+    ----------
+    name : str
+        Name of the camera, left or right.
+    mounted : MountedCamera
+    plane : Plane
+        Plane in which the markers move.
+    markers : sequence of MarkerOnRig
+    parameters : TrackingParameters
+    limits : DetectionLimits, optional
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mounted: MountedCamera,
+        plane: Plane,
+        markers: Sequence[MarkerOnRig],
+        parameters: TrackingParameters,
+        limits: DetectionLimits = LIMITS,
+    ) -> None:
+        self.name = name
+        self.mounted = mounted
+        self.parameters = parameters
+        self.markers = {marker.name: marker for marker in markers}
+        self.time = -math.inf
+        rig = Rig({name: mounted}, plane, tuple(markers), parameters, detection=limits)
+        self._limits = limits
+        self.appearance = Appearance(mounted, rig)
+        self._camera, self._normal = mounted.camera, rig.normal_cam(name)
+        self._motion = ImageMotion(mounted.camera, parameters)
+        self._tracks: dict[str, Track] = {}
+        self._part = 0
+
+    def use(self, parameters: TrackingParameters) -> None:
+        """Continue with other parameters; tracks are kept."""
+        self.parameters = parameters
+        self._motion = ImageMotion(self._camera, parameters)
+
+    @property
+    def tracks(self) -> Mapping[str, Track]:
+        """Tracks of markers that are tracked or searched for, by name."""
+        return self._tracks
+
+    def predict(self, name: str, time: float) -> Prediction:
+        """Return the predicted position of a marker at a time [s]; InputError if untracked."""
+        if name not in self._tracks:
+            raise InputError(
+                f'{name} is not tracked by the camera {self.name}, tracked:'
+                f' {", ".join(self._tracks) or "nothing"}; initialise it first'
+            )
+        return self._motion.predict(self._tracks[name], time)
+
+    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """
+        Start tracking markers with a given pixel or position; return observations by name.
+
+        Markers at given pixels that are not TRACKED are refused, with the reason; markers at given
+        positions that are not found are searched for from now on. Raises InputError for an image
+        of another size.
+        """
+        image = self._checked(image)
+        parameters = self.parameters
+        seen: dict[str, Observation] = {}
+        waiting: dict[str, Prediction] = {}
+        for name, marker in self.markers.items():
+            given = marker.given(self.name)
+            if given is not None:
+                try:
+                    seen[name] = self.initialize(name, image, time, given[:2], given[2])
+                except InputError as error:
+                    # The other markers are started nevertheless.
+                    reference = self.appearance.by_rig(marker)
+                    seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
+            elif marker.position is not None:
+                place = self.mounted.pose.to_camera(marker.position)
+                center = self._camera.project(place, strict=False)
+                if not np.isfinite(center).all():
+                    seen[name] = dataclasses.replace(
+                        self.appearance.by_rig(marker), reason=_OUTSIDE
+                    )
+                    continue
+                self.expect(name, center, np.zeros(2), time, parameters.start_window)
+                waiting[name] = self._motion.predict(self._tracks[name], time)
+        taken = self._places(seen.items())
+        sightings = self._recover(image, waiting, taken, time)
+        for name, sighting in sightings.items():
+            seen[name] = self._take(self._tracks[name], sighting, time)
+            if sighting.taken:
+                self.begin(name, sighting.observation, time)
+        for name, sighting in sightings.items():
+            self._tracks[name].doubt = sighting.doubt
+        return seen
+
+    def find_others(
+        self, image: np.ndarray, window: tuple[int, int, int, int] | None = None
+    ) -> list[Observation]:
+        """
+        Return the rings in an image, or in a window of it, that are not tracked yet.
+
+        In a whole image this takes some tenths of a second. Empty if the plane of the markers is
+        seen edge-on.
+        """
+        image = self._checked(image)
+        radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
+        sizes = (
+            max(self._limits.smallest, 0.5 * min(radii)),
+            min(self._limits.largest, 2.0 * max(radii)),
+        )
+        view: dict[str, Any] = {'camera': self._camera, 'normal_cam': self._normal}
+        where: dict[str, Any] = {
+            'window': window,
+            'exclude': [
+                (*track.state[:2].tolist(), _SAME * track.reference.radius)
+                for track in self._tracks.values()
+                if not track.lost
+            ],
+            'limits': self._limits,
+        }
+        try:
+            return find_markers(image, sizes, **view, **where)
+        except InputError:
+            found = []
+        for one in find_markers(image, sizes, **where):
+            with contextlib.suppress(InputError):
+                found.append(detect(image, one.center, one.radius, **view, limits=self._limits))
+        return [one for one in found if one.status == TRACKED]
+
+    def initialize(
+        self,
+        marker_name: str,
+        image: np.ndarray,
+        time: float,
+        at: Sequence[float] | np.ndarray,
+        radius: float,
+    ) -> Observation:
+        """Start or restart tracking a marker at a given pixel."""
+        if marker_name not in self.markers:
+            raise InputError(
+                f'marker {marker_name!r} is unknown, in the rig: {", ".join(self.markers)}'
+            )
+        marker = self.markers[marker_name]
+        image = self._checked(image)
+        place = np.array(at, dtype=np.float64)
+        if place.shape != (2,) or not np.isfinite(place).all():
+            raise InputError(
+                f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
+                ' numbers u, v'
+            )
+        seen = detect(
+            image, place, radius,
+            camera=self._camera, normal_cam=self._normal, limits=self._limits,
+        )  # fmt: skip
+        if seen.status != TRACKED:
+            return seen
+        refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
+        if not refusal and seen.rim_support < self.parameters.least_rim:
+            refusal = (
+                f'{100 * seen.rim_support:.0f} % of the rim fits, required to initialise:'
+                f' {100 * self.parameters.least_rim:.0f} %'
+            )
+        refusal = refusal or self._better(marker, seen, time)
+        if refusal:
+            return dataclasses.replace(seen, status=UNCERTAIN, reason=refusal)
+        for name, track in self._tracks.items():
+            if name != marker_name and not track.lost:
+                away = math.dist(track.state[:2], seen.center)
+                track.lost = away < _SAME * track.reference.radius
+        self.begin(marker_name, seen, time)
+        return seen
+
+    def _better(self, marker: MarkerOnRig, seen: Observation, time: float) -> str:
+        """Return which marker tracked at this position fits better, and why; empty for none."""
+        own = self.appearance.by_rig(marker, seen.center)
+        for name, track in self._tracks.items():
+            away = math.dist(track.state[:2], seen.center)
+            if (
+                name == marker.name
+                or track.lost
+                or time - track.trusted_time > PATIENCE
+                or away > _SAME * track.reference.radius
+            ):
+                continue
+            its = self.appearance.by_rig(track.marker, seen.center)
+            if mismatch(seen, its) < mismatch(seen, own) - _BETTER:
+                return (
+                    f'{name} is tracked here and fits better: radius of {seen.radius:.1f} px,'
+                    f' expected {its.radius:.1f} px of {name}, {own.radius:.1f} px of'
+                    f' {marker.name}; inner edge at {seen.inner:.2f} of it, expected'
+                    f' {its.inner:.2f} and {own.inner:.2f}'
+                )
+        return ''
+
+    def begin(self, name: str, seen: Observation, time: float) -> None:
+        """Start a track from an observation."""
+        image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
+        self.expect(name, seen.center, np.zeros(2), time, 0.0)
+        track = self._tracks[name]
+        track.covariance[:2, :2] = seen.covariance
+        track.reference = seen
+        track.lost = False
+        track.trusted_time = time
+        track.keep(image_time, time, seen)
+        for other in self._tracks.values():
+            if other.doubt == name:
+                other.doubt = ''
+
+    def resolve(self, name: str, *, exchange: bool = False) -> None:
+        """Resolve the ambiguity between a marker and another one, or exchange the two."""
+        track = self._tracks[name]
+        other = self._tracks.get(track.doubt)
+        if other is not None:
+            other.doubt = ''
+        if other is not None and exchange:
+            self._tracks[name], self._tracks[track.doubt] = other, track
+            track.marker, other.marker = other.marker, track.marker
+        track.doubt = ''
+
+    def expect(
+        self, name: str, center: np.ndarray, velocity: np.ndarray, time: float, window: float
+    ) -> None:
+        """
+        Search for a marker at a position from now on, and forget its previous track.
+
+        Centre (2,) [px], velocity (2,) [px/s], time [s], largest distance from the centre [px].
+        """
+        marker = self.markers[name]
+        reference = self.appearance.by_rig(marker, center)
+        self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)
+
+    def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """Track the markers in the next image."""
+        image = self._checked(image)
+        if not (math.isfinite(time) and time > self.time):
+            raise InputError(
+                f'image of the camera {self.name} at {time:.6f} s, allowed: after {self.time:.6f}'
+                ' s, the time of the previous one; skip it, or start with a new tracker'
+            )
+        self.time = time
+        predictions = {
+            name: self._expected(self._tracks[name], time)
+            for name in self.markers
+            if name in self._tracks
+        }
+        found = {
+            name: self._judge(
+                self._detect(image, self._tracks[name], predictions[name])(()),
+                self._tracks[name],
+                predictions[name],
+                time,
+            )
+            for name in self._alone(predictions)
+        }
+        others = {name: place for name, place in predictions.items() if name not in found}
+        if others:
+            taken = self._places((name, one.observation) for name, one in found.items())
+            found.update(self._recover(image, others, taken, time))
+        seen = {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+        return seen | self._returned(image, time)
+
+    def _expected(self, track: Track, time: float) -> Prediction:
+        """Return the prediction of a marker in an image, at the time of its row."""
+        prediction = self._motion.predict(track, time)
+        delay = self.mounted.row_delay(float(prediction.center[1]))
+        return self._motion.predict(track, time + delay) if delay else prediction
+
+    def time_of(self, center: np.ndarray) -> float:
+        """Return the time at which a centre (2,) [px] in the latest image was exposed [s]."""
+        return self.time + self.mounted.row_delay(float(center[1]))
+
+    def is_in_sight(self, name: str) -> bool:
+        """Return whether a marker was seen in the latest image."""
+        track = self._tracks.get(name)
+        return track is not None and not track.lost
+
+    def was_seen(self, name: str) -> bool:
+        """Return whether a marker has been TRACKED since its initialisation."""
+        track = self._tracks.get(name)
+        return track is not None and track.trusted_time > -math.inf
+
+    def knows_speed(self, name: str) -> bool:
+        """Return whether the velocity of a marker is known from observations."""
+        track = self._tracks.get(name)
+        return track is not None and len(track.latest) > 1
+
+    def center_at(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return :meth:`ImageMotion.center_at` of a marker, None for an unknown one."""
+        track = self._tracks.get(name)
+        return None if track is None else self._motion.center_at(track, time)
+
+    def _checked(self, image: np.ndarray) -> np.ndarray:
+        """Check the size of an image, and return it in the form required by kernels."""
+        image = check_image(image)
+        camera = self._camera
+        if image.shape != (camera.height, camera.width):
+            raise InputError(
+                f'an image of {image.shape[1]} x {image.shape[0]} pixels of the camera'
+                f' {self.name} with a calibration for {camera.width} x {camera.height}; use the'
+                ' calibration of this resolution'
+            )
+        return image
+
+    def _detect(
+        self,
+        image: np.ndarray,
+        track: Track,
+        prediction: Prediction,
+        shared: SharedFits | None = None,
+    ) -> Callable[[Sequence[tuple[float, float, float]]], Observation]:
+        """Return a search for a marker around its prediction, given regions to exclude."""
+        camera = self._camera
+        u, v = prediction.center.tolist()
+        at = np.array(
+            [min(max(u, 0.0), camera.width - 1.0), min(max(v, 0.0), camera.height - 1.0)]
+        )
+        reach = prediction.reach + math.dist(at, (u, v))
+        motion = np.array([*prediction.velocity, prediction.speed_deviation])
+        try:
+            search = Search(
+                image, at, track.reference.radius,
+                camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
+                shear=self.mounted.line_time * motion, limits=self._limits, shared=shared,
+            )  # fmt: skip
+        except InputError as error:
+            # The plane is seen edge-on there, or the radius is too small.
+            nothing = lost(str(error), at, track.reference.radius, track.reference)
+            return lambda _: nothing
+
+        def seen(exclude: Sequence[tuple[float, float, float]]) -> Observation:
+            found = search.result(exclude)
+            if found.status == LOST and prediction.outside:
+                return dataclasses.replace(found, reason=_OUTSIDE)
+            return found
+
+        return seen
+
+    def _judge(
+        self, seen: Observation, track: Track, prediction: Prediction, time: float
+    ) -> Sighting:
+        """Return whether an observation is accepted as this marker."""
+        if seen.status == LOST:
+            return Sighting(seen, taken=False)
+        noise = self._noise(seen)
+        distance = prediction.distance(seen.center, noise)
+        reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
+        away = math.dist(seen.center, prediction.center)
+        if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
+            reason = f'{away:.0f} px from where it was expected'
+        if reason:
+            place = prediction.center
+            return Sighting(lost(reason, place, seen.radius, track.reference), taken=False)
+        if seen.status == TRACKED:
+            rim = self.parameters.least_rim if track.lost else 0.0
+            return Sighting(seen, seen.rim_support >= rim, distance)
+        taken = not track.lost and time - track.trusted_time < PATIENCE
+        return Sighting(seen, taken, distance)
+
+    @staticmethod
+    def _noise(seen: Observation) -> np.ndarray:
+        """Return the covariance (2, 2) of an observation for the filter."""
+        if seen.status == TRACKED:
+            return seen.covariance
+        return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
+
+    def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
+        """Return the markers in sight whose windows cannot contain another one."""
+        sure = [(name, one) for name, one in predictions.items() if not self._tracks[name].lost]
+        return [
+            name
+            for name, one in sure
+            if all(
+                math.dist(one.center, other.center) > one.reach + other.reach
+                for key, other in sure
+                if key != name
+            )
+        ]
+
+    def _places(self, seen: Iterable[tuple[str, Observation]]) -> list[tuple[float, float, float]]:
+        """Return regions in which no other marker can be: u, v and distance [px]."""
+        return [
+            (float(one.center[0]), float(one.center[1]), _SAME * one.radius)
+            for _, one in seen
+            if one.status == TRACKED
+        ]
+
+    def _recover(
+        self,
+        image: np.ndarray,
+        missing: Mapping[str, Prediction],
+        taken: Sequence[tuple[float, float, float]],
+        time: float,
+    ) -> dict[str, Sighting]:
+        """Search for ambiguous markers, and assign them jointly."""
+        candidates: list[Observation] = []
+        result: dict[str, Sighting] = {}
+        shared = SharedFits()
+        for name, prediction in missing.items():
+            rivals = sum(
+                math.dist(prediction.center, other.center) < prediction.reach + other.reach
+                for key, other in missing.items()
+                if key != name
+            )
+            exclude = list(taken)
+            good = 0
+            search = self._detect(image, self._tracks[name], prediction, shared)
+            # One search more than there are markers: the first may find another object.
+            for _ in range(2 + rivals):
+                seen = search(exclude)
+                sighting = self._judge(seen, self._tracks[name], prediction, time)
+                if name not in result or result[name].observation.status == LOST:
+                    result[name] = sighting
+                if seen.status == LOST:
+                    break
+                exclude.append((*seen.center.tolist(), _SAME * seen.radius))
+                if sighting.taken and not _is_among(candidates, seen):
+                    candidates.append(seen)
+                good += sighting.distance < math.inf
+                if good > rivals:
+                    break
+        sightings = {
+            name: [self._judge(seen, self._tracks[name], prediction, time) for seen in candidates]
+            for name, prediction in missing.items()
+        }
+        association = Association(self._motion, self._tracks, missing, sightings, time)
+        result.update(association.solve(result))
+        return result
+
+    def _returned(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """Search for lost rings in the next part of the image; return those that are found."""
+        seen: dict[str, Observation] = {}
+        if not any(self._is_gone(name, time) for name in self._tracks):
+            return seen
+        width, height = self._camera.width, self._camera.height
+        columns = -(-width // _PART)
+        row, column = divmod(self._part % (columns * -(-height // _PART)), columns)
+        self._part += 1
+        # All of a marker whose centre is in this part.
+        radii = [track.reference.radius for track in self._tracks.values()]
+        more = round(1.5 * max(radii)) + 6
+        u, v = column * _PART, row * _PART
+        window = (
+            max(u - more, 0), min(u + _PART + more, width),
+            max(v - more, 0), min(v + _PART + more, height),
+        )  # fmt: skip
+        for one in self.find_others(image, window):
+            likely = self._likely(one, time)
+            gone = [name for name in likely if self._is_gone(name, time)]
+            # One that has just been lost is expected in its window, and a new one is searched for
+            # in the whole image.
+            if not gone or not all(self._since(name, time) > 0.0 for name in likely):
+                continue
+            name = min(gone, key=lambda name: likely[name])
+            is_near = likely[name] <= self.parameters.gate**2
+            if not is_near or one.rim_support < self.parameters.least_rim:
+                continue
+            others = [other for other in likely if other != name]
+            for other in others:
+                self._tracks[other].doubt = self._tracks[other].doubt or name
+            doubt = ANOTHER if len(others) > 1 else ''.join(others)
+            seen[name] = self._take(self._tracks[name], Sighting(one, True, doubt=doubt), time)
+        return seen
+
+    def _since(self, name: str, time: float) -> float:
+        """Return the time since which a marker is searched for elsewhere, -inf for a new one."""
+        if name not in self._tracks:
+            return -math.inf
+        return time - self._tracks[name].time - self.parameters.fade
+
+    def _is_gone(self, name: str, time: float) -> bool:
+        """Return whether a ring that has been seen is searched for elsewhere."""
+        track = self._tracks.get(name)
+        if track is None or not track.lost or track.marker.inner == 0.0:
+            return False
+        return self.was_seen(name) and self._since(name, time) > 0.0
+
+    def _likely(self, seen: Observation, time: float) -> dict[str, float]:
+        """
+        Return the markers not in sight that a ring may be, with their squared distances.
+
+        Empty in the window of one of them, where it has been searched for.
+        """
+        likely = {}
+        for name, marker in self.markers.items():
+            track, distance = self._tracks.get(name), 0.0
+            if track is not None and not track.lost:
+                continue
+            if track is not None:
+                prediction = self._motion.predict(track, time)
+                distance = prediction.distance(seen.center, seen.covariance)
+                if math.dist(seen.center, prediction.center) <= prediction.reach:
+                    return {}
+            if distance <= (_SURE * self.parameters.gate) ** 2 and not difference(
+                seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG
+            ):
+                likely[name] = distance
+        return likely
+
+    def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
+        """Update the filter with a sighting, and return the observation to be published."""
+        seen = sighting.observation
+        track.lost = not sighting.taken
+        if not sighting.taken:
+            if seen.status == TRACKED:
+                percent = 100 * seen.rim_support
+                reason = f'{percent:.0f} % of the rim fits: not enough to recover the marker'
+                return dataclasses.replace(seen, status=UNCERTAIN, reason=reason)
+            return seen
+        if sighting.doubt:
+            track.doubt = sighting.doubt
+            if sighting.doubt in self._tracks:
+                self._tracks[sighting.doubt].doubt = track.marker.name
+        image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
+        self._motion.correct(track, time, seen.center, self._noise(seen))
+        if seen.status == TRACKED:
+            track.reference = seen
+            track.trusted_time = time
+            track.keep(image_time, time, seen)
+            track.path.append((time, *seen.center.tolist()))
+            if track.doubt:
+                return may_be(seen, track.doubt)
+        return seen
+
+
+def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
+    """Return whether an ellipse is among earlier candidates."""
+    return any(math.dist(seen.center, one.center) < _SAME * seen.radius for one in candidates)

@@ -1,0 +1,455 @@
+"""
+Offset between the clocks of two cameras, from tracks of the same markers in both.
+
+The estimate is that of :mod:`longreach_markers.tracking.pair_fit`; here is what follows from it:
+how certain the offset is, which errors it makes, whether a clock jumped or a camera was bumped
+during the sightings, and by which camera's image.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from longreach_dynamics.errors import LongreachError
+from longreach_markers.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, Fit, PairFit, track_of
+from longreach_markers.tracking.sightings import Sightings
+
+# Below this share of its prior deviation, a standard error says something about the line time.
+_LINE_KNOWN = 0.2
+# Least number of samples of a track.
+_LEAST_SAMPLES = 6
+# Share of the sightings whose position error is below the one stated.
+_QUANTILE = 0.99
+# Jump in an image over the usual deviation from a smooth motion, that shows which camera it was,
+# and over that of the other camera; pixel noise added to the usual one [px].
+_JUMPED, _MORE, _STILL = 4.0, 3.0, 0.02
+# Images in which it is looked for.
+_NEAR = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class ClockStep:
+    """
+    A jump of the stamps of a camera.
+
+    Parameters
+    ----------
+    time : float
+        Stamp of the first image after it [s].
+    jump : float
+        Change of the stamps, as in :class:`ClockOffset` [s].
+    deviation : float
+        Standard error of it [s].
+    camera : str
+        Camera whose image shows it; empty if unknown: stamps of the second camera against those of
+        the first.
+    """
+
+    time: float
+    jump: float
+    deviation: float
+    camera: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class ClockOffset:
+    """
+    Offset between the stamps of two cameras.
+
+    Parameters
+    ----------
+    cameras : (str, str)
+    offset : float
+        Time by which stamps of the second camera are later than those of the first for the same
+        instant [s], in addition to the delays in the rig; NaN if there are too few sightings.
+    deviation : float
+        Standard error [s]; inf for too few sightings, or if the estimate has not converged.
+    interval : float
+        Usual interval between images [s].
+    speed : float
+        Largest image velocity across the epipolar lines, including noise [px/s].
+    sightings : int
+        Number of sightings of a marker by both cameras.
+    marker : str
+        Marker whose positions the offset moves most.
+    error : float
+        Movement of its triangulated positions by the offset, exceeded in 1 % of images [m].
+    shift : float
+        Movement of its pixels by the offset over their standard deviation, likewise.
+    line_time : float
+        Line time of both cameras [s], in addition to that in the rig; NaN if unknown.
+    line_deviation : float
+        Standard error of it [s].
+    line_shift : float
+        Movement of pixels by the line time over their standard deviation, exceeded in 1 % of
+        images.
+    line_error : float
+        Movement of markers while it exposes the rows from the middle to theirs, likewise [m].
+    steps : tuple of ClockStep
+        Jumps of the clocks; the offset is that before the first one.
+    bump : float
+        Time at which a camera was bumped [s], after which sightings are not used; NaN if none was.
+    moved : str
+        Camera that was bumped; empty if unknown.
+    misfit : float
+        Scale of the residuals over that of the noise of pixels and calibration.
+    contradiction : (float, float), optional
+        First and last time of a short part in which residuals are far above noise [s].
+    """
+
+    cameras: tuple[str, str]
+    offset: float = math.nan
+    deviation: float = math.inf
+    interval: float = math.nan
+    speed: float = 0.0
+    sightings: int = 0
+    marker: str = ''
+    error: float = 0.0
+    shift: float = 0.0
+    line_time: float = math.nan
+    line_deviation: float = math.inf
+    line_shift: float = 0.0
+    line_error: float = 0.0
+    steps: tuple[ClockStep, ...] = ()
+    bump: float = math.nan
+    moved: str = ''
+    misfit: float = 1.0
+    contradiction: tuple[float, float] | None = None
+
+    @property
+    def has_line_time(self) -> bool:
+        """Whether the line time is certain, and moves pixels by more than their deviation."""
+        return abs(self.line_time) > SURE * self.line_deviation and self.line_shift > 1.0
+
+    @property
+    def is_line_time_known(self) -> bool:
+        """Whether the motion determines the line time."""
+        return self.line_deviation < _LINE_KNOWN * PRIOR_LINE
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is one offset, determined better than to an interval between images."""
+        is_sure = SURE * self.deviation < self.interval
+        return is_sure and not self.steps and self.misfit < UNFIT
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the offset is certain, and moves pixels by more than their stated deviation."""
+        return self.is_known and abs(self.offset) > SURE * self.deviation and self.shift > 1.0
+
+    def __str__(self) -> str:
+        """Return the offset in one line."""
+        first, second = self.cameras
+        if math.isfinite(self.offset) and not math.isfinite(self.deviation):
+            return (
+                f'clock offset of {second} against {first}: the estimate has not converged; record'
+                ' markers that move irregularly, at right angles to the line between the cameras'
+            )
+        if not math.isfinite(self.deviation):
+            return (
+                f'clock offset of {second} against {first}: cannot be known from'
+                f' {self.sightings} sightings of markers by both cameras; record more images'
+            )
+        if self.steps:
+            told = '; '.join(map(self._step, self.steps))
+            return f'clock offset of {second} against {first}: not one value: {told}'
+        if self.misfit >= UNFIT:
+            return (
+                f'clock offset of {second} against {first}: cannot be known, as residuals are'
+                f' {self.misfit:.2g} times the noise of pixels and calibration, allowed:'
+                f' {UNFIT:g}: check the calibration, the poses and the stamps'
+            )
+        if not self.is_known:
+            return (
+                f'clock offset of {second} against {first}: cannot be known (standard error'
+                f' {1e3 * self.deviation:.3g} ms), as markers move across the epipolar lines at'
+                f' {self.speed:.2g} px/s at most; record markers that move at right angles to the'
+                ' line between the cameras'
+            )
+        until = ''
+        if math.isfinite(self.bump):
+            until = f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
+        line = 'cannot be known from this motion'
+        if self.is_line_time_known:
+            line = f'{1e6 * self.line_time:+.2f} us a row, standard error'
+            line += f' {1e6 * self.line_deviation:.2f} us'
+        return (
+            f'clock offset of {second} against {first}: {1e3 * self.offset:+.3f} ms, standard'
+            f' error {1e3 * self.deviation:.3f} ms{until}\nrolling shutter of both: {line}'
+            + f'\n{self._contradiction}'
+            * bool(self._contradiction)
+        )
+
+    @property
+    def _contradiction(self) -> str:
+        """The part in which the cameras contradict each other, in words; empty for none."""
+        if self.contradiction is None:
+            return ''
+        first, last = self.contradiction
+        return (
+            f'between t = {first:.2f} and {last:.2f} s {" and ".join(self.cameras)} contradict'
+            ' each other: wrong stamps, lost or repeated images, or a camera that moved and came'
+            ' back; positions of moving markers are wrong there, which their covariance does not'
+            ' contain'
+        )
+
+    def _step(self, step: ClockStep) -> str:
+        """Return a step in one line."""
+        first, second = self.cameras
+        which = f'clock of {step.camera or second}'
+        against = '' if step.camera else f', against {first}, or that of {first} by the opposite,'
+        return (
+            f'{which} jumps by {1e3 * step.jump:+.1f} ms{against} at t = {step.time:.2f} s'
+            f' (standard error {1e3 * step.deviation:.1f} ms)'
+        )
+
+    @property
+    def warning(self) -> str:
+        """Warning about a significant offset, with its effect and a remedy; empty for none."""
+        first, second = self.cameras
+        if self.steps:
+            return (
+                f'{"; ".join(map(self._step, self.steps))}: images were lost and the others are'
+                ' stamped by their number, or the clock was set; positions of'
+                f' {self.marker or "moving markers"} are wrong by up to {1e3 * self.error:.2g} mm,'
+                ' which their covariance does not contain; no camera has moved and no delay'
+                ' corrects this: record with the time of each exposure, or use one part alone'
+            )
+        if self.has_line_time:
+            return (
+                f'{first} and {second} have rolling shutters:'
+                f' {1e6 * self.line_time:.2f} us a row (standard error'
+                f' {1e6 * self.line_deviation:.2f} us, the same for both), and stamps of {second}'
+                f' are {1e3 * self.offset:+.2f} ms late: positions of moving markers are wrong by'
+                f' up to {1e3 * max(self.line_error, self.error):.2g} mm, which their covariance'
+                ' does not contain; use cameras with a global shutter, or'
+                ' add line_time to the rig: longreach vision sync RECORDING --rig RIG.yaml'
+            )
+        if not self.is_significant:
+            return self._contradiction
+        late = 'later' if self.offset > 0.0 else 'earlier'
+        return (
+            f'stamps of {second} are {1e3 * abs(self.offset):.2f} ms (standard error'
+            f' {1e3 * self.deviation:.2f} ms) {late} than those of {first}: triangulated positions'
+            f' of {self.marker} are wrong by up to {1e3 * self.error:.2g} mm, which their'
+            ' covariance does not contain; trigger both cameras together, or add the delay to the'
+            ' rig: longreach vision sync RECORDING --rig RIG.yaml'
+        )
+
+    def fields(self) -> dict[str, object]:
+        """Return the result as a JSON object, None for unknown numbers."""
+        given = dataclasses.asdict(self) | {'cameras': list(self.cameras), 'known': self.is_known}
+        for key, value in given.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                given[key] = None
+        return given | {'warning': self.warning}
+
+
+class OffsetEstimator:
+    """
+    Estimates the offset of the clocks of two cameras.
+
+    Parameters
+    ----------
+    sightings : Sightings
+        May grow between estimates; with one camera nothing can be said.
+    """
+
+    def __init__(self, sightings: Sightings) -> None:
+        # Here: --help does not wait for it, nor a running tracker at its first estimate.
+        import scipy.interpolate  # noqa: F401
+
+        self._rig, self._sightings = sightings.rig, sightings
+
+    def estimate(self, *, search: bool = True) -> ClockOffset | None:
+        """Estimate the offset from all sightings so far; None with one camera."""
+        if len(self._rig.cameras) < 2:
+            return None
+        first, second = self._rig.cameras
+        pairs = []
+        for marker in self._rig.names:
+            tracks = [
+                track_of(self._sightings.table(name, marker), self._rig.cameras[name])
+                for name in (first, second)
+            ]
+            if min(len(track.times) for track in tracks) >= _LEAST_SAMPLES:
+                pairs.append((marker, tracks[0], tracks[1]))
+        if not pairs:
+            return ClockOffset((first, second))
+        fit = PairFit(self._rig, pairs)
+        found = fit.solve(search=search)
+        result = ClockOffset((first, second), interval=fit.interval)
+        if math.isfinite(fit.bump):
+            moved, bump = self._jumped(fit.bump)
+            result = dataclasses.replace(result, bump=bump, moved=moved)
+        if found is None:
+            count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
+            return dataclasses.replace(result, sightings=count)
+        return self._judged(fit, found, result)
+
+    def _judged(self, fit: PairFit, found: Fit, result: ClockOffset) -> ClockOffset:
+        """Return the result with its certainty, and the errors that the offsets make."""
+        misfit = fit.misfit(found)
+        line = fit.descend(found.offsets, with_line=True)
+        if line is not None:
+            rows = fit.rows(line.offsets)
+            delays = np.abs(line.line * rows.speeds * fit.heights(rows))
+            depths = np.linalg.norm(fit.points(rows) - fit.poses[1].translation, axis=1)
+            result = dataclasses.replace(
+                result,
+                line_time=line.line,
+                line_deviation=line.line_deviation,
+                line_shift=float(np.quantile(delays / rows.noise, _QUANTILE)),
+                line_error=float(np.quantile(delays * depths, _QUANTILE)),
+            )
+            if result.has_line_time:
+                # Without it, the offset would contain the mean of its effect.
+                found, misfit = line, fit.misfit(line)
+        there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
+        # The same sightings at both offsets.
+        _, one, other = np.intersect1d(there.keys, stamped.keys, return_indices=True)
+        moved = np.linalg.norm(fit.points(there)[one] - fit.points(stamped)[other], axis=1)
+        largest = float(np.abs(found.offsets).max())
+        shifts = (largest * stamped.speeds / stamped.noise)[other]
+        which = stamped.markers[other]
+        errors = [(float(np.quantile(moved[which == k], _QUANTILE)), k) for k in np.unique(which)]
+        error, worst = max(errors, default=(0.0, 0))
+        steps = tuple(
+            self._step(time, float(jump), float(np.hypot(*pair)))
+            for time, jump, pair in zip(
+                fit.steps,
+                np.diff(found.offsets),
+                itertools.pairwise(found.deviations),
+                strict=True,
+            )
+        )
+        return dataclasses.replace(
+            result,
+            offset=float(found.offsets[0]),
+            deviation=float(found.deviations[0]),
+            speed=found.speed,
+            sightings=len(there.times),
+            marker=fit.pairs[worst][0],
+            error=error,
+            shift=float(np.quantile(shifts[which == worst], _QUANTILE)) if errors else 0.0,
+            steps=steps,
+            misfit=misfit,
+            contradiction=fit.contradiction(found) if found.deviations[0] < math.inf else None,
+        )
+
+    def _step(self, time: float, jump: float, deviation: float) -> ClockStep:
+        """Return a step of the second clock, or the opposite one of the first."""
+        camera, time = self._jumped(time)
+        sign = -1.0 if camera == next(iter(self._rig.cameras)) else 1.0
+        return ClockStep(time, sign * jump, deviation, camera)
+
+    def _jumped(self, time: float) -> tuple[str, float]:
+        """Return the camera in whose image markers jumped near a time, empty if unknown; when."""
+        found = {camera: self._jump(camera, time) for camera in self._rig.cameras}
+        most, other = sorted(found, key=lambda camera: -found[camera][0])
+        score = found[most][0]
+        is_clear = score > _JUMPED and score > _MORE * found[other][0]
+        return (most, found[most][1]) if is_clear else ('', time)
+
+    def _jump(self, camera: str, time: float) -> tuple[float, float]:
+        """Return the deviation of markers from smooth motion over the usual one, and its time."""
+        jumps, usual, begun = 0.0, 0.0, []
+        for name in self._rig.names:
+            table = self._sightings.table(camera, name)
+            if len(table) < 2 * _LEAST_SAMPLES:
+                continue
+            times, slopes = table[:, 0], table[:, 1:3]
+            # From the parabola through the three sightings before.
+            for k in (1, 2, 3):
+                slopes = np.diff(slopes, axis=0) / (times[k:] - times[:-k])[:, None]
+            spans = math.prod(times[3:] - times[k : k - 3] for k in range(3))
+            off = np.linalg.norm(slopes, axis=1) * spans
+            # Cameras that are not synchronous see it in images of different times.
+            near = np.sort(np.argsort(np.abs(times[3:] - time))[:_NEAR])
+            jumps += float(off[near].max())
+            usual += float(np.median(off)) + _STILL
+            begun.append(times[3:][near[np.argmax(off[near] > 0.4 * off[near].max())]])
+        return (jumps / usual, float(np.median(begun))) if begun else (0.0, time)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clocks:
+    """
+    Stamps of all cameras of a rig against those of the first one.
+
+    Parameters
+    ----------
+    offsets : dict of (float, float)
+        By camera without the first one: time by which its stamps are later than those of the
+        first [s], as in :class:`ClockOffset`, and its standard error.
+    found : dict of ClockOffset
+        By camera: the estimate with a camera whose offset is known.
+    failed : list of ClockOffset
+        Estimates of two cameras that cannot be known.
+    """
+
+    offsets: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    found: dict[str, ClockOffset] = dataclasses.field(default_factory=dict)
+    failed: list[ClockOffset] = dataclasses.field(default_factory=list)
+
+    def of_each(self) -> list[ClockOffset]:
+        """Return the estimate of each camera but the first: the known one, or else the first."""
+        unknown: dict[str, ClockOffset] = {}
+        for one in self.failed:
+            unknown.setdefault(one.cameras[1], one)
+        return list({**unknown, **self.found}.values())
+
+    def line_time(self) -> tuple[float, float, tuple[str, ...]]:
+        """Return the line time that the cameras have in common."""
+        shown = [one for one in self.found.values() if one.has_line_time]
+        if not shown:
+            return math.nan, math.inf, ()
+        weights = np.array([one.line_deviation**-2 for one in shown])
+        mean = float(np.average([one.line_time for one in shown], weights=weights))
+        deviation = float(weights.sum() ** -0.5)
+        for one in self.found.values():
+            spread = math.hypot(one.line_deviation, deviation)
+            if one.is_line_time_known and abs(one.line_time - mean) > SURE * spread:
+                raise LongreachError(
+                    f'{" and ".join(one.cameras)} have {1e6 * one.line_time:.2f} us a row, others'
+                    f' {1e6 * mean:.2f} us: line times are estimated for equal cameras alone;'
+                    ' write line_time from the data sheets into the rig, then run sync again'
+                )
+        return mean, deviation, tuple(dict.fromkeys(name for one in shown for name in one.cameras))
+
+
+def compare_clocks(sightings: Sightings) -> Clocks:
+    """
+    Estimate the offset of each camera against the first one.
+
+    Where both share too few sightings, or these do not show it, it is the sum of the offsets
+    against a third camera.
+    """
+    clocks = Clocks()
+    for _ in clock_estimates(sightings, clocks, search=True):
+        pass
+    return clocks
+
+
+def clock_estimates(sightings: Sightings, clocks: Clocks, *, search: bool) -> Iterator[None]:
+    """Fill ``clocks`` as :func:`compare_clocks` does, one estimate of two cameras at a time."""
+    known = list(sightings.rig.cameras)[:1]
+    for near in known:  # grows
+        start, spread = clocks.offsets.get(near, (0.0, 0.0))
+        for far in sightings.rig.cameras:
+            if far in known:
+                continue
+            one = OffsetEstimator(sightings.between(near, far)).estimate(search=search)
+            assert one is not None
+            if one.is_known:
+                clocks.offsets[far] = start + one.offset, math.hypot(spread, one.deviation)
+                clocks.found[far] = one
+                known.append(far)
+            else:
+                clocks.failed.append(one)
+            yield

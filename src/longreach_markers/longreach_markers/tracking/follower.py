@@ -1,0 +1,198 @@
+"""
+Tracking from the first images on: initialisation, update, and search for missing markers.
+
+:func:`follow` tracks a sequence of images as the tracker node does: paired by stamp
+(:mod:`longreach_markers.tracking.image_sets`), one pair after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera import triangulation
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.pictures import Picture
+from longreach_markers.marker import detection
+from longreach_markers.rig import Rig
+from longreach_markers.tracking import image_motion
+from longreach_markers.tracking.camera_tracker import CameraTracker
+from longreach_markers.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
+from longreach_markers.tracking.rig_tracker import StereoFrame, StereoTracker
+
+_SECOND = 1_000_000_000  # [ns]
+
+# Time between unsuccessful searches in whole images, which are slow [s].
+_AGAIN = 1.0
+# Longest time between them while other markers are tracked, since a search delays images [s].
+_RARELY = 60.0
+
+
+class Followed(NamedTuple):
+    """An image pair, and the result of the tracker."""
+
+    images: ImageSet[np.ndarray]
+    frame: StereoFrame
+    # Search windows by camera and marker: u, v and half the side [px].
+    windows: dict[str, dict[str, tuple[float, float, float]]]
+
+
+class Follower:
+    """
+    A tracker with automatic initialisation; the same images give the same tracks.
+
+    The markers are searched in the first image of each camera: at given pixels, at their
+    positions, or in the whole image. Markers not found in the whole image are searched again, see
+    :attr:`StereoTracker.searchable`: after a second, and, while other markers are tracked and
+    delayed by the search, at intervals that double each time.
+
+    Parameters
+    ----------
+    rig : Rig
+        Rig in the resolution of the images.
+
+    Attributes
+    ----------
+    tracker : StereoTracker
+    problem : str
+        Why markers could not be found in the whole image; empty if there is no problem.
+    notes : list of str
+        Images that :func:`follow` has not used so far, by camera, and why.
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self.tracker = StereoTracker(rig)
+        self.problem = ''
+        self.notes: list[str] = []
+        self._searched = dict.fromkeys(rig.cameras, -math.inf)
+        self._pause = _AGAIN
+
+    def update(self, images: ImageSet[np.ndarray]) -> StereoFrame:
+        """Track the markers in the next images."""
+        times = images.times
+        new = [
+            name
+            for name in times
+            if not self.tracker.trackers[name].tracks
+            and times[name] - self._searched[name] > _AGAIN
+        ]
+        if new:
+            self._searched.update({name: times[name] for name in new})
+            try:
+                self.tracker.start(
+                    {name: images.images[name] for name in new},
+                    {name: times[name] for name in new},
+                )
+                self.problem = '; '.join(self.tracker.missing.values())
+            except LongreachError as error:
+                self.problem = str(error)
+        frame = self.tracker.update(images.images, times)
+        if all(times[name] - self._searched[name] > self._pause for name in times):
+            self._search(images)
+        return frame
+
+    def _search(self, images: ImageSet[np.ndarray]) -> None:
+        """Search for missing markers."""
+        if not self.tracker.searchable:
+            # Others may have been initialised in the meantime.
+            self.problem = self.problem if self.tracker.missing else ''
+            return
+        self._searched.update(images.times)
+        try:
+            self.problem = self.tracker.search(images.images, images.times)
+        except InputError as error:
+            self.problem = str(error)
+        is_busy = self.problem and self.tracker.is_any_in_sight
+        self._pause = min(2.0 * self._pause, _RARELY) if is_busy else _AGAIN
+
+
+def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed]:
+    """
+    Track markers in images, pair by pair.
+
+    If the images end with an error, the complete pairs are yielded first, then the error is
+    raised.
+    """
+    follower.tracker.rig.check_pixels()
+    trackers = follower.tracker.trackers
+    for ready in _paired(follower, pictures):
+        windows = {
+            camera: _windows(trackers[camera], time) for camera, time in ready.times.items()
+        }
+        yield Followed(ready, follower.update(ready), windows)
+
+
+def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, float, float]]:
+    """Return the search windows of a camera's markers at a time [s]."""
+    found = {}
+    for name, track in tracker.tracks.items():
+        expected = tracker.predict(name, time)
+        u, v = expected.center.tolist()
+        found[name] = (u, v, expected.reach + track.reference.radius)
+    return found
+
+
+def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
+    """Yield paired images."""
+    rig = follower.tracker.rig
+    pairs: ImagePairs[np.ndarray] = ImagePairs(
+        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, pixels=lambda image: image
+    )
+    delays = rig.delays
+    try:
+        for camera, stamp, image, name in pictures:
+            _check_size(rig, camera, image, name)
+            ready = pairs.add(camera, stamp - delays[camera], image)
+            follower.notes = pairs.notes
+            if pairs.restarts:
+                # The waiting images have the new time.
+                pairs.clear()
+                raise InputError(
+                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run with'
+                    ' increasing times; record each run in its own bag, or play this one to the'
+                    ' tracker node, which starts again: longreach bag play'
+                )
+            yield from ready
+    except LongreachError:
+        yield from pairs.finish()
+        raise
+    yield from pairs.finish()
+
+
+def _check_size(rig: Rig, camera: str, image: np.ndarray, name: str) -> None:
+    """Raise InputError for an image whose size differs from its camera's."""
+    own = rig.cameras[camera].camera
+    if image.shape != (own.height, own.width):
+        raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
+
+
+def size_error(
+    image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
+) -> str:
+    """Describe a mismatch between the size of an image and its camera, and the remedy."""
+    height, width = image.shape
+    ratio = width / camera.width
+    remedy = 'calibrate the camera at the image size in use'
+    # A resized image has the same aspect ratio.
+    is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
+    if is_resized and (scale is None or scale * ratio <= 1.0):
+        change = (
+            f'multiply the scale by {ratio:.6g}'
+            if scale is None
+            else f'set scale to {scale * ratio:.6g}'
+        )
+        remedy = f'if images were resized, {change}, otherwise {remedy}'
+    return (
+        f'image has {width} x {height} px, allowed by {where} for {name}: {camera.width} x'
+        f' {camera.height} px; {remedy}'
+    )
+
+
+def warm_up() -> None:
+    """Compile all kernels of the tracker, or load them from the cache."""
+    for module in (triangulation, detection, image_motion):
+        module.warm_up()

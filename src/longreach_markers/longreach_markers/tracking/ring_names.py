@@ -1,0 +1,167 @@
+"""Assignment of names to the rings found in whole images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.marker.detection import Observation
+from longreach_markers.rig import MarkerOnRig
+from longreach_markers.tracking.appearance import RADIUS_BY_RIG, Appearance, difference, mismatch
+
+Kind = tuple[float, ...]
+
+
+class Named(NamedTuple):
+    """
+    Result of a search in whole images.
+
+    Parameters
+    ----------
+    views : dict of dict of Observation
+        Observations by marker and camera.
+    missing : dict of str
+        Markers that were not assigned, with the reason.
+    problem : str
+        The reasons as one message, with a list of the rings found; empty without problem.
+    """
+
+    views: dict[str, dict[str, Observation]]
+    missing: dict[str, str]
+    problem: str
+
+
+def alike(markers: Sequence[MarkerOnRig]) -> list[list[MarkerOnRig]]:
+    """Return markers grouped by appearance: radius, inner edge, polarity, offset."""
+    return list(_kinds(markers).values())
+
+
+def name_markers(
+    appearances: Mapping[str, Appearance],
+    found: Mapping[str, Sequence[Observation]],
+    markers: Sequence[MarkerOnRig],
+    together: float = 0.5,
+) -> Named:
+    """
+    Assign names to the rings found in whole images.
+
+    Rings that look like a marker of the rig are located in its plane; observations of two cameras
+    within a distance belong together. Markers of equal appearance - radius, inner edge,
+    polarity, offset - are named in the order of the rig along the plane's first axis. If there are
+    too many, only those seen by both cameras count. If the number still differs, none of these
+    markers is named.
+    """
+    kinds = _kinds(markers)
+    rings: dict[Kind, dict[str, list[Observation]]] = {
+        kind: {side: [] for side in found} for kind in kinds
+    }
+    for side, observations in found.items():
+        for seen in observations:
+            kind = _kind_of(appearances[side], seen, kinds)
+            if kind is not None:
+                rings[kind][side].append(seen)
+    named: dict[str, dict[str, Observation]] = {}
+    missing: dict[str, str] = {}
+    problems: list[str] = []
+    for kind, wanted in kinds.items():
+        groups = _groups(appearances, rings[kind], wanted[0], together)
+        if len(groups) > len(wanted):
+            groups = [group for group in groups if len(group[1]) == len(found)]
+        if len(groups) != len(wanted):
+            number = _wrong_number(wanted, len(groups))
+            missing.update(dict.fromkeys((marker.name for marker in wanted), number))
+            problems.append(number)
+            continue
+        groups.sort(key=lambda group: group[0])
+        named.update(
+            {marker.name: views for marker, (_, views) in zip(wanted, groups, strict=True)}
+        )
+    problem = f'{"; ".join(problems)}. {_rings(found)}' if problems else ''
+    return Named(named, missing, problem)
+
+
+def _kinds(markers: Sequence[MarkerOnRig]) -> dict[Kind, list[MarkerOnRig]]:
+    """Return markers grouped by their appearance."""
+    kinds: dict[Kind, list[MarkerOnRig]] = {}
+    for marker in markers:
+        own = (marker.radius, marker.inner, float(marker.bright), marker.offset)
+        kinds.setdefault(own, []).append(marker)
+    return kinds
+
+
+def _kind_of(
+    appearance: Appearance, seen: Observation, kinds: Mapping[Kind, list[MarkerOnRig]]
+) -> Kind | None:
+    """Return the kind of marker that an observation resembles most, None for none."""
+    best, least = None, math.inf
+    for kind, (marker, *_) in kinds.items():
+        try:
+            appearance.in_plane(seen.center, marker)
+        except InputError:
+            # Its ray does not intersect the plane.
+            continue
+        wanted = appearance.by_rig(marker, seen.center)
+        change = mismatch(seen, wanted)
+        if not difference(seen, wanted, RADIUS_BY_RIG) and change < least:
+            best, least = kind, change
+    return best
+
+
+def _groups(
+    appearances: Mapping[str, Appearance],
+    seen: Mapping[str, Sequence[Observation]],
+    marker: MarkerOnRig,
+    together: float,
+) -> list[tuple[tuple[float, float], dict[str, Observation]]]:
+    """Return positions in the plane of markers of one kind, with their observations."""
+    places = {
+        side: np.array([appearances[side].in_plane(one.center, marker) for one in observations])
+        for side, observations in seen.items()
+    }
+    sides = list(seen)
+    groups = [
+        (places[sides[0]][k], {sides[0]: one}) for k, one in enumerate(seen[sides[0]])
+    ]  # fmt: skip
+    for side in sides[1:]:
+        apart = np.array(
+            [[math.dist(place, own) for own in places[side]] for place, _ in groups]
+        ).reshape(len(groups), len(seen[side]))
+        chosen = set()
+        for k, (_, views) in enumerate(groups):
+            near = int(np.argmin(apart[k])) if apart[k].size else 0
+            # Mutual nearest neighbours.
+            if apart[k].size and apart[k, near] < together and k == np.argmin(apart[:, near]):
+                views[side] = seen[side][near]
+                chosen.add(near)
+        groups += [
+            (places[side][k], {side: one})
+            for k, one in enumerate(seen[side])
+            if k not in chosen
+        ]  # fmt: skip
+    return [((float(place[0]), float(place[1])), views) for place, views in groups]
+
+
+def _wrong_number(wanted: Sequence[MarkerOnRig], count: int) -> str:
+    """Return a message about the wrong number of markers of a kind."""
+    discs = ' (discs are not found in this way)' if wanted[0].inner == 0.0 else ''
+    names = ', '.join(one.name for one in wanted)
+    return f'{count} markers found instead of {len(wanted)}: {names}{discs}'
+
+
+def _rings(found: Mapping[str, Sequence[Observation]]) -> str:
+    """Return a list of the rings found, and what to do."""
+    lists = []
+    for side, observations in found.items():
+        rings = [
+            f'({one.center[0]:.0f}, {one.center[1]:.0f}) of {one.radius:.0f} px'
+            for one in observations
+        ]
+        lists.append(f'{side}: {", ".join(rings) or "none"}')
+    return (
+        f'Rings in the images: {"; ".join(lists)}. Give each marker a position, or a pixel and'
+        ' radius, in the rig file'
+    )

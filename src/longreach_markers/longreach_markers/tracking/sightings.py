@@ -1,0 +1,91 @@
+"""Sightings of markers by the cameras of a rig, collected for the assessment of these cameras."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_markers.marker.detection import TRACKED
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.rig_tracker import StereoFrame
+
+
+class Gap(NamedTuple):
+    """Distance between the rays of two cameras to a marker."""
+
+    time: float  # [s]
+    gap: float  # [px]
+    chi_square: float
+    scale: float  # displacement of a position by a gap [m/px]
+
+
+class Sightings:
+    """
+    Latest sightings of each marker, by each camera and by each two.
+
+    Parameters
+    ----------
+    rig : Rig
+    limit : int
+        Number of latest sightings kept of each marker and camera.
+
+    Attributes
+    ----------
+    rig : Rig
+    """
+
+    def __init__(self, rig: Rig, limit: int = 20_000) -> None:
+        self.rig = rig
+        # Time, u, v and the covariance of the centre.
+        self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
+            lambda: deque(maxlen=limit)
+        )
+        # By the names of two cameras, and by marker.
+        self._gaps: dict[tuple[str, str], dict[str, deque[Gap]]] = defaultdict(
+            lambda: defaultdict(lambda: deque(maxlen=limit))
+        )
+
+    def add(self, frame: StereoFrame) -> None:
+        """Add the result of the images of one time; only what is TRACKED is kept."""
+        for camera, observed in frame.observations.items():
+            for name, one in observed.items():
+                if one.status == TRACKED:
+                    (uu, uv), (_, vv) = one.covariance.tolist()
+                    u, v = one.center.tolist()
+                    at = frame.times[camera] + self.rig.cameras[camera].row_delay(v)
+                    self._pixels[camera, name].append((at, u, v, uu, uv, vv))
+        for (name, *pair), point in frame.disagreements.items():
+            first = self.rig.cameras[pair[0]]
+            # A gap is the length of a vector in four pixel coordinates; one camera alone is off
+            # by the square root of two of it.
+            away = math.dist(point.position, first.pose.translation)
+            scale = math.sqrt(2.0) * away / first.camera.fx
+            gap = Gap(frame.time, point.gap, point.chi_square, scale)
+            self._gaps[pair[0], pair[1]][name].append(gap)
+
+    def between(self, first: str, second: str) -> Sightings:
+        """Return the same sightings, which go on growing, for two cameras of the rig alone."""
+        cameras = {name: self.rig.cameras[name] for name in (first, second)}
+        two = Sightings(dataclasses.replace(self.rig, cameras=cameras))
+        two._pixels, two._gaps = self._pixels, self._gaps
+        return two
+
+    def table(self, camera: str, marker: str) -> np.ndarray:
+        """Return the sightings of a marker by a camera, in increasing order of time."""
+        # Without adding an empty entry.
+        found = self._pixels.get((camera, marker), ())
+        table = np.array(found, dtype=np.float64).reshape(-1, 6)
+        # Late images come out of order.
+        _, order = np.unique(table[:, 0], return_index=True)
+        return np.asarray(table[order])
+
+    @property
+    def gaps(self) -> Mapping[str, deque[Gap]]:
+        """Distances between the rays of the first two cameras, by marker."""
+        names = tuple(self.rig.cameras)
+        return {} if len(names) < 2 else self._gaps[names[0], names[1]]

@@ -1,0 +1,85 @@
+"""Whole images of a rig's cameras by the renderer that shares no code with the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from independent_renderer import PinholeCamera, Scene, project, render_exact, window_of
+
+from longreach_markers.rig import MountedCamera, Rig
+
+BACKGROUND = 200.0
+Motion = Callable[[float], np.ndarray]  # time [s] -> positions (n, 3) [m]
+
+
+def pinhole(mounted: MountedCamera) -> PinholeCamera:
+    """Return a camera of the renderer."""
+    one = mounted.camera
+    distortion = (*one.distortion, 0.0, 0.0, 0.0, 0.0, 0.0)[:5]
+    return PinholeCamera(one.width, one.height, one.fx, one.fy, one.cx, one.cy, distortion)
+
+
+def view(
+    rig: Rig, side: str, motion: Motion, time: float = 0.0, line_time: float = 0.0
+) -> np.ndarray:
+    """
+    Return the exact image of markers by one camera, (height, width) grey levels.
+
+    With a line time [s], rows are exposed one after the other, the middle one at the time.
+    """
+    mounted = rig.cameras[side]
+    camera = pinhole(mounted)
+    image = np.full((camera.height, camera.width), BACKGROUND)
+    for k, marker in enumerate(rig.markers):
+
+        def seen(at: float, k: int = k) -> np.ndarray:
+            return project(camera, mounted.pose.to_camera(motion(at)[k]))
+
+        at = time
+        for _ in range(10):
+            at = time + line_time * (seen(at)[1] - 0.5 * (camera.height - 1.0))
+        speed = (seen(at + 1e-4) - seen(at - 1e-4)) / 2e-4
+        center = mounted.pose.to_camera(motion(at)[k])
+        u, v = project(camera, center)
+        if not (0.0 < u < camera.width and 0.0 < v < camera.height):
+            continue
+        scene = Scene(
+            camera=camera,
+            center=tuple(center),
+            normal=tuple(rig.normal_cam(side)),
+            radius=marker.radius,
+            inner=marker.inner,
+            background=BACKGROUND,
+            shear=tuple(line_time * speed),
+        )
+        _paste(image, render_exact(scene, 4), window_of(scene))
+    return image
+
+
+def _paste(image: np.ndarray, exact: np.ndarray, window: Sequence[int]) -> None:
+    """Copy a window into an image as far as it is inside."""
+    u, v, width, height = window
+    rows, columns = (
+        slice(max(start, 0), min(start + count, size))
+        for start, count, size in zip((v, u), (height, width), image.shape, strict=True)
+    )
+    image[rows, columns] = exact[
+        rows.start - v : rows.stop - v, columns.start - u : columns.stop - u
+    ]
+
+
+def digitised(exact: np.ndarray, rng: np.random.Generator, noise: float = 2.0) -> np.ndarray:
+    """Return an image with noise [grey levels], in 8 bits."""
+    noisy = exact + noise * rng.standard_normal(exact.shape)
+    return np.rint(noisy.clip(0.0, 255.0)).astype(np.uint8)
+
+
+def write_pictures(folder: Path, pictures: Sequence[np.ndarray], times: Sequence[float]) -> Path:
+    """Write a folder of pictures that are named by their times [s]."""
+    folder.mkdir(parents=True)
+    for k, (picture, time) in enumerate(zip(pictures, times, strict=True)):
+        cv2.imwrite(str(folder / f'{k:06d}_{time:.9f}.png'), picture)
+    return folder

@@ -1,0 +1,54 @@
+"""Rig files of rigs that tests make."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from longreach_markers.camera.model import write_camera
+from longreach_markers.rig import Rig
+
+
+def write_rig(rig: Rig, path: str | Path) -> None:
+    """Write a rig file, and beside it NAME_left.yaml and NAME_right.yaml with the calibrations."""
+    file = Path(path)
+    cameras = {}
+    for side, mounted in rig.cameras.items():
+        calibration = file.with_name(f'{file.stem}_{side}.yaml')
+        write_camera(mounted.camera, calibration)
+        cameras[side] = {
+            'calibration': calibration.name,
+            'position': mounted.pose.translation.tolist(),
+            'orientation': mounted.pose.quaternion.tolist(),
+            **_entry('covariance', mounted.pose.covariance),
+            **({'delay': mounted.delay} if mounted.delay else {}),
+        }
+    values = {
+        'cameras': cameras,
+        'plane': {
+            'normal': rig.plane.normal.tolist(),
+            'offset': rig.plane.offset,
+            'centroid': rig.plane.centroid.tolist(),
+            **_entry('covariance', rig.plane.covariance),
+        },
+        'markers': [
+            {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in dataclasses.asdict(marker).items()
+                if value is not None
+            }
+            for marker in rig.markers
+        ],
+        'tracking': dataclasses.asdict(rig.tracking),
+        'bodies': [body.as_mapping() for body in rig.bodies],
+    }
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=99)
+    file.write_text(text, encoding='utf-8')
+
+
+def _entry(key: str, matrix: np.ndarray | None) -> dict[str, list[float]]:
+    """Return a matrix by rows under a key, nothing where there is none."""
+    return {} if matrix is None else {key: matrix.ravel().tolist()}

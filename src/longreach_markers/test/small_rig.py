@@ -1,0 +1,96 @@
+"""A small rig: two cameras of few pixels, near to two markers of which one moves."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from rig_files import write_rig
+
+from longreach_markers.camera.circles import Ellipse
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import Observation, lost
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
+from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+
+NAMES = ('one', 'two')
+START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])
+
+
+def small_rig() -> Rig:
+    """Return the rig."""
+    cameras = {}
+    for name, x in (('left', -0.8), ('right', 0.8)):
+        camera = Camera(
+            name, 400, 300, 500.0, 500.0, 199.5, 149.5, 'plumb_bob', (-0.05, 0.02, 0.0, 0.0)
+        )
+        pose = Pose.from_look_at((x, -5.0, 0.4), (0.0, 0.0, 0.3))
+        cameras[name] = MountedCamera(camera, pose)
+    markers = tuple(
+        MarkerOnRig(name=name, radius=0.14, position=tuple(place.tolist()))
+        for name, place in zip(NAMES, START, strict=True)
+    )
+    return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
+
+
+def write_small_rig(folder: Path) -> Path:
+    """Write the rig file."""
+    write_rig(small_rig(), folder / 'rig.yaml')
+    return folder / 'rig.yaml'
+
+
+def seen_at(u: float, v: float, status: str = 'TRACKED', radius: float = 12.0) -> Observation:
+    """Return an observation without an image."""
+    if status == 'LOST':
+        return lost('nothing there', np.array([u, v]), radius)
+    center = np.array([u, v])
+    return Observation(
+        status=status,
+        reason='' if status == 'TRACKED' else 'too soft',
+        center=center,
+        covariance=np.array([[4e-4, 1e-4], [1e-4, 9e-4]]),
+        ellipse=Ellipse(center + 0.1, np.array([radius, 0.8 * radius]), 0.3),
+        inner=0.5,
+        bright=False,
+        rim_support=0.9,
+        residual=1.5,
+        shape=np.array([radius, 0.0, radius]),
+    )
+
+
+def frame_at(
+    time: float, status: str = 'TRACKED', gap: float = 0.0, shift: float = 0.0
+) -> StereoFrame:
+    """Return a frame in which ``one`` is tracked and ``two`` has a status."""
+    place = START + np.array([shift, 0.0, 0.0])
+    location = Location(place[0], np.diag([1e-8, 4e-8, 9e-8]))
+    estimates = {
+        'one': Estimate(
+            name='one',
+            status='TRACKED',
+            reason='',
+            cameras=('left', 'right'),
+            in_plane=location,
+            triangulated=Location(place[0] + 1e-3, np.diag([1e-6, 4e-6, 9e-6])),
+            out_of_plane=1e-3,
+            out_of_plane_deviation=2e-3,
+        ),
+        'two': Estimate(
+            name='two',
+            status=status,
+            reason='' if status == 'TRACKED' else 'why not',
+            cameras=() if status == 'LOST' else ('right',),
+            in_plane=None if status == 'LOST' else Location(place[1], np.eye(3) * 1e-8),
+            triangulated=None,
+            out_of_plane=math.nan,
+            out_of_plane_deviation=math.nan,
+        ),
+    }
+    observations = {
+        'left': {'one': seen_at(100.0, 150.0), 'two': seen_at(250.0, 100.0, 'LOST')},
+        'right': {'one': seen_at(90.0, 150.0), 'two': seen_at(240.0, 100.0, status)},
+    }
+    return StereoFrame(time=time, gap=gap, observations=observations, estimates=estimates)

@@ -1,0 +1,292 @@
+"""
+What the detector must reach on independently rendered windows; docs/vision.md has the figures.
+
+Errors are per axis and RMS unless said otherwise. The figures are those of scenes of 2452 x 2054
+with radii of 10 to 30 px, tilt to 60 deg, blur 0.7 to 1.0 px, noise 2 to 4 grey levels and shading
+of up to 10 %, each kind with its own disturbance on top.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import cv2
+import numpy as np
+import pytest
+from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
+from independent_renderer import Scene, render
+from scipy.stats import binom
+
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker.detection import TRACKED, UNCERTAIN, Observation, detect
+
+pytestmark = pytest.mark.usefixtures('compiled_renderer')
+
+COUNT = 60
+# How many of them the Cramer-Rao bound is calculated for.
+BOUNDS = 60
+MANY = 2000
+# Largest error [px], and the documented share of windows that are flagged: of 200 windows in the
+# table of docs/vision.md, or of 60 windows with the seed 77 (marker/limits.py).
+GOALS = {
+    'base': (0.012, 0.0),
+    'shading': (0.02, 0.0),
+    'noise': (0.02, 0.0),
+    'motion_3': (0.02, 0.0),
+    'motion_6': (0.06, 0.03),
+    'bar': (0.05, 0.04),
+    'hidden': (0.2, 0.15),
+    'glare_third': (0.04, 0.9),
+    'neighbours': (0.02, 0.0),
+    'highlight': (0.04, 0.28),
+    'light_spot': (0.04, 0.03),
+    'shadow': (0.03, 0.01),
+    'shadow_rim': (0.03, 0.07),
+    'dappled': (0.05, 0.55),
+    'smoothed': (0.02, 0.0),
+    'median': (0.025, 0.05),
+    'normal_2': (0.012, 0.0),
+    'normal_4': (0.012, 0.0),
+    'bowed': (0.03, 0.32),
+    'jpeg_85': (0.015, 0.1),
+}
+# Noise that is correlated, and markers that are not parallel to the plane or not flat.
+BEYOND_THE_MODEL = ['smoothed', 'median', 'normal_2', 'normal_4', 'bowed', 'jpeg_85']
+# A rate of which 200 windows show nothing, and how likely chance exceeds the bounds.
+NONE_SEEN, BY_CHANCE = 1e-3, 1e-3
+
+
+def window_camera(camera: PinholeCamera) -> Camera:
+    """Return the renderer's camera as one of the library."""
+    return Camera(
+        'window',
+        camera.width,
+        camera.height,
+        camera.fx,
+        camera.fy,
+        camera.cx,
+        camera.cy,
+        'plumb_bob',
+        camera.distortion,
+    )
+
+
+def tracked(image, at, radius, camera, normal):
+    """Detect with what a tracker knows: camera and the plane's normal."""
+    found = detect(image, at, radius, camera=window_camera(camera), normal_cam=normal)
+    return found.status, found.center, found.covariance
+
+
+def tracked_alone(image, at, radius, camera, normal):
+    """Detect without any knowledge of the camera."""
+    found = detect(image, at, radius)
+    return found.status, found.center, found.covariance
+
+
+def contour(image, at, radius, camera, normal):
+    """Detect as many programs do: threshold, contours, the fitted ellipse that suits best."""
+    _, binary = cv2.threshold(image, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+    contours, _ = cv2.findContours(binary, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    best, least = None, 0.6
+    for points in contours:
+        if len(points) < 12:
+            continue
+        center, axes, _ = cv2.fitEllipse(points)
+        misfit = np.hypot(*(np.array(center) - at)) / (2.0 * radius)
+        misfit += abs(0.5 * max(axes) / radius - 1.0)
+        if misfit < least:
+            best, least = np.array(center), misfit
+    return 'LOST' if best is None else 'TRACKED', best, None
+
+
+@functools.cache
+def report(kind: str) -> Report:
+    """Return what the detector reaches on the windows of one kind."""
+    return evaluate(tracked, scenes(kind, COUNT, seed=11), BOUNDS if kind == 'base' else 0)
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize('kind', GOALS)
+def test_centre_is_as_exact_as_promised(kind):
+    reached = report(kind)
+    largest, flagged = GOALS[kind]
+    assert reached.wrong == 0, reached
+    # Not more often than documented, but for what chance allows.
+    most = binom.ppf(1.0 - BY_CHANCE, COUNT, max(flagged, NONE_SEEN))
+    assert round(COUNT * reached.flagged) <= most, reached
+    # Nothing to compare where all is flagged.
+    assert reached.flagged == 1.0 or reached.rms <= largest, reached
+
+
+def test_centre_is_near_the_best_that_is_possible():
+    assert report('base').ratio <= 1.5, report('base')
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'base',
+        'shading',
+        'noise',
+        'neighbours',
+        'highlight',
+        'shadow',
+        *BEYOND_THE_MODEL[:4],
+        'jpeg_85',
+    ],
+)
+def test_stated_covariance_is_honest(kind):
+    assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
+
+
+@pytest.mark.slow
+def test_covariance_knows_of_bent_paper():
+    # Without any bends it would be 300 times too small; without those that are not significant,
+    # 1.3 to 3.3 times.
+    assert 0.5 <= report('bowed').normalised <= 2.0, report('bowed')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('sag', [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08])
+def test_covariance_knows_of_bends_of_any_size(sag):
+    # 0.2 % cannot be seen at all, 8 % of most; without bends that are not significant, z^2 would
+    # be 2.6, 3.3, 3.3 and 2.5 from 0.2 to 2 %.
+    cases = [
+        case._replace(scene=case.scene.changed(bow=math.copysign(sag, case.scene.bow)))
+        for case in scenes('bowed', 200, seed=15)
+    ]
+    reached = evaluate(tracked, cases)
+    assert reached.wrong == 0, reached
+    assert 0.5 <= reached.normalised <= 2.0, reached
+
+
+@pytest.mark.parametrize('kind', [kind for kind in BEYOND_THE_MODEL if kind != 'bowed'])
+def test_few_windows_show_an_honest_covariance(kind):
+    # As above, with the scatter of 12 windows.
+    reached = evaluate(tracked, scenes(kind, 12, seed=12))
+    assert reached.wrong == 0, reached
+    assert reached.flagged <= 0.5, reached
+    assert 0.3 <= reached.normalised <= 2.5, reached
+
+
+# 24 px, tilted by 40 degrees.
+TILTED = Scene(
+    center=(0.31, -0.22, 20.0), normal=(0.5, 0.4, -0.77), radius=0.12, background=200.0,
+    marker=50.0, inside=190.0, inner=0.5, noise=0.0, bow_direction=0.6,
+)  # fmt: skip
+
+
+def seen(scene: Scene, normal=None) -> tuple[Observation, np.ndarray]:
+    """Return the observation of a scene, and its error [px]."""
+    rendered = render(scene, 4)
+    found = detect(
+        rendered.image, rendered.center + np.array([2.0, -1.5]), 23.0,
+        camera=window_camera(rendered.camera), normal_cam=normal or scene.normal,
+    )  # fmt: skip
+    return found, found.center - rendered.center
+
+
+@pytest.mark.parametrize('inner', [0.0, 0.5])
+def test_a_tilted_or_stretched_marker_has_an_honest_covariance(inner):
+    scene = TILTED.changed(inner=inner)
+    aside = 0.07 * np.array([0.77, 0.0, 0.5])
+    right, least = seen(scene)
+    tilted, error = seen(scene, tuple(np.array(scene.normal) + aside))
+    assert tilted.status == right.status == TRACKED
+    # 0.03 px, of which the ellipse shows that the normal is wrong, but not how.
+    assert (error - least) @ np.linalg.solve(tilted.covariance, error - least) < 4.0
+    for roll in (0.0, 0.8, 1.6):
+        stretched, error = seen(scene.changed(aspect=0.02, roll=roll))
+        assert stretched.status == TRACKED
+        # The centre of a stretched print is where it was: no tilt is read from it.
+        assert np.hypot(*(error - least)) < 0.003
+        assert stretched.covariance[0, 0] < 2.0 * tilted.covariance[0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('aspect', [0.005, 0.01, 0.02])
+def test_covariance_knows_of_prints_out_of_round(aspect):
+    cases = [c._replace(scene=c.scene.changed(aspect=aspect)) for c in scenes('base', COUNT, 11)]
+    reached = evaluate(tracked, cases)
+    assert reached.wrong == 0, reached
+    assert 0.3 <= reached.normalised <= 1.0, reached
+
+
+@pytest.mark.parametrize('bow', [-0.06, 0.03, 0.08])
+def test_a_bent_ring_keeps_its_centre(bow):
+    found, error = seen(TILTED.changed(bow=bow))
+    assert found.status == TRACKED, found.reason
+    # 0.1 to 0.4 px where the paper is regarded as flat.
+    assert np.hypot(*error) < 0.03
+
+
+def test_a_bent_disc_is_flagged():
+    # To which side the paper is bent cannot be seen.
+    found, error = seen(TILTED.changed(inner=0.0, bow=0.06))
+    assert found.status == UNCERTAIN
+    assert 'not flat' in found.reason
+    assert error @ np.linalg.solve(found.covariance, error) < 9.0
+
+
+def test_a_spot_of_light_in_a_disc_is_no_inner_edge():
+    # Of all that the spot does not hide, a ring with this inner edge is the best explanation.
+    case = scenes('dappled', 23, seed=77)[22]
+    assert case.scene.inner == 0.0
+    reached = evaluate(tracked, [case])
+    assert reached.wrong == 0, reached
+    assert reached.flagged == 1.0, reached
+
+
+def test_covariance_knows_of_uneven_light():
+    # Where light bends within a sector it is too small by some; without the light's own levels
+    # and slopes it would be six times too small.
+    assert 0.3 <= report('light_spot').normalised <= 3.0, report('light_spot')
+
+
+@pytest.mark.slow
+def test_glare_over_more_than_a_third_is_flagged():
+    reached = report('glare_more')
+    assert reached.flagged == 1.0, reached
+
+
+@pytest.mark.slow
+def test_centre_of_the_ellipse_needs_no_camera():
+    reached = evaluate(tracked_alone, scenes('base', COUNT, 11), BOUNDS, ellipse_center=True)
+    assert reached.wrong == 0, reached
+    assert reached.flagged <= 0.02, reached
+    assert reached.rms <= 0.012, reached
+    assert reached.ratio <= 1.5, reached
+
+
+@pytest.mark.slow
+def test_clutter_is_no_marker():
+    # All that is unflagged here is wrong, wherever it is.
+    reached = evaluate(tracked, scenes('empty', COUNT, seed=13))
+    assert reached.flagged == 1.0, reached
+
+
+@pytest.mark.slow
+def test_threshold_and_contour_have_their_known_error():
+    # The evaluation sees what the literature does: 0.05 to 0.1 px, and the wrong one of two edges.
+    cases = scenes('base', COUNT, seed=11)
+    reached = evaluate(contour, cases)
+    sizes = np.hypot(*reached.errors[np.isfinite(reached.errors[:, 0])].T)
+    assert sizes.size > 0.7 * COUNT
+    assert 0.03 < np.median(sizes) / np.sqrt(2.0) < 0.15, reached
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_window_is_wrong_without_a_flag():
+    reached = evaluate(tracked, scenes('all', MANY, seed=20))
+    kinds = [KINDS[k % len(KINDS)] for k in reached.worst(3)]
+    assert reached.wrong == 0, (reached, reached.worst(3), kinds)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_clutter_is_no_marker_in_many_windows():
+    reached = evaluate(tracked, scenes('empty', 500, seed=21))
+    assert reached.flagged == 1.0, (reached, reached.worst(3))

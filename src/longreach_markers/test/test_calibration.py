@@ -1,0 +1,559 @@
+"""Intrinsics from checkerboards: known cameras come back, and doubtful ones are told."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.model import Camera
+from longreach_markers.setup import calibration, intrinsics
+from longreach_markers.setup.calibration import calibrate
+from longreach_markers.setup.checkerboards import (
+    Board,
+    BoardView,
+    find_corners,
+    find_views,
+    list_pictures,
+    read_picture,
+)
+
+BOARD = Board(9, 6, 0.03)
+SIZE = (1224, 1024)
+CAMERAS = {
+    'plumb_bob': Camera(
+        'c', *SIZE, 1350.0, 1352.0, 618.0, 507.0, 'plumb_bob', (-0.12, 0.09, 4e-4, -3e-4, -0.02)
+    ),
+    'rational_polynomial': Camera(
+        'c',
+        *SIZE,
+        900.0,
+        901.0,
+        600.0,
+        520.0,
+        'rational_polynomial',
+        (0.3, -0.05, 2e-4, 1e-4, 0.002, 0.55, 0.02, 0.001),
+    ),
+    'equidistant': Camera(
+        'c', *SIZE, 480.0, 480.5, 610.0, 515.0, 'equidistant', (0.02, -0.005, 0.003, -0.001)
+    ),
+}
+
+
+# One that bends more.
+SMALLER = CAMERAS['plumb_bob'].replace(
+    fx=1100.0, fy=1101.0, distortion=(-0.21, 0.09, 7e-4, -4e-4, 0.01)
+)
+# As wide as a rational lens may be whose corners plumb_bob does not follow by itself.
+WIDE = Camera(
+    'wide',
+    *SIZE,
+    908.0,
+    909.0,
+    602.0,
+    523.0,
+    'rational_polynomial',
+    (0.35, 0.02, 5e-4, 3e-4, 0.001, 0.62, 0.05, 0.002),
+)
+
+
+def poses(camera: Camera, count: int, rng, tilt=40.0, fill=1.0, scale=(0.35, 0.75)):
+    """Board poses in front of a camera, its middle spread over a share of the image."""
+    found = []
+    middle = BOARD.points.mean(axis=0)
+    while len(found) < count:
+        at = 0.5 * np.array(SIZE) + fill * 0.42 * (2.0 * rng.random(2) - 1.0) * SIZE
+        ray = np.append(camera.undistort(at), 1.0)
+        size = rng.uniform(*scale) * SIZE[0]
+        depth = camera.fx * 0.03 * 8 / size
+        angles = np.radians(tilt) * (2.0 * rng.random(2) - 1.0)
+        R = cv2.Rodrigues(np.array([*angles, rng.uniform(-0.4, 0.4)]))[0]
+        points = BOARD.points @ R.T + depth * ray - R @ middle
+        pixels = camera.project(points, strict=False)
+        inside = (pixels > 3.0) & (pixels < np.array(SIZE) - 4.0)
+        if np.isfinite(pixels).all() and inside.all():
+            found.append((R, depth * ray - R @ middle, pixels))
+    return found
+
+
+def views_of(camera: Camera, count=20, noise=0.05, seed=1, **options) -> list[BoardView]:
+    rng = np.random.default_rng(seed)
+    return [
+        BoardView(f'{k}.png', pixels + noise * rng.standard_normal(pixels.shape))
+        for k, (_, _, pixels) in enumerate(poses(camera, count, rng, **options))
+    ]
+
+
+def numbers(camera: Camera) -> np.ndarray:
+    return np.array([camera.fx, camera.fy, camera.cx, camera.cy, *camera.distortion])
+
+
+# --- the estimate ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('model', CAMERAS)
+def test_perfect_corners_give_the_camera_back(model):
+    truth = CAMERAS[model]
+    found = calibrate(views_of(truth, noise=0.0), BOARD, SIZE, model, 'left')
+    # OpenCV takes float32 pixels; the eight terms of the rational model stand in for each other.
+    assert found.rms < 2e-3
+    assert found.camera.name == 'left'
+    assert (found.camera.width, found.camera.height) == SIZE
+    np.testing.assert_allclose(numbers(found.camera)[:4], numbers(truth)[:4], atol=0.2)
+    x, y = np.meshgrid(np.linspace(-0.35, 0.35, 9), np.linspace(-0.3, 0.3, 9))
+    rays = np.stack([x, y], axis=-1)
+    np.testing.assert_allclose(found.camera.distort(rays), truth.distort(rays), atol=0.05)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
+def test_stated_deviations_are_those_of_repetitions(model):
+    truth = CAMERAS[model]
+    true = numbers(truth)
+    squared = []
+    for seed in range(12):
+        found = calibrate(views_of(truth, 12, 0.1, seed), BOARD, SIZE, model)
+        error = numbers(found.camera) - true
+        squared.append(error @ np.linalg.solve(found.covariance, error) / len(error))
+        assert list(found.deviations) == ['fx', 'fy', 'cx', 'cy', *list(found.deviations)[4:]]
+    # The mean of some hundred squared normal numbers.
+    assert 0.5 < np.mean(squared) < 1.7
+
+
+def test_deviations_are_those_of_opencv():
+    views = views_of(CAMERAS['plumb_bob'], 15, 0.1)
+    found = calibrate(views, BOARD, SIZE)
+    points = [BOARD.points.astype(np.float32)] * len(views)
+    corners = [view.corners.astype(np.float32) for view in views]
+    out = cv2.calibrateCameraExtended(points, corners, SIZE, None, None)
+    np.testing.assert_allclose(list(found.deviations.values()), out[5].ravel()[:9], rtol=0.02)
+    np.testing.assert_allclose(found.errors, out[7].ravel(), rtol=1e-3)
+    assert found.rms == pytest.approx(out[0], rel=1e-3)
+
+
+def test_ray_deviation_is_that_of_repetitions():
+    truth = CAMERAS['plumb_bob']
+    u, v = np.meshgrid(np.linspace(0.0, SIZE[0] - 1.0, 13), np.linspace(0.0, SIZE[1] - 1.0, 10))
+    rays = np.append(
+        truth.undistort(np.stack([u, v], axis=-1)).reshape(-1, 2), np.ones((130, 1)), axis=1
+    )
+    there, told = truth.project(rays), []
+    errors = []
+    for seed in range(12):
+        found = calibrate(views_of(truth, 12, 0.1, seed), BOARD, SIZE)
+        told.append(found.ray_deviation)
+        # What a turn of the camera takes up does not count.
+        turn = np.zeros(3)
+        for _ in range(3):
+            R = cv2.Rodrigues(turn)[0]
+            rest = (there - found.camera.project(rays @ R.T)).ravel()
+            J = np.stack(
+                [
+                    (found.camera.project(rays @ (cv2.Rodrigues(turn + step)[0]).T)).ravel()
+                    - found.camera.project(rays @ R.T).ravel()
+                    for step in 1e-5 * np.eye(3)
+                ],
+                axis=1,
+            )
+            turn = turn + 1e-5 * np.linalg.lstsq(J, rest, rcond=None)[0]
+        errors.append(rest.reshape(10, 13, 2))
+    seen = np.sqrt(np.mean(np.square(errors), axis=(0, 3)))
+    assert 0.6 < np.median(seen / np.mean(told, axis=0)) < 1.6
+
+
+# --- trust ----------------------------------------------------------------------------------
+
+
+def test_good_pictures_give_no_warning():
+    for model in CAMERAS:
+        # Eight coefficients take better pictures.
+        noise = 0.015 if model == 'rational_polynomial' else 0.05
+        views = views_of(CAMERAS[model], 60, noise, seed=3, fill=1.2, scale=(0.25, 0.7))
+        found = calibrate(views, BOARD, SIZE, model)
+        assert found.warnings == (), model
+        assert found.outliers == ()
+        assert found.coverage.area > 0.6
+        assert found.coverage.missing == ()
+
+
+@pytest.mark.parametrize(
+    ('model', 'name', 'value', 'text'),
+    [
+        ('rational_polynomial', '_STEPS', 3, 'the estimate has not converged: the next step'),
+        ('plumb_bob', '_ITERATIONS', (cv2.TERM_CRITERIA_COUNT, 2, 0.0), 'the next step would'),
+        ('equidistant', '_ITERATIONS', (cv2.TERM_CRITERIA_COUNT, 1, 0.0), 'the next step would'),
+    ],
+)
+def test_least_squares_that_have_not_converged_are_told(monkeypatch, model, name, value, text):
+    views = views_of(CAMERAS[model], 12)
+    assert 'converged' not in ' '.join(calibrate(views, BOARD, SIZE, model).warnings)
+    monkeypatch.setattr(intrinsics, name, value)
+    assert text in ' '.join(calibrate(views, BOARD, SIZE, model).warnings)
+
+
+def test_a_richer_model_that_has_not_converged_is_told(monkeypatch):
+    views = views_of(WIDE, 26, seed=2, fill=1.1, scale=(0.25, 0.6))
+    assert 'converged' not in ' '.join(calibrate(views, BOARD, SIZE).warnings)
+    for steps in (0, 1):
+        monkeypatch.setattr(intrinsics, '_STEPS', steps)
+        text = ' '.join(calibrate(views, BOARD, SIZE).warnings)
+        assert 'rational_polynomial was fitted to the same corners' in text
+    monkeypatch.setattr(calibration, 'enriched', lambda *_: None)
+    assert 'has not converged' in ' '.join(calibrate(views, BOARD, SIZE).warnings)
+
+
+def grid(found) -> np.ndarray:
+    """Pixels at which deviations and differences are stated."""
+    rows, columns = found.ray_deviation.shape
+    u, v = np.linspace(0.0, SIZE[0] - 1.0, columns), np.linspace(0.0, SIZE[1] - 1.0, rows)
+    return np.stack(np.meshgrid(u, v), axis=-1)
+
+
+def ray_errors(found, truth: Camera) -> np.ndarray:
+    """What pixels of a camera are off those of the true one, less a turn [px]."""
+    pixels = grid(found)
+    x, y = found.camera.undistort(pixels)[..., 0], found.camera.undistort(pixels)[..., 1]
+    off = truth.distort(np.stack([x, y], axis=-1)) - pixels
+    moved = [
+        # Of turns about the three axes, to first order.
+        np.stack([-x * y, -1.0 - y * y], axis=-1),
+        np.stack([1.0 + x * x, x * y], axis=-1),
+        np.stack([-y, x], axis=-1),
+    ]
+    J = truth.fx * np.stack([field.ravel() for field in moved], axis=1)
+    rest = off.ravel() - J @ np.linalg.lstsq(J, off.ravel(), rcond=None)[0]
+    return np.linalg.norm(rest.reshape(off.shape), axis=-1)
+
+
+def test_lens_that_plumb_bob_does_not_follow_beyond_the_boards_is_told():
+    for seed in (2, 4, 6):
+        views = views_of(WIDE, 26, seed=seed, fill=1.1, scale=(0.25, 0.6))
+        found = calibrate(views, BOARD, SIZE)
+        # All looks well, but where no board was.
+        assert found.rms < 0.08
+        wrong = ray_errors(found, WIDE)
+        assert wrong.max() > 1.0
+        told = [text for text in found.warnings if text.startswith('rational_polynomial fits')]
+        assert len(told) == 1, found.warnings
+        u, v = map(int, re.search(r'puts pixel \((\d+), (\d+)\)', told[0]).groups())
+        assert 'where no board was: the pictures do not determine the lens there' in told[0]
+        nearest = np.argmin(np.linalg.norm(grid(found).reshape(-1, 2) - (u, v), axis=1))
+        assert wrong.ravel()[nearest] > 1.0
+        assert found.difference.max() > 0.3 * wrong.max()
+
+
+def test_lens_that_plumb_bob_does_not_follow_among_the_boards_is_told():
+    odd = WIDE.replace(fx=750.0, fy=750.0, cx=610.0, cy=510.0)
+    found = calibrate(views_of(odd, 40, seed=3, fill=1.2, scale=(0.25, 0.7)), BOARD, SIZE)
+    assert any('in the covered area: plumb_bob does not fit the lens' in w for w in found.warnings)
+
+
+@pytest.mark.parametrize('camera', [CAMERAS['plumb_bob'], SMALLER], ids=['mild', 'strong'])
+def test_lens_that_is_what_its_model_says_is_not_doubted(camera):
+    for seed in range(8):
+        views = views_of(camera, 24, seed=seed, fill=1.2, scale=(0.25, 0.7))
+        found = calibrate(views, BOARD, SIZE)
+        assert np.isfinite(found.difference).all()
+        assert not any('rational_polynomial' in text for text in found.warnings), seed
+    assert 0.6 < found.coverage.area < 0.85
+
+
+@pytest.mark.parametrize('seed', [2, 5, 6])
+def test_rational_lens_comes_back_though_its_coefficients_do_not(seed):
+    views = views_of(WIDE, 26, seed=seed, fill=1.1, scale=(0.25, 0.6))
+    found = calibrate(views, BOARD, SIZE, 'rational_polynomial')
+    # No coefficient runs away, and what is stated of rays is true, corners of the image included.
+    assert np.abs(found.camera.distortion).max() < 3.0
+    assert found.rms < 0.08
+    wrong, told = ray_errors(found, WIDE), math.sqrt(2.0) * found.ray_deviation
+    assert np.max(wrong / told) < 4.0
+    assert np.median(told) < 0.15
+    assert np.median(wrong) < 0.1
+    uncertain = any('rays are uncertain' in text for text in found.warnings)
+    assert uncertain == (told.max() > math.sqrt(2.0) * 0.5)
+    assert uncertain or wrong.max() < 0.5
+    assert np.isnan(found.difference).all()
+
+
+@pytest.mark.parametrize(
+    ('options', 'text'),
+    [
+        ({'count': 5}, 'only 5 pictures show the board: take 15 to 30'),
+        ({'tilt': 5.0}, '0 of 20 pictures show the board tilted by more than 20 deg'),
+        ({'fill': 0.1, 'scale': (0.2, 0.3)}, '% of the image: hold the board where'),
+        ({'fill': 0.1, 'scale': (0.2, 0.3)}, 'upper left, upper right, lower left, lower right'),
+        ({'fill': 0.1, 'scale': (0.2, 0.3)}, 'rays are uncertain by up to'),
+        ({'scale': (0.5, 0.5), 'tilt': 25.0}, 'all boards are about as far away'),
+        ({'noise': 1.0}, 'is large: look for a board that is not flat'),
+        ({'tilt': 5.0, 'noise': 0.3}, 'the focal length is uncertain by'),
+    ],
+)
+def test_doubtful_pictures_are_told_with_what_to_do(options, text):
+    found = calibrate(views_of(CAMERAS['plumb_bob'], **options), BOARD, SIZE)
+    assert any(text in warning for warning in found.warnings), found.warnings
+
+
+def test_board_that_turns_about_one_axis_only_is_told():
+    rng = np.random.default_rng(5)
+    camera = CAMERAS['plumb_bob']
+    middle = BOARD.points.mean(axis=0)
+    views = []
+    for k, angle in enumerate(np.radians(np.linspace(-45.0, 45.0, 14))):
+        R = cv2.Rodrigues(np.array([0.0, angle, 0.0]))[0]
+        shift = np.array([0.02 * (k % 3 - 1), 0.02 * (k % 2), 0.5 + 0.1 * (k % 3)])
+        pixels = camera.project(BOARD.points @ R.T + shift - R @ middle)
+        views.append(BoardView(str(k), pixels + 0.05 * rng.standard_normal(pixels.shape)))
+    found = calibrate(views, BOARD, SIZE)
+    assert any('about the horizontal axis over' in warning for warning in found.warnings)
+
+
+def test_picture_that_does_not_fit_is_named():
+    views = views_of(CAMERAS['plumb_bob'], 20)
+    bent = views[7].corners.copy()
+    bent[:9] += (1.5, -1.0)
+    views[7] = BoardView('blurred.png', bent)
+    found = calibrate(views, BOARD, SIZE)
+    assert found.outliers == ('blurred.png',)
+    assert len(found.views) == 19
+    assert any(w.startswith('blurred.png does not fit the others') for w in found.warnings)
+
+
+@pytest.mark.parametrize('count', [8, 20])
+def test_pictures_of_another_camera_are_named_and_left_out(count):
+    truth = CAMERAS['plumb_bob']
+    views = views_of(truth, count)
+    clean = calibrate(views, BOARD, SIZE)
+    zoomed = truth.replace(fx=1.1 * truth.fx, fy=1.1 * truth.fy)
+    views[3] = BoardView('other.png', views_of(zoomed, 1, seed=5)[0].corners)
+    found = calibrate(views, BOARD, SIZE)
+    assert found.outliers == ('other.png',)
+    assert any('other.png does not fit the others, and was left out' in w for w in found.warnings)
+    assert abs(found.camera.fx - truth.fx) < 4.0 * found.deviations['fx']
+    assert found.rms < 1.2 * clean.rms
+
+
+def test_where_the_model_does_not_fit_no_picture_is_left_out():
+    odd = WIDE.replace(fx=750.0, fy=750.0, cx=610.0, cy=510.0)
+    found = calibrate(views_of(odd, 40, seed=3, fill=1.2, scale=(0.25, 0.7)), BOARD, SIZE)
+    assert found.outliers == ()
+    assert len(found.views) == 40
+
+
+def test_coverage_measures_what_was_shown():
+    camera = CAMERAS['plumb_bob']
+    views = []
+    for tilt in (0.0, 0.3, -0.3, 0.5):
+        R = cv2.Rodrigues(np.array([tilt, 0.0, 0.0]))[0]
+        points = (BOARD.points - BOARD.points.mean(axis=0)) @ R.T + (0.0, 0.0, 0.6)
+        views.append(BoardView(str(tilt), camera.project(points)))
+    coverage = calibrate(views, BOARD, SIZE).coverage
+    np.testing.assert_allclose(np.sort(coverage.tilts), (0.0, 0.3, 0.3, 0.5), atol=2e-2)
+    np.testing.assert_allclose(coverage.distances, 0.6, rtol=2e-2)
+    assert coverage.turns[0] == pytest.approx(0.0, abs=2e-2)
+    assert coverage.turns[1] == pytest.approx(0.8, abs=2e-2)
+    low, high = views[0].corners.min(axis=0), views[0].corners.max(axis=0)
+    assert coverage.area == pytest.approx(np.prod((high - low) / SIZE), rel=0.1)
+
+
+# --- pictures -------------------------------------------------------------------------------
+
+
+class Studio:
+    """
+    Pictures of a board, a ray for each of 3 x 3 parts of a pixel.
+
+    Parameters
+    ----------
+    camera : Camera
+        Its rays come from OpenCV here.
+    """
+
+    def __init__(self, camera: Camera) -> None:
+        self.size = (camera.width, camera.height)
+        part = (np.arange(3) - 1.0) / 3.0
+        u = (np.arange(camera.width)[:, None] + part).ravel()
+        v = (np.arange(camera.height)[:, None] + part).ravel()
+        pixels = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 1, 2)
+        K, k = camera.matrix, np.array(camera.distortion)
+        if camera.model == 'equidistant':
+            rays = cv2.fisheye.undistortPoints(pixels, K, k)
+        else:
+            stop = (cv2.TERM_CRITERIA_COUNT, 40, 0.0)
+            rays = cv2.undistortPointsIter(pixels, K, k, None, None, stop)
+        self.rays = rays.reshape(-1, 2)
+
+    def picture(self, R: np.ndarray, t: np.ndarray, rng, board=BOARD) -> np.ndarray:
+        # A ray d meets the board where R' (s d - t) has z = 0.
+        H = np.linalg.inv(np.column_stack([R[:, :2], t]))
+        x, y, w = H @ np.column_stack([self.rays, np.ones(len(self.rays))]).T
+        column, row = np.floor(x / w / board.square) + 1, np.floor(y / w / board.square) + 1
+        on = (column >= 0) & (column <= board.columns) & (row >= 0) & (row <= board.rows)
+        dark = on & ((column + row) % 2 == 0)
+        grey = np.where(dark, 30.0, 215.0)
+        height, width = self.size[1], self.size[0]
+        fine = grey.reshape(height, 3, width, 3).mean(axis=(1, 3))
+        fine = cv2.GaussianBlur(fine, (0, 0), 0.7) + 2.0 * rng.standard_normal(fine.shape)
+        return np.clip(np.rint(fine), 0, 255).astype(np.uint8)
+
+
+SMALL = Camera(
+    'small', 640, 512, 640.0, 641.0, 322.0, 250.0, 'plumb_bob', (-0.15, 0.1, 5e-4, -4e-4, 0.0)
+)
+
+
+@functools.cache
+def rendered(camera: Camera, count: int, seed=2):
+    """Pictures of boards, and their true corners."""
+    rng = np.random.default_rng(seed)
+    studio = Studio(camera)
+    middle = BOARD.points.mean(axis=0)
+    found = []
+    while len(found) < count:
+        angles = np.radians([rng.uniform(-40, 40), rng.uniform(-40, 40), rng.uniform(-15, 15)])
+        R = cv2.Rodrigues(angles)[0]
+        # As far to the sides and as near as the field of view allows.
+        depth, wide = rng.uniform(0.3, 0.55) * camera.fx / 640.0, 640.0 / camera.fx
+        aside = wide * np.array([rng.uniform(-0.35, 0.35), rng.uniform(-0.3, 0.3)])
+        t = depth * np.array([*aside, 1.0]) - R @ middle
+        pixels = camera.project(BOARD.points @ R.T + t, strict=False)
+        margin = 30.0
+        inside = (pixels > margin) & (pixels < np.array(studio.size) - 1.0 - margin)
+        if np.isfinite(pixels).all() and inside.all():
+            found.append((studio.picture(R, t, rng), pixels))
+    return found
+
+
+def test_corners_of_a_rendered_board_are_found():
+    for image, truth in rendered(SMALL, 10)[:3]:
+        corners = find_corners(image, BOARD)
+        if np.linalg.norm(corners[0] - truth[0]) > np.linalg.norm(corners[-1] - truth[0]):
+            corners = corners[::-1]
+        error = corners - truth
+        assert math.sqrt(np.mean(error**2)) < 0.05
+    assert find_corners(np.full((200, 300), 128, np.uint8), BOARD) is None
+
+
+def test_older_search_finds_the_same_corners(monkeypatch):
+    image, _ = rendered(SMALL, 10)[0]
+    large = cv2.resize(image, None, fx=2.0, fy=2.0, interpolation=cv2.INTER_CUBIC)
+    first = find_corners(large, BOARD)
+    monkeypatch.setattr(cv2, 'findChessboardCornersSB', lambda *_, **__: (False, None))
+    second = find_corners(large, BOARD)
+    if np.linalg.norm(first[0] - second[0]) > np.linalg.norm(first[0] - second[-1]):
+        second = second[::-1]
+    np.testing.assert_allclose(first, second, atol=0.02)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
+def test_camera_comes_back_from_pictures(tmp_path, model):
+    truth = SMALL
+    if model == 'equidistant':
+        truth = Camera(
+            'small', 640, 512, 360.0, 361.0, 322.0, 250.0, model, (0.02, -0.01, 0.005, -0.001)
+        )
+    for k, (image, _) in enumerate(rendered(truth, 10)):
+        cv2.imwrite(str(tmp_path / f'{k}.png'), image)
+    cv2.imwrite(str(tmp_path / 'empty.png'), np.full((512, 640), 90, np.uint8))
+    files = list_pictures([tmp_path])
+    assert [file.name for file in files] == [*(f'{k}.png' for k in range(10)), 'empty.png']
+    views, empty, size = find_views(files, BOARD)
+    assert [view.name for view in views] == [str(file) for file in files[:10]]
+    assert empty == [str(tmp_path / 'empty.png')]
+    assert size == (640, 512)
+    found = calibrate(views, BOARD, size, model)
+    assert found.rms < 0.08
+    error = numbers(found.camera) - numbers(truth)
+    assert error @ np.linalg.solve(found.covariance, error) / len(error) < 4.0
+    assert found.deviations['fx'] < 1.0
+
+
+def test_picture_is_read_as_the_sensor_has_it(tmp_path):
+    deep = np.array([[0, 2048], [4095, 1024]], np.uint16)
+    cv2.imwrite(str(tmp_path / 'deep.png'), deep)
+    assert read_picture(tmp_path / 'deep.png').tolist() == [[0, 128], [255, 64]]
+    colour = np.zeros((4, 6, 3), np.uint8)
+    colour[:] = (10, 20, 30)
+    cv2.imwrite(str(tmp_path / 'colour.png'), colour)
+    image = read_picture(tmp_path / 'colour.png')
+    assert image.shape == (4, 6)
+    assert abs(int(image[0, 0]) - 21.85) < 1.0  # 0.114 B + 0.587 G + 0.299 R
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('text', 'square', 'part'),
+    [
+        ('9', 0.03, "board = '9', allowed: inner corners such as 9x6"),
+        ('9x6x2', 0.03, 'allowed: inner corners'),
+        ('2x6', 0.03, 'board = 2x6, allowed: 3 to 100'),
+        ('9x6', 0.0, 'square = 0.0 m'),
+        ('9x6', math.nan, 'square = nan m'),
+        ('9x6', 30.0, 'square = 30.0 m, allowed: (0, 10) m'),
+    ],
+)
+def test_wrong_boards_are_refused(text, square, part):
+    with pytest.raises(InputError, match=re.escape(part)):
+        Board.parse(text, square)
+    assert Board.parse('9x6', 0.03) == BOARD
+
+
+def test_wrong_views_are_refused():
+    views = views_of(CAMERAS['plumb_bob'], 4)
+    with pytest.raises(InputError, match='2 pictures with a board, allowed: 3 or more'):
+        calibrate(views[:2], BOARD, SIZE)
+    with pytest.raises(InputError, match="model = 'pinhole', allowed: plumb_bob"):
+        calibrate(views, BOARD, SIZE, 'pinhole')
+    with pytest.raises(InputError, match=re.escape('shape (54, 2), allowed: 35 finite')):
+        calibrate(views, Board(7, 5, 0.03), SIZE)
+
+
+@pytest.mark.parametrize('model', CAMERAS)
+def test_one_picture_many_times_is_no_calibration(model):
+    views = [views_of(CAMERAS[model], 1, tilt=0.0)[0]] * 5
+    found = calibrate(views, BOARD, SIZE, model)
+    assert len(found.warnings) > 2
+
+
+def test_a_pipe_in_a_folder_is_no_picture(tmp_path):
+    os.mkfifo(tmp_path / 'pipe.png')
+    with pytest.raises(InputError, match='holds no pictures'):
+        list_pictures([tmp_path])
+
+
+def test_bad_pictures_are_refused_by_name(tmp_path):
+    good = rendered(SMALL, 10)[0][0]
+    whole, other, cut = (tmp_path / name for name in ('whole.png', 'other.png', 'cut.png'))
+    cv2.imwrite(str(whole), good)
+    cv2.imwrite(str(other), good.T)
+    cut.write_bytes(b'\x89PNG\r\n')
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'nothing.png').touch()
+    with pytest.raises(InputError, match=r'cut\.png is truncated after 6 bytes'):
+        find_views([whole, cut], BOARD)
+    with pytest.raises(InputError, match=r'nothing\.png is empty, allowed: a picture'):
+        find_views([tmp_path / 'nothing.png'], BOARD)
+    with pytest.raises(
+        InputError, match=r'other\.png has 512 x 640 px and .*whole\.png has 640 x'
+    ):
+        find_views([whole, other], BOARD)
+    with pytest.raises(InputError, match='1 of 1 pictures show a whole board of 9x6'):
+        find_views([whole], BOARD)
+    with pytest.raises(InputError, match='shows a board of 9x6: count inner corners'):
+        find_views([whole], Board(10, 7, 0.03))
+    with pytest.raises(InputError, match=r'0 of 1 pictures .* take sharp pictures of the whole'):
+        find_views([whole], Board(13, 12, 0.03))
+    with pytest.raises(InputError, match='no pictures are given'):
+        find_views([], BOARD)
+    with pytest.raises(InputError, match=r'none\.png does not exist'):
+        list_pictures([tmp_path / 'none.png'])
+    with pytest.raises(InputError, match='empty holds no pictures'):
+        list_pictures([tmp_path / 'empty'])

@@ -1,0 +1,424 @@
+"""Cameras: projection and its inverse against OpenCV, refusals, calibration files of ROS."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numba import njit
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.model import (
+    Camera,
+    distort_point,
+    projection_jacobian,
+    read_camera,
+    undistort_point,
+    write_camera,
+)
+
+WIDTH, HEIGHT = 2452, 2054
+# From mild to wild; all are one-to-one within the image.
+DISTORTIONS = [
+    ('plumb_bob', 4800.0, ()),
+    ('plumb_bob', 4800.0, (-0.12, 0.09, 0.001, -0.0005)),
+    ('plumb_bob', 4800.0, (-0.12, 0.09, 0.001, -0.0005, 0.01)),
+    ('plumb_bob', 3000.0, (-0.35, 0.2, -0.003, 0.002, -0.05)),
+    ('plumb_bob', 1800.0, (0.3, -0.05, 0.0, 0.0, 0.01)),
+    ('plumb_bob', 2000.0, (-0.3, 0.12, 0.004, 0.004, -0.01)),
+    ('rational_polynomial', 1800.0, (1.2, 0.4, 0.001, -0.002, 0.01, 1.5, 0.6, 0.05)),
+    ('rational_polynomial', 1200.0, (4.0, 2.0, 0.0, 0.0, 0.08, 4.4, 3.4, 0.5)),
+    ('equidistant', 1500.0, (0.01, -0.002, 0.001, -0.0005)),
+    ('equidistant', 1100.0, (-0.02, 0.004, -0.003, 0.0004)),
+    ('equidistant', 2500.0, (0.3, 0.1, -0.05, 0.01)),
+]
+
+
+def camera_with(model: str, focal: float, distortion: tuple[float, ...], **changes: Any) -> Camera:
+    values: dict[str, Any] = {
+        'name': 'left',
+        'width': WIDTH,
+        'height': HEIGHT,
+        'fx': focal,
+        'fy': 1.003 * focal,
+        'cx': 1231.7,
+        'cy': 1018.2,
+        'model': model,
+        'distortion': distortion,
+    }
+    return Camera(**(values | changes))
+
+
+def pixels_of(camera: Camera, count: int = 2000, seed: int = 1) -> np.ndarray:
+    """Pixels all over the image, its corners and the principal point included."""
+    random = np.random.default_rng(seed)
+    right, bottom = camera.width - 0.5, camera.height - 0.5
+    corners = [(-0.5, -0.5), (right, -0.5), (-0.5, bottom), (right, bottom)]
+    inside = random.uniform((-0.5, -0.5), (right, bottom), (count, 2))
+    return np.concatenate([inside, corners, [(camera.cx, camera.cy)]])
+
+
+def opencv_pixels(camera: Camera, points: np.ndarray) -> np.ndarray:
+    """Project points of the camera's frame with OpenCV."""
+    still, coefficients = np.zeros(3), np.array(camera.distortion or (0.0,) * 4)
+    if camera.model == 'equidistant':
+        shown, _ = cv2.fisheye.projectPoints(
+            points[:, None], still, still, camera.matrix, coefficients
+        )
+    else:
+        shown, _ = cv2.projectPoints(points[:, None], still, still, camera.matrix, coefficients)
+    return np.asarray(shown)[:, 0]
+
+
+@pytest.fixture(params=DISTORTIONS, ids=[f'{m}-{f:g}-{len(d)}' for m, f, d in DISTORTIONS])
+def camera(request: pytest.FixtureRequest) -> Camera:
+    return camera_with(*request.param)
+
+
+def test_every_pixel_of_the_image_has_a_ray_that_projects_to_it(camera: Camera) -> None:
+    pixels = pixels_of(camera)
+    rays = camera.undistort(pixels)
+    np.testing.assert_allclose(camera.distort(rays), pixels, rtol=0.0, atol=2e-9)
+
+
+def test_projection_is_opencvs(camera: Camera) -> None:
+    rays = camera.undistort(pixels_of(camera))
+    depths = np.random.default_rng(2).uniform(0.1, 60.0, (len(rays), 1))
+    points = np.column_stack([rays, np.ones(len(rays))]) * depths
+    np.testing.assert_allclose(
+        camera.project(points), opencv_pixels(camera, points), rtol=0.0, atol=1e-8
+    )
+
+
+def test_rays_are_what_opencv_iterates_to(camera: Camera) -> None:
+    pixels = pixels_of(camera)
+    coefficients = np.array(camera.distortion or (0.0,) * 4)
+    stop = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 500, 1e-14)
+    if camera.model == 'equidistant':
+        found = cv2.fisheye.undistortPoints(
+            pixels[:, None], camera.matrix, coefficients, criteria=stop
+        )[:, 0]
+    else:
+        found = cv2.undistortPointsIter(
+            pixels[:, None], camera.matrix, coefficients, None, None, stop
+        )[:, 0]
+    # Its fixed-point iteration does not converge everywhere: only where it did is it a witness.
+    witness = np.column_stack([found, np.ones(len(found))])
+    good = np.linalg.norm(opencv_pixels(camera, witness) - pixels, axis=1) < 1e-7
+    assert good.mean() > 0.9
+    np.testing.assert_allclose(camera.undistort(pixels)[good], found[good], rtol=0.0, atol=1e-9)
+
+
+def test_jacobian_is_the_derivative(camera: Camera) -> None:
+    packed, h = camera.packed, 1e-6
+    for x, y in camera.undistort(pixels_of(camera, 40)):
+        exact = np.reshape(projection_jacobian(packed, x, y), (2, 2))
+        by_x = np.subtract(distort_point(packed, x + h, y), distort_point(packed, x - h, y))
+        by_y = np.subtract(distort_point(packed, x, y + h), distort_point(packed, x, y - h))
+        difference = np.column_stack([by_x, by_y]) / (2.0 * h)
+        np.testing.assert_allclose(exact, difference, rtol=0.0, atol=1e-6 * camera.fx)
+
+
+def test_kernels_serve_other_kernels(camera: Camera) -> None:
+    @njit
+    def there_and_back(packed, u, v):  # type: ignore[no-untyped-def]
+        x, y = undistort_point(packed, u, v)
+        return distort_point(packed, x, y)
+
+    pixel = (321.25, 1789.5)
+    np.testing.assert_allclose(there_and_back(camera.packed, *pixel), pixel, rtol=0.0, atol=1e-9)
+
+
+def test_shapes_are_kept(camera: Camera) -> None:
+    pixels = pixels_of(camera, 11).reshape(2, 8, 2)
+    rays = camera.undistort(pixels)
+    assert rays.shape == (2, 8, 2)
+    one = camera.undistort(pixels[1, 3])
+    assert one.shape == (2,)
+    np.testing.assert_array_equal(one, rays[1, 3])
+    assert camera.project((*one, 1.0)).shape == (2,)
+    assert camera.undistort(np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_pinhole_by_hand() -> None:
+    camera = camera_with('plumb_bob', 1000.0, (), fy=1100.0, cx=600.0, cy=400.0)
+    np.testing.assert_allclose(camera.project((2.0, -1.0, 20.0)), (700.0, 345.0))
+    np.testing.assert_allclose(camera.matrix @ (0.1, -0.05, 1.0), (700.0, 345.0, 1.0))
+
+
+def test_plumb_bob_by_hand() -> None:
+    camera = camera_with('plumb_bob', 1000.0, (0.1, 0.02, 0.003, 0.004, 0.05))
+    x, y, q = 0.3, -0.4, 0.25
+    s = 1.0 + 0.1 * q + 0.02 * q**2 + 0.05 * q**3
+    x_d = s * x + 2.0 * 0.003 * x * y + 0.004 * (q + 2.0 * x * x)
+    y_d = s * y + 0.003 * (q + 2.0 * y * y) + 2.0 * 0.004 * x * y
+    expected = camera.matrix @ (x_d, y_d, 1.0)
+    np.testing.assert_allclose(camera.distort((x, y)), expected[:2], rtol=1e-14)
+
+
+@pytest.mark.parametrize('angle', [0.01, 0.5, 1.0, 1.5])
+def test_equidistant_is_proportional_to_the_angle(angle: float) -> None:
+    camera = camera_with('equidistant', 700.0, (0.0,) * 4, fy=700.0)
+    shown = camera.project((math.sin(angle), 0.0, math.cos(angle)))
+    np.testing.assert_allclose(shown, (camera.cx + 700.0 * angle, camera.cy), rtol=1e-13)
+
+
+def test_a_model_that_folds_has_one_ray_for_a_pixel_and_none_beyond() -> None:
+    # r - 0.3 r^3 + 0.02 r^5 rises up to r = 1.139.
+    camera = camera_with('plumb_bob', 2600.0, (-0.3, 0.02, 0.0, 0.0))
+    limit = math.sqrt((0.9 - math.sqrt(0.81 - 0.4)) / 0.2)
+    inner, outer = 0.999 * limit, 1.001 * limit
+    pixel = camera.distort((inner, 0.0))
+    np.testing.assert_allclose(camera.undistort(pixel), (inner, 0.0), atol=1e-9)
+    with pytest.raises(InputError, match=r'have no pixel of camera left.* < 1\.139'):
+        camera.distort((outer, 0.0))
+    with pytest.raises(InputError, match='has no pixel, allowed: z > 0'):
+        camera.project((10.0 * outer, 0.0, 10.0))
+    # OpenCV shows it within the image, which is the trap.
+    assert opencv_pixels(camera, np.array([[1.8, 0.0, 1.0]]))[0, 0] < camera.width
+    with pytest.raises(InputError, match='has no ray'):
+        camera.undistort(np.add(pixel, (50.0, 0.0)))
+
+
+def test_unreachable_pixels_and_rays_are_nan_when_asked_for() -> None:
+    camera = camera_with('plumb_bob', 2600.0, (-0.3, 0.02, 0.0001, 0.0))
+    shown = camera.project([[0, 0, 5], [0, 0, -5], [0, 0, 0], [40, 0, 5]], strict=False)
+    np.testing.assert_array_equal(np.isnan(shown), [[False] * 2] + [[True] * 2] * 3)
+    rays = camera.undistort([[1200.0, 1000.0], [9000.0, 1000.0]], strict=False)
+    np.testing.assert_array_equal(np.isnan(rays), [[False] * 2, [True] * 2])
+
+
+@pytest.mark.parametrize('wrong', [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_refused(camera: Camera, wrong: float) -> None:
+    with pytest.raises(InputError, match='has no ray'):
+        camera.undistort((wrong, 10.0))
+    with pytest.raises(InputError, match='have no pixel'):
+        camera.distort((0.0, wrong))
+    with pytest.raises(InputError, match='has no pixel'):
+        camera.project((0.0, wrong, 1.0))
+
+
+@pytest.mark.parametrize('z', [0.0, -3.0, math.nan])
+def test_points_that_are_not_in_front_are_refused(camera: Camera, z: float) -> None:
+    with pytest.raises(InputError, match=r'point \(0.1, 0.2, .*\) m .* has no pixel'):
+        camera.project([(0.0, 0.0, 1.0), (0.1, 0.2, z)])
+
+
+def test_wrong_shapes_are_refused(camera: Camera) -> None:
+    with pytest.raises(InputError, match=r'pixels have shape \(4, 3\), allowed: \(..., 2\)'):
+        camera.undistort(np.zeros((4, 3)))
+    with pytest.raises(InputError, match=r'points have shape \(2,\), allowed: \(..., 3\)'):
+        camera.project((1.0, 2.0))
+
+
+def test_a_fisheye_may_see_sideways_in_the_corners_of_its_image() -> None:
+    camera = camera_with('equidistant', 700.0, (0.0,) * 4)
+    with pytest.raises(InputError, match='has no ray'):
+        camera.undistort((0.0, 0.0))
+    assert camera.undistort((camera.cx + 700.0 * 1.5, camera.cy))[0] == pytest.approx(
+        math.tan(1.5)
+    )
+
+
+@pytest.mark.parametrize(
+    ('changes', 'text'),
+    [
+        ({'fx': math.nan}, r'fx = nan, allowed: \(0, inf\) px'),
+        ({'fy': 0.0}, r'fy = 0.0, allowed: \(0, inf\) px'),
+        ({'fy': -4800.0}, 'fy = -4800.0'),
+        ({'fx': math.inf}, 'fx = inf'),
+        ({'width': 0}, r'width = 0, allowed: \[1,'),
+        ({'height': -5}, 'height = -5'),
+        ({'width': 2452.5}, 'width = 2452.5, allowed: an integer'),
+        ({'cx': math.nan}, 'cx = nan'),
+        ({'cx': 12000.0}, 'cx = 12000 px, allowed for an image of 2452 px.*another image size'),
+        ({'cy': -9000.0}, 'cy = -9000 px'),
+        ({'model': 'fisheye'}, r"model = 'fisheye', allowed: plumb_bob \| rational_polynomial"),
+        (
+            {'distortion': (0.1,)},
+            'distortion has 1 coefficients, allowed for plumb_bob: 0 or 4 or',
+        ),
+        ({'distortion': (0.0,) * 8}, 'distortion has 8 coefficients, allowed for plumb_bob'),
+        ({'distortion': (0.1, math.nan, 0.0, 0.0)}, r'distortion\[1\] = nan'),
+        ({'model': 'rational_polynomial', 'distortion': (0.0,) * 5}, 'rational_polynomial: 8'),
+        ({'model': 'rational_polynomial', 'distortion': (0.0,) * 12}, 'leave them out if'),
+        ({'model': 'rational_polynomial', 'distortion': (0.0,) * 14}, 'thin prism and tilt'),
+        ({'model': 'equidistant', 'distortion': ()}, 'has 0 coefficients, allowed for equi'),
+        ({'model': 'equidistant', 'distortion': (0.0,) * 5}, 'has 5 coefficients'),
+        ({'distortion': (-0.9, 0.0, 0.0, 0.0)}, 'folds over within the image'),
+        ({'distortion': (-0.35, 0.2, 0.0, 0.0, -9.0)}, 'corners of the image'),
+        ({'distortion': (0.0, 0.0, 0.5, 0.0)}, 'folds over within the image'),
+        (
+            {'model': 'rational_polynomial', 'distortion': (0.0,) * 5 + (4.0, 0.0, 0.0)},
+            'folds over within the image',
+        ),
+        (
+            {'model': 'equidistant', 'distortion': (-0.8, 0.0, 0.0, 0.0)},
+            'folds over within the image',
+        ),
+    ],
+)
+def test_impossible_cameras_are_refused(changes: dict[str, Any], text: str) -> None:
+    camera = camera_with('plumb_bob', 2000.0, ())
+    with pytest.raises(InputError, match=text):
+        camera.replace(**changes)
+
+
+def test_a_window_of_an_image_is_a_camera() -> None:
+    camera = camera_with('plumb_bob', 4800.0, (-0.12, 0.09, 0.001, -0.0005))
+    window = camera.replace(width=120, height=120, cx=camera.cx - 2300.0, cy=camera.cy - 50.0)
+    np.testing.assert_allclose(
+        window.undistort((60.0, 60.0)), camera.undistort((2360.0, 110.0)), rtol=0.0, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize('factor', [0.25, 0.5, 1.0, 2.0])
+def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> None:
+    scaled = camera.scaled(factor)
+    rays = camera.undistort(pixels_of(camera, 50))
+    expected = (camera.distort(rays) + 0.5) * factor - 0.5
+    np.testing.assert_allclose(scaled.distort(rays), expected, rtol=0.0, atol=1e-9)
+    assert (scaled.width, scaled.height) == (round(WIDTH * factor), round(HEIGHT * factor))
+
+
+@pytest.mark.parametrize('factor', [0.0, -1.0, math.nan, math.inf, 1e-9])
+def test_impossible_scales_are_refused(factor: float) -> None:
+    with pytest.raises(InputError, match=r'factor = |width = 0'):
+        camera_with('plumb_bob', 4800.0, ()).scaled(factor)
+
+
+def test_packed_is_a_copy(camera: Camera) -> None:
+    packed = camera.packed
+    assert packed.shape == (16,)
+    packed[:] = 0.0
+    assert camera.packed[0] == camera.fx
+
+
+# As the ROS node camera_calibration writes it.
+WRITTEN_BY_ROS = """\
+image_width: 640
+image_height: 480
+camera_name: narrow_stereo
+camera_matrix:
+  rows: 3
+  cols: 3
+  data: [438.783367,   0.     , 305.593336,
+           0.     , 437.302876, 243.738352,
+           0.     ,   0.     ,   1.     ]
+distortion_model: plumb_bob
+distortion_coefficients:
+  rows: 1
+  cols: 5
+  data: [-0.361976, 0.110510, 0.001014, 0.000505, 0.000000]
+rectification_matrix:
+  rows: 3
+  cols: 3
+  data: [0.999978, 0.002789, -0.006046,
+         -0.002816, 0.999986, -0.004401,
+         0.006034, 0.004417, 0.999972]
+projection_matrix:
+  rows: 3
+  cols: 4
+  data: [393.653800,   0.     , 322.797939,   0.     ,
+           0.     , 393.653800, 241.090902,   0.     ,
+           0.     ,   0.     ,   1.     ,   0.     ]
+"""
+
+
+def file_with(directory: Path, old: str = '', new: str = '') -> Path:
+    assert old in WRITTEN_BY_ROS
+    path = directory / 'camera.yaml'
+    path.write_text(WRITTEN_BY_ROS.replace(old, new, 1))
+    return path
+
+
+def test_files_of_ros_are_read(tmp_path: Path) -> None:
+    assert read_camera(file_with(tmp_path)) == Camera(
+        name='narrow_stereo',
+        width=640,
+        height=480,
+        fx=438.783367,
+        fy=437.302876,
+        cx=305.593336,
+        cy=243.738352,
+        model='plumb_bob',
+        distortion=(-0.361976, 0.11051, 0.001014, 0.000505, 0.0),
+    )
+
+
+def test_old_files_have_no_model_and_numbers_as_names(tmp_path: Path) -> None:
+    path = file_with(tmp_path, 'distortion_model: plumb_bob\n')
+    path.write_text(path.read_text().replace('narrow_stereo', '14092'))
+    camera = read_camera(path)
+    assert (camera.model, camera.name) == ('plumb_bob', '14092')
+
+
+def test_what_is_written_is_read_again_to_the_last_bit(camera: Camera, tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    exact = camera.replace(
+        name='left: "the" camera #1', cx=camera.cx + random.normal(), fx=camera.fx + math.pi / 3e5
+    )
+    path = tmp_path / 'camera.yaml'
+    write_camera(exact, path)
+    assert read_camera(path) == exact
+
+
+def test_opencv_reads_the_same_numbers(tmp_path: Path) -> None:
+    path = tmp_path / 'camera.yaml'
+    write_camera(camera_with(*DISTORTIONS[2]), path)
+    text = path.read_text()
+    for key in ('rows: 3', 'cols: 4', 'distortion_model: plumb_bob', 'image_width: 2452'):
+        assert key in text
+    # Rectification and projection are those of an image that is only undistorted.
+    assert '[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]' in text
+    assert '[4800.0, 0.0, 1231.7, 0.0, 0.0,' in text
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'text'),
+    [
+        ('image_width: 640\n', '', 'image_width is missing'),
+        ('image_width: 640', 'image_width: none', "image_width = 'none', allowed: an integer"),
+        ('image_height: 480', 'image_height: 0', r'image_height = 0, allowed: \[1'),
+        ('camera_matrix', 'camera_matrx', 'camera_matrix is missing'),
+        ('  data: [438.78', '  dota: [438.78', 'camera_matrix = .*allowed: a mapping with rows'),
+        ('438.783367', '.nan', r'camera_matrix.data\[0\] = nan, allowed: a finite number'),
+        ('438.783367', 'f', r"camera_matrix.data\[0\] = 'f', allowed: a number"),
+        ('438.783367', '-438.7', r'camera_matrix.data\[0\] = -438.7, allowed: \(0, inf\)'),
+        ('305.593336', '30559.0', r'camera_matrix.data\[2\] = 30559 px, allowed'),
+        ('437.302876, ', '', r'camera_matrix has 3 x 3 and 8 values, allowed: 3 x 3'),
+        ('438.783367,   0.     ', '438.783367,   0.5    ', r'camera_matrix.data = .*\[fx, 0, cx'),
+        ('plumb_bob', 'fisheye', "distortion_model = 'fisheye', allowed: plumb_bob"),
+        ('plumb_bob', '""', "distortion_model = ''"),
+        ('plumb_bob', 'equidistant', 'distortion_coefficients.data has 5 coefficients, allowed'),
+        (', 0.000000]', ']', 'distortion_coefficients has 1 x 5 and 4 values'),
+        ('-0.361976', '-9.0', r'distortion_coefficients.data = .* folds over within the image'),
+        ('image_width: 640', 'image_width: [640', 'not valid YAML'),
+        ('image_width: 640', '[]', 'not valid YAML|must be a mapping'),
+    ],
+)
+def test_errors_of_files_name_file_and_key(tmp_path: Path, old: str, new: str, text: str) -> None:
+    path = file_with(tmp_path, old, new)
+    with pytest.raises(InputError, match=text) as caught:
+        read_camera(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_camera_that_was_never_calibrated_is_told(tmp_path: Path) -> None:
+    zeros = ', '.join(['0.0'] * 9)
+    text = WRITTEN_BY_ROS.split('  data: [438')[0] + f'  data: [{zeros}]\n'
+    path = tmp_path / 'camera.yaml'
+    path.write_text(text + 'distortion_model' + WRITTEN_BY_ROS.split('distortion_model', 1)[1])
+    with pytest.raises(InputError, match=r'data is 0: .*calibrate it first'):
+        read_camera(path)
+
+
+def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='cannot be read'):
+        read_camera(tmp_path / 'none.yaml')
+    with pytest.raises(InputError, match='cannot be written'):
+        write_camera(camera_with(*DISTORTIONS[0]), tmp_path / 'none' / 'camera.yaml')

@@ -1,0 +1,920 @@
+"""
+Markers through time, in the images of one small camera.
+
+The scenes are rendered: where the markers are is known exactly. Wrong is an unflagged observation
+more than half a pixel from its own marker, of whatever cause.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker import detection
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_markers.tracking import association
+from longreach_markers.tracking.rig_tracker import StereoTracker
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+
+RATE = 15.0
+CAMERA = Camera('left', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
+POSE = Pose.from_look_at((-1.0, -6.0, 0.3), (0.0, 0.0, 0.0))
+PLANE = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
+MOUNTED = MountedCamera(CAMERA, POSE)
+# Its image is 10.5 px large.
+RADIUS = 0.15
+NEIGHBOUR = 2.6 * RADIUS
+HIDDEN = 90
+Motion = Callable[[float], np.ndarray]
+
+
+class Stage:
+    """Markers before the camera, and what tracks them."""
+
+    def __init__(
+        self,
+        places: Sequence[Sequence[float]],
+        markers: Sequence[MarkerOnRig] | None = None,
+        *,
+        seed: int = 1,
+        clutter: int = 5,
+        noise: float = 2.5,
+        **parameters: float,
+    ) -> None:
+        self.places = np.array(places, dtype=float).reshape(-1, 3)
+        if markers is None:
+            markers = [
+                MarkerOnRig(name, RADIUS, position=tuple(place))
+                for name, place in zip('abcdef', self.places.tolist(), strict=False)
+            ]
+        self.names = tuple(marker.name for marker in markers)
+        look = CameraLook(
+            clutter=clutter, card=1.5, noise_everywhere=False, seed=seed, read_noise=noise
+        )
+        scene = Scene(
+            tuple(SimulatedMarker(m.name, m.radius, m.inner, m.bright) for m in markers), look
+        )
+        self.simulator = CameraSimulator(CAMERA, POSE, scene)
+        self.rng = np.random.default_rng(seed)
+        rig = Rig({'left': MOUNTED}, PLANE, tuple(markers), TrackingParameters(**parameters))
+        self.stereo = StereoTracker(rig)
+        self.tracker = self.stereo.trackers['left']
+        self.seen: dict[str, Observation] = {}
+        self.centers = np.zeros((0, 2))
+
+    def image(self, places: np.ndarray | None = None, hide: Sequence[int] = ()) -> np.ndarray:
+        """Return the picture of markers at places, behind a bar between two columns."""
+        places = self.places if places is None else places
+        picture = self.simulator.image(places, np.zeros_like(places), 0.0, self.rng).copy()
+        if hide:
+            picture[:, hide[0] : hide[1]] = HIDDEN
+        self.centers = self.simulator.centers(places)
+        return picture
+
+    def start(self, places: np.ndarray | None = None) -> dict[str, Observation]:
+        image = self.image(places)
+        self.seen = self.stereo.start({'left': image}, {'left': 0.0})['left']
+        return self.seen
+
+    def update(
+        self, time: float, places: np.ndarray | None = None, hide: Sequence[int] = ()
+    ) -> dict[str, Observation]:
+        self.seen = self.tracker.update(self.image(places, hide), time)
+        return self.seen
+
+    def errors(self) -> np.ndarray:
+        """Return how far observations are from the markers whose names they have [px]."""
+        return np.array(
+            [
+                math.dist(self.seen[name].center, center)
+                for name, center in zip(self.names, self.centers, strict=True)
+            ]
+        )
+
+    def statuses(self) -> list[str]:
+        return [self.seen[name].status for name in self.names]
+
+    def wrong(self) -> list[str]:
+        """Return the names of markers that are wrong without a flag."""
+        return [
+            name
+            for name, error in zip(self.names, self.errors(), strict=True)
+            if self.seen[name].status == TRACKED and not error < 0.5
+        ]
+
+
+def row(count: int, step: float = 0.6) -> list[list[float]]:
+    """Return places side by side."""
+    return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
+
+
+def on_plane(pixel: Sequence[float]) -> np.ndarray:
+    """Return the point of the plane that a pixel shows."""
+    return intersect(*pixel_ray(CAMERA, POSE, pixel), PLANE)
+
+
+# Start
+
+
+def test_start_by_positions():
+    stage = Stage(row(3))
+    stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
+    assert stage.statuses() == [TRACKED] * 3
+    assert stage.errors().max() < 0.03
+
+
+def test_start_by_pixels_goes_before_positions():
+    pixels = Stage(row(2))
+    pixels.image()
+    markers = [
+        MarkerOnRig('a', RADIUS, position=(0.0, 0.0, 3.0), left=(*pixels.centers[0], 9.0)),
+        MarkerOnRig('b', RADIUS, position=tuple(pixels.places[1].tolist())),
+    ]
+    stage = Stage(row(2), markers)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 2
+    assert stage.errors().max() < 0.03
+
+
+@pytest.mark.parametrize(
+    ('pixel', 'reason'),
+    [
+        ((-0.7, 100.0, 10.0), 'lies outside the image'),
+        ((100.0, 100.0, 3.0), 'radius = 3 px; allowed: [4, 400] px'),
+    ],
+)
+def test_a_pixel_that_cannot_be_used_leaves_the_others_alone(pixel, reason):
+    places = row(2)
+    markers = [
+        MarkerOnRig('a', RADIUS, left=pixel),
+        MarkerOnRig('b', RADIUS, position=tuple(places[1])),
+    ]
+    stage = Stage(places, markers, clutter=0)
+    stage.start()
+    assert stage.statuses() == [LOST, TRACKED]
+    assert reason in stage.seen['a'].reason
+    frame = stage.stereo.update({'left': stage.image()}, {'left': 1 / RATE})
+    assert reason in frame.estimates['a'].reason
+    assert frame.estimates['b'].status == TRACKED
+
+
+def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
+    camera = Camera('left', 800, 600, 500.0, 500.0, 399.5, 299.5)
+    # The plane's horizon is in the image.
+    mounted = MountedCamera(camera, Pose.from_look_at((0.0, -3.0, 0.0), (4.0, 0.0, 0.0)))
+    rig = Rig({'left': mounted}, PLANE, (MarkerOnRig('a', 0.12),))
+    image = np.full((4 * 600, 4 * 800), 210, np.uint8)
+    for u in (400, 740):
+        for size, light in ((1.0, 40), (0.5, 210)):
+            axes = (round(48 * size), round(28.8 * size))
+            cv2.ellipse(image, (4 * u + 2, 4 * 300 + 2), axes, 90, 0, 360, light, -1)
+    image = cv2.resize(
+        cv2.GaussianBlur(image, (0, 0), 3), (800, 600), interpolation=cv2.INTER_AREA
+    )
+    stereo = StereoTracker(rig)
+    assert not stereo.search({'left': image}, {'left': 0.0})
+    assert stereo.trackers['left'].tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
+
+
+def test_search_names_markers_along_the_plane():
+    places = [[0.6, 0.0, -0.3], [-0.8, 0.0, 0.2], [0.1, 0.0, 0.4]]
+    stage = Stage(places, [MarkerOnRig(name, RADIUS) for name in 'abc'])
+    found = stage.start()
+    along = stage.centers[[1, 2, 0]]
+    for name, center in zip('abc', along, strict=True):
+        assert found[name].status == TRACKED
+        assert math.dist(found[name].center, center) < 0.03
+    assert not any(track.lost for track in stage.tracker.tracks.values())
+
+
+def test_search_takes_only_what_is_left():
+    markers = [
+        MarkerOnRig('first', RADIUS),
+        MarkerOnRig('known', RADIUS, position=(0.0, 0.0, 0.0)),
+        MarkerOnRig('last', RADIUS),
+    ]
+    stage = Stage([[-0.6, 0.0, 0.1], [0.0, 0.0, 0.0], [0.7, 0.0, 0.1]], markers)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 3
+    assert stage.errors().max() < 0.03
+
+
+def test_search_tells_kinds_apart():
+    markers = [
+        MarkerOnRig('thin', RADIUS, 0.75),
+        MarkerOnRig('bright', RADIUS, 0.5, True),
+        MarkerOnRig('large', 0.24, 0.5),
+    ]
+    stage = Stage([[0.9, 0.0, 0.3], [0.1, 0.0, 0.3], [-0.8, 0.0, 0.0]], markers, clutter=0)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 3
+    assert stage.errors().max() < 0.03
+
+
+def test_search_that_does_not_add_up_lists_what_was_found():
+    markers = [MarkerOnRig(name, RADIUS) for name in 'abc']
+    stage = Stage(row(3), markers)
+    places = stage.places.copy()
+    places[2, 0] = math.nan
+    with pytest.raises(
+        LongreachError, match=r'2 markers found instead of 3: a, b, c.*left: \(\d+'
+    ) as error:
+        stage.start(places)
+    u, v = stage.centers[0]
+    assert f'({u:.0f}, {v:.0f}) of' in str(error.value)
+
+
+def test_kinds_that_come_out_right_are_begun_with():
+    markers = [
+        MarkerOnRig('disc', RADIUS, 0.0),
+        MarkerOnRig('one', RADIUS),
+        MarkerOnRig('two', RADIUS),
+        MarkerOnRig('large', 0.22),
+    ]
+    # Of two that look alike one is not to be seen.
+    stage = Stage(row(4), markers, clutter=0)
+    places = stage.places.copy()
+    places[2, 0] = math.nan
+    with pytest.raises(LongreachError, match=r'0 .* of 1: disc \(discs .*; 1 .* of 2: one, two\.'):
+        stage.start(places)
+    assert list(stage.tracker.tracks) == ['large']
+    assert math.dist(stage.update(1 / RATE, places)['large'].center, stage.centers[3]) < 0.05
+
+
+def test_marker_that_is_not_there_at_the_start_is_awaited():
+    stage = Stage(row(2))
+    places = stage.places.copy()
+    places[1, 0] = math.nan
+    stage.start(places)
+    assert stage.statuses() == [TRACKED, LOST]
+    stage.update(1 / RATE, places)
+    assert stage.statuses() == [TRACKED, LOST]
+    stage.update(2 / RATE)
+    assert stage.statuses() == [TRACKED, TRACKED]
+
+
+# Initialisation
+
+
+def test_initialise_by_pixel_and_size():
+    stage = Stage(row(1), [MarkerOnRig('a', RADIUS)])
+    image = stage.image()
+    seen = stage.tracker.initialize('a', image, 0.0, stage.centers[0] + (4.0, -3.0), 13.0)
+    assert seen.status == TRACKED
+    assert math.dist(seen.center, stage.centers[0]) < 0.03
+    stage.update(1 / RATE)
+    assert stage.statuses() == [TRACKED]
+
+
+@pytest.mark.parametrize(
+    ('marker', 'shift', 'radius', 'reason'),
+    [
+        (MarkerOnRig('a', RADIUS), (60.0, 40.0), 10.0, 'no ellipse'),
+        (MarkerOnRig('a', RADIUS, 0.5, True), (0.0, 0.0), 10.0, 'dark on bright instead of'),
+        (
+            MarkerOnRig('a', RADIUS, 0.8),
+            (0.0, 0.0),
+            10.0,
+            r'inner edge at 0\.50 .* expected 0\.80',
+        ),
+        (MarkerOnRig('a', 0.3), (0.0, 0.0), 10.0, r'radius of 10\.\d px, expected 2\d'),
+        (MarkerOnRig('a', 1.2 * RADIUS), (0.0, 0.0), 11.0, r'radius of 10\.\d px, expected 12'),
+    ],
+)
+def test_wrong_initialisation_is_refused(marker, shift, radius, reason):
+    stage = Stage(row(1), clutter=0)
+    image = stage.image()
+    tracker = StereoTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).trackers['left']
+    seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, radius)
+    assert seen.status != TRACKED
+    assert seen.reason
+    assert re.search(reason, seen.reason)
+    assert not tracker.tracks
+
+
+def test_marker_that_is_half_hidden_is_not_begun_with():
+    stage = Stage(row(1), [MarkerOnRig('a', RADIUS)], clutter=0)
+    stage.image()
+    column = int(stage.centers[0, 0]) + 1
+    seen = stage.tracker.initialize(
+        'a', stage.image(hide=(column, column + 30)), 0.0, stage.centers[0], 10.0
+    )
+    assert seen.status == UNCERTAIN
+    assert seen.rim_support < 0.6
+    assert not stage.tracker.tracks
+
+
+def test_refused_initialisation_keeps_what_was_tracked():
+    stage = Stage(row(1))
+    stage.start()
+    image = stage.image()
+    seen = stage.tracker.initialize('a', image, 1 / RATE, stage.centers[0] + (60.0, 50.0), 10.0)
+    assert seen.status != TRACKED
+    stage.update(1 / RATE)
+    assert stage.statuses() == [TRACKED]
+
+
+def test_initialising_at_another_marker_takes_its_place():
+    stage = Stage(row(2))
+    stage.start()
+    image = stage.image()
+    seen = stage.tracker.initialize('a', image, 1 / RATE, stage.centers[1], 10.0)
+    assert seen.status == TRACKED
+    assert stage.tracker.tracks['b'].lost
+    found = stage.tracker.update(image, 1 / RATE)
+    assert math.dist(found['a'].center, stage.centers[1]) < 0.03
+    # The other one may be found again, but not here.
+    assert found['b'].status != TRACKED or math.dist(found['b'].center, stage.centers[1]) > 10.0
+
+
+@pytest.mark.parametrize('ratio', [1.06, 0.94])
+def test_initialising_at_another_marker_that_fits_better_is_refused(ratio):
+    markers = [
+        MarkerOnRig('a', RADIUS, position=(-0.3, 0.0, 0.0)),
+        MarkerOnRig('b', ratio * RADIUS, position=(0.3, 0.0, 0.0)),
+    ]
+    stage = Stage(row(2), markers)
+    stage.start()
+    stage.update(1 / RATE)
+    image = stage.image()
+    seen = stage.tracker.initialize('a', image, 1 / RATE, stage.centers[1], 10.0)
+    assert seen.status == UNCERTAIN
+    assert seen.reason.startswith('b is tracked here and fits better')
+    found = stage.update(2 / RATE)
+    assert [one.status for one in found.values()] == [TRACKED] * 2
+    # Nobody is there any more who says otherwise.
+    stage.tracker.tracks['b'].lost = True
+    assert stage.tracker.initialize('a', image, 2 / RATE, stage.centers[1], 10.0).status == TRACKED
+
+
+def test_pixel_that_is_none_is_refused():
+    stage = Stage(row(1))
+    for place in ((math.nan, 100.0), (math.inf, 1.0)):
+        with pytest.raises(
+            InputError, match=r'^a: pixel = \(\w+, \S+\), allowed: two finite'
+        ) as e:
+            stage.tracker.initialize('a', stage.image(), 0.0, place, 10.0)
+        assert '\n' not in str(e.value)
+
+
+# Motion
+
+
+def test_marker_at_1_m_per_s():
+    # As fast in the image as 1 m/s at 22 m is for the cameras of the boom.
+    stage = Stage([[-0.9, 0.0, 0.3]])
+    stage.start()
+    for k in range(1, 20):
+        way = 92.0 * 6.0 / 420.0 * k / RATE
+        stage.update(k / RATE, stage.places + np.array([way, 0.0, -0.3 * way]))
+        assert stage.statuses() == [TRACKED], k
+        assert stage.errors().max() < 0.05
+
+
+def swinging(places: np.ndarray, amplitude: float, frequency: float) -> Motion:
+    """Return markers that swing together."""
+    return lambda time: (
+        places
+        + np.array([1.0, 0.0, 0.4]) * (amplitude * math.sin(2.0 * math.pi * frequency * time))
+    )
+
+
+@pytest.mark.parametrize('dropped', [2, 3, 5])
+def test_dropped_frames(dropped):
+    stage = Stage(row(3))
+    motion = swinging(stage.places, 0.3, 0.5)
+    stage.start()
+    for k in range(1, 60):
+        if k % dropped == 0:
+            continue
+        stage.update(k / RATE, motion(k / RATE))
+        assert stage.statuses() == [TRACKED] * 3, k
+        assert not stage.wrong()
+
+
+def test_slow_stream_is_followed_as_far_as_windows_reach():
+    stage = Stage(row(1))
+    motion = swinging(stage.places, 0.2, 0.1)
+    stage.start()
+    for k in range(1, 20):
+        stage.update(0.7 * k, motion(0.7 * k))
+        assert not stage.wrong()
+        assert stage.statuses() == [TRACKED]
+
+
+@pytest.mark.parametrize('frames', [1, 4, 12, 40])
+def test_occlusion(frames):
+    stage = Stage(row(2, 1.0))
+    motion = swinging(stage.places, 0.12, 0.3)
+    stage.start()
+    for k in range(1, 50 + frames):
+        is_hidden = 20 <= k < 20 + frames
+        stage.update(k / RATE, motion(k / RATE), (160, 230) if is_hidden else ())
+        first, second = stage.statuses()
+        assert first == TRACKED
+        assert not stage.wrong()
+        if is_hidden:
+            assert second == LOST
+            assert stage.seen['b'].reason
+            assert np.isnan(stage.seen['b'].covariance).all()
+        elif k > 21 + frames:
+            assert second == TRACKED, k
+
+
+def test_prediction_of_a_lost_marker_widens_and_slows_down():
+    stage = Stage([[-0.5, 0.0, 0.0]])
+    stage.start()
+    for k in range(1, 8):
+        stage.update(k / RATE, stage.places + np.array([0.06 * k, 0.0, 0.0]))
+    tracker, time = stage.tracker, 7 / RATE
+    speed = 0.06 * RATE * 70.0
+    soon, later, late = (tracker.predict('a', time + after) for after in (0.1, 1.0, 20.0))
+    assert soon.velocity[0] == pytest.approx(speed, rel=0.1)
+    assert abs(later.velocity[0]) < 0.3 * speed
+    assert abs(late.velocity[0]) < 1e-3 * speed
+    assert 0.0 < late.center[0] - soon.center[0] < 0.8 * speed
+    spreads = [np.sqrt(np.diag(one.covariance)).max() for one in (soon, later, late)]
+    assert spreads[0] < spreads[1] < spreads[2]
+    assert soon.reach < later.reach == late.reach == tracker.parameters.window
+
+
+def test_marker_that_swings_out_of_its_window_is_found_again():
+    stage = Stage(row(1), window=30.0)
+    stage.start()
+    stage.update(1 / RATE)
+    away = stage.places + np.array([1.2, 0.0, 0.3])
+    for k in range(2, 6):
+        stage.update(k / RATE, away)
+        assert stage.statuses() == [LOST]
+    for k in range(6, 9):
+        stage.update(k / RATE, stage.places + np.array([0.15, 0.0, 0.0]))
+    assert stage.statuses() == [TRACKED]
+    assert not stage.wrong()
+
+
+def test_marker_leaves_the_image_and_comes_back():
+    stage = Stage([[0.9, 0.0, 0.2], [0.0, 0.0, -0.3]])
+    stage.start()
+    seen = set()
+    for k in range(1, 75):
+        # From the image's right edge 50 px out, and back.
+        way = 0.9 * (1.0 - math.cos(2.0 * math.pi * k / 75))
+        places = stage.places + np.array([[way, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        stage.update(k / RATE, places)
+        status, other = stage.statuses()
+        assert other == TRACKED
+        assert not stage.wrong()
+        u = stage.centers[0, 0]
+        if u > CAMERA.width + 12.0:
+            assert status == LOST
+            assert stage.seen['a'].reason == 'outside the image'
+        if u < CAMERA.width - 20.0:
+            assert status == TRACKED, (k, stage.seen['a'].reason)
+        seen.add(status)
+    assert seen == {TRACKED, UNCERTAIN, LOST}
+
+
+def go(stage: Stage, times: Sequence[int], places: np.ndarray) -> None:
+    """Track markers at rest, of which none may be wrong."""
+    for k in times:
+        stage.update(k / RATE, places)
+        assert not stage.wrong(), k
+
+
+OUTSIDE = np.array([9.0, 0.0, 0.0])
+
+
+def test_marker_that_left_the_image_is_found_elsewhere():
+    # Its window is 60 px large where it left, at the right edge.
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3], [0.5, 0.0, -0.3]])
+    stage.start()
+    out = stage.places.copy()
+    out[0] += OUTSIDE
+    go(stage, range(1, 45), out)
+    assert stage.statuses() == [LOST, TRACKED, TRACKED]
+    back = stage.places.copy()
+    back[0] = [-1.6, 0.0, 0.2]
+    go(stage, range(45, 50), back)
+    assert stage.statuses() == [TRACKED] * 3
+
+
+def test_two_alike_markers_that_left_the_image_are_flagged():
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3], [0.9, 0.0, -0.5]])
+    stage.start()
+    out = stage.places.copy()
+    out[[0, 2]] += OUTSIDE
+    go(stage, range(1, 45), out)
+    back = out.copy()
+    back[2] = [-1.6, 0.0, 0.2]
+    go(stage, range(45, 60), back)
+    # The ring may be either of them.
+    assert sorted(stage.statuses()) == [LOST, TRACKED, UNCERTAIN]
+    back[0] = [-1.0, 0.0, 0.5]
+    go(stage, range(60, 75), back)
+    assert stage.statuses() == [UNCERTAIN, TRACKED, UNCERTAIN]
+    assert re.match('may be', stage.seen['a'].reason)
+    # Until one of them is initialised again.
+    stage.tracker.initialize('a', stage.image(back), 75 / RATE, stage.centers[0], 10.0)
+    go(stage, range(76, 86), back)
+    assert stage.statuses() == [TRACKED] * 3
+
+
+def test_a_ring_elsewhere_is_not_a_marker_that_was_just_hidden():
+    # It is neither of two: the one is expected near its place, the other looks different.
+    stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3]])
+    stage.start()
+    other = np.array([[9.0, 0.0, 0.5], [-1.6, 0.0, 0.2]])
+    go(stage, range(1, 5), other)
+    assert stage.statuses() == [LOST, LOST]
+
+
+def test_marker_that_looks_different_is_not_found_again():
+    stage = Stage(row(1))
+    stage.start()
+    stage.update(1 / RATE)
+    gone = np.full((1, 3), math.nan)
+    for k in range(2, 5):
+        stage.update(k / RATE, gone)
+    others = {
+        'small': MarkerOnRig('a', 0.11),
+        'thin': MarkerOnRig('a', RADIUS, 0.75),
+        'bright': MarkerOnRig('a', RADIUS, 0.5, True),
+    }
+    for index, (what, marker) in enumerate(others.items()):
+        image = Stage(row(1), [marker]).image()
+        found = stage.tracker.update(image, (5 + index) / RATE)['a']
+        assert found.status != TRACKED, what
+    stage.update(9 / RATE)
+    assert stage.statuses() == [TRACKED]
+
+
+# Neighbours
+
+
+def neighbours(step: float = NEIGHBOUR) -> list[list[float]]:
+    """Return three places in a triangle, as near to each other as rings may be."""
+    return [[-step, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, step]]
+
+
+def run(
+    stage: Stage, motion: Motion, frames: range, hidden: Callable[[int], Sequence[int]]
+) -> int:
+    """Track, and return how often no marker was flagged; nothing may be wrong."""
+    sure = 0
+    for k in frames:
+        stage.update(k / RATE, motion(k / RATE), hidden(k))
+        assert not stage.wrong(), (k, stage.seen)
+        sure += stage.statuses() == [TRACKED] * len(stage.names)
+    return sure
+
+
+def test_neighbours_swing_together():
+    stage = Stage(neighbours())
+    stage.start()
+    sure = run(stage, swinging(stage.places, 0.5, 0.4), range(1, 60), lambda _: ())
+    assert sure == 59
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_neighbours_are_hidden_together(seed):
+    stage = Stage(neighbours(), seed=seed)
+    stage.start()
+    frequency = 0.3 + 0.05 * seed
+    sure = run(
+        stage,
+        swinging(stage.places, 0.3, frequency),
+        range(1, 90),
+        lambda k: (90, 220) if k % 30 in range(20, 24 + seed) else (),
+    )
+    # Most of the frames in which they are seen.
+    assert sure > 60
+
+
+def test_lone_neighbour_is_flagged_until_the_other_one_shows():
+    stage = Stage(row(2, NEIGHBOUR))
+    motion = swinging(stage.places, 0.4, 0.5)
+    stage.start()
+    for k in range(1, 30):
+        hide: Sequence[int] = ()
+        if 10 <= k < 18:
+            hide = (100, 240)
+        elif 18 <= k < 22:
+            # Only the one on the left is to be seen.
+            stage.image(motion(k / RATE))
+            hide = (int(stage.centers.mean(axis=0)[0]), 320)
+        stage.update(k / RATE, motion(k / RATE), hide)
+        assert not stage.wrong(), k
+        if 18 <= k < 22:
+            assert stage.seen['a'].status != TRACKED
+    assert stage.errors().max() < 0.1
+    assert stage.statuses() == [TRACKED] * 2
+
+
+@pytest.mark.parametrize('speed', [0.7, 1.2, 2.0])
+@pytest.mark.parametrize('height', [0.0, 0.08])
+def test_one_marker_passes_before_another(speed, height):
+    # The later one in the list is before the other.
+    stage = Stage([[0.0, 0.0, 0.0], [-0.9, 0.0, height]], noise=3.0)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 2
+    count = int(1.8 / speed * RATE)
+    for k in range(1, count):
+        places = stage.places + np.array([[0.0, 0.0, 0.0], [speed * k / RATE, 0.0, 0.0]])
+        stage.update(k / RATE, places)
+        assert not stage.wrong(), k
+    assert stage.statuses() == [TRACKED] * 2
+    assert stage.errors().max() < 0.1
+
+
+def test_markers_at_rest_come_back_one_by_one():
+    stage = Stage(neighbours())
+    stage.start()
+    for k in range(1, 12):
+        stage.update(k / RATE)
+    for k in range(12, 16):
+        stage.update(k / RATE, hide=(0, 320))
+    # Half a minute later a curtain is drawn to the left.
+    for k in range(450, 475):
+        stage.update(k / RATE, hide=(0, max(320 - 14 * (k - 450), 1)))
+        assert not stage.wrong()
+    assert stage.statuses() == [TRACKED] * 3
+
+
+def test_two_markers_never_share_an_ellipse():
+    stage = Stage(row(2, NEIGHBOUR))
+    stage.start()
+    for k in range(1, 20):
+        places = stage.places.copy()
+        if k > 5:
+            places[0] = math.nan
+        stage.update(k / RATE, places)
+        first, second = stage.seen['a'], stage.seen['b']
+        if first.status == TRACKED and second.status == TRACKED:
+            assert math.dist(first.center, second.center) > 15.0
+
+
+@pytest.mark.parametrize('off', [-0.22, 0.22])
+@pytest.mark.parametrize('count', [2, 4, 6, 8])
+def test_a_row_of_alike_markers_gets_its_own_names(count, off):
+    # The neighbour's place is nearer than its own, for all but one at the end.
+    places = row(count, NEIGHBOUR)
+    markers = [
+        MarkerOnRig(name, RADIUS, position=(x + off, y, z))
+        for name, (x, y, z) in zip('abcdefgh', places, strict=False)
+    ]
+    stage = Stage(places, markers, clutter=0)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * count
+    assert not stage.wrong()
+    stage.update(1 / RATE)
+    assert stage.statuses() == [TRACKED] * count
+    assert not stage.wrong()
+
+
+def test_a_row_of_alike_markers_is_hidden_together():
+    stage = Stage(row(6, NEIGHBOUR))
+    stage.start()
+    sure = run(
+        stage,
+        swinging(stage.places, 0.2, 0.3),
+        range(1, 60),
+        lambda k: (60, 260) if k % 30 in range(20, 24) else (),
+    )
+    assert sure > 40
+
+
+def test_a_missing_marker_needs_one_edge_pass(monkeypatch):
+    stage = Stage(row(6, NEIGHBOUR))
+    stage.start()
+    stage.update(1 / RATE)
+    passes, ranks = [], []
+    find, rank = detection.find_edges, detection.rank_hypotheses
+    monkeypatch.setattr(detection, 'find_edges', lambda *a: passes.append(a) or find(*a))
+    monkeypatch.setattr(
+        detection, 'rank_hypotheses', lambda *a, **k: ranks.append(a) or rank(*a, **k)
+    )
+    hidden = (0, int(stage.centers[2, 0]) + 4)
+    for k in range(2, 6):
+        passes.clear()
+        ranks.clear()
+        stage.update(k / RATE, hide=hidden)
+        assert not stage.wrong()
+        # Its hypotheses are ranked at most twice, for any number of candidates.
+        assert len(passes) <= 6
+        assert len(ranks) <= 12
+    assert stage.statuses().count(TRACKED) < 6
+
+
+def test_alike_markers_share_their_fits(monkeypatch):
+    places = [
+        [x, 0.0, z] for z in (-0.5 * NEIGHBOUR, 0.5 * NEIGHBOUR) for x, _, _ in row(5, NEIGHBOUR)
+    ]
+    markers = [
+        MarkerOnRig(name, RADIUS, position=tuple(place))
+        for name, place in zip('abcdefghij', places, strict=True)
+    ]
+    stage = Stage(places, markers)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 10
+    fits = []
+    fit = detection.fit_marker
+    monkeypatch.setattr(detection, 'fit_marker', lambda *a: fits.append(a) or fit(*a))
+    half = int(stage.centers[:, 0].mean())
+    for k in range(1, 14):
+        fits.clear()
+        stage.update(k / RATE, hide=(0, 320) if k < 9 else (0, half))
+        assert not stage.wrong()
+    # Four ellipses are seen whole and two half; each of ten markers searches for itself.
+    assert 4 <= len(fits) <= 8
+
+
+def test_where_not_all_answers_are_compared_none_is_sure(monkeypatch):
+    monkeypatch.setattr(association, '_ANSWERS', 1)
+    stage = Stage(row(6, NEIGHBOUR), clutter=0)
+    stage.start(stage.places - np.array([0.22, 0.0, 0.0]))
+    for k in range(1, 4):
+        assert TRACKED not in stage.statuses()
+        seen = [tuple(np.rint(one.center)) for one in stage.seen.values() if one.status != LOST]
+        assert len(set(seen)) == len(seen) > 0
+        stage.update(k / RATE, stage.places - np.array([0.22, 0.0, 0.0]))
+
+
+def test_a_doubt_at_the_start_stays():
+    # Half way between both places there is one marker.
+    stage = Stage(row(2, NEIGHBOUR), clutter=0)
+    middle = np.array([[0.0, 0.0, 0.0], [math.nan, 0.0, 0.0]])
+    stage.start(middle)
+    for k in range(1, 4):
+        assert TRACKED not in stage.statuses(), stage.seen
+        stage.update(k / RATE, middle)
+
+
+def test_long_run_without_a_swap():
+    long_run(250, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize('seed', range(2, 6))
+def test_very_long_run_without_a_swap(seed):
+    long_run(1200, seed)
+
+
+def long_run(count: int, seed: int) -> None:
+    """Track neighbours that swing, with bars, dropped frames and noise; nothing may be wrong."""
+    rng = np.random.default_rng(seed)
+    stage = Stage(neighbours(), seed=seed, noise=float(rng.uniform(2.0, 4.0)))
+    stage.start()
+    together, own = rng.uniform(0.5, 2.5, 3), rng.uniform(0.3, 4.0, (3, 1))
+    swing = np.array([rng.uniform(0.2, 1.0), 0.0, rng.uniform(0.1, 0.6)])
+    phases, little = rng.uniform(0.0, 6.0, (3, 3)), np.array([1.0, 0.0, 0.8]) * 0.03
+    sure = 0
+    for k in range(1, count):
+        time = k / RATE
+        if rng.random() < 0.05:
+            continue
+        places = stage.places + swing * np.sin(together * time)
+        places = places + little * (np.sin(own * time + phases) - np.sin(phases))
+        hide = (140, 180) if k % 50 in range(20, 20 + rng.integers(1, 8)) else ()
+        stage.update(time, places, hide)
+        assert not stage.wrong(), (k, stage.seen)
+        sure += stage.statuses() == [TRACKED] * 3
+    assert sure > 0.4 * count
+
+
+# Between images
+
+
+def test_center_between_images_is_that_of_the_motion():
+    stage = Stage(row(1))
+    stage.start()
+    motion = swinging(stage.places, 0.4, 0.5)
+    squares = []
+    for k in range(1, 40):
+        stage.update(k / RATE, motion(k / RATE))
+        if k < 4:
+            continue
+        for part in (-0.5, -0.2, 0.1):
+            time = (k + part) / RATE
+            place = stage.tracker.center_at('a', time)
+            assert place is not None
+            error = place[0] - stage.simulator.centers(motion(time))[0]
+            squares.append(error @ np.linalg.solve(place[1], error) / 2.0)
+            assert np.hypot(*error) < 0.3
+    assert 0.1 < np.mean(squares) < 2.0
+
+
+def test_center_at_an_image_is_the_observation():
+    stage = Stage(row(1))
+    stage.start()
+    seen = stage.update(1 / RATE)['a']
+    center, covariance = stage.tracker.center_at('a', 1 / RATE)
+    assert np.array_equal(center, seen.center)
+    assert np.array_equal(covariance, seen.covariance)
+    # Too few for a parabola: the filter says it, and that it is not sure.
+    _, covariance = stage.tracker.center_at('a', 1.5 / RATE)
+    assert covariance[0, 0] > 0.1
+    stage.update(2 / RATE, np.full((1, 3), math.nan))
+    assert stage.tracker.center_at('a', 1.9 / RATE) is None
+    assert stage.tracker.center_at('nobody', 1.0) is None
+
+
+# Everything else
+
+
+def test_same_images_give_the_same_tracks():
+    def tracks() -> list[np.ndarray]:
+        stage = Stage(neighbours(), seed=3)
+        stage.start()
+        motion = swinging(stage.places, 0.5, 0.5)
+        found = []
+        for k in range(1, 25):
+            seen = stage.update(k / RATE, motion(k / RATE), (150, 200) if 8 < k < 13 else ())
+            found += [one.center for one in seen.values()]
+            found += [one.covariance.ravel() for one in seen.values()]
+        return found
+
+    for one, other in zip(tracks(), tracks(), strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+def test_image_that_does_not_fit_is_refused():
+    stage = Stage(row(1))
+    stage.start()
+    with pytest.raises(InputError, match=r'100 x 90 pixels of the camera left.*320 x 240'):
+        stage.tracker.update(np.zeros((90, 100), np.uint8), 1.0)
+    with pytest.raises(InputError, match='array of uint8'):
+        stage.tracker.update(np.zeros((240, 320)), 1.0)
+    # Nothing has happened.
+    stage.update(1 / RATE)
+    assert stage.statuses() == [TRACKED]
+
+
+def test_time_has_to_rise():
+    stage = Stage(row(1))
+    stage.start()
+    stage.update(1.0)
+    for time in (1.0, 0.5, math.nan):
+        with pytest.raises(InputError, match=r'allowed: after 1.000000 s'):
+            stage.update(time)
+
+
+def test_unknown_marker_is_refused():
+    stage = Stage(row(1))
+    with pytest.raises(InputError, match="'z' is unknown, in the rig: a"):
+        stage.tracker.initialize('z', stage.image(), 0.0, (100.0, 100.0), 10.0)
+    with pytest.raises(InputError, match='a is not tracked by the camera left, tracked: nothing'):
+        stage.tracker.predict('a', 0.0)
+
+
+def test_disc_is_tracked():
+    marker = MarkerOnRig('a', RADIUS, 0.0, position=(0.0, 0.0, 0.0))
+    stage = Stage([[0.0, 0.0, 0.0]], [marker])
+    stage.start()
+    motion = swinging(stage.places, 0.4, 0.5)
+    for k in range(1, 20):
+        stage.update(k / RATE, motion(k / RATE))
+        assert stage.statuses() == [TRACKED]
+        assert stage.errors().max() < 0.05
+
+
+def test_resolving_a_doubt_exchanges_markers():
+    stage = Stage(row(2))
+    stage.start()
+    tracks = stage.tracker.tracks
+    for name, other in (('a', 'b'), ('b', 'a')):
+        tracks[name].doubt = other
+    seen = stage.update(1 / RATE)
+    assert [one.status for one in seen.values()] == [UNCERTAIN] * 2
+    assert seen['a'].reason == 'may be b'
+    stage.tracker.resolve('a', exchange=True)
+    seen = stage.update(2 / RATE)
+    assert [one.status for one in seen.values()] == [TRACKED] * 2
+    assert math.dist(seen['a'].center, stage.centers[1]) < 0.05
+    assert math.dist(seen['b'].center, stage.centers[0]) < 0.05
+
+
+def test_observations_are_not_changed_later():
+    stage = Stage(row(1))
+    stage.start()
+    seen = stage.update(1 / RATE)['a']
+    center = seen.center.copy()
+    stage.update(2 / RATE, stage.places + np.array([0.1, 0.0, 0.0]))
+    assert np.array_equal(seen.center, center)
+
+
+def test_point_in_the_plane():
+    stage = Stage(row(1))
+    point = on_plane((200.0, 100.0))
+    along = stage.tracker.appearance.in_plane(np.array([200.0, 100.0]), stage.tracker.markers['a'])
+    assert along == pytest.approx(PLANE.axes @ point)

@@ -1,0 +1,82 @@
+"""Compressed images: decoded as raw ones, and refused if they are damaged."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.io.compressed_images import decoded_picture, gray_of_compressed, jpeg_of
+from longreach_markers.io.images import ImageFields, to_gray
+
+RNG = np.random.default_rng(4)
+
+
+def smooth(*shape: int) -> np.ndarray:
+    """Return an image that JPEG changes little."""
+    image = cv2.GaussianBlur(RNG.integers(0, 256, shape).astype(np.float32), (0, 0), 6.0)
+    low, high = image.min(), image.max()
+    return ((image - low) / (high - low) * 255.0).astype(np.uint8)
+
+
+def png_of(image: np.ndarray) -> bytes:
+    return bytes(cv2.imencode('.png', image)[1])
+
+
+@pytest.mark.parametrize('form', ['mono8; jpeg compressed mono8', 'jpeg', ''])
+def test_grey_there_and_back(form: str) -> None:
+    image = smooth(40, 60)
+    found = gray_of_compressed(form, jpeg_of(image, 98))
+    assert (found.shape, found.dtype) == (image.shape, np.uint8)
+    assert np.abs(found.astype(int) - image).max() <= 4
+
+
+def test_colour_becomes_grey_as_raw_images_do() -> None:
+    image = smooth(40, 60, 3)
+    raw = to_gray(ImageFields(40, 60, 'bgr8', False, 180, image.data))
+    found = gray_of_compressed('bgr8; png compressed bgr8', png_of(image))
+    np.testing.assert_array_equal(found, raw)
+
+
+def test_sixteen_bits_are_scaled_as_raw_images_are() -> None:
+    image = RNG.integers(0, 4096, (40, 60), dtype=np.uint16)
+    raw = to_gray(ImageFields(40, 60, 'mono16', False, 120, image.data), 12)
+    np.testing.assert_array_equal(
+        gray_of_compressed('mono16; png compressed ', png_of(image), 12), raw
+    )
+
+
+def test_a_bayer_pattern_is_converted() -> None:
+    image = RNG.integers(0, 256, (40, 60), dtype=np.uint8)
+    raw = to_gray(ImageFields(40, 60, 'bayer_rggb8', False, 60, image.data))
+    found = gray_of_compressed('bayer_rggb8; png compressed ', png_of(image))
+    np.testing.assert_array_equal(found, raw)
+    # Where the publisher has converted it, the picture is grey already.
+    found = gray_of_compressed('bayer_rggb8; png compressed mono8', png_of(image))
+    np.testing.assert_array_equal(found, image)
+
+
+@pytest.mark.parametrize(
+    ('form', 'data', 'text'),
+    [
+        ('jpeg', jpeg_of(smooth(40, 60), 90)[:-200], 'image is truncated after'),
+        ('png', png_of(smooth(40, 60))[:-50], 'image is truncated after'),
+        ('jpeg', b'', 'image cannot be read as a picture'),
+        ('jpeg', b'no picture at all', 'image cannot be read as a picture'),
+        (
+            '16UC1; compressedDepth png',
+            b'',
+            "format = '16UC1; compressedDepth png', allowed: jpeg",
+        ),
+    ],
+)
+def test_what_cannot_be_decoded_is_refused(form: str, data: bytes, text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        gray_of_compressed(form, data)
+    assert text in str(refused.value)
+
+
+def test_an_error_names_the_picture() -> None:
+    with pytest.raises(InputError, match=r'left\.jpg is truncated after 500 bytes'):
+        decoded_picture(jpeg_of(smooth(100, 100), 95)[:500], 'left.jpg')

@@ -1,0 +1,851 @@
+"""
+Markers in images drawn here: where they are found, what is refused and what is bad input.
+
+A pixel is 4 x 4 rays through the camera's model onto the plane of the marker, then blurred.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import cv2
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.circles import circle_conic, projected_center
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker import fit
+from longreach_markers.marker.detection import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    Observation,
+    check_image,
+    detect,
+    find_markers,
+    lost,
+    warm_up,
+)
+from longreach_markers.marker.limits import LIMITS
+
+CELLS = 4
+WIDTH, HEIGHT = 200, 160
+FACING = (0.0, 0.0, -1.0)
+CAMERA = Camera('c', WIDTH, HEIGHT, 1500.0, 1510.0, 98.0, 81.0, 'plumb_bob', ())
+AT = (103.4, 77.7)
+
+
+def marker(
+    at=AT,
+    radius=16.0,
+    *,
+    inner=0.5,
+    levels=(190.0, 50.0, 200.0),
+    blur=0.8,
+    camera=CAMERA,
+    normal=FACING,
+    ground=None,
+    light=None,
+    lid=None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    An exact image (rows, columns) and the projected centre of the circle in it.
+
+    ``at`` is about where that is [px], ``radius`` about how large; ``levels`` are those inside,
+    of the band and outside; ``ground`` is drawn upon. ``light`` is a function of the distance
+    from there in radii, which falls on the scene before the blur; ``lid`` a disc on top: its
+    place and radius [px], and its grey level.
+    """
+    x, y = camera.undistort(at)
+    ray = np.array([x, y, 1.0])
+    # A circle of 1 m.
+    center = ray * math.sqrt(camera.fx * camera.fy) / radius
+    n = np.array(normal, float)
+    image = np.full((camera.height, camera.width), levels[2]) if ground is None else ground.copy()
+    half = math.ceil(2.2 * radius) + 8
+    u0, v0 = max(round(at[0]) - half, 0), max(round(at[1]) - half, 0)
+    u1, v1 = min(round(at[0]) + half, camera.width), min(round(at[1]) + half, camera.height)
+    cells = [(np.arange((b - a) * CELLS) + 0.5) / CELLS - 0.5 + a for a, b in ((u0, u1), (v0, v1))]
+    rays = camera.undistort(np.stack(np.meshgrid(*cells), axis=-1))
+    rays = np.concatenate([rays, np.ones((*rays.shape[:2], 1))], axis=-1)
+    points = rays * (n @ center / (rays @ n))[..., None] - center
+    r = np.linalg.norm(points, axis=-1)
+    slope = np.hypot(*np.gradient(r)) + 1e-9
+    # The share of a cell that lies within a circle: that of a straight edge.
+    band, hole = (np.clip((edge - r) / slope + 0.5, 0.0, 1.0) for edge in (1.0, inner or 1e-9))
+    part = np.kron(image[v0:v1, u0:u1], np.ones((CELLS, CELLS)))
+    part += (levels[1] - part) * band
+    part += (levels[0] - part) * (hole if inner > 0.0 else 0.0)
+    if lid is not None:
+        (x0, y0), size, grey = lid
+        away = np.hypot(cells[0][None, :] - x0, cells[1][:, None] - y0)
+        part += (grey - part) * np.clip((size - away) * CELLS + 0.5, 0.0, 1.0)
+    if light is not None:
+        part *= light((cells[0][None, :] - at[0]) / radius, (cells[1][:, None] - at[1]) / radius)
+    part = cv2.GaussianBlur(part, (0, 0), blur * CELLS, borderType=cv2.BORDER_REPLICATE)
+    image[v0:v1, u0:u1] = part.reshape(v1 - v0, CELLS, u1 - u0, CELLS).mean(axis=(1, 3))
+    return image, camera.project(center)
+
+
+def taken(exact: np.ndarray, noise=2.0, seed=0) -> np.ndarray:
+    grey = exact + noise * np.random.default_rng(seed).normal(size=exact.shape)
+    return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
+
+
+def near(center, shift=(2.0, -1.5)) -> np.ndarray:
+    return np.asarray(np.add(center, shift))
+
+
+def error(seen: Observation, center) -> float:
+    assert seen.status == TRACKED, seen.reason
+    return float(np.hypot(*(seen.center - center)))
+
+
+# --- where it is ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('inner', [0.0, 0.4, 0.5, 0.7])
+@pytest.mark.parametrize('bright', [False, True])
+def test_discs_and_rings_dark_and_bright(inner, bright):
+    levels = (60.0, 190.0, 40.0) if bright else (190.0, 50.0, 200.0)
+    exact, center = marker(inner=inner, levels=levels)
+    seen = detect(taken(exact), near(center), 17.0)
+    assert error(seen, center) < 0.03
+    assert seen.bright == bright
+    assert seen.reason == ''
+    assert seen.inner == pytest.approx(inner, abs=0.01)
+    assert seen.radius == pytest.approx(16.05, abs=0.08)
+    assert seen.rim_support > 0.95
+    assert seen.residual == pytest.approx(2.0, rel=0.2)
+    np.testing.assert_allclose(seen.ellipse.center, seen.center)
+
+
+@pytest.mark.parametrize('radius', [4.5, 6.0, 8.0, 12.0, 30.0, 100.0])
+@pytest.mark.parametrize('inner', [0.0, 0.5])
+def test_sizes(radius, inner):
+    size = 2 * math.ceil(1.6 * radius) + 60
+    camera = Camera('c', size, size, 3000.0, 3000.0, 0.5 * size, 0.5 * size, 'plumb_bob', ())
+    exact, center = marker(
+        (0.5 * size + 0.3, 0.5 * size - 0.4), radius, inner=inner, camera=camera
+    )
+    seen = detect(taken(exact), near(center), radius, camera=camera, normal_cam=FACING)
+    assert error(seen, center) < 0.05
+    assert seen.radius == pytest.approx(radius, rel=0.02)
+    assert (seen.inner > 0.0) == (inner > 0.0)
+
+
+@pytest.mark.parametrize('inner', [0.8, 0.88])
+def test_thin_rings(inner):
+    exact, center = marker(radius=30.0, inner=inner)
+    seen = detect(taken(exact), near(center), 30.0, camera=CAMERA, normal_cam=FACING)
+    assert error(seen, center) < 0.03
+    assert seen.inner == pytest.approx(inner, abs=0.01)
+
+
+@pytest.mark.parametrize('tilt', [0.0, 30.0, 60.0])
+def test_tilted_markers(tilt):
+    normal = (math.sin(math.radians(tilt)), 0.1, -math.cos(math.radians(tilt)))
+    exact, center = marker(normal=normal)
+    seen = detect(taken(exact), near(center), 16.0, camera=CAMERA, normal_cam=normal)
+    assert error(seen, center) < 0.03
+    shorter = seen.ellipse.axes[1] / seen.ellipse.axes[0]
+    assert shorter == pytest.approx(math.cos(math.radians(tilt)), abs=0.05)
+
+
+def test_centre_of_the_circle_is_not_that_of_the_ellipse():
+    # Near and large, so that the two are far apart.
+    normal = (0.6, -0.3, -0.74)
+    camera = Camera('c', WIDTH, HEIGHT, 300.0, 300.0, 98.0, 81.0, 'plumb_bob', ())
+    exact, center = marker(radius=25.0, camera=camera, normal=normal)
+    n = np.array(normal) / np.linalg.norm(normal)
+    x, y = camera.undistort(AT)
+    conic = circle_conic(np.array([x, y, 1.0]) * 12.0, n, 1.0)
+    np.testing.assert_allclose(
+        camera.distort(projected_center(conic, n)), center, atol=1e-9
+    )  # the drawing agrees with the exact formula
+    seen = detect(taken(exact), near(center), 25.0, camera=camera, normal_cam=normal)
+    assert error(seen, center) < 0.03
+    assert np.linalg.norm(seen.ellipse.center - center) > 0.3
+    alone = detect(taken(exact), near(center), 25.0)
+    np.testing.assert_allclose(alone.center, seen.ellipse.center, atol=0.05)
+    # The other sense of the normal is the same plane.
+    other = detect(
+        taken(exact), near(center), 25.0, camera=camera, normal_cam=-5.0 * np.array(normal)
+    )
+    np.testing.assert_allclose(other.center, seen.center, atol=1e-9)
+
+
+CAMERAS = [
+    ('plumb_bob', (-0.35, 0.12, 1e-3, -1e-3, 0.0), 700.0),
+    ('rational_polynomial', (0.3, 0.1, 1e-3, -1e-3, 0.02, 0.5, 0.05, 0.01), 800.0),
+    ('equidistant', (0.05, -0.01, 0.003, 0.0), 350.0),
+]
+
+
+@pytest.mark.parametrize(('model', 'distortion', 'focal'), CAMERAS)
+@pytest.mark.parametrize('at', [(500.3, 380.2), (720.6, 290.1), (770.2, 420.7)])
+def test_all_models_of_distortion(model, distortion, focal, at):
+    camera = Camera('c', 1000, 750, focal, 1.01 * focal, 500.0, 375.0, model, distortion)
+    for normal in (FACING, (0.3, 0.2, -1.0)):
+        exact, center = marker(at, 16.0, camera=camera, normal=normal)
+        seen = detect(taken(exact), near(center), 16.0, camera=camera, normal_cam=normal)
+        assert error(seen, center) < 0.04
+
+
+def test_large_markers_through_a_wide_lens():
+    # The start has to go from the ellipse's centre to the circle's, which is far.
+    camera = Camera('c', 500, 420, 550.0, 550.0, 220.0, 230.0, 'plumb_bob', (-0.3, 0.1, 0, 0, 0))
+    for at in ((290.0, 180.0), (220.0, 230.0)):
+        exact, center = marker(at, 70.0, camera=camera, normal=(0.3, 0.2, -1.0))
+        seen = detect(taken(exact), near(center), 74.0, camera=camera, normal_cam=(0.3, 0.2, -1.0))
+        assert error(seen, center) < 0.03
+
+
+def test_stated_covariance_is_that_of_many_images():
+    exact, center = marker()
+    squares = []
+    for seed in range(100):
+        image = taken(exact, 4.0, seed)
+        seen = detect(image, near(center), 16.0, camera=CAMERA, normal_cam=FACING)
+        away = seen.center - center
+        squares.append(away @ np.linalg.solve(seen.covariance, away) / 2.0)
+    assert 0.5 < np.mean(squares) < 1.3
+
+
+def test_covariance_grows_with_the_noise():
+    exact, center = marker()
+    quiet, noisy = (
+        detect(taken(exact, noise), near(center), 16.0).covariance for noise in (1.0, 8.0)
+    )
+    np.testing.assert_allclose(quiet, quiet.T)
+    assert np.all(np.linalg.eigvalsh(quiet) > 0.0)
+    assert np.trace(noisy) > 5.0 * np.trace(quiet)
+
+
+def test_the_same_image_gives_the_same_observation():
+    exact, center = marker()
+    image = taken(exact)
+    first, second = (
+        detect(image, near(center), 16.0, camera=CAMERA, normal_cam=FACING) for _ in range(2)
+    )
+    for name, value in dataclasses.asdict(first).items():
+        np.testing.assert_equal(dataclasses.asdict(second)[name], value)
+
+
+@pytest.mark.parametrize('shift', [(8.0, 0.0), (-6.0, 6.0), (0.0, -9.0)])
+@pytest.mark.parametrize('factor', [0.85, 1.15])
+def test_the_guess_does_not_matter(shift, factor):
+    exact, center = marker()
+    image = taken(exact)
+    best = detect(image, center, 16.0).center
+    seen = detect(image, near(center, shift), 16.0 * factor)
+    assert seen.status == TRACKED
+    np.testing.assert_allclose(seen.center, best, atol=0.01)
+
+
+# --- which one ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('inner', [0.4, 0.5, 0.6, 0.75])
+def test_the_outer_edge_of_a_ring_is_taken_and_not_the_inner_one(inner):
+    exact, center = marker(inner=inner, radius=20.0)
+    image = taken(exact)
+    # Even where the guess is between the two.
+    for radius in (20.0, 20.0 * (0.4 * inner + 0.6)):
+        seen = detect(image, near(center), radius)
+        assert error(seen, center) < 0.03
+        assert seen.radius == pytest.approx(20.0, rel=0.02)
+        assert not seen.bright
+
+
+def test_of_two_markers_the_nearer_one_is_found():
+    exact, left = marker((70.2, 80.4))
+    exact, right = marker((112.9, 78.8), ground=exact)
+    image = taken(exact)
+    for center in (left, right):
+        for shift in ((9.0, 0.0), (-9.0, 3.0)):
+            assert error(detect(image, near(center, shift), 16.0, search=30.0), center) < 0.03
+
+
+def test_a_wide_search_judges_an_ellipse_by_what_is_around_it():
+    # Half of the window is without noise; at the place of the search, a circle is another ellipse.
+    camera = Camera('any', 320, 240, 300.0, 300.0, 160.0, 120.0)
+    normal = (0.3, 0.2, -0.93)
+    exact, center = marker((250.0, 120.0), radius=14.0, camera=camera, normal=normal)
+    image = taken(exact, noise=4.0)
+    image[:, :215] = 110
+    view = {'camera': camera, 'normal_cam': normal}
+    near_by = detect(image, near(center), 14.0, **view)
+    expected = dataclasses.replace(near_by, reason='any')
+    far = detect(image, center - (58.0, 0.0), 14.0, search=60.0, expected=expected, **view)
+    assert near_by.status == far.status == TRACKED
+    assert np.hypot(*(far.center - near_by.center)) < 1e-3
+    assert far.covariance == pytest.approx(near_by.covariance, rel=0.1)
+
+
+def test_excluded_places_are_not_looked_at():
+    exact, left = marker((70.2, 80.4))
+    exact, right = marker((112.9, 78.8), ground=exact)
+    image = taken(exact)
+    seen = detect(image, left, 16.0, search=60.0, exclude=[(*left, 10.0)])
+    assert error(seen, right) < 0.03
+    both = [(*left, 10.0), (*right, 10.0)]
+    assert detect(image, left, 16.0, search=60.0, exclude=both).status == LOST
+
+
+def test_an_expected_marker_is_known_by_polarity_and_shape():
+    dark, left = marker((70.2, 80.4))
+    both, right = marker((118.9, 78.8), levels=(125.0, 230.0, 120.0), ground=0.6 * dark)
+    image = taken(both)
+    bright = detect(image, right, 16.0)
+    assert bright.bright
+    seen = detect(image, left, 16.0, search=70.0, expected=bright)
+    assert error(seen, right) < 0.03
+    tilted, center = marker((70.2, 80.4), normal=(0.8, 0.0, -0.6))
+    tilted, other = marker((118.9, 78.8), ground=tilted)
+    round_one = detect(taken(tilted), other, 16.0)
+    seen = detect(taken(tilted), center, 16.0, search=70.0, expected=round_one)
+    assert error(seen, other) < 0.03
+
+
+def test_what_was_expected_is_kept_when_it_is_lost():
+    exact, center = marker()
+    before = detect(taken(exact), center, 16.0)
+    empty = np.full((HEIGHT, WIDTH), 120, np.uint8)
+    seen = detect(empty, (50.0, 60.0), 16.0, expected=before)
+    assert seen.status == LOST
+    assert seen.reason == 'no ellipse of this size here'
+    np.testing.assert_array_equal(seen.center, [50.0, 60.0])
+    np.testing.assert_array_equal(seen.shape, before.shape)
+    assert (seen.inner, seen.bright) == (before.inner, before.bright)
+    assert seen.ellipse.angle == before.ellipse.angle
+    assert seen.rim_support == 0.0
+    assert np.isnan(seen.residual)
+    assert np.isnan(seen.covariance).all()
+
+
+def test_beyond_the_search_nothing_is_found():
+    exact, center = marker()
+    image = taken(exact)
+    assert detect(image, near(center, (10.0, 0.0)), 16.0, search=8.0).status == LOST
+    assert detect(image, near(center, (10.0, 0.0)), 16.0, search=12.0).status == TRACKED
+    # A search as wide as the image and wider.
+    for search in (150.0, 1e9, 1e300):
+        assert error(detect(image, near(center), 16.0, search=search), center) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'font',
+    [
+        'DejaVuSans',
+        'DejaVuSans-Bold',
+        'DejaVuSerif',
+        'DejaVuSerif-Bold',
+        'DejaVuSansMono-Bold',
+        'STIXGeneral',
+        'STIXGeneralBol',
+        'cmb10',
+    ],
+)
+def test_letters_of_a_font_are_no_rings(font):
+    file = Path(matplotlib.get_data_path()) / 'fonts' / 'ttf' / f'{font}.ttf'
+    text, cells = 'OQ0oCGD@8968bdpqea', 8
+    for size in (24, 40, 64, 100):
+        pitch = round(1.6 * size)
+        page = Image.new('L', (len(text) * pitch * cells, round(1.3 * size) * cells), 180)
+        draw, letters = ImageDraw.Draw(page), ImageFont.truetype(str(file), size * cells)
+        for k, letter in enumerate(text):
+            draw.text(((k + 0.2) * pitch * cells + k, 0.1 * size * cells), letter, 40, letters)
+        exact = cv2.resize(
+            np.array(page), None, fx=1 / cells, fy=1 / cells, interpolation=cv2.INTER_AREA
+        )
+        image = taken(cv2.GaussianBlur(exact.astype(float), (0, 0), 0.8))
+        found = [text[int(one.center[0] // pitch)] for one in find_markers(image, strict=True)]
+        assert found == [], size
+
+
+def test_a_strict_search_finds_rings():
+    exact, center = marker(radius=14.0)
+    image = taken(exact, 4.0)
+    file = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
+    # Noise that is independent, and that is correlated.
+    for seen in (image, cv2.GaussianBlur(image, (0, 0), 0.7), cv2.imdecode(file, 0)):
+        (found,) = find_markers(seen, strict=True)
+        assert error(found, center) < 0.06
+
+
+# --- what is not to be trusted --------------------------------------------------------------
+
+
+def test_an_empty_image_has_no_marker():
+    for image in (
+        np.zeros((HEIGHT, WIDTH), np.uint8),
+        np.full((HEIGHT, WIDTH), 255, np.uint8),
+        np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH), dtype=np.uint8),
+        taken(np.add.outer(np.arange(HEIGHT), np.arange(WIDTH)) / 2.0),
+    ):
+        assert detect(image, AT, 16.0).status == LOST
+        assert find_markers(image) == []
+
+
+@pytest.mark.parametrize('sides', [3, 4, 5, 6])
+def test_polygons_are_no_markers(sides):
+    turn = 2.0 * math.pi * np.arange(sides) / sides + 0.2
+    corners = AT + 18.0 * np.column_stack([np.cos(turn), np.sin(turn)])
+    image = np.full((HEIGHT, WIDTH), 200, np.uint8)
+    cv2.fillPoly(image, [np.rint(corners * 16).astype(np.int32)], (50,), cv2.LINE_AA, 4)
+    image = cv2.GaussianBlur(image, (0, 0), 0.7)
+    assert detect(taken(image.astype(float)), AT, 16.0).status != TRACKED
+
+
+def test_weak_contrast_is_lost():
+    exact, center = marker(levels=(46.0, 42.0, 46.0))
+    assert detect(taken(exact), near(center), 16.0).status == LOST
+    exact, center = marker(levels=(45.0, 30.0, 45.0))
+    assert error(detect(taken(exact, 1.5), near(center), 16.0), center) < 0.1
+
+
+def test_strong_contrast_and_noise_are_no_glare():
+    exact, center = marker(levels=(252.0, 2.0, 252.0))
+    assert error(detect(taken(exact, 3.0), near(center), 16.0), center) < 0.03
+    exact, center = marker()
+    assert error(detect(taken(exact, 15.0), near(center), 16.0), center) < 0.15
+
+
+def test_glare_and_what_covers_much_are_flagged():
+    exact, center = marker()
+    u = np.arange(WIDTH)
+    glare = exact + 400.0 * np.exp(-(((u - center[0] - 9.0) / 17.0) ** 4))
+    assert detect(taken(glare), near(center), 16.0).status != TRACKED
+    hidden = exact.copy()
+    hidden[:, int(center[0]) - 3 :] = 120.0
+    assert detect(taken(hidden), near(center), 16.0).status != TRACKED
+
+
+def test_a_bar_across_the_rim_does_not_move_the_marker():
+    exact, center = marker(radius=20.0)
+    exact[84:90, :] = 110.0
+    seen = detect(taken(exact), near(center), 20.0, camera=CAMERA, normal_cam=FACING)
+    assert error(seen, center) < 0.06
+    assert 0.4 < seen.rim_support < 0.95
+
+
+def test_blur_that_no_lens_has_is_flagged():
+    exact, center = marker(radius=20.0, blur=3.0)
+    seen = detect(taken(exact), near(center), 20.0)
+    assert seen.status == UNCERTAIN
+    assert 'blurred' in seen.reason
+    # It is seen all the same.
+    np.testing.assert_allclose(seen.center, center, atol=0.1)
+
+
+def test_a_shape_that_the_plane_cannot_have_is_flagged():
+    exact, center = marker(normal=(0.8, 0.0, -1.0), radius=20.0)
+    image = taken(exact)
+    seen = detect(image, near(center), 20.0, camera=CAMERA, normal_cam=FACING)
+    assert seen.status == UNCERTAIN
+    assert 'plane' in seen.reason
+    right = detect(image, near(center), 20.0, camera=CAMERA, normal_cam=(0.8, 0.0, -1.0))
+    assert error(right, center) < 0.03
+
+
+def test_a_second_outline_beside_a_part_of_the_rim_is_flagged():
+    # A hard shadow on one side and a bright side on the other: half of either rim.
+    behind, _ = marker((AT[0] + 3.5, AT[1]), inner=0.0, levels=(0.0, 125.0, 200.0))
+    exact, center = marker(inner=0.0, levels=(0.0, 50.0, 0.0), ground=behind)
+    image = taken(exact)
+    seen = detect(image, near(center), 16.0)
+    assert seen.status != TRACKED or np.hypot(*(seen.center - center)) < 0.5
+
+
+@pytest.mark.parametrize('quality', [50, 75, 95])
+@pytest.mark.parametrize('seed', range(4))
+def test_compressed_pictures_are_right_or_flagged(quality, seed):
+    exact, center = marker(inner=0.5 * (seed % 2))
+    _, data = cv2.imencode('.jpg', taken(exact, 3.0, seed), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    seen = detect(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), near(center), 16.0)
+    assert seen.status != LOST
+    np.testing.assert_allclose(seen.center, center, atol=0.2)
+    assert quality < 95 or seen.status == TRACKED
+
+
+@pytest.mark.parametrize('radius', [16.0, 24.0])
+def test_a_compressed_marker_is_fitted_once(monkeypatch, radius):
+    # Its residuals exceed the noise, but no light and no edge of a shadow can explain them.
+    exact, center = marker(radius=radius)
+    _, jpeg = cv2.imencode('.jpg', taken(exact, 3.0), [cv2.IMWRITE_JPEG_QUALITY, 90])
+    fits = []
+    compiled = fit._fit
+    monkeypatch.setattr(fit, '_fit', lambda *a: fits.append(compiled(*a)) or fits[-1])
+    seen = detect(
+        cv2.imdecode(jpeg, cv2.IMREAD_GRAYSCALE), near(center), radius,
+        camera=CAMERA, normal_cam=FACING,
+    )  # fmt: skip
+    assert error(seen, center) < 0.02
+    assert seen.residual > 2.0 * fits[0][9]
+    assert len(fits) == 1
+
+
+@pytest.mark.parametrize('kind', ['hot pixels', 'gamma', 'interlaced', 'pattern', 'vignetting'])
+@pytest.mark.parametrize('seed', range(3))
+def test_what_sensors_do_is_borne_or_flagged(kind, seed):
+    random = np.random.default_rng(seed)
+    exact, center = marker(inner=0.5 * (seed % 2))
+    v, u = np.mgrid[:HEIGHT, :WIDTH]
+    slack = 0.0
+    if kind == 'gamma':
+        exact = 255.0 * (exact / 255.0) ** 0.45
+    elif kind == 'vignetting':
+        exact = exact * np.cos(np.hypot(u, v) / 350.0) ** 4
+    elif kind == 'interlaced':
+        exact[1::2] = np.roll(exact, 3, axis=1)[1::2]
+        slack = 1.5
+    elif kind == 'pattern':
+        exact[::2, ::2] *= 0.9
+    image = taken(exact, 2.0, seed)
+    if kind == 'hot pixels':
+        image[random.random(image.shape) < 0.005] = 255
+    seen = detect(image, near(center), 16.0)
+    assert seen.status != TRACKED or np.hypot(*(seen.center - center)) < 0.1 + slack
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_texture_alone_is_no_marker(seed):
+    random = np.random.default_rng(seed)
+    v, u = np.mgrid[:HEIGHT, :WIDTH]
+    kind = seed % 4
+    if kind == 0:
+        f = np.hypot(np.fft.fftfreq(HEIGHT)[:, None], np.fft.fftfreq(WIDTH))
+        f[0, 0] = 1.0
+        image = np.fft.ifft2(np.fft.fft2(random.normal(size=u.shape)) / f**1.3).real
+        image = 120.0 + 45.0 * (image - image.mean()) / image.std()
+    elif kind == 1:
+        turn, side = random.uniform(0.0, math.pi), random.uniform(8.0, 30.0)
+        a, b = u * math.cos(turn) + v * math.sin(turn), v * math.cos(turn) - u * math.sin(turn)
+        image = np.where((a // side + b // side) % 2 == 0, 50.0, 200.0)
+    elif kind == 2:
+        image = np.where(
+            (v // 12 % 2 * 15 + u) % 30 < 2, 190.0, 90.0 + random.normal(size=u.shape)
+        )
+        image[v % 12 < 2] = 190.0
+    else:
+        image = np.full(u.shape, 190.0)
+        for _ in range(40):
+            a, b = random.integers(-20, 220, (2, 2)).tolist()
+            cv2.line(image, a, b, random.uniform(0.0, 250.0), int(random.integers(1, 9)))
+    image = taken(cv2.GaussianBlur(image, (0, 0), 0.8), 2.0, seed)
+    for at in random.uniform([40.0, 40.0], [160.0, 120.0], (3, 2)):
+        assert detect(image, at, random.uniform(8.0, 30.0)).status != TRACKED
+    assert find_markers(image) == []
+
+
+# --- light, and what lies on the marker ------------------------------------------------------
+
+
+@pytest.mark.parametrize('turn', [0.0, 2.2])
+def test_slanted_light_is_known_to_shift_edges(turn):
+    """On the scene it shifts them by the variance of the blur times its slope, vignetting not."""
+    slope, radius, blur = 0.3, 11.0, 1.1
+
+    def light(x, y):
+        return 1.0 + slope * (math.cos(turn) * x + math.sin(turn) * y)
+
+    levels = (120.0, 30.0, 125.0)
+    on_scene, center = marker(radius=radius, blur=blur, levels=levels, light=light)
+    even, _ = marker(radius=radius, blur=blur, levels=levels)
+    v, u = np.mgrid[:HEIGHT, :WIDTH]
+    in_lens = even * np.clip(light((u - AT[0]) / radius, (v - AT[1]) / radius), 0.0, 2.0)
+    seen = [detect(taken(one, 0.2), near(center), radius) for one in (on_scene, in_lens)]
+    errors = [one.center - center for one in seen]
+    shift = math.dist(*errors)
+    assert shift == pytest.approx(slope / radius * (blur**2 + 1.0 / 12.0), rel=0.3)
+    for one, off in zip(seen, errors, strict=True):
+        assert one.status == TRACKED
+        assert math.hypot(*off) < 0.65 * shift
+        assert off @ np.linalg.solve(one.covariance, off) < 4.0
+
+
+@pytest.mark.parametrize(
+    ('name', 'light'),
+    [
+        ('bowl', lambda x, y: 1.0 + 0.15 * (x * x + y * y)),
+        ('hill', lambda x, y: 1.0 - 0.2 * np.minimum(x * x + 0.3 * x * y, 3.0)),
+        ('wave', lambda x, y: 1.0 + 0.2 * np.sin(0.5 * math.pi * (0.6 * x + 0.8 * y) + 0.7)),
+    ],
+)
+@pytest.mark.parametrize('inner', [0.0, 0.5])
+def test_curved_light_is_no_reason_to_lose_a_marker(name, light, inner):
+    levels = (110.0, 30.0, 130.0)
+    exact, center = marker(radius=18.0, inner=inner, levels=levels, light=light)
+    seen = detect(taken(exact, 1.0), near(center), 18.0)
+    assert error(seen, center) < 0.03, name
+    assert seen.rim_support > 0.9
+    assert seen.residual < 2.0
+
+
+@pytest.mark.parametrize('grey', [50.0, 70.0])
+@pytest.mark.parametrize('turn', np.arange(6))
+def test_a_lid_on_the_marker_is_not_taken_for_it(grey, turn):
+    direction = np.array([math.cos(turn), math.sin(turn)])
+    place, radius = np.array(AT), 17.0
+    exact, center = marker(
+        radius=radius, inner=0.7, lid=(place + 14.0 * direction, 0.8 * radius, grey)
+    )
+    hint = near(center, -3.0 * direction)
+    seen = detect(taken(exact, 1.0), hint, radius, camera=CAMERA)
+    if seen.status == TRACKED:
+        assert error(seen, center) < 0.2
+
+
+@pytest.mark.parametrize('white', [255.0, 290.0, 330.0])
+def test_white_beyond_the_sensors_range_moves_no_centre(white):
+    def slanted(turn):
+        return lambda u, v: 1.0 + 0.05 * (math.cos(turn) * u + math.sin(turn) * v)
+
+    squares = []
+    for seed in range(12):
+        light = slanted(2.0 * math.pi * seed / 12.0)
+        levels = (white, 40.0, white)
+        exact, center = marker(AT, 15.0 + 0.7 * seed, inner=0.6, levels=levels, light=light)
+        seen = detect(
+            taken(exact, seed=seed), near(center), 20.0, camera=CAMERA, normal_cam=FACING
+        )
+        assert error(seen, center) < 0.04, seed
+        off = seen.center - center
+        squares.append(off @ np.linalg.solve(seen.covariance, off) / 2.0)
+    # What is stated is true, too.
+    assert np.mean(squares) < 2.0
+
+
+@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('known', [False, True])
+def test_a_near_round_board_is_not_taken_for_a_rings_outer_edge(known, seed):
+    rng = np.random.default_rng(seed)
+    camera = Camera('c', WIDTH, HEIGHT, 4000.0, 4000.0, 98.0, 81.0, 'plumb_bob', ())
+    view = {'camera': camera, 'normal_cam': FACING} if known else {'camera': camera}
+    for margin in (0.15, 0.25, 0.35):
+        turn, radius = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(14.0, 24.0)
+        off = 0.08 * radius * np.array([math.cos(turn), math.sin(turn)])
+        board, _ = marker(
+            np.add(AT, off), (1.0 + margin) * radius, inner=0.0, levels=(0.0, 200.0, 90.0),
+            camera=camera,
+        )  # fmt: skip
+        exact, center = marker(
+            AT, radius, inner=0.0, levels=(0.0, 40.0, 200.0), camera=camera, ground=board
+        )
+        seen = detect(taken(exact, seed=seed), near(center), radius, **view)
+        assert seen.status != TRACKED or error(seen, center) < 0.5, (margin, turn, radius)
+
+
+def test_a_lid_that_is_nearer_is_what_was_meant():
+    exact, _ = marker(radius=17.0, inner=0.7, lid=((120.0, 78.0), 14.0, 50.0))
+    seen = detect(taken(exact, 1.0), (119.0, 78.5), 14.0)
+    assert error(seen, (120.0, 78.0)) < 0.2
+
+
+def test_a_size_far_from_the_expected_one_is_flagged():
+    exact, center = marker(radius=9.0, inner=0.0, lid=((103.0, 62.0), 9.0, 200.0))
+    seen = detect(taken(exact, 1.0), near(center), 17.0)
+    assert seen.status != TRACKED
+    assert error(detect(taken(exact, 1.0), near(center), 10.0), center) < 0.1
+
+
+# --- at the border --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    'at', [(18.2, 80.0), (181.0, 80.0), (100.0, 18.5), (100.0, 141.0), (18.4, 18.8)]
+)
+def test_a_marker_next_to_the_border_is_whole(at):
+    exact, center = marker(at, 14.0)
+    seen = detect(taken(exact), near(center, (1.0, 1.0)), 14.0)
+    assert error(seen, center) < 0.03
+    assert seen.rim_support > 0.9
+
+
+@pytest.mark.parametrize('u', [14.0, 8.0, 3.0, 0.0, -0.4])
+def test_a_marker_partly_outside_is_right_or_flagged(u):
+    exact, center = marker((u, 80.0), 16.0)
+    seen = detect(taken(exact), (max(u, -0.5), 80.0), 16.0, camera=CAMERA, normal_cam=FACING)
+    assert seen.status != TRACKED or np.hypot(*(seen.center - center)) < 0.1
+
+
+def test_corners_of_the_image_can_be_asked_for():
+    exact, _ = marker()
+    image = taken(exact)
+    for at in ((-0.5, -0.5), (WIDTH - 0.5, HEIGHT - 0.5), (0.0, HEIGHT - 1.0)):
+        assert detect(image, at, 16.0).status == LOST
+
+
+@pytest.mark.parametrize('size', [16, 17, 20, 25])
+def test_tiny_images(size):
+    image = np.random.default_rng(size).integers(0, 256, (size, size), dtype=np.uint8)
+    assert detect(image, (0.5 * size, 0.5 * size), 6.0).status != TRACKED
+    assert find_markers(image) == []
+
+
+# --- the full frame -------------------------------------------------------------------------
+
+
+def test_rings_are_found_in_a_full_frame_and_clutter_is_not():
+    camera = Camera('c', 640, 480, 1500.0, 1500.0, 320.0, 240.0, 'plumb_bob', ())
+    random = np.random.default_rng(4)
+    ground = np.full((480, 640), 140.0)
+    for _ in range(60):
+        a, b = random.integers(0, 640, (2, 2)).tolist()
+        cv2.line(ground, a, b, random.uniform(0.0, 250.0), 2)
+    for _ in range(8):
+        # Discs alone are no rings.
+        at = random.integers(20, 460, 2).tolist()
+        cv2.circle(ground, at, int(random.integers(6, 20)), random.uniform(0.0, 250.0), -1)
+    centers = []
+    for at in ((120.3, 90.2), (420.8, 130.5), (250.1, 330.7), (540.4, 400.1)):
+        u, v = round(at[0]), round(at[1])
+        ground[v - 36 : v + 36, u - 36 : u + 36] = 205.0
+        ground, center = marker(at, 16.0, camera=camera, ground=ground)
+        centers.append(center)
+    image = taken(ground)
+    found = find_markers(image, camera=camera, normal_cam=FACING)
+    assert len(found) == 4
+    # From top to bottom.
+    order = sorted(centers, key=lambda center: center[1])
+    np.testing.assert_allclose([one.center for one in found], order, atol=0.03)
+    assert all(one.status == TRACKED and one.rim_support >= 0.6 for one in found)
+    assert find_markers(image, (20.0, 60.0)) == []
+    alone = find_markers(image)
+    np.testing.assert_allclose([one.center for one in alone], order, atol=0.03)
+
+
+def test_half_a_ring_is_not_found_without_being_asked_for():
+    exact, center = marker(radius=20.0)
+    exact[:, int(center[0]) - 2 :] = 200.0
+    assert find_markers(taken(exact)) == []
+
+
+def test_warm_up_can_be_called_at_any_time():
+    warm_up()
+    warm_up()
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+GOOD = np.full((HEIGHT, WIDTH), 90, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ('image', 'said'),
+    [
+        (np.zeros((60, 60), np.uint16), 'got uint16'),
+        (np.zeros((60, 60)), 'got float64'),
+        (np.zeros((60, 60), bool), 'got bool'),
+        (np.zeros((60, 60, 3), np.uint8), r'\(60, 60, 3\)'),
+        (np.zeros(60, np.uint8), r'\(60,\)'),
+        (np.zeros((0, 60), np.uint8), '60 x 0 pixels'),
+        (np.zeros((15, 60), np.uint8), '60 x 15 pixels; allowed: at least 16 x 16'),
+        ([[1, 2], [3, 4]], 'got list'),
+        (None, 'got NoneType'),
+        (b'\x00' * 400, 'got bytes'),
+    ],
+)
+def test_what_is_no_image_is_refused(image, said):
+    for call in (check_image, lambda image: detect(image, AT, 16.0), find_markers):
+        with pytest.raises(InputError, match=said) as info:
+            call(image)
+        assert '\n' not in str(info.value)
+
+
+def test_images_may_be_views_strided_and_read_only():
+    exact, center = marker()
+    image = taken(exact)
+    best = detect(image, near(center), 16.0)
+    frozen = image.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((HEIGHT, 2 * WIDTH), np.uint8)
+    wide[:, ::2] = image
+    padded = np.zeros((HEIGHT, WIDTH + 12), np.uint8)
+    padded[:, :WIDTH] = image
+    buffer = np.frombuffer(image.tobytes(), np.uint8).reshape(image.shape)
+    for same in (frozen, wide[:, ::2], padded[:, :WIDTH], np.asfortranarray(image), buffer):
+        seen = detect(same, near(center), 16.0)
+        np.testing.assert_array_equal(seen.center, best.center)
+        assert len(find_markers(same, (8.0, 30.0))) == 1
+    assert not frozen.flags.writeable
+    # The image is not written to.
+    np.testing.assert_array_equal(image, taken(exact))
+
+
+@pytest.mark.parametrize(
+    'at', [(math.nan, 10.0), (10.0, math.inf), (1.0, 2.0, 3.0), 5.0, [(1.0, 2.0)], ()]
+)
+def test_a_place_is_two_finite_numbers(at):
+    with pytest.raises(InputError, match='a pixel is two numbers u, v; got'):
+        detect(GOOD, at, 16.0)
+
+
+@pytest.mark.parametrize(
+    'at', [(-0.6, 10.0), (10.0, HEIGHT - 0.4), (WIDTH + 0.0, 3.0), (1e9, 1.0)]
+)
+def test_a_place_outside_of_the_image_is_refused(at):
+    with pytest.raises(InputError, match='lies outside the image of 200 x 160 pixels'):
+        detect(GOOD, at, 16.0)
+
+
+@pytest.mark.parametrize('radius', [0.0, -5.0, 3.9, 401.0, 1e12, math.nan, math.inf])
+def test_radii_that_cannot_be_measured_are_refused(radius):
+    said = rf'radius = .* px; allowed: \[{LIMITS.smallest:g}, {LIMITS.largest:g}\] px'
+    with pytest.raises(InputError, match=said):
+        detect(GOOD, AT, radius)
+
+
+@pytest.mark.parametrize('search', [0.0, -1.0, math.nan, math.inf])
+def test_a_search_is_positive_and_finite(search):
+    with pytest.raises(InputError, match=r'search = .* px; allowed: above 0'):
+        detect(GOOD, AT, 16.0, search=search)
+
+
+def test_a_normal_needs_its_camera():
+    with pytest.raises(InputError, match='a normal without a camera'):
+        detect(GOOD, AT, 16.0, normal_cam=FACING)
+
+
+@pytest.mark.parametrize(
+    'normal',
+    [(0.0, 0.0, 0.0), (math.nan, 0.0, 1.0), (0.0, math.inf, 1.0), (0.0, 1.0), 1.0, [(0, 0, 1)]],
+)
+def test_a_normal_is_three_finite_numbers(normal):
+    with pytest.raises(InputError, match='a normal is three finite numbers, not all 0; got'):
+        detect(GOOD, AT, 16.0, camera=CAMERA, normal_cam=normal)
+
+
+def test_a_plane_that_is_seen_edge_on_is_refused():
+    with pytest.raises(InputError, match=r'is seen edge-on at \(103.4, 77.7\)'):
+        detect(GOOD, AT, 16.0, camera=CAMERA, normal_cam=(1.0, 0.0, 0.0))
+    # 5 degrees, as seen along this ray and not along the axis.
+    x = (180.0 - CAMERA.cx) / CAMERA.fx
+    for degrees, fine in ((4.0, False), (6.0, True)):
+        turn = math.atan(x) + math.radians(degrees)
+        normal = (math.cos(turn), 0.0, -math.sin(turn))
+        if fine:
+            detect(GOOD, (180.0, CAMERA.cy), 16.0, camera=CAMERA, normal_cam=normal)
+        else:
+            with pytest.raises(InputError, match='edge-on'):
+                detect(GOOD, (180.0, CAMERA.cy), 16.0, camera=CAMERA, normal_cam=normal)
+
+
+def test_a_calibration_of_another_size_is_refused():
+    other = CAMERA.scaled(0.5)
+    with pytest.raises(InputError, match='200 x 160 pixels with a calibration for 100 x 80'):
+        detect(GOOD, AT, 16.0, camera=other)
+
+
+def test_what_is_lost_is_where_it_was_looked_for():
+    seen = lost('gone', np.array([3.0, 4.0]), 12.0)
+    assert (seen.status, seen.reason) == (LOST, 'gone')
+    assert seen.radius == 12.0
+    np.testing.assert_array_equal(seen.shape, [12.0, 0.0, 12.0])

@@ -1,0 +1,228 @@
+"""What a tracker node tells about its work."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from small_rig import seen_at
+
+from longreach_markers.marker.detection import LOST, TRACKED
+from longreach_markers.tracking.diagnostics import TrackingReport
+from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+
+TOPICS = {'left': '/yard/left/image_raw', 'right': '/yard/right/image_raw'}
+FRAME = 66_000_000  # [ns]
+
+
+class Work:
+    """Images without pictures, and the report on them."""
+
+    def __init__(self) -> None:
+        self.pairs: ImagePairs[None] = ImagePairs(tuple(TOPICS), 0.02, 0.2)
+        self.report = TrackingReport(self.pairs, TOPICS, 0.02)
+
+    def images(self, count: int, *cameras: str) -> None:
+        for k in range(count):
+            for camera in cameras:
+                self.report.add_image(camera, good=True)
+                self.pairs.add(camera, k * FRAME, None)
+
+    def image(self, stamp: int, *cameras: str) -> None:
+        for camera in cameras or TOPICS:
+            self.report.add_image(camera, good=True)
+            self.pairs.add(camera, stamp, None)
+
+    def found(self, **statuses: str) -> None:
+        estimates = {name: Estimate(name, status, '') for name, status in statuses.items()}
+        self.report.add_frame(StereoFrame(0.0, 0.0, {}, estimates), 0.002)
+
+
+def test_all_is_well() -> None:
+    work = Work()
+    work.images(10, 'left', 'right')
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+    assert work.report.unpaired == ''
+    values = work.report.values()
+    assert (values['paired'], values['left frames'], values['right bad']) == (10, 10, 0)
+    assert (values['milliseconds_per_image'], values['tip']) == (2.0, 'TRACKED')
+    # Times are those since the last report.
+    again = work.report.values()
+    assert math.isnan(again['milliseconds_per_image'])  # type: ignore[arg-type]
+
+
+def test_results_that_are_late_are_said() -> None:
+    work = Work()
+    work.report = TrackingReport(work.pairs, TOPICS, 0.02, 1.0)
+    frame = StereoFrame(0.0, 0.0, {}, {'tip': Estimate('tip', TRACKED, '')})
+    work.images(1, 'left', 'right')
+    for latency, good in ((0.4, True), (6.0, False), (-3.0, True), (1e9, True)):
+        work.report.add_frame(frame, 0.002, latency)
+        assert work.report.state(silent=False)[0] == good, latency
+        if not good:
+            assert work.report.state(silent=False)[1].startswith('results are 6 s late, allowed')
+        assert work.report.values()['latency'] == latency
+
+
+def test_silence_is_said_with_its_topics() -> None:
+    work = Work()
+    silence = False, 'no images on /yard/left/image_raw, /yard/right/image_raw'
+    assert work.report.state(silent=False) == silence
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=True) == silence
+
+
+def test_markers_that_are_lost_and_bad_images_are_said() -> None:
+    work = Work()
+    work.report.add_image('right', good=False)
+    work.found(tip=TRACKED, foot=TRACKED)
+    assert work.report.state(silent=False) == (False, 'tracking; 1 images were not valid')
+    # Once.
+    work.report.values()
+    assert work.report.state(silent=False) == (True, 'waiting for the next image')
+    work.found(tip=TRACKED, foot=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+    work.found(tip=LOST, foot=TRACKED)
+    assert work.report.state(silent=False) == (False, 'lost: tip')
+
+
+def test_a_missing_camera_is_said() -> None:
+    work = Work()
+    work.images(12, 'left')
+    work.found(tip=TRACKED)
+    assert work.report.unpaired.startswith('no images on /yard/right/image_raw, 12 on the other')
+    good, text = work.report.state(silent=False)
+    assert not good
+    assert 'estimates use one camera' in text
+
+
+def test_a_camera_that_sees_no_marker_is_said() -> None:
+    work = Work()
+    for k in range(30):
+        assert work.report.silent == ''
+        work.image(k * FRAME)
+        estimates = {'tip': Estimate('tip', TRACKED, '')}
+        seen = {'left': {'tip': seen_at(9.0, 9.0)}, 'right': {'tip': seen_at(9.0, 9.0, LOST)}}
+        work.report.add_frame(StereoFrame(k * 0.066, 0.0, seen, estimates), 0.002)
+    good, text = work.report.state(silent=False)
+    assert not good
+    assert text.startswith('right tracks no marker in its latest 30 images, left does')
+    values = work.report.values()
+    assert (values['left sightings'], values['right sightings']) == (30, 0)
+    # Both in the dark is the markers' fault.
+    seen['left'] = seen['right']
+    for _ in range(30):
+        work.report.add_frame(StereoFrame(9.0, 0.0, seen, estimates), 0.002)
+    assert work.report.silent == ''
+
+
+def test_images_that_cannot_be_used_are_not_missing() -> None:
+    work = Work()
+    work.report.add_image('left', good=False)
+    is_good, text = work.report.state(silent=False)
+    assert not is_good
+    topics = '/yard/left/image_raw, /yard/right/image_raw'
+    assert text == f'no valid images on {topics}; 1 images were not valid'
+    work.images(12, 'right')
+    assert work.report.unpaired.startswith('no valid images on /yard/left/image_raw')
+
+
+def test_stamps_that_stand_still_are_said() -> None:
+    work = Work()
+    work.images(1, 'left', 'right')
+    work.found(tip=TRACKED)
+    for _ in range(3):
+        work.images(1, 'left', 'right')
+    text = 'tracking; 6 images were not later than the previous one'
+    assert work.report.state(silent=False) == (False, text)
+    work.images(12, 'right')
+    assert work.report.unpaired.startswith(
+        'no images with increasing stamps on /yard/left/image_raw'
+    )
+
+
+def test_images_far_from_those_before_are_said_as_long_as_they_come() -> None:
+    work = Work()
+    for k in range(5):
+        work.image(10_000_000_000 + k * FRAME)
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+    for _ in range(3):
+        work.report.values()
+        for _ in range(4):
+            work.image(0)
+        text = 'no valid image; 8 images were far from the previous one'
+        assert work.report.state(silent=False) == (False, text)
+    # Some are good again.
+    work.found(tip=TRACKED)
+    text = 'tracking; 8 images were far from the previous one'
+    assert work.report.state(silent=False) == (False, text)
+    work.report.values()
+    work.image(10_000_000_000 + 5 * FRAME)
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+
+
+def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
+    work = Work()
+    work.images(2, 'left', 'right')
+    work.found(tip=TRACKED)
+    work.report.values()
+    work.image(2 * FRAME)
+    assert work.report.state(silent=False) == (False, 'no valid image')
+    work.report.values()
+    work.image(3 * FRAME, 'left')
+    assert work.report.state(silent=False) == (False, 'images wait for their partners')
+
+
+def test_what_is_waited_for_is_said_until_images_come() -> None:
+    work = Work()
+    assert work.report.state(silent=True, waits='waits for 2') == (False, 'waits for 2')
+    work.images(1, 'left', 'right')
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False, waits='waits for 2') == (True, 'tracking')
+
+
+def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:
+    work = Work()
+    for k in range(12):
+        work.pairs.add('left', k * FRAME, None)
+        work.pairs.add('right', k * FRAME + 30_000_000, None)
+    text = work.report.unpaired
+    assert '/yard/left/image_raw and /yard/right/image_raw' in text
+    assert 'allowed: 0.02 s (tracking.gap of the rig)' in text
+    gap = float(text.split('stamps are ')[1].split(' s apart')[0])
+    assert gap == pytest.approx(0.03)
+
+
+def test_clocks_that_differ_are_no_missing_camera() -> None:
+    work = Work()
+    said = []
+    for k in range(30):
+        work.pairs.add('left', k * FRAME, None)
+        work.pairs.add('right', k * FRAME + 9_000_000_000_000, None)
+        said.append(work.report.unpaired)
+    assert all(text == '' or text.startswith('no pairs: ') for text in said)
+    assert said[-1]
+
+
+def test_a_third_camera_that_stops_is_said() -> None:
+    topics = {**TOPICS, 'top': '/yard/top/image_raw'}
+    pairs: ImagePairs[None] = ImagePairs(tuple(topics), 0.02, 0.2)
+    report = TrackingReport(pairs, topics, 0.02)
+    for k in range(40):
+        for camera in topics:
+            if camera != 'top' or k < 5:
+                report.add_image(camera, good=True)
+                pairs.add(camera, k * FRAME, None)
+        report.add_frame(StereoFrame(0.0, 0.0, {}, {'tip': Estimate('tip', TRACKED, '')}), 0.002)
+        if k < 5:
+            assert report.unpaired == ''
+    text = 'no images on /yard/top/image_raw, '
+    assert report.unpaired.startswith(text)
+    assert report.unpaired.endswith(' sets of the other cameras: estimates do without it')
+    good, told = report.state(silent=False)
+    assert not good
+    assert told.startswith(text)

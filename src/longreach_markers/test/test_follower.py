@@ -1,0 +1,221 @@
+"""How the tracker begins by itself, and what it does about markers that it does not find."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker.detection import LOST, TRACKED
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
+from longreach_markers.tracking.follower import Follower, size_error
+from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
+
+CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
+RADIUS = 0.15
+PLACES = np.array([[-0.9, 0.0, 0.2], [-0.2, 0.0, -0.3], [0.3, 0.0, 0.4], [0.9, 0.0, -0.1]])
+# Two alike, a disc, and one of its own kind.
+MARKERS = (
+    MarkerOnRig('one', RADIUS),
+    MarkerOnRig('two', RADIUS),
+    MarkerOnRig('disc', RADIUS, 0.0),
+    MarkerOnRig('thin', 0.2, 0.7),
+)
+RATE = 10.0
+STRANGER = MarkerOnRig('stranger', RADIUS)
+
+
+class Stage:
+    """Markers before two cameras, and a tracker."""
+
+    def __init__(self, markers: tuple[MarkerOnRig, ...], more: tuple[MarkerOnRig, ...] = ()):
+        poses = {
+            'left': Pose.from_look_at((-1.5, -6.0, 0.3), (0.0, 0.0, 0.0)),
+            'right': Pose.from_look_at((1.5, -6.2, 0.2), (0.0, 0.0, 0.0)),
+        }
+        self.rig = Rig(
+            {side: MountedCamera(CAMERA, pose) for side, pose in poses.items()},
+            Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+            markers,
+        )
+        self.follower = Follower(self.rig)
+        look = CameraLook(clutter=0, card=1.5, noise_everywhere=False)
+        shown = dataclasses.replace(self.rig, markers=markers + more)
+        scene = Scene(scene_of(shown, look).markers, look)
+        self.simulators = {
+            side: CameraSimulator(CAMERA.replace(name=side), pose, scene)
+            for side, pose in poses.items()
+        }
+        self.rng = np.random.default_rng(1)
+        self.k = 0
+
+    def update(self, places: np.ndarray, covered: int | None = None) -> StereoFrame:
+        """Track the next pair of images, in which the right camera does not see one marker."""
+        stamp = round(self.k * 1e9 / RATE)
+        self.k += 1
+        images = {
+            side: one.image(places, np.zeros_like(places), 0.0, self.rng).copy()
+            for side, one in self.simulators.items()
+        }
+        if covered is not None:
+            u, v = np.rint(self.simulators['right'].centers(places)[covered]).astype(int)
+            images['right'][v - 20 : v + 20, u - 20 : u + 20] = 90
+        return self.follower.update(ImageSet(dict.fromkeys(images, stamp), images, late=False))
+
+    def until(self, places: np.ndarray, seconds: float) -> StereoFrame:
+        """Track for some time with markers at rest, and return the last frame."""
+        for _ in range(round(seconds * RATE)):
+            frame = self.update(places)
+        return frame
+
+
+def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
+    """Return places of which some are not to be seen."""
+    places = places.copy()
+    places[list(rows), 0] = math.nan
+    return places
+
+
+def assert_tracked(frame: StereoFrame, **places: np.ndarray) -> None:
+    """Check that these markers are tracked in these places, and no other one is."""
+    for name, one in frame.estimates.items():
+        if name not in places:
+            assert one.status == LOST, name
+            continue
+        assert (one.status, one.cameras) == (TRACKED, ('left', 'right')), (name, one.reason)
+        assert np.abs(one.in_plane.position - places[name]).max() < 1e-3
+
+
+def test_a_disc_does_not_keep_rings_from_being_found() -> None:
+    stage = Stage(MARKERS)
+    frame = stage.update(PLACES)
+    assert_tracked(frame, one=PLACES[0], two=PLACES[1], thin=PLACES[3])
+    assert frame.estimates['disc'].reason == (
+        'not initialised: 0 markers found instead of 1: disc (discs are not found in this way)'
+    )
+    assert stage.follower.problem.startswith('0 markers found instead of 1: disc')
+    stage.until(PLACES, 2.0)
+    assert 'disc' in stage.follower.problem
+
+
+def test_what_was_initialised_is_no_problem_any_more() -> None:
+    stage = Stage(MARKERS)
+    stage.until(PLACES, 0.5)
+    for side, tracker in stage.follower.tracker.trackers.items():
+        picture = stage.simulators[side].image(PLACES, np.zeros_like(PLACES), 0.0, stage.rng)
+        center = stage.simulators[side].centers(PLACES)[2]
+        tracker.initialize('disc', picture, tracker.time, center, 10.0)
+    stage.until(PLACES, 1.0)
+    assert stage.follower.problem == ''
+
+
+def test_kinds_that_are_missing_are_looked_for_again() -> None:
+    stage = Stage(MARKERS)
+    frame = stage.until(hidden(PLACES, 1), 0.5)
+    assert_tracked(frame, thin=PLACES[3])
+    assert '1 markers found instead of 2: one, two' in stage.follower.problem
+    frame = stage.until(PLACES, 1.0)
+    assert_tracked(frame, one=PLACES[0], two=PLACES[1], thin=PLACES[3])
+    assert 'one' not in stage.follower.problem
+
+
+def test_searches_become_rare_while_others_are_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(MARKERS)
+    searched = []
+    search = stage.follower.tracker.search
+
+    def counted(images, times):
+        searched.append(times['left'])
+        return search(images, times)
+
+    monkeypatch.setattr(stage.follower.tracker, 'search', counted)
+    stage.until(hidden(PLACES, 1), 8.0)
+    assert np.diff([0.0, *searched]) == pytest.approx([1.1, 2.1, 4.1], abs=0.11)
+
+
+def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(MARKERS)
+    stage.until(hidden(PLACES, 1), 0.5)
+
+    def search(images, times):
+        raise InputError('the plane is seen edge-on')
+
+    monkeypatch.setattr(stage.follower.tracker, 'search', search)
+    frame = stage.until(PLACES, 1.0)
+    assert stage.follower.problem == 'the plane is seen edge-on'
+    assert_tracked(frame, thin=PLACES[3])
+
+
+def test_a_pixel_that_cannot_be_used_is_told() -> None:
+    markers = (
+        MARKERS[2].replace(left=(-3.0, 100.0, 10.0)),
+        MARKERS[3].replace(position=tuple(PLACES[3])),
+    )
+    stage = Stage(markers)
+    frame = stage.update(PLACES[[2, 3]])
+    assert_tracked(frame, thin=PLACES[3])
+    reason = 'disc: the marker at (-3, 100) lies outside the image'
+    assert stage.follower.problem.startswith(reason)
+    assert reason in frame.estimates['disc'].reason
+
+
+@pytest.mark.parametrize(
+    ('scale', 'told'),
+    [
+        (1.0, 'if images were resized, set scale to 0.5, otherwise calibrate'),
+        (0.25, 'if images were resized, set scale to 0.125, otherwise calibrate'),
+        (None, 'if images were resized, multiply the scale by 0.5, otherwise calibrate'),
+    ],
+)
+def test_images_of_half_size_ask_for_half_the_scale(scale: float | None, told: str) -> None:
+    assert told in size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=scale)
+
+
+def test_no_scale_is_advised_that_is_not_allowed() -> None:
+    double = np.zeros((480, 640), np.uint8)
+    assert '320 x 240 px; calibrate' in size_error(double, CAMERA, 'left', scale=1.0)
+    assert 'set scale to 1,' in size_error(double, CAMERA, 'left', scale=0.5)
+
+
+def test_a_ring_too_many_spoils_its_own_kind_only() -> None:
+    stage = Stage(MARKERS, (STRANGER,))
+    frame = stage.update(np.vstack([PLACES, [0.4, 0.0, -0.6]]))
+    assert_tracked(frame, thin=PLACES[3])
+    assert '3 markers found instead of 2: one, two' in stage.follower.problem
+
+
+def test_a_ring_that_one_camera_sees_does_not_count() -> None:
+    stage = Stage(MARKERS, (STRANGER,))
+    frame = stage.update(np.vstack([PLACES, [0.4, 0.0, -0.6]]), covered=4)
+    assert_tracked(frame, one=PLACES[0], two=PLACES[1], thin=PLACES[3])
+
+
+def elsewhere(*kept: int) -> tuple[MarkerOnRig, ...]:
+    """Return rings with positions that are those of the places only for some."""
+    markers = [MARKERS[0], MARKERS[1], MARKERS[3]]
+    places = [PLACES[0], PLACES[1], PLACES[3]]
+    return tuple(
+        one.replace(position=(place[0], 0.0, place[2] + 1.5 * (k not in kept)))
+        for k, (one, place) in enumerate(zip(markers, places, strict=True))
+    )
+
+
+def test_where_nothing_is_at_its_position_single_kinds_are_searched() -> None:
+    stage = Stage(elsewhere())
+    places = PLACES[[0, 1, 3]]
+    assert_tracked(stage.until(places, 1.0))
+    # The other two might get each other's names.
+    assert_tracked(stage.until(places, 0.5), thin=PLACES[3])
+
+
+def test_where_a_marker_is_in_sight_the_others_are_awaited_at_their_positions() -> None:
+    stage = Stage(elsewhere(0))
+    assert_tracked(stage.until(PLACES[[0, 1, 3]], 2.5), one=PLACES[0])

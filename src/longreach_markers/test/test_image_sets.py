@@ -1,0 +1,417 @@
+"""Images of two cameras in time: what belongs together, whatever the order in which it comes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
+
+MS = 1_000_000  # [ns]
+CAMERAS = ('left', 'right')
+
+
+def pairs(tolerance: float = 0.02, timeout: float = 0.5) -> ImagePairs[str]:
+    return ImagePairs(CAMERAS, tolerance, timeout)
+
+
+def feed(pairs: ImagePairs[str], images: Iterable[tuple[str, int]]) -> list[ImageSet[str]]:
+    """Add images (camera, stamp [ms]); each is a text that says which one it is."""
+    return [
+        ready
+        for camera, stamp in images
+        for ready in pairs.add(camera, stamp * MS, f'{camera} {stamp}')
+    ]
+
+
+def stamps(sets: Sequence[ImageSet[str]]) -> list[tuple[int | None, int | None]]:
+    """Return the stamps of each set [ms], left and right."""
+    for ready in sets:
+        assert ready.images == {name: f'{name} {at // MS}' for name, at in ready.stamps.items()}
+    found = [[ready.stamps.get(name) for name in CAMERAS] for ready in sets]
+    return [tuple(None if at is None else at // MS for at in row) for row in found]
+
+
+def test_equal_stamps_are_a_pair_at_once() -> None:
+    made = pairs(tolerance=0.0)
+    assert not feed(made, [('right', 0)])
+    (first,) = feed(made, [('left', 0)])
+    assert stamps([first]) == [(0, 0)]
+    assert (first.stamp, first.late) == (0, False)
+    assert list(first.times) == ['left', 'right']
+    assert stamps(feed(made, [('left', 66), ('right', 66)])) == [(66, 66)]
+    assert (made.paired, made.waiting) == (2, 0)
+
+
+def test_one_camera_alone_waits_for_nobody() -> None:
+    made: ImagePairs[str] = ImagePairs(['right'], 0.02, 0.5)
+    found = feed(made, [('right', 0), ('right', 66)])
+    assert stamps(found) == [(None, 0), (None, 66)]
+    assert all(len(ready.stamps) == 1 for ready in found)
+    assert made.counts('alone') == {'right': 0}
+
+
+@pytest.mark.parametrize('offset', [-33, -20, -7, 7, 20, 33])
+def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset: int) -> None:
+    made = pairs(tolerance=0.05)
+    images = [(camera, 66 * k + (offset if camera == 'right' else 0) + 100)
+              for k in range(20) for camera in CAMERAS]  # fmt: skip
+    images.sort(key=lambda image: image[1])
+    found = [*feed(made, images), *made.flush()]
+    both = [ready for ready in found if len(ready.stamps) == 2]
+    # At the half of the time between images either neighbour is right.
+    assert {(ready.stamps['right'] - ready.stamps['left']) // MS for ready in both} <= {
+        offset,
+        -offset if offset in (-33, 33) else offset,
+    }
+    assert len(both) >= 19
+
+
+def test_beyond_the_tolerance_nothing_pairs_and_the_gap_is_told() -> None:
+    made = pairs(tolerance=0.01)
+    images = [(camera, 66 * k + 30 * (camera == 'right')) for k in range(10) for camera in CAMERAS]
+    found = feed(made, images)
+    assert all(len(ready.stamps) == 1 for ready in found)
+    assert made.paired == 0
+    assert min(made.counts('alone_since_pair').values()) >= 8
+    assert made.nearest_gap == pytest.approx(0.03)
+
+
+def test_the_neighbour_of_a_dropped_image_is_not_taken_for_it() -> None:
+    # At 30 Hz the neighbour is within the tolerance.
+    made = pairs(tolerance=0.05)
+    images = [(camera, 33 * k) for k in range(10) for camera in CAMERAS]
+    images.remove(('right', 33 * 4))
+    found = feed(made, images)
+    assert stamps(found) == [(33 * k, None if k == 4 else 33 * k) for k in range(10)]
+    assert made.counts('dropped') == {'left': 0, 'right': 1}
+
+
+def test_images_whose_stamps_jitter_are_not_lost() -> None:
+    made = pairs()
+    rng = random.Random(1)
+    feed(made, [('left', 67 * k + rng.randint(-8, 8)) for k in range(300)])
+    feed(made, [('right', 67 * k - 66 * (k == 4)) for k in range(10)])
+    feed(made, [('right', 67 * k) for k in range(12, 20)])
+    assert made.counts('dropped') == {'left': 0, 'right': 3}
+
+
+def test_images_wait_for_a_camera_that_lags() -> None:
+    made = pairs(timeout=0.5)
+    assert not feed(made, [('left', 66 * k) for k in range(7)])
+    assert stamps(feed(made, [('right', 66 * k) for k in range(7)])) == [
+        (66 * k, 66 * k) for k in range(7)
+    ]
+
+
+def test_a_camera_that_is_missing_is_waited_for_once() -> None:
+    made = pairs(timeout=0.3)
+    found = feed(made, [('left', 66 * k) for k in range(6)])
+    # 330 ms are more than the timeout; from then on none waits.
+    assert stamps(found) == [(66 * k, None) for k in range(6)]
+    assert len(feed(made, [('left', 396)])) == 1
+    assert made.counts('alone') == {'left': 7, 'right': 0}
+    assert math.isnan(made.nearest_gap)
+    # It comes back.
+    assert stamps(feed(made, [('left', 462), ('right', 462)])) == [(462, None)]
+    found = feed(made, [('right', 528), ('left', 528)])
+    assert stamps(found) == [(None, 462), (528, 528)]
+    assert [ready.late for ready in found] == [True, False]
+
+
+def test_an_image_that_comes_too_late_is_given_out_and_flagged() -> None:
+    made = pairs(timeout=0.3)
+    feed(made, [('left', 66 * k) for k in range(6)])
+    (late,) = feed(made, [('right', 66)])
+    assert stamps([late]) == [(None, 66)]
+    assert late.late
+    assert made.counts('late') == {'left': 0, 'right': 1}
+
+
+def test_images_out_of_order_are_left_out() -> None:
+    made = pairs()
+    assert stamps(feed(made, [('left', 66), ('left', 66), ('left', 33), ('right', 66)])) == [
+        (66, 66)
+    ]
+    assert made.counts('disordered') == {'left': 2, 'right': 0}
+
+
+def test_time_that_goes_back_begins_anew() -> None:
+    made = pairs()
+    feed(made, [('left', 9000), ('right', 9000), ('left', 9066)])
+    # Three images make it certain.
+    assert not feed(made, [('left', 0), ('right', 0)])
+    assert made.restarts == 0
+    assert stamps(feed(made, [('left', 66), ('right', 66)])) == [(0, 0), (66, 66)]
+    assert made.restarts == 1
+    assert made.waiting == 0
+    assert made.counts('misdated') == {'left': 0, 'right': 0}
+
+
+@pytest.mark.parametrize('wrong', [0, 7000, 15_000, 10**9])
+@pytest.mark.parametrize('camera', CAMERAS)
+def test_one_wrong_stamp_costs_one_image(camera: str, wrong: int) -> None:
+    made = pairs()
+    images = [(name, 10_000 + 66 * k) for k in range(12) for name in CAMERAS]
+    k = images.index((camera, 10_000 + 66 * 5))
+    missing = images[k]
+    images[k] = (camera, wrong)
+    found = feed(made, images)
+    assert stamps(found) == [
+        tuple(None if (name, at) == missing else at for name in CAMERAS)
+        for at in range(10_000, 10_000 + 66 * 12, 66)
+    ]
+    assert made.restarts == 0
+    assert made.counts('misdated') == {name: int(name == camera) for name in CAMERAS}
+    assert made.waiting == 0
+
+
+@pytest.mark.parametrize('wrong', [0, 15_000])
+def test_a_pair_with_wrong_stamps_is_left_out(wrong: int) -> None:
+    made = pairs()
+    images = [(name, 10_000 + 66 * k) for k in range(8) for name in CAMERAS]
+    images[8:10] = [('left', wrong), ('right', wrong)]
+    assert stamps(feed(made, images)) == [
+        (10_000 + 66 * k, 10_000 + 66 * k) for k in range(8) if k != 4
+    ]
+    assert made.restarts == 0
+    assert made.counts('misdated') == {'left': 1, 'right': 1}
+
+
+def test_wrong_stamps_at_the_start_are_recovered_from() -> None:
+    later = [(name, 10**9 + 66 * k) for k in range(5) for name in CAMERAS]
+    for first, restarts in ((0, 0), (2 * 10**9, 1)):
+        made = pairs()
+        found = feed(made, [('left', first), ('right', first), *later])
+        assert stamps(found) == [
+            (first, first), *((10**9 + 66 * k,) * 2 for k in range(5))
+        ]  # fmt: skip
+        assert made.restarts == restarts
+    # Of one camera alone.
+    made = pairs()
+    found = feed(made, [('left', 0), ('right', 10**9 - 66), *later])
+    assert stamps(found)[-5:] == [(10**9 + 66 * k,) * 2 for k in range(5)]
+
+
+def test_after_a_pause_no_image_is_lost() -> None:
+    made = pairs()
+    times = [0, 66, 132, 9000, 9066, 9132]
+    found = feed(made, [(name, at) for at in times for name in CAMERAS])
+    assert stamps(found) == [(at, at) for at in times]
+    assert made.restarts == 0
+
+
+def test_a_jump_of_the_clock_is_no_loss_of_images() -> None:
+    made = pairs()
+    far = 2_147_480_000_000
+    starts = [(0, 12), (far, 8), (66 * 20, 12)]
+    images = [
+        (name, at + 66 * k) for at, count in starts for k in range(count) for name in CAMERAS
+    ]
+    found = feed(made, images)
+    assert len(found) == len(images) // 2
+    assert (made.jumps, made.restarts) == (1, 1)
+    assert made.counts('dropped') == {'left': 0, 'right': 0}
+    # What is lost afterwards counts.
+    feed(made, [(name, 66 * k) for k in (34, 35) for name in CAMERAS])
+    assert made.counts('dropped') == {'left': 2, 'right': 2}
+    # At the end of a recording, too.
+    feed(made, [(name, far) for name in CAMERAS])
+    made.finish()
+    assert made.counts('dropped') == {'left': 2, 'right': 2}
+
+
+@pytest.mark.parametrize('count', [1, 2, 3, 4, 9])
+def test_images_of_a_slow_camera_are_all_given_out(count: int) -> None:
+    made = pairs()
+    times = [5000 * k for k in range(count)]
+    images = [(name, at) for at in times for name in CAMERAS]
+    assert stamps([*feed(made, images), *made.finish()]) == [(at, at) for at in times]
+
+
+def test_a_camera_whose_clock_is_set_goes_on() -> None:
+    made = pairs()
+    images = [(name, 66 * k) for k in range(5) for name in CAMERAS]
+    images += [
+        (name, 66 * k + 20_000 * (name == 'right')) for k in range(5, 20) for name in CAMERAS
+    ]
+    found = [*feed(made, images), *made.flush()]
+    assert sum('right' in ready.stamps for ready in found) == 20
+    assert sum('left' in ready.stamps for ready in found) == 20
+
+
+def test_clocks_that_differ_leave_each_camera_alone() -> None:
+    made = pairs(timeout=0.2)
+    images = [
+        (camera, 66 * k + 5000 * (camera == 'right')) for k in range(40) for camera in CAMERAS
+    ]
+    found = feed(made, images)
+    assert made.paired == 0
+    assert all(count > 30 for count in made.counts('alone_since_pair').values())
+    assert {name for ready in found for name in ready.stamps} == set(CAMERAS)
+    # What comes from the past does not count as the present.
+    assert [ready.late for ready in found if 'left' in ready.stamps][-1]
+
+
+def test_what_waits_is_given_out_in_the_end() -> None:
+    made = pairs()
+    assert not feed(made, [('left', 0), ('left', 66)])
+    assert stamps(made.flush()) == [(0, None), (66, None)]
+    assert made.waiting == 0
+
+
+def interleaved(rng: random.Random, streams: dict[str, list[int]]) -> list[tuple[str, int]]:
+    """Return images in an order in which no camera is ahead by more than 300 ms."""
+    rest = {name: list(stream) for name, stream in streams.items()}
+    images = []
+    while any(rest.values()):
+        heads = {name: stream[0] for name, stream in rest.items() if stream}
+        first = min(heads.values())
+        name = rng.choice([name for name, at in heads.items() if at <= first + 300])
+        images.append((name, rest[name].pop(0)))
+    return images
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_the_order_of_arrival_does_not_matter(seed: int) -> None:
+    rng = random.Random(seed)
+    streams = {}
+    for name in CAMERAS:
+        offset = rng.choice([0, 5, 20, 31])
+        streams[name] = [
+            66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1
+        ]
+    results = []
+    for _ in range(5):
+        made = pairs(tolerance=0.05, timeout=0.5)
+        found = [*feed(made, interleaved(rng, streams)), *made.flush()]
+        results.append(stamps(found))
+        assert sorted(at for ready in found for at in ready.stamps.values()) == sorted(
+            MS * at for stream in streams.values() for at in stream
+        )
+    assert all(result == results[0] for result in results)
+    assert sum(None not in pair for pair in results[0]) > 30
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'match'),
+    [
+        ((('left', 'left'), 0.1, 0.1), 'cameras'),
+        (((), 0.1, 0.1), 'cameras'),
+        ((CAMERAS, -0.1, 0.1), r'tolerance = -0.1 s, allowed: \[0, inf\)'),
+        ((CAMERAS, 0.1, math.nan), 'timeout = nan s'),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments: tuple, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        ImagePairs(*arguments)
+
+
+def test_images_that_wait_for_a_dead_camera_have_limited_room() -> None:
+    pairs: ImagePairs[bytes] = ImagePairs(
+        ('left', 'right'), 0.02, 5.0, room=1000, pixels=lambda one: np.frombuffer(one, np.uint8)
+    )
+
+    def image(k: int) -> bytes:
+        return bytes([k]) * 100
+
+    most = given = 0
+    for k in range(150):
+        given += len(pairs.add('left', k * 33_000_000, image(k)))
+        most = max(most, pairs.waiting)
+    # Not the 150 of five seconds; none is lost.
+    assert most <= 11
+    assert given + pairs.waiting == 150
+    # Both cameras are paired again as soon as it is back.
+    sets = pairs.add('left', 151 * 33_000_000, image(151))
+    sets += pairs.add('right', 151 * 33_000_000, image(151))
+    sets += pairs.add('left', 152 * 33_000_000, image(152))
+    sets += pairs.add('right', 152 * 33_000_000, image(152))
+    assert [len(one.images) for one in sets][-1] == 2
+
+
+@pytest.mark.parametrize('camera', CAMERAS)
+def test_copies_of_an_image_are_counted_and_not_used(camera: str) -> None:
+    made: ImagePairs[np.ndarray] = ImagePairs(CAMERAS, 0.0, 0.5, pixels=lambda image: image)
+    rng, found = np.random.default_rng(1), []
+    shown = {name: rng.integers(0, 255, (40, 30)) for name in CAMERAS}
+    for k in range(12):
+        for name in CAMERAS:
+            if name != camera or k not in (3, 4, 8):
+                shown[name] = shown[name].copy()
+                # One pixel is another one: no copy.
+                shown[name][7, 11] += 1
+            found += made.add(name, k * 33 * MS, shown[name])
+    assert made.counts('repeated')[camera] == 3
+    assert [len(ready.images) for ready in found] == [2, 2, 2, 1, 1, 2, 2, 2, 1, 2, 2, 2]
+    assert sum(made.counts('dropped').values()) == 0
+    made.add(camera, 11 * 33 * MS, shown[camera] + 1)
+    assert [note.partition(',')[0] for note in made.notes] == [
+        f'3 images of {camera} repeat the previous one',
+        f'1 images of {camera} have stamps that are not later than the previous one: they are not'
+        ' used; check its driver'.partition(',')[0],
+    ]
+
+
+# More than two cameras
+
+THREE = ('left', 'right', 'top')
+
+
+def of_three(sets: Sequence[ImageSet[str]]) -> list[dict[str, int]]:
+    """Return the stamps of each set by camera [ms]."""
+    return [{name: at // MS for name, at in ready.stamps.items()} for ready in sets]
+
+
+def test_a_set_has_the_images_of_all_cameras() -> None:
+    made: ImagePairs[str] = ImagePairs(THREE, 0.0, 0.5)
+    assert not feed(made, [('top', 0), ('left', 0)])
+    (first,) = feed(made, [('right', 0)])
+    assert list(first.stamps) == list(THREE)
+    # Not synchronous: each with the nearest image, the time is that of the first camera.
+    made = ImagePairs(THREE, 0.03, 0.5)
+    images = [
+        (n, 66 * k + d) for k in range(5) for n, d in (('top', 0), ('left', 9), ('right', 20))
+    ]
+    found = of_three([*feed(made, images), *made.flush()])
+    assert found == [{'left': 66 * k + 9, 'right': 66 * k + 20, 'top': 66 * k} for k in range(5)]
+    assert made.paired == 5
+
+
+def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
+    made: ImagePairs[str] = ImagePairs(THREE, 0.02, 0.5)
+    images = [(name, 66 * k) for k in range(40) for name in THREE]
+    images = [one for one in images if one != ('right', 132) and (one[0] != 'top' or one[1] < 330)]
+    found = of_three([*feed(made, images), *made.flush()])
+    assert len(found) == made.paired == 40
+    assert found[2] == {'left': 132, 'top': 132}
+    assert all(list(one) == ['left', 'right'] for one in found[5:])
+    assert made.counts('alone') == dict.fromkeys(THREE, 0)
+    # None waits for the dead one for longer than the timeout, and none after that.
+    made = ImagePairs(THREE, 0.02, 0.5)
+    given = [len(feed(made, [(name, 66 * k) for name in ('left', 'right')])) for k in range(40)]
+    assert given[:8] == [0] * 8
+    assert given[9:] == [1] * 31
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_the_order_of_arrival_from_three_cameras_does_not_matter(seed: int) -> None:
+    rng = random.Random(seed)
+    streams = {
+        name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]
+        for name, offset in zip(THREE, rng.sample([0, 5, 20, 31], 3), strict=True)
+    }
+    results = []
+    for _ in range(5):
+        made: ImagePairs[str] = ImagePairs(THREE, 0.05, 0.5)
+        sets = [*feed(made, interleaved(rng, streams)), *made.flush()]
+        results.append(of_three(sets))
+        given = sorted(at for ready in results[-1] for at in ready.values())
+        assert given == sorted(at for stream in streams.values() for at in stream)
+    assert all(result == results[0] for result in results)
+    assert sum(len(one) == 3 for one in results[0]) > 25

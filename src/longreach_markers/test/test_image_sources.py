@@ -1,0 +1,652 @@
+"""Sources of images: folders, patterns, videos, cameras, and what each of them may be up to."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from matroska import write_matroska
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io import image_sources
+from longreach_markers.io.image_sources import CaptureOptions, open_source
+from longreach_markers.io.pictures import pictures_of
+
+HEIGHT, WIDTH = 24, 32
+
+
+def image(number: int, color: bool = False) -> np.ndarray:
+    """A picture that tells its number by the grey of its middle."""
+    shape = (HEIGHT, WIDTH, 3) if color else (HEIGHT, WIDTH)
+    picture = np.zeros(shape, np.uint8)
+    picture[4:-4, 4:-4] = number
+    return picture
+
+
+def write(path: Path, picture: np.ndarray) -> Path:
+    assert cv2.imwrite(str(path), picture)
+    return path
+
+
+def middles(source: Any, seen: list[int] | None = None) -> list[int]:
+    seen = [] if seen is None else seen
+    for frame in source:
+        seen.append(int(frame.image[HEIGHT // 2, WIDTH // 2]))
+    return seen
+
+
+def video(path: Path, count: int, rate: float = 10.0, codec: str = 'FFV1') -> Path:
+    """A video without loss, grey k in the middle of frame k, and noise around it."""
+    random = np.random.default_rng(2)
+    code = cv2.VideoWriter.fourcc(*codec)
+    writer = cv2.VideoWriter(str(path), code, rate, (WIDTH, HEIGHT))
+    assert writer.isOpened()
+    for number in range(count):
+        noise = random.integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8, endpoint=True)
+        noise[4:-4, 4:-4] = number
+        writer.write(noise)
+    writer.release()
+    return path
+
+
+# --- pictures --------------------------------------------------------------------------------
+
+
+def test_missing_numbers_in_a_folder_are_lost_frames(tmp_path: Path) -> None:
+    for number in (1, 2, 4, 5, 9):
+        write(tmp_path / f'left_{number:03d}.png', image(number))
+    with open_source(str(tmp_path)) as source:
+        assert [frame.number for frame in source] == [0, 1, 3, 4, 8]
+    # One of two frames was kept.
+    even = tmp_path / 'even'
+    even.mkdir()
+    for number in (10, 12, 16):
+        write(even / f'{number}.png', image(number))
+    with open_source(str(even)) as source:
+        assert [frame.number for frame in source] == [0, 1, 3]
+
+
+def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        write(tmp_path / f'{number}.png', image(number))
+    names: list[str] = []
+
+    def noted(path: Path) -> np.ndarray:
+        names.append(path.name)
+        return stored_picture(path)
+
+    stored_picture = image_sources.stored_picture
+    monkeypatch.setattr(image_sources, 'stored_picture', noted)
+    with open_source(str(tmp_path)) as source:
+        frames = iter(source)
+        next(frames)
+        end = time.monotonic() + 20.0
+        while len(names) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+    # Closed before the other ones are asked for.
+    assert names == ['0.png', '1.png']
+
+
+def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
+    for number in (10, 9, 100, 1):
+        write(tmp_path / f'left{number}.png', image(number))
+    (tmp_path / 'notes.txt').write_text('no picture')
+    (tmp_path / '.left5.png').write_bytes(b'hidden')
+    with open_source(str(tmp_path)) as source:
+        frames = list(source)
+    assert [frame.image[12, 16] for frame in frames] == [1, 9, 10, 100]
+    assert [frame.number for frame in frames] == [0, 8, 9, 99]
+    assert {frame.stamp for frame in frames} == {None}
+    assert (source.count, source.live, source.frame_rate) == (4, False, 0.0)
+
+
+def test_patterns(tmp_path: Path) -> None:
+    for number in (3, 4, 6, 11):
+        write(tmp_path / f'a{number:04d}.png', image(number))
+        write(tmp_path / f'b{number}.png', image(number + 100))
+    write(tmp_path / 'a7.png', image(7))
+    assert middles(open_source(f'{tmp_path}/b*.png')) == [103, 104, 106, 111]
+    assert middles(open_source(f'{tmp_path}/a00[01]?.png')) == [3, 4, 6, 11]
+    frames = list(open_source(f'{tmp_path}/a%04d.png'))
+    assert [frame.image[12, 16] for frame in frames] == [3, 4, 6, 11]
+    # Numbers that are missing are frames that were lost.
+    assert [frame.number for frame in frames] == [0, 1, 3, 8]
+    assert middles(open_source(f'{tmp_path}/b%d.png')) == [103, 104, 106, 111]
+
+
+def test_a_pattern_with_signs_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path / 'a+(1)_2.png', image(2))
+    write(tmp_path / 'aa(1)_3.png', image(3))
+    assert middles(open_source(f'{tmp_path}/a+(1)_%d.png')) == [2]
+
+
+def test_one_picture(tmp_path: Path) -> None:
+    file = write(tmp_path / 'one.png', image(5))
+    assert middles(open_source(file)) == [5]
+    assert middles(open_source(f'file://{file}')) == [5]
+
+
+@pytest.mark.parametrize(
+    ('names', 'stamps'),
+    [
+        (['l_12.5.png', 'l_12.75.png'], [12_500_000_000, 12_750_000_000]),
+        (
+            ['1700000000.000000001.png', '1700000000.1.png'],
+            [1_700_000_000_000_000_001, 1_700_000_000_100_000_000],
+        ),
+        (
+            ['l-1700000000123456789.png', 'l-1700000001000000000.png'],
+            [1_700_000_000_123_456_789, 1_700_000_001_000_000_000],
+        ),
+        (['12.5.png', 'other.png'], [None, None]),
+        (['0001.png', '0002.png'], [None, None]),
+    ],
+)
+def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> None:
+    for number, name in enumerate(names):
+        write(tmp_path / name, image(number))
+    assert [frame.stamp for frame in open_source(tmp_path)] == stamps
+
+
+def test_times_that_do_not_rise(tmp_path: Path) -> None:
+    write(tmp_path / 'a_2.5.png', image(1))
+    write(tmp_path / 'b_2.25.png', image(2))
+    with pytest.raises(
+        InputError, match=r'b_2.25.png: the time in the name is 2.25\d+ s, not aft'
+    ):
+        open_source(tmp_path)
+
+
+def test_a_loop_goes_on_in_time(tmp_path: Path) -> None:
+    for number, moment in enumerate((0.5, 1.0, 1.5)):
+        write(tmp_path / f'{moment}.png', image(number))
+    frames = list(itertools.islice(open_source(tmp_path, loop=True), 7))
+    assert [frame.number for frame in frames] == list(range(7))
+    assert [frame.stamp for frame in frames] == [500_000_000 * k for k in range(1, 8)]
+    assert [frame.image[12, 16] for frame in frames] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:
+    bgr = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    bgr[:] = (10, 200, 100)
+    write(tmp_path / '1.png', bgr)
+    write(tmp_path / '2.tif', bgr.astype(np.uint16) * 257)
+    write(tmp_path / '3.png', np.dstack([bgr, np.full((HEIGHT, WIDTH), 9, np.uint8)]))
+    for frame in open_source(tmp_path, color=True):
+        np.testing.assert_array_equal(frame.image, bgr)
+    for frame in open_source(tmp_path):
+        assert frame.image.shape == (HEIGHT, WIDTH)
+        assert abs(int(frame.image[0, 0]) - (0.114 * 10 + 0.587 * 200 + 0.299 * 100)) < 1.0
+
+
+def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
+    write(tmp_path / 'a.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
+    assert middles(open_source(tmp_path, bits=12)) == [255]
+    assert middles(open_source(tmp_path, bits=16)) == [16]
+    # Found from the values, and said.
+    source = open_source(tmp_path)
+    assert middles(source) == [255]
+    assert 'scaled as of 12 bits' in source.notes[0]
+    write(tmp_path / 'b.png', np.full((HEIGHT, WIDTH), 40_000, np.uint16))
+    source = open_source(tmp_path)
+    assert middles(source) == [255, round(40_000 * 255 / 65535)]
+    assert source.notes == []
+    with pytest.raises(InputError, match=r'bits = 8, allowed: \[9, 16\]'):
+        open_source(tmp_path, bits=8)
+
+
+def test_a_cut_picture_does_not_end_a_folder(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f'{number}.jpg', image(20 * number))
+    whole = (tmp_path / '2.jpg').read_bytes()
+    (tmp_path / '2.jpg').write_bytes(whole[: len(whole) // 2])
+    source = open_source(tmp_path)
+    frames = list(source)
+    assert [frame.number for frame in frames] == [0, 1, 3]
+    (note,) = source.notes
+    assert note.startswith(f'1 of 4 pictures of {tmp_path} cannot be read and are left out')
+    assert '2.jpg is truncated' in note
+    for file in tmp_path.iterdir():
+        file.write_bytes(whole[:100])
+    with pytest.raises(InputError, match=r'0\.jpg is truncated'):
+        list(open_source(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ('left', 'right', 'pairs'),
+    [
+        # The first picture of one camera is missing, as well as one of the other.
+        ((0, 1, 3, 4), (1, 2, 3, 4), {(1, 1), (3, 3), (4, 4)}),
+        ((10, 20, 30), (20, 30, 40), {(20, 20), (30, 30)}),
+        # Counters that were not started together.
+        ((1, 2, 3), (901, 902, 903), {(1, 901), (2, 902), (3, 903)}),
+    ],
+)
+def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> None:
+    sources = {}
+    for side, numbers in (('left', left), ('right', right)):
+        (tmp_path / side).mkdir()
+        for number in numbers:
+            write(tmp_path / side / f'{side}_{number:04d}.png', image(1))
+        sources[side] = open_source(tmp_path / side)
+    at: dict[int, dict[str, int]] = {}
+    for one in pictures_of(sources, 10.0):
+        at.setdefault(one.stamp, {})[one.camera] = int(Path(one.name).stem[-4:])
+    assert {(one['left'], one['right']) for one in at.values() if len(one) == 2} == pairs
+
+
+def test_pictures_are_not_turned(tmp_path: Path) -> None:
+    # A JPEG that asks its viewer for a quarter of a turn: orientation 6 in an EXIF segment.
+    plain = cv2.imencode('.jpg', image(200))[1].tobytes()
+    tiff = b'MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00'
+    body = b'Exif\x00\x00' + tiff + b'\x00\x00\x00\x00'
+    segment = b'\xff\xe1' + (len(body) + 2).to_bytes(2, 'big') + body
+    (tmp_path / 'a.jpg').write_bytes(plain[:2] + segment + plain[2:])
+    viewed = cv2.imread(str(tmp_path / 'a.jpg'))
+    assert viewed is not None
+    assert viewed.shape == (WIDTH, HEIGHT, 3)
+    (frame,) = open_source(tmp_path)
+    assert frame.image.shape == (HEIGHT, WIDTH)
+
+
+@pytest.mark.parametrize('kind', ['png', 'jpg', 'bmp', 'tif', 'pgm', 'webp'])
+@pytest.mark.parametrize('part', [0.98, 0.5, 0.03, 0.0])
+def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: float) -> None:
+    noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH), np.uint8, endpoint=True)
+    write(tmp_path / f'1.{kind}', noise)
+    whole = (tmp_path / f'1.{kind}').read_bytes()
+    (tmp_path / f'2.{kind}').write_bytes(whole[: int(part * len(whole))])
+    source = open_source(tmp_path)
+    assert [frame.number for frame in source] == [0]
+    assert re.search(rf'2\.{kind} (is|cannot)', source.notes[0])
+
+
+def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None:
+    # The thumbnail has an end of its own, which is not that of the picture.
+    small = cv2.imencode('.jpg', image(7)[:8, :8])[1].tobytes()
+    whole = cv2.imencode('.jpg', image(200), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])[1].tobytes()
+    segment = b'\xff\xe1' + (len(small) + 2).to_bytes(2, 'big') + small
+    data = whole[:2] + segment + whole[2:]
+    file = tmp_path / 'a.jpg'
+    file.write_bytes(data + b'what some cameras put after the end')
+    assert abs(middles(open_source(file))[0] - 200) < 3
+    file.write_bytes(data[:-20])
+    with pytest.raises(InputError, match=r'a\.jpg is truncated after \d+ bytes'):
+        list(open_source(file))
+
+
+def test_pictures_of_different_sizes(tmp_path: Path) -> None:
+    write(tmp_path / '1.png', image(1))
+    write(tmp_path / '2.png', image(2)[:, 1:])
+    frames = iter(open_source(tmp_path))
+    next(frames)
+    with pytest.raises(
+        InputError, match=r'2\.png has 31 x 24 px, allowed: 32 x 24 px, as .*1\.png'
+    ):
+        next(frames)
+
+
+def test_a_picture_of_fractions(tmp_path: Path) -> None:
+    file = write(tmp_path / 'a.tif', np.zeros((4, 4), np.float32))
+    with pytest.raises(InputError, match=r'a\.tif: picture is an array of float32'):
+        list(open_source(file))
+
+
+@pytest.mark.parametrize(
+    ('spec', 'text'),
+    [
+        ('{}/none', 'none does not exist, allowed: a camera, address, file, folder or pattern'),
+        ('', "source = '', allowed: a camera"),
+        ('{}', r'has no pictures, allowed: files \.bmp'),
+        ('{}/*.png', r'no picture in .* matches \*\.png'),
+        ('{}/a%03d.png', 'no picture in .* matches a%03d'),
+        ('{}/none/*.png', 'folder .*/none does not exist'),
+        ('{}/text.avi', r'text\.avi cannot be read as a video or picture'),
+        ('~nobody-of-this-name/left', 'left cannot be read: Could not determine home'),
+        ('{}/a**.png', r"a\*\*\.png cannot be read: Invalid pattern: '\*\*'"),
+        ('x' * 300, 'cannot be read: File name too long'),
+        ('/dev/video77', 'camera /dev/video77: there is no /dev/video77, found: '),
+        (77, 'camera 77: there is no /dev/video77'),
+        ('77', 'camera 77: there is no /dev/video77'),
+    ],
+)
+def test_what_is_not_there(tmp_path: Path, spec: str | int, text: str) -> None:
+    (tmp_path / 'text.avi').write_text('no video')
+    with pytest.raises(InputError, match=text):
+        open_source(spec.format(tmp_path) if isinstance(spec, str) else spec)
+
+
+# --- videos ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])
+def test_a_video(tmp_path: Path, name: str) -> None:
+    with open_source(video(tmp_path / name, 12)) as source:
+        frames = list(source)
+    assert [frame.image[12, 16] for frame in frames] == list(range(12))
+    assert [frame.number for frame in frames] == list(range(12))
+    assert [frame.stamp for frame in frames] == [100_000_000 * k for k in range(12)]
+    assert (source.frame_rate, source.count) == (10.0, 12)
+
+
+@pytest.mark.parametrize('name', ['a.mkv', 'a.avi', 'a.mp4'])
+@pytest.mark.parametrize('rate', [15.0, 29.97, 60.0])
+def test_a_container_that_rounds_times_gives_the_same(
+    tmp_path: Path, name: str, rate: float
+) -> None:
+    codec = 'mp4v' if name.endswith('mp4') else 'FFV1'
+    with open_source(video(tmp_path / name, 40, rate, codec)) as source:
+        stamps = np.array([frame.stamp for frame in source])
+    # FFmpeg's 29.97 Hz are 30000/1001 Hz in some containers, 1 us in a second.
+    np.testing.assert_allclose(stamps, np.arange(40) * 1e9 / rate, atol=2e3)
+
+
+class FakeVideo:
+    """A video whose container tells given times [ms] and a rate [Hz]."""
+
+    def __init__(self, times: list[float], rate: float) -> None:
+        self.times, self.rate, self.next = times, rate, 0
+
+    def get(self, key: int) -> float:
+        return {
+            cv2.CAP_PROP_FPS: self.rate,
+            cv2.CAP_PROP_POS_MSEC: self.times[max(self.next - 1, 0)],
+        }.get(key, 0.0)
+
+    def set(self, *_: object) -> bool:
+        return True
+
+    def read(self) -> tuple[bool, np.ndarray | None]:
+        self.next += 1
+        known = self.next <= len(self.times)
+        return known, image(self.next, color=True) if known else None
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ('rate', 'times', 'stamps'),
+    [
+        (15.0, [0, 67, 133, 200], [0, 200e6 / 3, 400e6 / 3, 200e6]),
+        # A frame was lost, or the first ones were.
+        (15.0, [0, 67, 200, 267], [0, 200e6 / 3, 200e6, 800e6 / 3]),
+        (30.0, [33, 67, 100], [100e6 / 3, 200e6 / 3, 100e6]),
+        # A rate that varies, or is not that of the file: as they are, from there on.
+        (15.0, [0, 67, 140, 200], [0, 200e6 / 3, 140e6, 200e6]),
+        (15.0, [0, 71, 133, 204], [0, 71e6, 133e6, 204e6]),
+        (25.0, [0, 67, 133, 200], [0, 67e6, 133e6, 200e6]),
+        # No container that rounds.
+        (15.0, [0.0, 66.8, 133.2, 200.0], [0, 66.8e6, 133.2e6, 200e6]),
+        (0.0, [0, 67, 133], [0, 67e6, 133e6]),
+    ],
+)
+def test_times_in_whole_milliseconds(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rate: float,
+    times: list[float],
+    stamps: list[float],
+) -> None:
+    monkeypatch.setattr(
+        'longreach_markers.io.image_sources._opened',
+        lambda *_: FakeVideo([float(t) for t in times], rate),
+    )
+    (tmp_path / 'a.mkv').touch()
+    with open_source(tmp_path / 'a.mkv') as source:
+        assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]
+
+
+def varying(path: Path) -> tuple[Path, list[int]]:
+    """Write a video of 30 frames, of 30 Hz at first and of 10 Hz later; return its times [ms]."""
+    times = [33 * k for k in range(11)] + [330 + 100 * k for k in range(1, 20)]
+    pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(30)]
+    return write_matroska(path / 'varying.mkv', pictures, times, times[-1] + 100.0), times
+
+
+def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
+    file, times = varying(tmp_path)
+    with open_source(str(file)) as source:
+        # Duration times rate.
+        assert source.count > 2 * len(times)
+        stamps = [round((frame.stamp or 0) * 1e-6) for frame in source]
+    assert stamps == times
+
+
+def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
+    file, _ = varying(tmp_path)
+    data = file.read_bytes()
+    file.write_bytes(data[: 2 * len(data) // 3])
+    with open_source(str(file)) as source, pytest.raises(LongreachError, match='is incomplete'):
+        list(source)
+
+
+@pytest.mark.parametrize(
+    ('name', 'codec', 'lossy'),
+    [('a.mp4', 'mp4v', True), ('a.avi', 'XVID', True), ('a.avi', 'MJPG', False),
+     ('a.avi', 'FFV1', False)],
+)  # fmt: skip
+def test_compression_between_frames_is_said(
+    tmp_path: Path, name: str, codec: str, lossy: bool
+) -> None:
+    writer = cv2.VideoWriter(
+        str(tmp_path / name), cv2.VideoWriter.fourcc(*codec), 15.0, (WIDTH, HEIGHT)
+    )
+    for k in range(3):
+        writer.write(np.full((HEIGHT, WIDTH, 3), 20 * k, np.uint8))
+    writer.release()
+    with open_source(str(tmp_path / name)) as source:
+        assert ('is compressed between frames' in source.lossy) == lossy
+
+
+def test_a_video_again_and_again(tmp_path: Path) -> None:
+    file = video(tmp_path / 'a.avi', 4)
+    with open_source(file, loop=True, color=True) as source:
+        frames = list(itertools.islice(source, 10))
+    assert [frame.number for frame in frames] == list(range(10))
+    assert [frame.stamp for frame in frames] == [100_000_000 * k for k in range(10)]
+    assert [frame.image[12, 16, 1] for frame in frames] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+
+
+def test_a_video_that_is_removed_while_it_is_shown_again_and_again(tmp_path: Path) -> None:
+    file = video(tmp_path / 'a.avi', 4)
+    with open_source(file, loop=True) as source:
+        frames = iter(source)
+        assert next(frames).number == 0
+        file.unlink()
+        with pytest.raises(LongreachError, match=r'a\.avi cannot be read any more'):
+            list(frames)
+
+
+@pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])
+def test_a_video_that_breaks_off(tmp_path: Path, name: str) -> None:
+    data = video(tmp_path / name, 40).read_bytes()
+    (tmp_path / name).write_bytes(data[: len(data) // 2])
+    seen: list[int] = []
+    with pytest.raises(LongreachError, match=r'is incomplete: \d+ of 40 frames') as caught:
+        middles(open_source(tmp_path / name), seen)
+    assert not isinstance(caught.value, InputError)
+    assert f': {len(seen)} of 40 frames' in str(caught.value)
+    assert seen == list(range(len(seen)))
+    assert 10 < len(seen) < 30
+
+
+# --- cameras ---------------------------------------------------------------------------------
+
+
+_CONTROLS = (
+    cv2.CAP_PROP_AUTO_EXPOSURE,
+    cv2.CAP_PROP_EXPOSURE,
+    cv2.CAP_PROP_AUTOFOCUS,
+    cv2.CAP_PROP_FOCUS,
+)
+
+
+class FakeCapture:
+    """What OpenCV gives of a camera: three images, then nothing; only 32 x 24 px at 15 Hz."""
+
+    def __init__(self, *_: object) -> None:
+        self.values = {
+            cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
+            cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
+            cv2.CAP_PROP_FPS: 15.0,
+            cv2.CAP_PROP_FOURCC: float(cv2.VideoWriter.fourcc(*'GREY')),
+        }
+        self.set_to: list[tuple[int, float]] = []
+        # What the camera has of each control: other values are not taken.
+        self.fixed: dict[int, float] = {}
+        self.waited, self.age = 0.02, 0.0
+        self.count = 0
+        self.released = False
+
+    def isOpened(self) -> bool:  # noqa: N802
+        return True
+
+    def set(self, key: int, value: float) -> bool:
+        if key in _CONTROLS:
+            self.set_to.append((key, value))
+            self.values[key] = self.fixed.get(key, value)
+            return key not in self.fixed
+        return False
+
+    def get(self, key: int) -> float:
+        if key == cv2.CAP_PROP_POS_MSEC:
+            return (time.monotonic() - self.age) * 1e3
+        return self.values.get(key, 0.0)
+
+    def grab(self) -> bool:
+        self.count += 1
+        self.age = self.waited
+        return self.count <= 3
+
+    def retrieve(self) -> tuple[bool, np.ndarray]:
+        # Unpacking takes long.
+        self.age += 0.5
+        return True, image(self.count, color=True)
+
+    def release(self) -> None:
+        self.released = True
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCapture:
+    capture = FakeCapture()
+    monkeypatch.setattr(cv2, 'VideoCapture', lambda *_: capture)
+    monkeypatch.setattr('longreach_markers.io.image_sources._check_device', lambda _: None)
+    return capture
+
+
+def test_a_camera_is_stamped_when_the_driver_had_the_image(fake: FakeCapture) -> None:
+    frames = iter(open_source(0, clock=lambda: 5_000_000_000))
+    frame = next(frames)
+    assert frame.image[12, 16] == 1
+    assert frame.stamp is not None
+    assert 19e6 < 5_000_000_000 - frame.stamp < 400e6
+    # A time of another clock says nothing.
+    fake.waited = -1e6
+    assert next(frames).stamp == 5_000_000_000
+
+
+def test_a_camera_that_is_pulled_out(fake: FakeCapture) -> None:
+    seen: list[int] = []
+    with (
+        open_source('/dev/video0') as source,
+        pytest.raises(LongreachError, match='camera /dev/video0 gives no more images, after 3'),
+    ):
+        middles(source, seen)
+    assert (seen, source.live, fake.released) == ([1, 2, 3], True, True)
+
+
+def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
+    asked = CaptureOptions(WIDTH, HEIGHT, 15.0, exposure=0.002, pixel_format='GREY', focus=30.0)
+    assert not open_source(0, capture=asked).refused
+    # Both without automatics, and exposure in units of 0.1 ms.
+    assert fake.set_to == list(zip(_CONTROLS, (1, 20, 0, 30.0), strict=True))
+
+
+def test_a_lens_is_locked_where_it_is(fake: FakeCapture) -> None:
+    assert not open_source(0, capture=CaptureOptions(focus_lock=True)).refused
+    assert fake.set_to == [(cv2.CAP_PROP_AUTOFOCUS, 0)]
+
+
+@pytest.mark.parametrize(
+    ('options', 'fixed', 'text'),
+    [
+        (
+            {'exposure': 0.002},
+            {cv2.CAP_PROP_EXPOSURE: 50.0},
+            'exposure = 0.002 s, but camera 0 has 0.005 s and refuses it; its controls are',
+        ),
+        (
+            {'exposure': 0.002},
+            {cv2.CAP_PROP_AUTO_EXPOSURE: 3.0},
+            'exposure by hand = 1, but camera 0 has 3 and refuses it',
+        ),
+        ({'focus': 30.0}, {cv2.CAP_PROP_FOCUS: 0.0}, 'focus = 30, but camera 0 has 0 and'),
+        (
+            {'focus_lock': True},
+            {cv2.CAP_PROP_AUTOFOCUS: -1.0},
+            'autofocus = 0, but camera 0 does not have this control',
+        ),
+    ],
+)
+def test_a_control_that_a_camera_does_not_take_is_a_warning(
+    fake: FakeCapture, options: dict[str, Any], fixed: dict[int, float], text: str
+) -> None:
+    fake.fixed = fixed
+    source = open_source(0, capture=CaptureOptions(**options))
+    (told,) = source.refused
+    assert text in told
+    assert next(iter(source)).image[12, 16] == 1
+
+
+@pytest.mark.parametrize(
+    ('options', 'text'),
+    [
+        ({'width': 640}, 'width = 640 px, but camera 0 gives 32 px'),
+        ({'height': 480}, 'height = 480 px, but camera 0 gives 24 px'),
+        ({'frame_rate': 30.0}, r'frame_rate = 30\.0 Hz, but camera 0 gives 15\.0 Hz'),
+        ({'pixel_format': 'MJPG'}, 'pixel_format = MJPG, but camera 0 gives GREY'),
+    ],
+)
+def test_a_camera_that_cannot(fake: FakeCapture, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        open_source(0, capture=CaptureOptions(**options))
+    assert fake.released
+
+
+def test_the_password_of_a_stream_is_not_told(fake: FakeCapture) -> None:
+    source = open_source('rtsp://me:secret@10.0.0.2:554/stream')
+    assert source.name == 'rtsp://10.0.0.2:554/stream'
+
+
+def test_a_camera_that_does_not_open(monkeypatch: pytest.MonkeyPatch, fake: FakeCapture) -> None:
+    monkeypatch.setattr(FakeCapture, 'isOpened', lambda _: False)
+    with pytest.raises(LongreachError, match='camera 3 cannot be opened; check that no other'):
+        open_source(3)
+    with pytest.raises(
+        LongreachError, match=r'rtsp://10\.0\.0\.2/x cannot be opened; check address'
+    ):
+        open_source('rtsp://10.0.0.2/x')
+
+
+@pytest.mark.parametrize(
+    'options',
+    [{'width': -1}, {'frame_rate': float('nan')}, {'pixel_format': 'MJPEG'}, {'focus': -2.0}],
+)
+def test_options_that_no_camera_has(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f'{next(iter(options))} = '):
+        CaptureOptions(**options)
+
+
+def test_times_that_no_message_holds_are_refused(tmp_path):
+    for name in ('0.5.png', '99999999999.5.png'):
+        write(tmp_path / name, image(5))
+    with pytest.raises(InputError, match=r'99999999999\.5\.png: .* allowed: below 2147483648 s'):
+        open_source(str(tmp_path))

@@ -1,0 +1,267 @@
+"""
+Images of messages as arrays, and back.
+
+What an encoding means is written down here once more, pixel by pixel, as sensor_msgs defines it:
+``memory`` makes the bytes of a message from a picture in red, green, blue.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.io.images import (
+    ENCODINGS,
+    ImageFields,
+    bgr_of,
+    gray_of,
+    to_array,
+    to_bgr,
+    to_gray,
+    to_message_fields,
+)
+
+HEIGHT, WIDTH = 6, 8
+
+# Which of red, green, blue and opacity stands where in a pixel.
+CHANNELS = {'rgb': 'rgb', 'bgr': 'bgr', 'rgba': 'rgba', 'bgra': 'bgra'}
+# The colours of a mosaic's first two rows, from the upper left pixel on.
+MOSAICS = {
+    'bayer_rggb': ('rg', 'gb'),
+    'bayer_bggr': ('bg', 'gr'),
+    'bayer_gbrg': ('gb', 'rg'),
+    'bayer_grbg': ('gr', 'bg'),
+}
+
+
+def picture(deep: bool = False) -> np.ndarray:
+    """Red, green, blue of a picture without two alike pixels."""
+    random = np.random.default_rng(7)
+    top = 65535 if deep else 255
+    return random.integers(0, top, (HEIGHT, WIDTH, 3), endpoint=True)
+
+
+def gray(rgb: np.ndarray) -> np.ndarray:
+    """The grey of colours, not rounded."""
+    return rgb @ np.array([0.299, 0.587, 0.114])
+
+
+def memory(rgb: np.ndarray, encoding: str, big: bool = False, padding: int = 0) -> ImageFields:
+    """The message of a picture; padding is filled with what must not be seen."""
+    kind = encoding.rstrip('0123456789')
+    deep = encoding.endswith('16')
+    number = ('>' if big else '<') + ('H' if deep else 'B')
+    rows = []
+    for v in range(rgb.shape[0]):
+        row = b''
+        for u in range(rgb.shape[1]):
+            colours = dict(zip('rgba', (*map(int, rgb[v, u]), 77), strict=True))
+            places = MOSAICS[kind][v % 2][u % 2] if kind in MOSAICS else CHANNELS[kind]
+            row += b''.join(struct.pack(number, colours[place]) for place in places)
+        rows.append(row + bytes(range(200, 200 + padding)))
+    height, width = rgb.shape[:2]
+    return ImageFields(height, width, encoding, big, len(rows[0]), b''.join(rows))
+
+
+@pytest.mark.parametrize('padding', [0, 5, 6])
+@pytest.mark.parametrize('big', [False, True])
+@pytest.mark.parametrize('encoding', [f'{kind}{bits}' for kind in CHANNELS for bits in (8, 16)])
+def test_colours(encoding: str, big: bool, padding: int) -> None:
+    deep = encoding.endswith('16')
+    rgb = picture(deep)
+    fields = memory(rgb, encoding, big, padding)
+    scale = 255.0 / 65535.0 if deep else 1.0
+    bgr = to_bgr(fields)
+    assert bgr.dtype == np.uint8
+    np.testing.assert_array_equal(bgr, np.rint(rgb[..., ::-1] * scale))
+    shown = to_gray(fields)
+    assert (shown.dtype, shown.shape) == (np.uint8, (HEIGHT, WIDTH))
+    assert np.abs(shown - gray(rgb) * scale).max() < 1.0
+    assert shown.flags.c_contiguous
+    assert bgr.flags.c_contiguous
+
+
+@pytest.mark.parametrize('big', [False, True])
+@pytest.mark.parametrize('encoding', [f'{kind}{bits}' for kind in MOSAICS for bits in (8, 16)])
+def test_mosaics(encoding: str, big: bool) -> None:
+    # Of one colour everywhere, interpolation is exact, and each pattern has an own memory.
+    deep = encoding.endswith('16')
+    colour = np.array([60000, 30000, 9000] if deep else [240, 100, 30])
+    fields = memory(np.broadcast_to(colour, (HEIGHT, WIDTH, 3)), encoding, big, padding=3)
+    scale = 255.0 / 65535.0 if deep else 1.0
+    assert np.abs(to_bgr(fields).astype(float) - colour[::-1] * scale).max() < 1.0
+    assert np.abs(to_gray(fields) - gray(colour) * scale).max() < 1.5
+
+
+def test_a_mosaic_of_two_colours_keeps_its_sides() -> None:
+    rgb = np.zeros((HEIGHT, WIDTH, 3), int)
+    rgb[:, :4], rgb[:, 4:] = (200, 100, 50), (20, 40, 80)
+    bgr = to_bgr(memory(rgb, 'bayer_grbg8'))
+    assert np.abs(bgr[2, 1].astype(int) - [50, 100, 200]).max() <= 1
+    assert np.abs(bgr[2, 6].astype(int) - [80, 40, 20]).max() <= 1
+
+
+@pytest.mark.parametrize('encoding', ['mono8', '8UC1'])
+def test_mono_without_padding_is_the_data_itself(encoding: str) -> None:
+    data = array.array('B', range(48))
+    shown = to_gray(ImageFields(6, 8, encoding, False, 8, data))
+    np.testing.assert_array_equal(shown, np.arange(48).reshape(6, 8))
+    data[9] = 255
+    assert shown[1, 1] == 255
+
+
+def test_mono_with_padding() -> None:
+    data = bytes([1, 2, 3, 99, 99, 4, 5, 6, 99, 99])
+    shown = to_gray(ImageFields(2, 3, 'mono8', False, 5, data))
+    assert shown.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert shown.flags.c_contiguous
+
+
+@pytest.mark.parametrize('encoding', ['mono16', '16UC1'])
+@pytest.mark.parametrize(('big', 'step'), [(False, 4), (True, 4), (False, 5), (True, 7)])
+def test_sixteen_bits(encoding: str, big: bool, step: int) -> None:
+    values = [[0, 257], [65535, 384], [385, 386]]
+    order = '>H' if big else '<H'
+    rows = [b''.join(struct.pack(order, value) for value in row) for row in values]
+    data = b''.join(row + b'\xaa' * (step - 4) for row in rows)
+    fields = ImageFields(3, 2, encoding, big, step, data)
+    assert to_array(fields).tolist() == values
+    assert to_array(fields).dtype.isnative
+    # 385 and 386 lie on both sides of one and a half.
+    assert to_gray(fields).tolist() == [[0, 1], [255, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(('bits', 'top'), [(10, 1023), (12, 4095), (14, 16383)])
+def test_cameras_of_fewer_bits(bits: int, top: int) -> None:
+    values = np.array([[0, top // 2, top, top + 1, 65535]], np.uint16)
+    shown = to_gray(to_message_fields(values, 'mono16'), bits)
+    assert shown.tolist() == [[0, 127, 255, 255, 255]]
+
+
+@pytest.mark.parametrize(
+    ('encoding', 'brightness'),
+    [('uyvy', 1), ('yuv422', 1), ('yuyv', 0), ('yuv422_yuy2', 0)],
+)
+def test_yuv(encoding: str, brightness: int) -> None:
+    # Two pixels share their colours; brightness is what is called Y.
+    y = [[16, 50, 100, 235], [20, 30, 40, 60]]
+    rows = []
+    for row in y:
+        pixels = [bytes([value, 128] if brightness == 0 else [128, value]) for value in row]
+        rows.append(b''.join(pixels) + b'\x07\x07')
+    fields = ImageFields(2, 4, encoding, False, 10, b''.join(rows))
+    assert to_gray(fields).tolist() == y
+    # Without colour; 16 is black, 235 is white.
+    bgr = to_bgr(fields)
+    assert bgr[0, 0].tolist() == [0, 0, 0]
+    assert bgr[0, 3].min() >= 254
+
+
+def test_yuv_colours() -> None:
+    # U is blue, V is red.
+    blue, red = bytes([240, 41, 110, 41]), bytes([90, 81, 240, 81])
+    fields = ImageFields(1, 4, 'uyvy', False, 8, blue + red)
+    bgr = to_bgr(fields).astype(int)
+    assert np.abs(bgr[0, 0] - [255, 0, 0]).max() <= 3
+    assert np.abs(bgr[0, 3] - [0, 0, 255]).max() <= 3
+
+
+@pytest.mark.parametrize('encoding', ENCODINGS)
+def test_there_and_back(encoding: str) -> None:
+    random = np.random.default_rng(3)
+    probe = ImageFields(HEIGHT, WIDTH, encoding, False, 8 * WIDTH, bytes(8 * WIDTH * HEIGHT))
+    sent = to_array(probe)
+    sent = random.integers(0, np.iinfo(sent.dtype).max, sent.shape, sent.dtype, endpoint=True)
+    fields = to_message_fields(sent, encoding)
+    assert fields.step * fields.height == len(fields.data)
+    np.testing.assert_array_equal(to_array(fields), sent)
+
+
+def test_back_from_a_part_of_an_image() -> None:
+    whole = np.arange(48, dtype=np.uint8).reshape(6, 8)
+    fields = to_message_fields(whole[1:3, 2:5], 'mono8')
+    assert bytes(fields.data) == bytes([10, 11, 12, 18, 19, 20])
+    assert (fields.width, fields.height, fields.step) == (3, 2, 3)
+
+
+def test_back_from_numbers_of_the_other_order() -> None:
+    swapped = np.array([[1, 256]], np.dtype(np.uint16).newbyteorder())
+    assert to_array(to_message_fields(swapped, 'mono16')).tolist() == [[1, 256]]
+
+
+def test_pictures() -> None:
+    rgb = picture()
+    bgr = np.ascontiguousarray(rgb[..., ::-1], np.uint8)
+    assert bgr_of(bgr) is bgr
+    assert np.abs(gray_of(bgr) - gray(rgb)).max() < 1.0
+    with_opacity = np.dstack([bgr, np.zeros((HEIGHT, WIDTH), np.uint8)])
+    np.testing.assert_array_equal(bgr_of(with_opacity), bgr)
+    np.testing.assert_array_equal(gray_of(with_opacity), gray_of(bgr))
+    np.testing.assert_array_equal(bgr_of(bgr[..., 0])[..., 2], bgr[..., 0])
+    np.testing.assert_array_equal(gray_of(bgr.astype(np.uint16) * 257), gray_of(bgr))
+
+
+GOOD = ImageFields(4, 4, 'mono8', False, 4, bytes(16))
+
+
+@pytest.mark.parametrize(
+    ('changes', 'text'),
+    [
+        ({'encoding': '32FC1'}, r"encoding = '32FC1', allowed: mono8 \| mono16"),
+        ({'encoding': ''}, "encoding = '', allowed"),
+        ({'height': 0}, 'image of 4 x 0 px is empty, allowed: at least 1 x 1'),
+        ({'width': 0}, 'image of 0 x 4 px is empty'),
+        ({'step': 3}, 'step = 3, allowed for 4 px in mono8: at least 4'),
+        ({'encoding': 'bgr8'}, 'step = 4, allowed for 4 px in bgr8: at least 12'),
+        (
+            {'step': 5},
+            'has 16 bytes of data, allowed for 4 rows of 5 bytes: 20; the message is truncated',
+        ),
+        ({'data': b''}, 'has 0 bytes of data, allowed for 4 rows of 4 bytes: 16'),
+        ({'encoding': 'uyvy', 'width': 3, 'step': 8}, 'width = 3 px, allowed for uyvy: even'),
+        (
+            {'encoding': 'bayer_rggb8', 'height': 2},
+            'image of 4 x 2 px, allowed for bayer_rggb8: at least 3 x 3',
+        ),
+    ],
+)
+def test_what_no_image_is(changes: dict, text: str) -> None:
+    for function in (to_gray, to_bgr, to_array):
+        with pytest.raises(InputError, match=text):
+            function(GOOD._replace(**changes))
+
+
+@pytest.mark.parametrize('bits', [8, 17, -1])
+def test_other_numbers_of_bits(bits: int) -> None:
+    with pytest.raises(InputError, match=rf'bits = {bits}, allowed: \[9, 16\]'):
+        to_gray(GOOD, bits)
+
+
+@pytest.mark.parametrize(
+    ('array', 'encoding', 'text'),
+    [
+        (np.zeros((2, 2)), 'mono8', r'float64 of shape \(2, 2\), allowed for mono8: uint8'),
+        (np.zeros((2, 2), np.uint8), 'bgr8', r'allowed for bgr8: uint8 .* \(rows, columns, 3\)'),
+        (np.zeros((2, 2, 4), np.uint8), 'bgr8', 'allowed for bgr8'),
+        (np.zeros((2, 2, 3), np.uint8), 'mono8', 'allowed for mono8'),
+        (np.zeros((2, 2), np.uint8), 'mono16', 'uint8 of shape .* allowed for mono16: uint16'),
+        (np.zeros(4, np.uint8), 'mono8', 'allowed for mono8'),
+        (np.zeros((0, 4), np.uint8), 'mono8', 'allowed for mono8'),
+        (np.zeros((2, 2), np.uint8), 'nv21', "encoding = 'nv21', allowed"),
+    ],
+)
+def test_arrays_that_are_not_in_the_encoding(array: np.ndarray, encoding: str, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        to_message_fields(array, encoding)
+
+
+@pytest.mark.parametrize('shape', [(4,), (2, 2, 2), (2, 2, 5), (0, 2)])
+def test_arrays_that_are_no_picture(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match='picture is an array of uint8 of shape'):
+        gray_of(np.zeros(shape, np.uint8))
+    with pytest.raises(InputError, match='picture is an array of float64'):
+        bgr_of(np.zeros((2, 2)))

@@ -1,0 +1,250 @@
+"""Poses from reference points: known rigs come back, with honest errors."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from known_rig import (
+    CAMERAS,
+    CLUSTERED,
+    FISHEYE,
+    LENS,
+    POSES,
+    SPREAD,
+    TIP,
+    change,
+    mapping,
+    points_with,
+    solved,
+)
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.triangulation import locate_in_plane, triangulate
+from longreach_markers.setup import bundle_adjustment
+from longreach_markers.setup.localisation import localise
+from longreach_markers.setup.reference_points import load_reference, read_cameras
+
+
+def pose_error(found: Pose, truth: Pose) -> np.ndarray:
+    """Rotation vector in the camera's frame and translation, as covariances count them."""
+    R = truth.rotation.T @ found.rotation
+    w = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    return np.concatenate([w, found.translation - truth.translation])
+
+
+# --- the estimate ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('cameras', [CAMERAS, {'left': LENS}, {'left': FISHEYE, 'right': LENS}])
+@pytest.mark.parametrize('points', [SPREAD, SPREAD[[0, 1, 2, 3, 4]], SPREAD[[0, 1, 2, 3, 7]]])
+def test_exact_measurements_give_the_poses_back(cameras, points):
+    found = solved(mapping(points, cameras=cameras), cameras)
+    for side in cameras:
+        np.testing.assert_allclose(pose_error(found.poses[side], POSES[side]), 0.0, atol=1e-6)
+        assert found.rms[side] < 1e-6
+    assert found.sum_of_squares == pytest.approx(0.0, abs=1e-8)
+    np.testing.assert_allclose(found.plane.plane.normal, (0.0, 1.0, 0.0), atol=1e-8)
+    assert found.plane.plane.offset == pytest.approx(0.0, abs=1e-8)
+    for point in found.points:
+        np.testing.assert_allclose(point.correction, 0.0, atol=1e-7)
+
+
+def test_least_squares_that_have_not_converged_are_refused(monkeypatch):
+    values = mapping(rng=np.random.default_rng(3))
+    assert solved(values).sum_of_squares > 1.0
+    monkeypatch.setattr(bundle_adjustment, '_STEPS', 1)
+    with pytest.raises(LongreachError, match='the poses have not converged: the next step would'):
+        solved(values)
+
+
+def test_four_points_for_each_camera_as_in_the_paper():
+    # Henikl 2015, figure 10: {1, 2, 3, 4} on the left and {1, 2, 3, 5} on the right.
+    values = mapping(SPREAD[:5])
+    del values['points'][4]['left']
+    del values['points'][3]['right']
+    found = solved(values)
+    for side in CAMERAS:
+        np.testing.assert_allclose(pose_error(found.poses[side], POSES[side]), 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_random_rigs_come_back(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.uniform((0.0, -6.0, 0.0), (20.0, 2.0, 12.0), (int(rng.integers(4, 9)), 3))
+    if seed % 3 == 0:
+        points[:, 1] = 0.03 * rng.standard_normal(len(points))
+    poses = {
+        side: Pose.from_look_at(
+            (rng.uniform(-5.0, 25.0), -25.0, rng.uniform(0.0, 10.0)), (10.0, 0.0, 6.0)
+        )
+        for side in CAMERAS
+    }
+    cameras = {
+        'left': LENS.replace(fx=1500.0, fy=1501.0, distortion=()),
+        'right': FISHEYE,
+    }
+    found = solved(mapping(points, cameras=cameras, poses=poses), cameras)
+    for side in cameras:
+        np.testing.assert_allclose(pose_error(found.poses[side], poses[side]), 0.0, atol=1e-5)
+
+
+def test_world_far_away_changes_nothing():
+    rng = np.random.default_rng(3)
+    values = mapping(rng=rng)
+    near = solved(values)
+    away = np.array([4.5e5, -5.2e6, 300.0])
+    for row in values['points']:
+        row['position'] = (np.array(row['position']) + away).tolist()
+    far = solved({**values, 'tip': (TIP + away).tolist()})
+    for side in CAMERAS:
+        np.testing.assert_allclose(far.poses[side].rotation, near.poses[side].rotation, atol=1e-6)
+        shift = far.poses[side].translation - away - near.poses[side].translation
+        np.testing.assert_allclose(shift, 0.0, atol=1e-5)
+    assert far.tip.error == pytest.approx(near.tip.error, rel=1e-4)
+
+
+def test_laser_distances_correct_coordinates():
+    rng = np.random.default_rng(5)
+    values = mapping(rng=rng, deviation=0.03)
+    plain = solved(values)
+    exact = [
+        {
+            'between': [f'p{a + 1}', f'p{b + 1}'],
+            'distance': float(np.linalg.norm(SPREAD[a] - SPREAD[b])),
+            'deviation': 0.001,
+        }
+        for a in range(8)
+        for b in range(a)
+    ]
+    exact.append(
+        {
+            'between': ['left', 'p1'],
+            'distance': float(np.linalg.norm(SPREAD[0] - POSES['left'].translation)),
+            'deviation': 0.001,
+        }
+    )
+    better = solved({**values, 'distances': exact})
+    assert better.freedom == plain.freedom + len(exact)
+    assert better.tip.error < 0.95 * plain.tip.error
+    # Shape is what distances hold.
+    way = better.poses['left'].translation - better.points[0].position
+    assert np.linalg.norm(way) == pytest.approx(exact[-1]['distance'], abs=0.004)
+
+
+def test_example_gives_a_good_rig():
+    example = share_directory('longreach_vision') / 'config' / 'reference_example.yaml'
+    reference = load_reference(example)
+    found = localise(reference, read_cameras(reference, example.parent))
+    assert set(found.poses) == {'left', 'right'}
+    assert found.warnings == ()
+    assert found.tip.error < 0.02
+    assert found.plane is not None
+
+
+# --- honest errors --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module', params=['both', 'left'])
+def repetitions(request):
+    """Estimates with noise anew each time, with what they say of a marker at the tip."""
+    cameras = CAMERAS if request.param == 'both' else {'left': LENS}
+    rng = np.random.default_rng(6)
+    truth = {side: camera.project(POSES[side].to_camera(TIP)) for side, camera in cameras.items()}
+    done = []
+    for _ in range(60):
+        found = solved(mapping(rng=rng, cameras=cameras), cameras)
+        pixels = {side: p + 0.05 * rng.standard_normal(2) for side, p in truth.items()}
+        in_plane = {
+            side: locate_in_plane(
+                camera, found.poses[side], found.plane.plane, pixels[side], 0.05**2 * np.eye(2)
+            ).position
+            for side, camera in cameras.items()
+        }
+        space = None
+        if len(cameras) == 2:
+            space = triangulate(
+                tuple(cameras.values()),
+                tuple(found.poses.values()),
+                np.array(list(pixels.values())),
+                np.array([0.05**2 * np.eye(2)] * 2),
+            ).position
+        done.append((found, in_plane, space))
+    return done
+
+
+@pytest.mark.slow
+def test_predicted_errors_at_the_tip_are_those_of_repetitions(repetitions):
+    for side in repetitions[0][1]:
+        errors = np.array([in_plane[side] - TIP for _, in_plane, _ in repetitions])
+        told = np.array(
+            [np.sqrt(np.diag(found.tip.in_plane[side])) for found, _, _ in repetitions]
+        )
+        ratio = np.sqrt(np.mean(errors**2, axis=0)) / told.mean(axis=0)
+        assert ((ratio > 1.0 / 1.5) & (ratio < 1.5)).all(), ratio
+    if repetitions[0][2] is None:
+        assert repetitions[0][0].tip.triangulated is None
+        return
+    errors = np.array([space - TIP for _, _, space in repetitions])
+    told = np.array([np.sqrt(np.diag(found.tip.triangulated)) for found, _, _ in repetitions])
+    ratio = np.sqrt(np.mean(errors**2, axis=0)) / told.mean(axis=0)
+    assert ((ratio > 1.0 / 1.5) & (ratio < 1.5)).all(), ratio
+    together = [
+        e @ np.linalg.solve(found.tip.triangulated, e)
+        for e, (found, _, _) in zip(errors, repetitions, strict=True)
+    ]
+    assert 2.0 < np.mean(together) < 4.2
+
+
+@pytest.mark.slow
+def test_covariances_of_poses_points_and_plane_are_honest(repetitions):
+    squared = {'pose': [], 'point': [], 'plane': [], 'all': []}
+    for found, _, _ in repetitions:
+        squared['all'].append(found.sum_of_squares / found.freedom)
+        for side, pose in found.poses.items():
+            e = pose_error(pose, POSES[side])
+            squared['pose'].append(e @ np.linalg.solve(pose.covariance, e) / 6.0)
+        for point, truth in zip(found.points, SPREAD, strict=True):
+            e = point.position - truth
+            squared['point'].append(e @ np.linalg.solve(point.covariance, e) / 3.0)
+        plane = found.plane.plane
+        n, c = np.array([0.0, 1.0, 0.0]), plane.centroid
+        # From the estimate to the truth: turns about both axes, and the shift at the centroid.
+        e = np.array(
+            [(n - plane.normal) @ -plane.axes[1], (n - plane.normal) @ plane.axes[0], -n @ c]
+        )
+        squared['plane'].append(e @ np.linalg.solve(plane.covariance, e) / 3.0)
+    for name, values in squared.items():
+        assert 0.7 < np.mean(values) < 1.4, (name, np.mean(values))
+
+
+def test_larger_deviations_give_larger_errors():
+    rng = np.random.default_rng(8)
+    fine = solved(mapping(rng=rng, deviation=0.002)).tip.error
+    coarse = solved(mapping(rng=rng, deviation=0.02)).tip.error
+    assert coarse / fine == pytest.approx(10.0, rel=0.2)
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('values', 'text'),
+    [
+        (change(points=[]), 'left sees 0 reference points, allowed: 3 or more'),
+        (change(points=mapping()['points'][:2]), 'left sees 2 reference points'),
+        (points_with(1, left=[5000.0, 10.0]), 'p2 has the pixel (5000, 10) in left, allowed'),
+        (mapping(CLUSTERED[[0, 1, 4]] * (1.0, 0.0, 0.0)), 'of left lie on a line'),
+        (mapping(SPREAD[[0, 1, 4, 5, 6]]), '2 points have in_plane: true'),
+        (
+            mapping(np.array([(5, 0, 1), (15, 0, 4), (25, 0, 7), (9, -4, 0), (19, -5, 1)], float)),
+            'points with in_plane: points lie on a line',
+        ),
+    ],
+)
+def test_what_determines_no_pose_is_refused(values, text):
+    with pytest.raises(InputError, match=re.escape(text)):
+        solved(values)

@@ -1,0 +1,274 @@
+"""The maximum-likelihood fit of a marker: what it finds, what it says about its error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
+
+from longreach_markers.camera.model import Camera
+from longreach_markers.marker.fit import Fit, fit_marker
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    INSIDE,
+    OUTSIDE,
+    PERSPECTIVE,
+    RHO,
+    SHAPE,
+)
+from longreach_markers.marker.symmetric import SECTORS
+
+UNKNOWN = np.zeros(3)
+EVERY = np.ones(2 * SECTORS, bool)
+
+
+def fit(
+    image: np.ndarray,
+    *,
+    camera: Camera | None = None,
+    normal=UNKNOWN,
+    outline=UNKNOWN,
+    inner=0.5,
+    off=(0.4, -0.3, 0.03),
+    shape=A,
+    center=MIDDLE,
+    noise=2.0,
+    seen=EVERY,
+) -> Fit:
+    """Fit with a start that is off: by pixels, and by a share of the size."""
+    size = (1.0 + off[2]) * shape
+    u, v = np.add(center, off[:2])
+    start = np.array([u, v, size[0, 0], size[0, 1], size[1, 1], inner])
+    packed = np.zeros(16) if camera is None else camera.packed
+    normal, outline = np.asarray(normal, float), np.asarray(outline, float)
+    return fit_marker(image, packed, normal, outline, start, seen, 1.0, noise)
+
+
+# --- what is found --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('inner', [0.0, 0.35, 0.5, 0.75])
+@pytest.mark.parametrize('blur', [0.7, 1.2])
+def test_an_exact_image_gives_its_parameters_back(inner, blur):
+    found = fit(taken(draw(inner=inner, blur=blur)), inner=inner)
+    p = found.parameters
+    assert found.converged
+    assert found.sectors[:SECTORS].all()
+    assert found.residual < 0.5
+    # Rounding to whole grey levels is all the noise there is.
+    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(p[SHAPE:BLUR], [17.0, 2.0, 12.0], atol=0.02)
+    np.testing.assert_allclose(p[BLUR:BAND], (blur**2 + 1 / 12) * np.array([1, 0, 1]), atol=0.05)
+    assert p[BAND] == pytest.approx(50.0, abs=0.7)
+    assert p[OUTSIDE] == pytest.approx(200.0, abs=0.7)
+    if inner > 0.0:
+        assert p[RHO] == pytest.approx(inner, abs=2e-3)
+        # The bend of a hole of 4 px is not small beside its blur.
+        assert p[INSIDE] == pytest.approx(190.0, abs=1.5)
+
+
+def test_bright_on_dark_and_levels_that_all_differ():
+    found = fit(taken(draw(levels=(60.0, 180.0, 30.0))))
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(
+        found.parameters[[INSIDE, BAND, OUTSIDE]], [60.0, 180.0, 30.0], atol=1.0
+    )
+
+
+def test_shading_that_is_linear_moves_nothing():
+    shade = 1.0 + 0.008 * (U - MIDDLE[0]) - 0.004 * (V - MIDDLE[1])
+    found = fit(taken(draw(levels=(160.0, 40.0, 160.0)) * shade))
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.01)
+    np.testing.assert_allclose(
+        found.parameters[OUTSIDE + 1 : PERSPECTIVE], [160.0 * 0.008, -160.0 * 0.004], rtol=0.1
+    )
+
+
+def test_motion_is_found_as_the_larger_blur():
+    places = MIDDLE + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
+    exact = np.mean([draw(center=place) for place in places], axis=0)
+    found = fit(taken(exact))
+    p = found.parameters
+    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.01)
+    still = 0.85**2 + 1.0 / 12.0
+    assert p[BLUR] - still == pytest.approx(4.0**2 / 12.0, rel=0.15)
+    assert p[BLUR + 2] == pytest.approx(still, rel=0.15)
+
+
+def camera_of(h, distortion=(0.0,) * 5) -> tuple[Camera, np.ndarray]:
+    """A camera and the normal in its frame with which the circle has this perspective."""
+    camera = Camera('c', SIZE, SIZE, 900.0, 900.0, 4.0, 6.0, 'plumb_bob', distortion)
+    # h = -A n_uv / (n . (c, 1)) for the normal of pinhole pixels, n_px = K^-T n.
+    n_uv = -np.linalg.solve(A, h)
+    n_px = np.array([*n_uv, 1.0 - n_uv @ MIDDLE])
+    return camera, camera.matrix.T @ n_px
+
+
+@pytest.mark.parametrize('h', [(0.0, 0.0), (0.01, -0.006), (-0.015, 0.01)])
+def test_with_the_normal_the_centre_is_that_of_the_circle(h):
+    camera, normal = camera_of(h)
+    found = fit(taken(draw(h=h)), camera=camera, normal=normal)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(found.parameters[PERSPECTIVE:], h, atol=1e-4)
+    # Either sense of the normal.
+    other = fit(taken(draw(h=h)), camera=camera, normal=-normal)
+    np.testing.assert_allclose(other.parameters, found.parameters, atol=1e-9)
+
+
+def test_without_the_normal_perspective_is_found_from_the_image():
+    found = fit(taken(draw(h=(0.01, -0.006))))
+    # The centre of the outer ellipse is what is known well: c - A h / (1 - h . h).
+    h = found.parameters[PERSPECTIVE:]
+    shape = np.array([found.parameters[[6, 7]], found.parameters[[7, 8]]])
+    ellipse = found.parameters[CENTER:SHAPE] - shape @ h / (1.0 - h @ h)
+    true = np.array([0.01, -0.006])
+    np.testing.assert_allclose(ellipse, MIDDLE - A @ true / (1.0 - true @ true), atol=0.02)
+
+
+def test_distortion_is_undone_before_the_fit():
+    camera, normal = camera_of((0.0, 0.0), (-9.0, 0.0, 0.05, -0.03, 0.0))
+    bent = draw(camera=camera)
+    found = fit(taken(bent), camera=camera, normal=normal)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.005)
+    without = fit(taken(bent))
+    assert np.linalg.norm(without.parameters[CENTER:SHAPE] - MIDDLE) > 0.03
+
+
+def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
+    camera, normal = camera_of((0.0, 0.0))
+    exact = draw(inner=0.0)
+    exact[:, 42:] = 120.0
+    # The sector in the middle is that to the right.
+    seen = EVERY.copy()
+    seen[SECTORS // 2 - 11 : SECTORS // 2 + 11] = False
+    outline = A[[0, 0, 1], [0, 1, 1]] / 17.4
+    errors = []
+    for given in (UNKNOWN, outline):
+        found = [
+            fit(taken(exact, 3.0, k), camera=camera, normal=normal, outline=given, inner=0.0,
+                off=(0.2, 0.1, 0.01), noise=3.0, seen=seen)
+            for k in range(20)
+        ]  # fmt: skip
+        good = [one.parameters[CENTER:SHAPE] - MIDDLE for one in found if one.converged]
+        assert len(good) > 15
+        errors.append(float(np.sqrt(np.mean(np.square(good)))))
+    assert errors[1] < errors[0]
+    assert errors[1] < 0.1
+
+
+def test_what_covers_the_rim_is_left_out():
+    exact = draw()
+    clean = fit(taken(exact, 2.0))
+    covered = exact.copy()
+    covered[20:27, :] = 120.0
+    found = fit(taken(covered, 2.0))
+    assert found.converged
+    kept = np.mean(found.sectors[:SECTORS])
+    assert 0.4 < kept < 0.9
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.04)
+    assert found.residual < 1.2 * clean.residual
+    # Less is known then.
+    assert np.trace(found.covariance[4:6, 4:6]) > np.trace(clean.covariance[4:6, 4:6])
+
+
+def test_glare_is_left_out_and_exposure_is_not_glare():
+    exact = draw()
+    assert fit(taken(exact, 2.0)).burnt == 0.0
+    glary = exact + 300.0 * np.exp(-(((U - 56.0) / 12.0) ** 4) - ((V - 30.0) / 12.0) ** 4)
+    found = fit(taken(glary, 2.0))
+    assert 0.1 < found.burnt < 0.6
+    assert not found.sectors[:SECTORS][found.sectors[:SECTORS].size // 2]
+    # A white ground that noise takes above the limit here and there.
+    for level in (251.0, 254.0):
+        exposed = fit(taken(draw(levels=(level, 5.0, level)), 3.0), noise=3.0)
+        assert exposed.burnt == 0.0
+        assert exposed.sectors[:SECTORS].mean() > 0.9
+        np.testing.assert_allclose(exposed.parameters[CENTER:SHAPE], MIDDLE, atol=0.02)
+
+
+@pytest.mark.parametrize('known', [False, True])
+@pytest.mark.parametrize('inner', [0.0, 0.5])
+def test_covariance_is_that_of_many_images(known, inner):
+    camera, normal = camera_of((0.004, -0.003)) if known else (None, UNKNOWN)
+    exact = draw(inner=inner, h=(0.004, -0.003))
+    # What the centre means without the normal is known by the prior only: the ellipse's centre.
+    errors, squares = [], []
+    for seed in range(120):
+        found = fit(
+            taken(exact, 4.0, seed), camera=camera, normal=normal, inner=inner, noise=4.0
+        )  # fmt: skip
+        p = found.parameters
+        if known:
+            place, covariance = p[CENTER:SHAPE] - MIDDLE, found.covariance[4:6, 4:6]
+        else:
+            shape = np.array([p[[6, 7]], p[[7, 8]]])
+            J = np.hstack([np.eye(2), -shape])
+            chosen = [4, 5, 18, 19]
+            place = p[CENTER:SHAPE] - shape @ p[PERSPECTIVE:] - MIDDLE + A @ [0.004, -0.003]
+            covariance = J @ found.covariance[np.ix_(chosen, chosen)] @ J.T
+        errors.append(place)
+        squares.append(place @ np.linalg.solve(covariance, place) / 2.0)
+    # 240 numbers: the mean of their squares is good to 9 %.
+    assert 0.7 < np.mean(squares) < 1.35
+    assert np.linalg.norm(np.mean(errors, axis=0)) < 4.0 * np.std(errors) / math.sqrt(120)
+
+
+def test_of_other_parameters_the_deviation_is_right_too():
+    exact = draw()
+    found = [fit(taken(exact, 4.0, seed), noise=4.0) for seed in range(80)]
+    spread = np.std([one.parameters for one in found], axis=0)
+    stated = np.sqrt(np.mean([np.diag(one.covariance) for one in found], axis=0))
+    # Those whose prior says nothing.
+    free = [RHO, *range(CENTER, BAND), INSIDE, BAND, OUTSIDE]
+    np.testing.assert_allclose(spread[free] / stated[free], 1.0, atol=0.35)
+
+
+def test_the_same_image_gives_the_same_fit():
+    image = taken(draw(), 4.0)
+    first, second = fit(image), fit(image)
+    np.testing.assert_array_equal(first.parameters, second.parameters)
+    np.testing.assert_array_equal(first.covariance, second.covariance)
+
+
+@pytest.mark.parametrize('off', [(1.5, 0.0, 0.0), (-1.0, 1.0, 0.06), (0.5, -0.5, -0.07)])
+def test_the_start_does_not_matter(off):
+    image = taken(draw(), 3.0)
+    best = fit(image).parameters[CENTER:SHAPE]
+    np.testing.assert_allclose(fit(image, off=off).parameters[CENTER:SHAPE], best, atol=0.01)
+
+
+def test_nothing_converges_where_nothing_is():
+    random = np.random.default_rng(9)
+    for image in (
+        np.full((SIZE, SIZE), 90, np.uint8),
+        np.zeros((SIZE, SIZE), np.uint8),
+        np.full((SIZE, SIZE), 255, np.uint8),
+        random.integers(0, 256, (SIZE, SIZE), dtype=np.uint8),
+        taken(40.0 + 2.0 * U),
+    ):
+        found = fit(image)
+        contrast = abs(found.parameters[OUTSIDE] - found.parameters[BAND])
+        assert not found.converged or contrast < 6.0 * max(found.residual, 0.3)
+
+
+def test_without_any_sector_nothing_is_fitted():
+    found = fit(taken(draw()), seen=np.zeros(2 * SECTORS, bool))
+    assert not found.converged
+
+
+def test_outside_of_the_image_nothing_is_fitted():
+    found = fit(taken(draw()), center=np.array([500.0, -300.0]))
+    assert not found.converged
+    assert found.pixels == 0
+
+
+def test_a_marker_at_the_border_is_fitted_by_what_is_there():
+    image = np.ascontiguousarray(taken(draw(), 2.0)[:, 28:])
+    found = fit(image, center=MIDDLE - [28.0, 0.0])
+    assert found.converged
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE - [28.0, 0.0], atol=0.05)
+    assert 0.4 < np.mean(found.sectors[:SECTORS]) < 0.8

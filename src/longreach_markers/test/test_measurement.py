@@ -1,0 +1,129 @@
+"""Centre, covariance and ellipse of a fit, against points of the circle and general matrices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.undistortion import image_of
+from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure, to_image
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    OUTSIDE,
+    PARAMETERS,
+    PERSPECTIVE,
+    SHAPE,
+)
+
+CAMERA = Camera(
+    'left', 640, 480, 700.0, 690.0, 322.0, 236.0, 'plumb_bob', (-0.2, 0.05, 1e-3, -5e-4)
+)
+
+
+def a_fit() -> tuple[np.ndarray, np.ndarray]:
+    """Return parameters and covariance of a marker away from the middle of the image."""
+    p = np.zeros(PARAMETERS)
+    p[CENTER:SHAPE] = 470.3, 121.8
+    p[SHAPE:BLUR] = 31.0, -6.0, 22.0
+    p[BLUR:BAND] = 1.3, 0.2, 0.9
+    p[BAND : BAND + 3] = 50.0, 0.05, -0.02
+    p[OUTSIDE : OUTSIDE + 3] = 180.0, 0.4, 0.3
+    p[PERSPECTIVE:] = 0.03, -0.02
+    root = np.random.default_rng(3).normal(size=(PARAMETERS, PARAMETERS)) * 1e-3
+    return p, root @ root.T
+
+
+def matrix(triangle: np.ndarray) -> np.ndarray:
+    return np.array([[triangle[0], triangle[1]], [triangle[1], triangle[2]]])
+
+
+def center_of(p: np.ndarray, known: bool) -> np.ndarray:
+    """Return the centre: of the circle, or of the ellipse through its image."""
+    shift = 0.5 * matrix(p[BLUR:BAND]) @ (p[OUTSIDE + 1 : OUTSIDE + 3] - p[BAND + 1 : BAND + 3])
+    center = p[CENTER:SHAPE] + shift / (p[OUTSIDE] - p[BAND])
+    if not known:
+        h = p[PERSPECTIVE:]
+        center = center - matrix(p[SHAPE:BLUR]) @ h / (1.0 - h @ h)
+    return np.asarray(center)
+
+
+@pytest.mark.parametrize('known', [True, False])
+def test_center_and_covariance_of_a_fit(known):
+    p, covariance = a_fit()
+    if not known:
+        # Of the size that its prior allows.
+        p[PERSPECTIVE:] *= 0.1
+    measured = measure(p, covariance, known=known)
+    assert measured.center == pytest.approx(center_of(p, known), abs=1e-12)
+    jacobian = np.stack(
+        [
+            (center_of(p + step, known) - center_of(p - step, known)) / 2e-5
+            for step in 1e-5 * np.eye(PARAMETERS)
+        ],
+        axis=1,
+    )
+    half = center_of(p, True) - p[CENTER:SHAPE]
+    # Without the parts of second order: shape, blur and the step of the grey level.
+    first = [CENTER, CENTER + 1, BAND + 1, BAND + 2, OUTSIDE + 1, OUTSIDE + 2]
+    first += [] if known else [PERSPECTIVE, PERSPECTIVE + 1]
+    wanted = jacobian[:, first] @ covariance[np.ix_(first, first)] @ jacobian[:, first].T
+    # The perspective's second order is left out, too.
+    wanted += np.outer(half, half)
+    assert measured.covariance == pytest.approx(wanted, rel=1e-6 if known else 1e-3)
+
+
+def test_the_outer_ellipse_passes_through_the_image_of_the_circle():
+    p, covariance = a_fit()
+    measured = measure(p, covariance, known=True)
+    shift = measured.center - p[CENTER:SHAPE]
+    angles = np.linspace(0.0, 2.0 * math.pi, 50)
+    e = np.stack([np.cos(angles), np.sin(angles)])
+    points = matrix(p[SHAPE:BLUR]) @ e / (1.0 + p[PERSPECTIVE:] @ e)
+    points += (p[CENTER:SHAPE] + shift)[:, None]
+    back = np.linalg.solve(matrix(measured.outer), points - measured.outer_center[:, None])
+    assert np.linalg.norm(back, axis=0) == pytest.approx(1.0, abs=1e-12)
+    ellipse = measured.ellipse
+    along = np.array([math.cos(ellipse.angle), math.sin(ellipse.angle)])
+    assert matrix(measured.outer) @ along == pytest.approx(ellipse.axes[0] * along)
+    assert ellipse.axes == pytest.approx(eigenvalues(*measured.outer)[::-1])
+
+
+def test_a_measurement_in_the_image():
+    p, covariance = a_fit()
+    given = measure(p, covariance, known=True)
+    found = to_image(CAMERA.packed, given, 1.2, 0.01)
+    center, jacobian = image_of(CAMERA.packed, given.center)
+    outer_center, _ = image_of(CAMERA.packed, given.outer_center)
+    assert found.center == pytest.approx(center, abs=1e-12)
+    assert found.outer_center == pytest.approx(outer_center, abs=1e-12)
+    wanted = 1.2 * jacobian @ given.covariance @ jacobian.T + 1e-4 * np.eye(2)
+    assert found.covariance == pytest.approx(wanted, rel=1e-9)
+    assert matrix(found.spread) == pytest.approx(jacobian @ matrix(given.spread) @ jacobian.T)
+    stretched = jacobian @ matrix(given.outer)
+    assert matrix(found.outer) @ matrix(found.outer) == pytest.approx(stretched @ stretched.T)
+    assert to_image(np.zeros(16), given, 1.0, 0.0).center.tolist() == given.center.tolist()
+
+
+def test_shapes_of_a_circle_are_those_of_its_points():
+    normal = np.array([0.3, -0.5, -1.0])
+    normal /= np.linalg.norm(normal)
+    x, y = 0.2, -0.15
+    _, _, axes = np.linalg.svd(normal[None, :])
+    angles = np.linspace(0.0, 2.0 * math.pi, 40, endpoint=False)
+    circle = (
+        np.array([x, y, 1.0]) + 1e-5 * np.stack([np.cos(angles), np.sin(angles)], 1) @ axes[1:]
+    )
+    pinhole = circle[:, :2] / circle[:, 2:] * (CAMERA.fx, CAMERA.fy)
+    image = CAMERA.project(circle)
+    for shape, points in zip(
+        circle_shapes(CAMERA.packed, normal, x, y), (pinhole, image), strict=True
+    ):
+        away = points - points.mean(axis=0)
+        size = np.linalg.norm(np.linalg.solve(matrix(shape), away.T), axis=0)
+        assert np.ptp(size) / size.mean() < 1e-3
+        assert eigenvalues(*shape)[1] == pytest.approx(1.0)

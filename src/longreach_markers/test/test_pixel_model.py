@@ -1,0 +1,296 @@
+"""What pixels near a marker's edges show: the derivatives, and what priors add."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from exact_marker import MIDDLE, U, V, draw
+
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BEND,
+    BLUR,
+    CENTER,
+    INSIDE,
+    OUTSIDE,
+    PARAMETERS,
+    PERSPECTIVE,
+    PERSPECTIVE_PRIOR,
+    RHO,
+    SHADOW,
+    SHAPE,
+    fill_normal_equations,
+)
+from longreach_markers.marker.symmetric import SECTORS
+
+UNKNOWN, NONE = np.zeros(3), np.zeros(0)
+
+
+def parameters(h=(0.0, 0.0), motion=0.0) -> np.ndarray:
+    p = np.zeros(PARAMETERS)
+    p[INSIDE:RHO], p[RHO] = (190.0, 0.3, -0.2), 0.55
+    p[CENTER:SHAPE], p[SHAPE:BLUR] = MIDDLE, (17.0, 2.0, 12.0)
+    p[BLUR:BAND] = 0.8 + motion, 0.3 * motion, 0.8 + 0.2 * motion
+    p[BAND:OUTSIDE], p[OUTSIDE:PERSPECTIVE] = (50.0, 0.1, 0.05), (200.0, 0.35, -0.15)
+    p[PERSPECTIVE:] = h
+    return p
+
+
+class Model:
+    """The compiled sum over pixels near the marker, at will with all sectors or none."""
+
+    def __init__(self, *, disc: bool, known: bool, outline=UNKNOWN, noise=0.3) -> None:
+        near = np.abs(np.hypot(U - MIDDLE[0], V - MIDDLE[1]) - 14.0) < 12.0
+        self.samples = np.stack([U[near], V[near], np.zeros(near.sum())])
+        self.sector = np.zeros(near.sum(), np.int64)
+        self.disc, self.known, self.outline, self.noise = disc, known, np.array(outline), noise
+        self.free = slice(4 if disc else 0, PERSPECTIVE if known else PARAMETERS)
+
+    def at(self, p, grey=None, *, active=True, local=False, extension=NONE):
+        """Cost, normal matrix with the gradient as its last row, and residuals."""
+        samples = self.samples.copy()
+        samples[2] = 0.0 if grey is None else grey
+        normal, residuals = np.zeros((PARAMETERS + 1, PARAMETERS)), np.zeros(len(self.sector))
+        sectors = np.full(2 * SECTORS, active)
+        joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+        cost, used = fill_normal_equations(
+            p, extension, self.known, self.outline, self.disc, samples, self.sector, sectors,
+            normal, joint, residuals, self.noise, local,
+        )  # fmt: skip
+        self.joint = joint
+        eliminated = 2 * np.unique(self.sector).size if local else 0
+        assert used == active * (len(self.sector) - eliminated)
+        return cost, normal, residuals
+
+    def jacobian(self, p) -> np.ndarray:
+        """Derivatives of all grey levels by central differences."""
+        columns = []
+        for k in range(PARAMETERS):
+            step = np.zeros(PARAMETERS)
+            step[k] = 1e-5 if k >= PERSPECTIVE else 1e-4
+            columns.append((self.at(p - step)[2] - self.at(p + step)[2]) / (2.0 * step[k]))
+        return np.array(columns).T
+
+
+CASES = [
+    (disc, known, h, motion)
+    for disc in (False, True)
+    for known in (False, True)
+    for h in ((0.0, 0.0), (0.006, -0.004))
+    for motion in (0.0, 3.0)
+]
+
+
+@pytest.mark.parametrize(('disc', 'known', 'h', 'motion'), CASES)
+def test_normal_matrix_and_gradient_are_those_of_the_model(disc, known, h, motion):
+    model, p = Model(disc=disc, known=known), parameters(h, motion)
+    J = model.jacobian(p)[:, model.free]
+    # Priors do not depend on the pixels.
+    normal = (model.at(p)[1] - model.at(p, active=False)[1])[:PARAMETERS]
+    normal = (np.tril(normal) + np.tril(normal, -1).T)[model.free, model.free]
+    size = np.linalg.norm(J, axis=0)
+    # What sigma and the curvature change by with the direction of the edge is left out.
+    allowed = 0.04 if motion == 0.0 else 0.15
+    np.testing.assert_allclose(normal / np.outer(size, size), J.T @ J / np.outer(size, size),
+                               atol=allowed)  # fmt: skip
+    other = np.random.default_rng(0).normal(size=len(J))
+    gradient = (model.at(p, other)[1] - model.at(p)[1])[PARAMETERS, model.free]
+    np.testing.assert_allclose(gradient / size, J.T @ other / size, atol=2.0 * allowed)
+
+
+def test_a_disc_has_no_inner_edge_and_a_known_normal_no_perspective():
+    p = parameters()
+    normal = Model(disc=True, known=True).at(p)[1]
+    assert not normal[:, :CENTER].any()
+    assert not normal[PERSPECTIVE:PARAMETERS].any()
+    # An outer edge alone: what is inside has the band's level.
+    same = parameters()
+    same[RHO], same[INSIDE:RHO] = 0.3, (0.0, 9.0, 9.0)
+    np.testing.assert_array_equal(
+        Model(disc=True, known=True).at(p)[2], Model(disc=True, known=True).at(same)[2]
+    )
+
+
+def test_residuals_are_what_the_exact_image_leaves():
+    exact = draw(inner=0.55, blur=0.9)
+    model, p = Model(disc=False, known=True), np.zeros(PARAMETERS)
+    p[INSIDE], p[RHO], p[CENTER:SHAPE], p[SHAPE:BLUR] = 190.0, 0.55, MIDDLE, (17.0, 2.0, 12.0)
+    # A pixel adds the variance of its box.
+    p[BLUR], p[BLUR + 2] = (0.9**2 + 1.0 / 12.0,) * 2
+    p[BAND], p[OUTSIDE] = 50.0, 200.0
+    columns, rows = model.samples[:2].astype(int)
+    residuals = model.at(p, exact[rows, columns])[2]
+    assert np.max(np.abs(residuals)) < 1.0
+    assert math.sqrt(np.mean(residuals**2)) < 0.2
+
+
+@pytest.mark.parametrize(
+    ('index', 'value'),
+    [
+        (INSIDE + 1, 3.0),
+        (BAND + 2, -2.0),
+        (OUTSIDE + 1, 4.0),
+        (PERSPECTIVE, 0.01),
+        (PERSPECTIVE + 1, -0.02),
+    ],
+)
+def test_priors_of_shading_and_perspective_have_their_gradient(index, value):
+    model, p = Model(disc=False, known=False, noise=3.0), parameters()
+    p[index] = value
+    step = np.zeros(PARAMETERS)
+    step[index] = 1e-4 * abs(value)
+    above, below = (model.at(p + one * step, active=False)[0] for one in (1.0, -1.0))
+    gradient = model.at(p, active=False)[1][PARAMETERS, index]
+    assert gradient == pytest.approx(-0.5 * (above - below) / (2.0 * step[index]), rel=1e-6)
+
+
+def test_prior_of_perspective_is_in_units_of_the_noise():
+    p = parameters(h=(PERSPECTIVE_PRIOR, 0.0))
+    with_h = Model(disc=True, known=False, noise=3.0).at(p, active=False)[0]
+    without = Model(disc=True, known=False, noise=3.0).at(parameters(), active=False)[0]
+    assert with_h - without == pytest.approx(9.0)
+    assert Model(disc=True, known=True).at(p, active=False)[0] == pytest.approx(
+        Model(disc=True, known=True).at(parameters(), active=False)[0]
+    )
+
+
+def test_prior_of_the_outline_is_blind_to_size_and_pulls_to_the_shape():
+    p = parameters()
+    same = Model(disc=True, known=True, outline=(1.7, 0.2, 1.2)).at(p, active=False)
+    none = Model(disc=True, known=True).at(p, active=False)
+    assert same[0] == pytest.approx(none[0])
+    other = Model(disc=True, known=True, outline=(1.0, 0.0, 1.0)).at(p, active=False)
+    pull = other[1][PARAMETERS, SHAPE:BLUR]
+    # Towards a circle of the same size in the mean.
+    assert pull[0] < 0.0
+    assert pull[1] < 0.0
+    assert pull[2] > 0.0
+    assert pull[0] == pytest.approx(-pull[2])
+    size = math.sqrt(17.0 * 12.0 - 4.0)
+    assert other[0] - none[0] == pytest.approx(
+        (0.3 / 0.03 / size) ** 2 * (2.5**2 + 2.0**2 + 2.5**2)
+    )
+    assert other[1][SHAPE, SHAPE] > none[1][SHAPE, SHAPE]
+
+
+# --- a shadow, or bent paper -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize('disc', [False, True])
+@pytest.mark.parametrize(
+    ('extension', 'count'),
+    [
+        # The last parameter of a shadow is the light inside of a ring.
+        ((0.7, 3.0, 0.6, 0.5, 0.55, 0.6, *MIDDLE), SHADOW),
+        ((0.15, 0.2, -0.1, -0.6, 0.8, 0.3), BEND),
+    ],
+    ids=['shadow', 'bend'],
+)
+def test_an_extension_has_the_derivatives_of_the_model(disc, extension, count):
+    model, p = Model(disc=disc, known=True), parameters()
+    shadow = np.array(extension)
+    whole = np.append(p, shadow[:count])
+
+    def residuals(values):
+        return model.at(
+            values[:PARAMETERS], extension=np.append(values[PARAMETERS:], shadow[count:])
+        )[2]
+
+    columns = []
+    for k in range(len(whole)):
+        step = np.zeros(len(whole))
+        step[k] = 1e-5
+        columns.append((residuals(whole - step) - residuals(whole + step)) / 2e-5)
+    J = np.array(columns).T
+    other = np.random.default_rng(0).normal(size=len(J))
+    # Priors do not depend on the pixels.
+    parts = []
+    for options in ({'grey': other}, {'active': False}):
+        normal = model.at(p, extension=shadow, **options)[1]
+        parts.append((normal, model.joint))
+    matrix = np.zeros((len(whole), len(whole)))
+    matrix[:PARAMETERS, :PARAMETERS] = (parts[0][0] - parts[1][0])[:PARAMETERS]
+    joint = parts[0][1] - parts[1][1]
+    matrix[PARAMETERS:, :PARAMETERS] = joint[:count, :PARAMETERS]
+    matrix[PARAMETERS:, PARAMETERS:] = joint[:count, PARAMETERS + 1 : PARAMETERS + 1 + count]
+    free = np.r_[
+        np.arange(*model.free.indices(PARAMETERS)),
+        PARAMETERS + np.arange(count - (disc and count == SHADOW)),
+    ]
+    matrix = (np.tril(matrix) + np.tril(matrix, -1).T)[np.ix_(free, free)]
+    J = J[:, free]
+    size = np.linalg.norm(J, axis=0)
+    # Left out of the derivatives: the correction where edges cross, widths, and what the shape
+    # changes in a bend.
+    np.testing.assert_allclose(
+        matrix / np.outer(size, size), J.T @ J / np.outer(size, size), atol=0.05
+    )
+
+
+def test_a_shadow_that_dims_nothing_is_none():
+    model, p = Model(disc=False, known=True), parameters()
+    shadow = np.array([0.7, 3.0, 0.6, 1.0, 1.0, 1.0, *MIDDLE])
+    for one, same in zip(model.at(p), model.at(p, extension=shadow), strict=True):
+        np.testing.assert_allclose(
+            one, same, atol=(0.3 / 3.0) ** 2 * 0.6**2 + 1e-9 * np.abs(np.asarray(one)).max()
+        )
+
+
+def test_a_bend_of_nothing_is_none():
+    model, p = Model(disc=False, known=True), parameters()
+    flat = np.array([0.0, 0.0, 0.0, 0.6, 0.8, 1.0])
+    for one, same in zip(model.at(p), model.at(p, extension=flat), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+# --- light of each sector --------------------------------------------------------------------
+
+
+def sectored() -> tuple[Model, np.ndarray, np.ndarray]:
+    """A disc seen straight on, in twelve sectors; its parameters and the distance of pixels."""
+    model, p = Model(disc=True, known=True), parameters()
+    p[SHAPE:BLUR], p[BLUR:BAND] = (13.0, 0.0, 13.0), (0.8, 0.0, 0.8)
+    du, dv = model.samples[0] - MIDDLE[0], model.samples[1] - MIDDLE[1]
+    model.sector = (np.arctan2(dv, du) * 6.0 / np.pi + 6.0).astype(np.int64) % 12
+    away = (np.hypot(du, dv) - 13.0) / math.sqrt(0.8) + 0.5 * math.sqrt(0.8) / 13.0
+    return model, p, np.clip(away, -4.9, 4.9)
+
+
+def test_a_level_and_a_slope_of_light_in_each_sector_change_nothing():
+    model, p, away = sectored()
+    rng = np.random.default_rng(4)
+    grey = rng.normal(size=away.size)
+    level, slope = rng.normal(size=(2, 2 * SECTORS)) * 20.0
+    light = level[model.sector] + slope[model.sector] * away
+    dark, lit = (model.at(p, one, local=True) for one in (grey, grey + light))
+    assert lit[0] == pytest.approx(dark[0], rel=1e-9)
+    np.testing.assert_allclose(lit[1], dark[1], atol=1e-7 * np.abs(dark[1]).max())
+    np.testing.assert_allclose(lit[2], dark[2], atol=1e-8)
+    # Light within a sector that is neither is seen.
+    assert model.at(p, grey + 3.0 * away**2, local=True)[0] > 2.0 * dark[0]
+    assert model.at(p, grey + light)[0] > 2.0 * dark[0]
+
+
+def test_normal_matrix_without_light_is_that_of_what_light_does_not_explain():
+    model, p, away = sectored()
+    J = model.jacobian(p)[:, model.free]
+    grey = np.random.default_rng(5).normal(size=away.size)
+    kept, residuals = J.copy(), model.at(p, grey)[2]
+    for part in np.unique(model.sector):
+        rows = model.sector == part
+        light = np.stack([np.ones(rows.sum()), away[rows]], axis=1)
+        kept[rows] -= light @ np.linalg.lstsq(light, J[rows], rcond=None)[0]
+        residuals[rows] -= light @ np.linalg.lstsq(light, residuals[rows], rcond=None)[0]
+    priors = model.at(p, active=False)
+    cost, found, left = model.at(p, grey, local=True)
+    np.testing.assert_allclose(left, residuals, atol=1e-8)
+    assert cost - priors[0] == pytest.approx(residuals @ residuals, rel=1e-9)
+    normal = (found - priors[1])[:PARAMETERS]
+    normal = (np.tril(normal) + np.tril(normal, -1).T)[model.free, model.free]
+    size = np.linalg.norm(J, axis=0)
+    scale = np.outer(size, size)
+    np.testing.assert_allclose(normal / scale, kept.T @ kept / scale, atol=0.04)
+    gradient = (found - model.at(p, local=True)[1])[PARAMETERS, model.free]
+    np.testing.assert_allclose(gradient / size, kept.T @ grey / size, atol=0.08)

@@ -1,0 +1,203 @@
+"""Noise and its correlation, as the residuals of a fit show them."""
+
+from __future__ import annotations
+
+import math
+
+import cv2
+import numpy as np
+import pytest
+from exact_marker import MIDDLE, SIZE, U, V
+
+from longreach_markers.marker.limits import LIMITS
+from longreach_markers.marker.pixel_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    INSIDE,
+    OUTSIDE,
+    PARAMETERS,
+    RHO,
+    SHAPE,
+    fill_slopes,
+)
+from longreach_markers.marker.residuals import (
+    CORRELATIONS,
+    bend_significance,
+    correlation_factor,
+    index_pixels,
+    measure_noise,
+    square_beside_light,
+)
+from longreach_markers.marker.symmetric import SECTORS
+
+EVERY = np.ones(2 * SECTORS, bool)
+
+
+class Ring:
+    """Pixels near the edges of a ring of 24 px, and what residuals among them say."""
+
+    def __init__(self) -> None:
+        self.p = np.zeros(PARAMETERS)
+        self.p[INSIDE], self.p[RHO], self.p[CENTER:SHAPE] = 190.0, 0.5, MIDDLE
+        self.p[SHAPE:BLUR], self.p[BLUR], self.p[BLUR + 2] = (24.0, 3.0, 18.0), 0.8, 0.8
+        self.p[BAND], self.p[OUTSIDE] = 50.0, 200.0
+        u, v = U.ravel(), V.ravel()
+        samples = np.stack([u, v, 0.0 * u, u, v])
+        slopes = np.empty((9, u.size))
+        fill_slopes(self.p, False, samples, slopes)
+        near = slopes[0] < 4.0
+        self.samples, self.slopes = samples[:, near].copy(), slopes[:, near].copy()
+        self.sector = np.zeros(near.sum(), np.int64)
+        self.place = index_pixels(self.samples, 0, SIZE, 0, SIZE)
+
+    def measured(self, residuals: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Return noise, correlation, and factor of the variance."""
+        correlation = np.zeros(CORRELATIONS)
+        given = self.place, self.slopes, self.sector, EVERY
+        noise = measure_noise(*given, residuals, correlation)
+        return noise, correlation, correlation_factor(*given, correlation)
+
+    def noise(self, rng: np.random.Generator, smoothing: float) -> np.ndarray:
+        """Return noise of 3 grey levels at the pixels."""
+        image = rng.normal(size=(SIZE, SIZE))
+        if smoothing > 0.0:
+            image = cv2.GaussianBlur(image, (0, 0), smoothing)
+            image *= 2.0 * math.sqrt(math.pi) * smoothing
+        return 3.0 * image[V.astype(int), U.astype(int)].ravel()[self.kept()]
+
+    def kept(self) -> np.ndarray:
+        return (self.samples[4] * SIZE + self.samples[3]).astype(int)
+
+
+def test_independent_noise_has_no_correlation():
+    ring, rng = Ring(), np.random.default_rng(0)
+    for _ in range(20):
+        noise, correlation, factor = ring.measured(ring.noise(rng, 0.0))
+        assert noise == 0.0
+        assert not correlation.any()
+        assert factor == 1.0
+
+
+@pytest.mark.parametrize('smoothing', [0.7, 1.0])
+def test_smoothed_noise_is_measured(smoothing):
+    ring, rng = Ring(), np.random.default_rng(1)
+    noises, correlations, factors = zip(
+        *(ring.measured(ring.noise(rng, smoothing)) for _ in range(40)), strict=True
+    )
+    assert np.mean(noises) == pytest.approx(3.0, rel=0.1)
+    near = np.mean(correlations, axis=0)[0, CORRELATIONS[1] // 2 + 1]
+    assert near == pytest.approx(math.exp(-0.25 / smoothing**2), abs=0.1)
+    # The scatter of the sum of residuals times derivatives, over that of independent noise.
+    move = ring.slopes[2] + ring.slopes[3]
+    J = move * ring.slopes[4]
+    sums = [J @ ring.noise(rng, smoothing) for _ in range(400)]
+    exact = np.var(sums) / (9.0 * J @ J)
+    assert np.mean(factors) == pytest.approx(exact, rel=0.25)
+
+
+def test_slow_changes_of_light_are_no_correlation():
+    ring, rng = Ring(), np.random.default_rng(2)
+    light = 4.0 * np.sin(0.15 * ring.samples[0]) * np.cos(0.1 * ring.samples[1])
+    noise, _, factor = ring.measured(ring.noise(rng, 0.0) + light)
+    assert noise == 0.0
+    assert factor == 1.0
+
+
+class Bend:
+    """Derivatives of a ring's grey levels by what a flat marker has, and by heights of a bend."""
+
+    def __init__(self) -> None:
+        self.ring = Ring()
+        _, _, outer, inner, mu, mv, eu, ev, flat = self.ring.slopes
+        move, stretch = outer + inner, outer + 0.5 * inner
+        self.move, self.mu, self.mv = move, mu, mv
+        self.flat = np.stack(
+            [move * mu, move * mv, stretch * mu * eu, stretch * (mu * ev + mv * eu),
+             stretch * mv * ev, inner * flat], axis=1,
+        )  # fmt: skip
+        height = (outer + 0.25 * inner) * (0.6 * mu + 0.8 * mv)
+        self.heights = np.stack(
+            [height, height * (eu * eu - ev * ev), 2.0 * height * eu * ev], axis=1
+        )
+
+    def weighed(self, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return chi-square of a bend, and what the centre's covariance lacks by it."""
+        ring, doubt = self.ring, np.full((2, 2), np.nan)
+        chi_square = bend_significance(
+            ring.p, 0.6, 0.8, ring.slopes, ring.sector, EVERY, residuals, 9.0, doubt
+        )
+        return chi_square, doubt
+
+    def fitted(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return changes of a flat marker that explain residuals best, and what is left."""
+        changes, *_ = np.linalg.lstsq(self.flat, residuals, rcond=None)
+        return changes, residuals - self.flat @ changes
+
+
+def test_a_bend_is_told_from_a_shift_and_another_shape():
+    bend, rng = Bend(), np.random.default_rng(3)
+    noise = bend.ring.noise(rng, 0.0)
+    usual, _ = bend.weighed(noise)
+    assert usual < 14.0
+    shifted = bend.flat @ (0.2, -0.1, 0.1, 0.0, 0.1, 0.0)
+    assert bend.weighed(noise + shifted)[0] == pytest.approx(usual, rel=1e-3, abs=1e-3)
+    assert bend.weighed(noise + 0.1 * bend.heights[:, 1])[0] > 50.0
+
+
+def test_doubt_of_a_flat_marker_is_small():
+    bend, rng = Bend(), np.random.default_rng(5)
+    variance = 9.0 * np.linalg.inv(bend.flat.T @ bend.flat)[:2, :2]
+    growth = []
+    for _ in range(400):
+        chi_square, doubt = bend.weighed(bend.ring.noise(rng, 0.0))
+        np.testing.assert_allclose(doubt, doubt.T, atol=1e-12)
+        assert np.linalg.eigvalsh(doubt)[0] > -1e-12
+        assert doubt.any() == (chi_square > 2.0)
+        growth.append(math.sqrt(1.0 + np.trace(doubt) / np.trace(variance)))
+    # Documented: some percent of the deviation.
+    assert 1.01 < np.mean(growth) < 1.1
+
+
+@pytest.mark.parametrize('size', [0.01, 0.02, 0.04, 0.1])
+def test_doubt_is_the_mean_square_of_the_error_by_a_bend(size):
+    bend, rng = Bend(), np.random.default_rng(6)
+    variance = 9.0 * np.linalg.inv(bend.flat.T @ bend.flat)[:2, :2]
+    squares, doubts = np.zeros((2, 2)), np.zeros((2, 2))
+    for _ in range(200):
+        turn = rng.uniform(0.0, 2.0 * math.pi)
+        bow = size * rng.choice([-1.0, 1.0])
+        rim = bow * np.array([1.0, math.cos(turn), math.sin(turn)])
+        changes, left = bend.fitted(bend.heights @ rim + bend.ring.noise(rng, 0.0))
+        _, doubt = bend.weighed(left)
+        squares += np.outer(changes[:2], changes[:2])
+        doubts += variance + doubt
+    # The variance alone would be 4 to 270 times too small. Of a bend that hardly exceeds the noise
+    # a part is missed, but not more than the factor of the variance and a z^2 of 2 allow.
+    most = 1.3 if size > 0.03 else 2.0 * LIMITS.inflation
+    assert 0.8 < np.trace(squares) / np.trace(doubts) < most
+
+
+def test_light_of_sectors_is_told_from_noise():
+    ring, rng = Ring(), np.random.default_rng(3)
+    distance, level, eu, ev = *ring.slopes[:2], *ring.slopes[6:8]
+    # Of the two edges, the nearer one.
+    r = np.hypot(*np.linalg.solve([[24.0, 3.0], [3.0, 18.0]], ring.samples[:2] - MIDDLE[:, None]))
+    is_inner = np.abs(r - 0.5) < np.abs(r - 1.0)
+    part = ((np.arctan2(ev, eu) / (2.0 * np.pi) + 0.5) * SECTORS).astype(int) % SECTORS
+    part = part + SECTORS * is_inner
+    z = np.where(level == is_inner, distance, -distance)
+    light = rng.normal(0.0, 10.0, (2, 2 * SECTORS))
+    noise = rng.normal(0.0, 3.0, z.size)
+    uneven = light[0, part] + light[1, part] * z
+
+    def left(residuals: np.ndarray, active: np.ndarray = EVERY) -> float:
+        return square_beside_light(ring.slopes, part, active, residuals)
+
+    assert left(uneven) == pytest.approx(0.0, abs=1e-9)
+    # The mean is that of what is left of the degrees of freedom.
+    assert left(noise) == pytest.approx(9.0, rel=0.1)
+    assert left(uneven + noise) == pytest.approx(left(noise))
+    half = EVERY & (np.arange(2 * SECTORS) % 2 == 0)
+    noise[part % 2 == 1] = 1e3
+    assert left(noise, half) == pytest.approx(9.0, rel=0.15)

@@ -1,0 +1,313 @@
+"""The rig file: what it holds, what it refuses, and the one that is installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+
+import numpy as np
+import pytest
+from rig_files import write_rig
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.circles import Ellipse, circle_conic
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera, write_camera
+from longreach_markers.rig import (
+    GivenPixel,
+    MarkerOnRig,
+    MountedCamera,
+    Rig,
+    TrackingParameters,
+    load_rig,
+)
+
+CAMERA = Camera('any', 640, 480, 500.0, 501.0, 318.0, 241.0, 'plumb_bob', (-0.1, 0.01, 0.0, 0.0))
+TEXT = """
+cameras:
+  left:
+    calibration: cameras/any.yaml
+    position: [0.0, -5.0, 1.0]
+    orientation: [-0.7071067811865476, 0.0, 0.0, 0.7071067811865476]
+plane: {normal: [0.0, 1.0, 0.0], offset: 0.0}
+markers:
+  - {name: tip, radius: 0.1, position: [0.5, 0.0, 1.0]}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a rig file with some text replaced."""
+    (tmp_path / 'cameras').mkdir()
+    write_camera(CAMERA, tmp_path / 'cameras' / 'any.yaml')
+
+    def make(old: str = '', new: str = ''):
+        assert old in TEXT
+        file = tmp_path / 'rig.yaml'
+        file.write_text(TEXT.replace(old, new))
+        return file
+
+    return make
+
+
+def small_rig(**changes) -> Rig:
+    """Return a rig with two cameras, covariances and markers of both kinds."""
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((6, 6))
+    poses = {
+        'left': Pose.from_look_at((-1.0, -5.0, 1.0), (0.0, 0.0, 1.0)),
+        'right': Pose.from_look_at((1.0, -5.0, 1.0), (0.0, 0.0, 1.0)),
+    }
+    exact = poses['left']
+    poses['left'] = Pose(exact.rotation, exact.translation, 1e-8 * root @ root.T)
+    values = {
+        'cameras': {side: MountedCamera(CAMERA, pose) for side, pose in poses.items()},
+        'plane': Plane(
+            np.array([0.0, 1.0, 0.0]),
+            0.25,
+            np.diag([1e-6, 2e-6, 4e-6]),
+            np.array([1.0, 0.25, 2.0]),
+        ),
+        'markers': (
+            MarkerOnRig('ring', 0.1, position=(0.0, 0.25, 1.0), left=(10.0, 20.0, 8.0)),
+            MarkerOnRig('disc', 0.2, 0.0, True, 0.03),
+        ),
+        'tracking': TrackingParameters(acceleration=300.0, window=80.0),
+    }
+    return Rig(**{**values, **changes})
+
+
+def test_file_is_read(write):
+    rig = load_rig(write())
+    assert list(rig.cameras) == ['left']
+    assert rig.cameras['left'].camera == CAMERA
+    assert rig.names == ('tip',)
+    assert rig.tracking == TrackingParameters()
+    # The camera looks along +y.
+    assert rig.normal_cam('left') == pytest.approx([0.0, 0.0, 1.0])
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    rig = small_rig()
+    write_rig(rig, tmp_path / 'mine.yaml')
+    again = load_rig(tmp_path / 'mine.yaml')
+    assert again.markers == rig.markers
+    assert again.tracking == rig.tracking
+    assert np.array_equal(again.plane.covariance, rig.plane.covariance)
+    assert again.plane.centroid == pytest.approx(rig.plane.centroid)
+    for side, mounted in rig.cameras.items():
+        assert again.cameras[side].camera == mounted.camera
+        assert again.cameras[side].pose.rotation == pytest.approx(mounted.pose.rotation, abs=1e-12)
+    assert np.array_equal(
+        again.cameras['left'].pose.covariance, rig.cameras['left'].pose.covariance
+    )
+    assert again.cameras['right'].pose.covariance is None
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        (
+            'cameras/any.yaml',
+            'none.yaml',
+            'none.yaml, the calibration file of the camera left, does not exist',
+        ),
+        ('[-0.7071067811865476', '[-0.9', r'cameras\.left: orientation .* has norm'),
+        ('0.0, -5.0, 1.0', '0.0, -5.0', r'cameras\.left\.position has 2 values, allowed: 3'),
+        ('  left:', '  1st:', r'cameras\.1st is unknown'),
+        ('  left:', '  left: ~\n  _:', r'cameras\._ is unknown'),
+        ('0.0, 1.0, 0.0], offset', '0.0, 2.0, 0.0], offset', 'normal = .* has length 2'),
+        ('plane: {normal: [0.0, 1.0, 0.0], offset: 0.0}', '', 'plane is missing: .*vision pose'),
+        ('offset: 0.0', 'offset: -5.0', 'plane of tip passes through the camera left'),
+        ('[0.5, 0.0, 1.0]', '[0.5, -7.0, 1.0]', 'tip at .* m lies 2 m behind the camera left'),
+        ('name: tip', 'name: the tip', "name = 'the tip', allowed: letters"),
+        ('radius: 0.1', 'radius: 0.0', 'radius = 0.0, allowed'),
+        ('radius: 0.1', 'radius: .nan', 'radius = nan, allowed'),
+        ('radius: 0.1', 'radius: 0.1, inner: 0.95', r'inner = 0.95, allowed: \[0, 0.9\]'),
+        ('radius: 0.1', 'radius: 0.1, left: [3, 4, 0]', r'left\[2\] = 0 px, allowed: above 0'),
+        ('markers:', 'markers: []\nmore:', 'more is unknown'),
+        ('offset: 0.0}', 'offset: 0.0}\ntracking: {gate: 0.5}', 'gate = 0.5, allowed'),
+        ('offset: 0.0}', 'offset: 0.0}\ntracking: {window: 2}', 'least_window = 4 px, allowed'),
+    ],
+)
+def test_bad_file_is_refused(write, old, new, message):
+    with pytest.raises(InputError, match=message):
+        load_rig(write(old, new))
+
+
+@pytest.mark.parametrize('number', ['1e+300', '-1e+300', '1e+17', '.inf'])
+@pytest.mark.parametrize(
+    ('key', 'old', 'new'),
+    [
+        *(
+            (
+                f'tracking.{field.name}',
+                'offset: 0.0}',
+                f'offset: 0.0}}\ntracking: {{{field.name}: @}}',
+            )
+            for field in dataclasses.fields(TrackingParameters)
+        ),
+        ('cameras.left.position', '[0.0, -5.0, 1.0]', '[0.0, @, 1.0]'),
+        (
+            'cameras.left.covariance',
+            '    position:',
+            f'    covariance: [{"@, " * 36}]\n    position:',
+        ),
+        ('plane.offset', 'offset: 0.0', 'offset: @'),
+        ('plane.centroid', 'offset: 0.0', 'offset: 0.0, centroid: [@, 0, 0]'),
+        ('plane.covariance', 'offset: 0.0', f'offset: 0.0, covariance: [{"@, " * 9}]'),
+        ('markers[0].position', '[0.5, 0.0, 1.0]', '[0.5, 0.0, @]'),
+        ('markers[0].offset', 'radius: 0.1', 'radius: 0.1, offset: @'),
+    ],
+)
+def test_numbers_that_are_too_large_for_their_squares(write, key, old, new, number):
+    text = number if number == '.inf' else number.replace('1e', '1.0e')
+    with pytest.raises(InputError, match=re.escape(f'rig.yaml: {key}') + '.* = .*allowed'):
+        load_rig(write(old, new.replace('@', text)))
+
+
+@pytest.mark.parametrize('factor', [1e-6, 1e6])
+@pytest.mark.parametrize('end', [0, 1])
+def test_bounds_of_the_tracker_hold_at_every_scale(factor, end):
+    bounds = (
+        dict.fromkeys(('least_window', 'window', 'start_window'), value) for value in (1e-3, 1e5)
+    )
+    tracking = TrackingParameters(acceleration=(1e-3, 1e8)[end], **list(bounds)[end])
+    scaled = tracking.scaled(factor)
+    assert scaled.least_window <= scaled.window
+    assert scaled.least_window <= scaled.start_window
+
+
+def test_markers_need_names_of_their_own():
+    with pytest.raises(InputError, match="name 'a' twice"):
+        small_rig(markers=(MarkerOnRig('a', 0.1), MarkerOnRig('a', 0.2)))
+    with pytest.raises(InputError, match='markers is empty'):
+        small_rig(markers=())
+
+
+def beside(mounted, away):
+    """Return a camera moved sideways [m]."""
+    pose = mounted.pose
+    return dataclasses.replace(
+        mounted, pose=Pose(pose.rotation, pose.translation + np.array([away, 0, 0]))
+    )
+
+
+def test_one_to_eight_cameras_have_names():
+    two = small_rig().cameras
+    more = {f'c{k}': beside(two['left'], 0.1 * k) for k in range(1, 8)}
+    # left and right come first, whatever the order of the mapping; the others keep theirs.
+    turned = {'top': more['c1'], 'right': two['right'], 'left': two['left']}
+    assert list(small_rig(cameras=turned).cameras) == ['left', 'right', 'top']
+    assert list(small_rig(cameras=more).cameras) == list(more)
+    assert list(small_rig(cameras={'top': two['left']}).cameras) == ['top']
+    for cameras in ({}, {**more, **two}):
+        with pytest.raises(InputError, match='allowed: 1 to 8 cameras'):
+            small_rig(cameras=cameras)
+    for name in ('', '1st', 'a-b', 'a/b', 'a' * 61):
+        with pytest.raises(InputError, match='allowed: a letter, then letters, digits and _'):
+            small_rig(cameras={name: two['left']})
+
+
+def test_a_rig_file_has_any_cameras(write):
+    file = write('  left:', '  right: ~\n  top:')
+    rig = load_rig(file)
+    assert list(rig.cameras) == ['top']
+    # A camera more is one line, here on top of another file.
+    turn = 'orientation: [-0.7071067811865476, 0.0, 0.0, 0.7071067811865476]'
+    line = f'{{calibration: cameras/any.yaml, position: [1.0, -5.0, 1.0], {turn}}}'
+    more = file.with_name('more.yaml')
+    more.write_text(f'base: rig.yaml\ncameras:\n  left: {line}\n')
+    assert list(load_rig(more).cameras) == ['left', 'top']
+
+
+def test_pixels_are_given_for_any_camera():
+    marker = MarkerOnRig('one', 0.1, left=(10.0, 20.0, 5.0)).with_given('top', (30.0, 40.0, 6.0))
+    assert marker.given('left') == (10.0, 20.0, 5.0)
+    assert marker.given('top') == (30.0, 40.0, 6.0)
+    assert marker.given('right') is None
+    assert marker.scaled(0.5).given('top') == (14.75, 19.75, 3.0)
+    assert marker.with_given('top', None).pixels == ()
+    assert marker.with_given('left', None).left is None
+    for pixels in ([('left', (1, 2, 3))], [('top', (1, 2, 3))] * 2):
+        with pytest.raises(InputError, match='each once, without left and right'):
+            marker.replace(pixels=tuple(GivenPixel(*one) for one in pixels))
+    with pytest.raises(InputError, match=r'top\[2\] = 0 px'):
+        marker.with_given('top', (1.0, 2.0, 0.0))
+
+
+def test_plane_of_a_marker_lies_beside_the_plane():
+    rig = small_rig()
+    disc = rig.plane_of(rig.markers[1])
+    assert disc.offset == pytest.approx(0.28)
+    assert disc.centroid == pytest.approx([1.0, 0.28, 2.0])
+    assert np.array_equal(disc.covariance, rig.plane.covariance)
+    assert rig.plane_of(rig.markers[0]) is rig.plane
+
+
+def test_scaled_rig_sees_the_same():
+    rig = small_rig()
+    half = rig.scaled(0.5)
+    point = (0.3, 0.25, 1.2)
+    for side, mounted in rig.cameras.items():
+        u, v = mounted.camera.project(mounted.pose.to_camera(point))
+        small = half.cameras[side].camera.project(mounted.pose.to_camera(point))
+        assert small == pytest.approx([(u + 0.5) / 2 - 0.5, (v + 0.5) / 2 - 0.5])
+    assert half.markers[0].left == pytest.approx((4.75, 9.75, 4.0))
+    assert half.tracking.acceleration == 150.0
+    assert half.tracking.window == 40.0
+    assert half.tracking.least_window == rig.tracking.least_window
+    assert rig.scaled(1.0) is rig
+
+
+def test_installed_rig_sees_the_boom():
+    rig = load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
+    assert rig.names == ('truck', 'marker_1', 'marker_2', 'marker_3', 'marker_4')
+    assert list(rig.cameras) == ['left', 'right']
+    for mounted in rig.cameras.values():
+        camera, pose = mounted.camera, mounted.pose
+        assert (camera.width, camera.height) == (2452, 2054)
+        # The tip in the scenario wave.
+        for x, z in ((20.6, -2.3), (29.7, 12.8)):
+            u, v = camera.project(pose.to_camera(np.array([x, 0.0, z])))
+            assert 60.0 < u < camera.width - 60.0
+            assert 60.0 < v < camera.height - 60.0
+        for marker in rig.markers:
+            # It may swing by a metre, and the truck stands still.
+            swing = 0.0 if marker.name == 'truck' else 1.0
+            for dx, dz in ((swing, 0.0), (-swing, 0.0), (0.0, swing), (0.0, -swing)):
+                place = np.add(marker.position, (dx, 0.0, dz))
+                u, v = camera.project(pose.to_camera(place))
+                assert 25.0 < u < camera.width - 25.0
+                assert 25.0 < v < camera.height - 25.0
+            normal = pose.rotation.T @ rig.plane.normal
+            conic = circle_conic(pose.to_camera(marker.position), normal, marker.radius)
+            radius = camera.fx * Ellipse.from_conic(conic).axes[0]
+            assert 10.0 < radius < 25.0
+
+
+def test_installed_rig_has_the_markers_of_the_boom():
+    parameters = pytest.importorskip('longreach_boom.parameters')
+    rig = load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
+    boom = parameters.load_boom()
+    assert rig.names == tuple(marker.name for marker in boom.markers)
+    # The lengths of the beams lie between them.
+    ends = [np.array(marker.position) for marker in rig.markers[1:]]
+    for beam, one, other in zip(boom.beams[1:], ends, ends[1:], strict=False):
+        assert math.dist(one, other) == pytest.approx(beam.length, abs=0.1)
+
+
+def test_rig_is_immutable():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small_rig().plane = None  # type: ignore[misc, assignment]
+
+
+def test_a_missing_calibration_names_camera_and_command(write, tmp_path):
+    file = write('cameras/any.yaml', 'left.yaml')
+    with pytest.raises(InputError) as refused:
+        load_rig(file)
+    text = str(refused.value)
+    assert text.startswith(f'{file}: cameras.left.calibration: {tmp_path}/left.yaml, the calib')
+    assert 'longreach vision calibrate PICTURES --board 7x5 --square 0.04 --name left' in text

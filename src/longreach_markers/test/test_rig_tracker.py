@@ -1,0 +1,725 @@
+"""
+Markers in space from two cameras.
+
+Most tests render small images; those of noise have the rig of the boom, at 22 to 30 m, and one of
+them a renderer that shares no code with the library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from independent_renderer import PinholeCamera, render_exact, window_of
+from independent_renderer import Scene as IndependentScene
+from small_rig import seen_at
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
+from longreach_markers.tracking.image_motion import ImageMotion
+from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame, StereoTracker, _View
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
+
+pytestmark = pytest.mark.usefixtures('compiled_renderer')
+
+RATE = 15.0
+CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
+PLACES = np.array([[-0.7, 0.0, 0.2], [0.1, 0.0, -0.3], [0.8, 0.0, 0.3]])
+RADIUS = 0.15
+SIDES = ('left', 'right')
+
+
+def small_rig(*, positions: bool = True, sides: tuple[str, ...] = SIDES, **parameters) -> Rig:
+    """Return two small cameras 3 m from each other and 6 m from the plane y = 0."""
+    poses = {
+        'left': Pose.from_look_at((-1.5, -6.0, 0.3), (0.0, 0.0, 0.0)),
+        'right': Pose.from_look_at((1.5, -6.2, 0.2), (0.0, 0.0, 0.0)),
+    }
+    markers = tuple(
+        MarkerOnRig(name, RADIUS, position=tuple(place) if positions else None)
+        for name, place in zip('abc', PLACES.tolist(), strict=True)
+    )
+    return Rig(
+        {side: MountedCamera(CAMERA, poses[side]) for side in sides},
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        markers,
+        TrackingParameters(**parameters),
+    )
+
+
+class Stage:
+    """Cameras before moving markers."""
+
+    def __init__(self, rig: Rig, tracked: Rig | None = None, seed: int = 1) -> None:
+        """Render with one rig, track with it or with another one."""
+        self.rig = rig
+        self.tracker = StereoTracker(tracked or rig)
+        look = CameraLook(clutter=4, card=1.5, noise_everywhere=False, seed=seed)
+        scene = Scene(scene_of(rig, look).markers, look)
+        self.simulators = {
+            side: CameraSimulator(mounted.camera.replace(name=side), mounted.pose, scene)
+            for side, mounted in rig.cameras.items()
+        }
+        self.rng = np.random.default_rng(seed)
+
+    def images(self, places: dict[str, np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
+        """Return pictures of markers at places, which may differ by camera."""
+        pictures = {}
+        for side, simulator in self.simulators.items():
+            own = places[side] if isinstance(places, dict) else places
+            pictures[side] = simulator.image(own, np.zeros_like(own), 0.0, self.rng).copy()
+        return pictures
+
+    def start(self, places: np.ndarray = PLACES):
+        images = self.images(places)
+        return self.tracker.start(images, dict.fromkeys(images, 0.0))
+
+    def update(
+        self, time: float, places: np.ndarray = PLACES, sides: tuple[str, ...] = SIDES
+    ) -> StereoFrame:
+        images = self.images(places)
+        kept = {side: images[side] for side in sides}
+        return self.tracker.update(kept, dict.fromkeys(kept, time))
+
+
+def moving(time: float) -> np.ndarray:
+    """Return places of markers that swing by 0.3 m."""
+    swing = math.sin(math.pi * time)
+    return PLACES + np.array([0.3, 0.0, 0.15]) * swing
+
+
+def normalised(location: Location, truth: np.ndarray, axes: np.ndarray) -> float:
+    """Return the mean squared error along axes (k, 3) over its covariance."""
+    error = axes @ (location.position - truth)
+    return float(error @ np.linalg.solve(axes @ location.covariance @ axes.T, error)) / len(axes)
+
+
+def test_positions_are_right_and_their_covariances_honest():
+    stage = Stage(small_rig())
+    stage.start()
+    inside, space, away = [], [], []
+    for k in range(1, 40):
+        frame = stage.update(k / RATE, moving(k / RATE))
+        assert frame.time == k / RATE
+        assert frame.gap == 0.0
+        assert list(frame.estimates) == ['a', 'b', 'c']
+        for estimate, truth in zip(frame.estimates.values(), moving(k / RATE), strict=True):
+            assert estimate.status == TRACKED
+            assert estimate.reason == ''
+            assert estimate.cameras == SIDES
+            assert np.abs(estimate.in_plane.position - truth).max() < 5e-4
+            assert np.abs(estimate.triangulated.position - truth).max() < 2e-3
+            inside.append(normalised(estimate.in_plane, truth, stage.rig.plane.axes))
+            space.append(normalised(estimate.triangulated, truth, np.eye(3)))
+            away.append((estimate.out_of_plane / estimate.out_of_plane_deviation) ** 2)
+    for squares in (inside, space, away):
+        assert 0.4 < np.mean(squares) < 2.0
+
+
+def test_both_cameras_know_more_than_one():
+    stage = Stage(small_rig())
+    stage.start()
+    both = stage.update(1 / RATE).estimates['b'].in_plane
+    alone = stage.update(2 / RATE, sides=('left',)).estimates['b'].in_plane
+    assert np.trace(both.covariance) < 0.7 * np.trace(alone.covariance)
+
+
+@pytest.mark.parametrize('side', SIDES)
+def test_a_camera_that_fails_is_said(side):
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(1, 6):
+        frame = stage.update(k / RATE, moving(k / RATE), (side,))
+        assert math.isnan(frame.gap)
+        assert list(frame.observations) == [side]
+        for estimate, truth in zip(frame.estimates.values(), moving(k / RATE), strict=True):
+            assert estimate.status == TRACKED
+            assert estimate.cameras == (side,)
+            assert estimate.triangulated is None
+            assert math.isnan(estimate.out_of_plane)
+            assert np.abs(estimate.in_plane.position - truth).max() < 1e-3
+    # And it comes back.
+    frame = stage.update(6 / RATE, moving(6 / RATE))
+    assert all(estimate.cameras == SIDES for estimate in frame.estimates.values())
+
+
+def test_a_rig_of_one_camera():
+    stage = Stage(small_rig(sides=('right',)))
+    stage.start()
+    frame = stage.update(1 / RATE, sides=('right',))
+    assert all(estimate.cameras == ('right',) for estimate in frame.estimates.values())
+
+
+def test_marker_that_one_camera_does_not_see():
+    stage = Stage(small_rig())
+    stage.start()
+    images = stage.images(PLACES)
+    images['right'][:] = 90
+    frame = stage.tracker.update(images, dict.fromkeys(SIDES, 1 / RATE))
+    for estimate in frame.estimates.values():
+        assert estimate.status == TRACKED
+        assert estimate.cameras == ('left',)
+    assert all(one.status == LOST for one in frame.observations['right'].values())
+    for image in images.values():
+        image[:] = 90
+    frame = stage.tracker.update(images, dict.fromkeys(SIDES, 2 / RATE))
+    for estimate in frame.estimates.values():
+        assert estimate.status == LOST
+        assert estimate.reason
+        assert estimate.cameras == ()
+        assert estimate.in_plane is None
+        assert estimate.triangulated is None
+
+
+def test_marker_that_was_never_begun_with():
+    stage = Stage(small_rig(positions=False))
+    frame = stage.update(1 / RATE)
+    assert frame.observations == {'left': {}, 'right': {}}
+    assert {estimate.reason for estimate in frame.estimates.values()} == {'not initialised'}
+
+
+@pytest.mark.parametrize('skew', [0.005, -0.005, 0.03, 0.048])
+def test_cameras_that_are_not_synchronous(skew):
+    stage = Stage(small_rig())
+    stage.start()
+    errors, squares = [], []
+    for k in range(1, 40):
+        times = {'left': k / RATE, 'right': k / RATE + skew}
+        images = stage.images({side: moving(time) for side, time in times.items()})
+        frame = stage.tracker.update(images, times)
+        assert frame.time == times['left']
+        assert frame.gap == pytest.approx(skew)
+        if k < 5:
+            continue
+        for estimate, truth in zip(frame.estimates.values(), moving(frame.time), strict=True):
+            assert estimate.status == TRACKED
+            assert estimate.cameras == SIDES
+            errors.append(estimate.triangulated.position - truth)
+            squares.append(normalised(estimate.triangulated, truth, np.eye(3)))
+    # 5 ms are 5 mm at this speed.
+    assert np.sqrt(np.mean(np.square(errors))) < 1e-3
+    assert 0.1 < np.mean(squares) < 2.0
+
+
+def test_without_a_speed_images_of_two_times_do_not_fit():
+    stage = Stage(small_rig())
+    stage.start()
+    skew = 0.02
+    for k in range(4):
+        times = {'left': (k + 1) / RATE, 'right': (k + 1) / RATE + skew}
+        # At 1 m/s.
+        shift = np.array([1.0, 0.0, 0.0])
+        images = stage.images({s: PLACES + (t - 0.5) * shift for s, t in times.items()})
+        if k == 0:
+            stage.tracker.start(images, times)
+        frame = stage.tracker.update(images, times)
+        for estimate in frame.estimates.values():
+            if k == 0:
+                assert estimate.status == UNCERTAIN
+                assert estimate.reason == 'speed not known yet, images 20 ms apart'
+                assert estimate.triangulated is not None
+            else:
+                assert (estimate.status, estimate.reason) == (TRACKED, '')
+
+
+def test_images_nearly_of_one_time_need_no_speed():
+    stage = Stage(small_rig())
+    stage.start()
+    frame = stage.tracker.update(stage.images(PLACES), {'left': 0.1, 'right': 0.101})
+    assert {estimate.status for estimate in frame.estimates.values()} == {TRACKED}
+
+
+def test_images_too_far_apart_are_not_paired():
+    stage = Stage(small_rig())
+    stage.start()
+    frame = stage.tracker.update(stage.images(PLACES), {'left': 1.0, 'right': 1.06})
+    assert frame.gap == pytest.approx(0.06)
+    assert all(estimate.cameras == ('left',) for estimate in frame.estimates.values())
+    assert list(frame.observations) == ['left', 'right']
+
+
+def test_sway_out_of_the_plane_is_flagged():
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(1, 15):
+        places = moving(k / RATE) + np.array([0.0, min(0.1, 0.01 * k), 0.0])
+        frame = stage.update(k / RATE, places)
+    for estimate, truth in zip(frame.estimates.values(), places, strict=True):
+        assert estimate.status == UNCERTAIN
+        assert 'mm out of the plane' in estimate.reason
+        assert estimate.out_of_plane == pytest.approx(
+            0.1, abs=4.0 * estimate.out_of_plane_deviation
+        )
+        assert np.abs(estimate.triangulated.position - truth).max() < 2e-3
+        # The plane says something else.
+        assert np.abs(estimate.in_plane.position - truth)[[0, 2]].max() > 2e-3
+
+
+def test_small_sway_is_no_fault():
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(1, 6):
+        frame = stage.update(k / RATE, PLACES + np.array([0.0, 0.006 * k, 0.0]))
+    assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
+    assert frame.estimates['a'].out_of_plane == pytest.approx(0.03, abs=2e-3)
+
+
+def test_wrong_pose_is_flagged():
+    rig = small_rig()
+    right = rig.cameras['right']
+    tilted = Pose.from_look_at(right.pose.translation, (0.0, 0.0, 0.08))
+    wrong = dataclasses.replace(
+        rig, cameras={**rig.cameras, 'right': MountedCamera(CAMERA, tilted)}
+    )
+    stage = Stage(rig, wrong)
+    stage.start()
+    frame = stage.update(1 / RATE)
+    for estimate in frame.estimates.values():
+        assert estimate.status == UNCERTAIN
+        assert 'miss each other by' in estimate.reason
+
+
+def test_offset_plane_of_a_marker():
+    rig = small_rig()
+    markers = tuple(marker.replace(offset=-0.2) for marker in rig.markers)
+    moved = dataclasses.replace(rig, markers=markers)
+    # The simulator adds the offset to the places that it is given.
+    stage = Stage(moved)
+    stage.start()
+    frame = stage.update(1 / RATE)
+    for estimate, place in zip(frame.estimates.values(), PLACES, strict=True):
+        truth = place + np.array([0.0, -0.2, 0.0])
+        assert estimate.status == TRACKED
+        assert estimate.out_of_plane == pytest.approx(0.0, abs=2e-3)
+        assert estimate.in_plane.position == pytest.approx(truth, abs=1e-3)
+
+
+@pytest.mark.parametrize('side', SIDES)
+def test_a_camera_that_contradicts_does_not_teach_the_other_one(side: str) -> None:
+    stage, rate, shown = Stage(small_rig()), 30.0, {}
+    stage.start()
+    worst, alone = 0.0, 0
+    for k in range(1, 60):
+        images = stage.images(moving(k / rate))
+        # For 9 images it shows the same picture.
+        shown = shown if 20 < k < 30 else images
+        images[side] = shown[side]
+        frame = stage.tracker.update(images, dict.fromkeys(SIDES, k / rate))
+        for estimate, truth in zip(frame.estimates.values(), moving(k / rate), strict=True):
+            if estimate.status == TRACKED and len(estimate.cameras) == 1:
+                alone += 1
+                axes = stage.rig.plane.axes
+                worst = max(worst, normalised(estimate.in_plane, truth, axes))
+    assert alone > 10
+    # 130 where the latest positions of both were taken for the effect of their poses.
+    assert worst < 12.0
+
+
+@pytest.mark.parametrize(('rate', 'frequency'), [(24.0, 1.0), (30.0, 2.0), (40.0, 2.0)])
+def test_pairs_of_different_stamps_have_honest_covariances(rate: float, frequency: float) -> None:
+    stage, squares = Stage(small_rig()), []
+    stage.start()
+    rng = np.random.default_rng(3)
+
+    def place(time: float) -> np.ndarray:
+        swing = math.sin(2.0 * math.pi * frequency * time) / frequency
+        return PLACES + np.array([0.15, 0.0, 0.08]) * swing
+
+    for k in range(0, 140, 2):
+        # Of two images of each camera one is missing, in every second pair another one.
+        times = {s: (k + 1 + int(rng.random() < 0.5)) / rate for s in SIDES}
+        images = stage.images({s: place(time) for s, time in times.items()})
+        frame = stage.tracker.update(images, times)
+        if k < 8 or frame.gap == 0.0:
+            continue
+        for estimate, truth in zip(frame.estimates.values(), place(frame.time), strict=True):
+            assert estimate.status == TRACKED
+            squares.append(normalised(estimate.triangulated, truth, np.eye(3)))
+    assert len(squares) > 40
+    # Up to 35 with the quadratic term alone, which is zero where the acceleration is.
+    assert max(squares) < 12.0
+    assert np.mean(squares) < 2.0
+
+
+# Covariance of the merged position
+
+
+def test_merged_covariance_holds_what_the_plane_may_be_off():
+    rng = np.random.default_rng(2)
+    root = rng.standard_normal((3, 3))
+    covariance = 1e-5 * root @ root.T
+    rig = small_rig()
+    plane = Plane(rig.plane.normal, 0.0, covariance, np.array([0.5, 0.0, 0.2]))
+    tracker = StereoTracker(dataclasses.replace(rig, plane=plane))
+    truth = np.array([0.4, 0.0, 0.3])
+    spread = 0.3**2 * np.eye(2)
+    pixels = {
+        side: mounted.camera.project(mounted.pose.to_camera(truth))
+        for side, mounted in rig.cameras.items()
+    }
+    moved = rng.multivariate_normal(np.zeros(3), covariance, 3000)
+    errors = []
+    for turn_1, turn_2, shift in moved:
+        # The marker is where its plane really is; both cameras see it there.
+        along = plane.axes @ (truth - plane.centroid)
+        height = along[1] * turn_1 - along[0] * turn_2 + shift
+        real = truth + height * plane.normal
+        located = []
+        for side, mounted in rig.cameras.items():
+            pixel = mounted.camera.project(mounted.pose.to_camera(real))
+            pixel = pixel + rng.multivariate_normal(np.zeros(2), spread)
+            where = intersect(*pixel_ray(mounted.camera, mounted.pose, pixel), plane)
+            located.append(
+                Location(
+                    where, tracker._locate(_seen(side, pixels[side], spread), plane).covariance
+                )
+            )
+        errors.append(tracker._merge(SIDES, located, plane).position - real)
+    stated = tracker._merge(SIDES, located, plane).covariance
+    found = np.cov(np.array(errors).T)
+    assert np.diag(found) == pytest.approx(np.diag(stated), rel=0.1)
+    assert found == pytest.approx(stated, abs=0.1 * np.abs(stated).max())
+    # Better than each by itself.
+    for one in located:
+        assert np.trace(stated) < np.trace(one.covariance)
+
+
+def _seen(side: str, center: np.ndarray, covariance: np.ndarray) -> _View:
+    return _View(side, TRACKED, '', center, covariance)
+
+
+# Start
+
+
+def test_search_names_the_same_markers_in_both_cameras():
+    stage = Stage(small_rig(positions=False))
+    seen = stage.start()
+    for side in SIDES:
+        assert list(seen[side]) == ['a', 'b', 'c']
+        centers = stage.simulators[side].centers(PLACES)
+        for one, center in zip(seen[side].values(), centers, strict=True):
+            assert math.dist(one.center, center) < 0.03
+    frame = stage.update(1 / RATE)
+    assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
+
+
+def test_search_that_does_not_add_up_says_what_both_cameras_see():
+    stage = Stage(small_rig(positions=False))
+    places = PLACES.copy()
+    places[1, 0] = math.nan
+    with pytest.raises(LongreachError, match=r'2 markers found instead of 3.*left: .*right: '):
+        stage.start(places)
+
+
+def test_marker_that_one_camera_cannot_see_at_the_start():
+    stage = Stage(small_rig(positions=False))
+    images = stage.images(PLACES)
+    u = stage.simulators['right'].centers(PLACES)[2, 0]
+    images['right'][:, int(u - 20) : int(u + 20)] = 90
+    seen = stage.tracker.start(images, dict.fromkeys(SIDES, 0.0))
+    assert list(seen['left']) == ['a', 'b', 'c']
+    assert list(seen['right']) == ['a', 'b']
+    # It is looked for where the left camera shows it.
+    stage.update(1 / RATE)
+    frame = stage.update(2 / RATE)
+    assert frame.estimates['c'].cameras == SIDES
+
+
+def test_pixel_in_one_image_is_enough():
+    rig = small_rig()
+    stage = Stage(rig)
+    center = stage.simulators['left'].centers(PLACES)[1]
+    markers = tuple(
+        marker.replace(position=None, left=(*center, 10.0)) if marker.name == 'b' else marker
+        for marker in rig.markers
+    )
+    stage = Stage(dataclasses.replace(rig, markers=markers))
+    stage.start()
+    stage.update(1 / RATE)
+    frame = stage.update(2 / RATE)
+    assert frame.estimates['b'].cameras == SIDES
+    assert frame.estimates['b'].status == TRACKED
+
+
+# Cameras that help each other
+
+
+def test_camera_finds_a_marker_again_where_the_other_one_shows_it():
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(1, 30):
+        # As the right camera is covered, markers move by 1 m: more than its window.
+        shift = np.array([0.5 - 0.5 * math.cos(min(math.pi * k / 20.0, math.pi)), 0.0, 0.0])
+        images = stage.images(PLACES + shift)
+        if 3 <= k < 20:
+            images['right'][:] = 90
+        frame = stage.tracker.update(images, dict.fromkeys(SIDES, k / RATE))
+        if 3 <= k < 20:
+            assert frame.estimates['a'].cameras == ('left',)
+    assert frame.estimates['a'].cameras == SIDES
+    truth = PLACES + shift
+    for estimate, place in zip(frame.estimates.values(), truth, strict=True):
+        assert estimate.status == TRACKED
+        assert estimate.in_plane.position == pytest.approx(place, abs=1e-3)
+
+
+def test_marker_that_left_both_images_is_found_elsewhere():
+    stage = Stage(small_rig())
+    stage.start()
+    out, back = PLACES.copy(), PLACES.copy()
+    out[2], back[2] = [9.0, 0.0, 0.3], [-0.7, 0.0, -0.7]
+    for k in range(1, 60):
+        places = PLACES if k < 3 else out if k < 50 else back
+        frame = stage.update(k / RATE, places)
+        for estimate, place in zip(frame.estimates.values(), places, strict=True):
+            if estimate.status == TRACKED:
+                assert estimate.in_plane.position == pytest.approx(place, abs=1e-3), k
+        if 3 <= k < 50:
+            assert frame.estimates['c'].status == LOST
+    assert all(one.cameras == SIDES for one in frame.estimates.values())
+    assert all(one.status == TRACKED for one in frame.estimates.values())
+
+
+@pytest.mark.parametrize('is_exchanged', [False, True])
+def test_camera_ends_a_doubt_of_the_other_one(is_exchanged):
+    stage = Stage(small_rig())
+    stage.start()
+    stage.update(1 / RATE)
+    right = stage.tracker.trackers['right']
+    for name, other in (('a', 'b'), ('b', 'a')):
+        right.tracks[name].doubt = other
+    if is_exchanged:
+        right.resolve('a', exchange=True)
+        for name, other in (('a', 'b'), ('b', 'a')):
+            right.tracks[name].doubt = other
+    frame = stage.update(2 / RATE)
+    assert frame.observations['right']['a'].status == UNCERTAIN
+    frame = stage.update(3 / RATE)
+    centers = stage.simulators['right'].centers(PLACES)
+    for name, center in zip('abc', centers, strict=True):
+        assert frame.observations['right'][name].status == TRACKED
+        assert math.dist(frame.observations['right'][name].center, center) < 0.05
+        assert frame.estimates[name].cameras == SIDES
+
+
+def test_same_images_give_the_same_positions():
+    def positions() -> list[np.ndarray]:
+        stage = Stage(small_rig(), seed=4)
+        stage.start()
+        found = []
+        for k in range(1, 10):
+            frame = stage.update(k / RATE, moving(k / RATE))
+            found += [estimate.in_plane.position for estimate in frame.estimates.values()]
+            found += [estimate.triangulated.covariance for estimate in frame.estimates.values()]
+        return found
+
+    for one, other in zip(positions(), positions(), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_images_of_unknown_cameras_are_refused():
+    stage = Stage(small_rig())
+    image = stage.images(PLACES)['left']
+    with pytest.raises(InputError, match='allowed: left, right, at least one'):
+        stage.tracker.update({}, {})
+    with pytest.raises(InputError, match='allowed: left, right, at least one'):
+        stage.tracker.update({'top': image}, {'top': 1.0})
+
+
+# Noise at the distance of the boom
+
+
+def boom_rig() -> Rig:
+    return load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
+
+
+def track_boom(
+    noise: float, count: int, amplitude: float, scale: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions in the plane (count, n, 3) of markers, and the truth [m]."""
+    rig = boom_rig().scaled(scale)
+    look = CameraLook(clutter=10, noise_everywhere=False, read_noise=noise, shot_noise=0.0, seed=7)
+    scene = scene_of(rig, look)
+    simulators = {
+        side: CameraSimulator(mounted.camera.replace(name=side), mounted.pose, scene)
+        for side, mounted in rig.cameras.items()
+    }
+    places = np.array([marker.position for marker in rig.markers])
+    rng = np.random.default_rng(5)
+    tracker = StereoTracker(rig)
+    still = np.zeros_like(places)
+    found, truth = [], []
+    for k in range(count + 1):
+        swing = 0.5 * amplitude * math.sin(2.0 * math.pi * 1.1 * k / RATE)
+        now = places + np.array([0.6, 0.0, 0.8]) * swing
+        images = {side: one.image(now, still, 0.0, rng) for side, one in simulators.items()}
+        times = dict.fromkeys(images, k / RATE)
+        if k == 0:
+            tracker.start(images, times)
+            continue
+        estimates = tracker.update(images, times).estimates.values()
+        assert all(estimate.status == TRACKED for estimate in estimates)
+        found.append([estimate.in_plane.position for estimate in estimates])
+        truth.append(now)
+    return np.array(found), np.array(truth)
+
+
+@pytest.mark.parametrize('noise', [2.0, 4.0])
+def test_noise_of_markers_at_rest_is_a_tenth_of_a_millimetre(noise):
+    found, truth = track_boom(noise, 20, 0.0)
+    scatter = (found - found.mean(axis=0))[..., [0, 2]]
+    # 3-D noise in the plane, RMS over both axes together.
+    rms = np.sqrt((scatter**2).sum(axis=-1).mean())
+    assert rms * math.sqrt(20.0 / 19.0) < 1e-4
+    # And nothing is off by more than a millimetre.
+    assert np.abs(found.mean(axis=0) - truth[0]).max() < 5e-4
+
+
+def test_oscillation_of_2_mm_stands_out_of_the_noise():
+    # From peak to peak. Signal to noise: the power of the oscillation over that of the rest.
+    found, truth = track_boom(3.0, 30, 2e-3)
+    signal = truth - truth.mean(axis=0)
+    rest = found - found.mean(axis=0) - signal
+    for marker in range(found.shape[1]):
+        power = (signal[:, marker] ** 2).sum(axis=1).mean()
+        noise = (rest[:, marker] ** 2).sum(axis=1).mean()
+        assert power / noise > 20.0
+
+
+@pytest.mark.parametrize('scale', [0.5, 0.7])
+def test_smaller_images_give_the_same_positions(scale):
+    found, truth = track_boom(2.0, 5, 0.01, scale)
+    assert np.abs(found - truth).max() < 1e-3 / scale
+
+
+def independent_images(rig: Rig, place: np.ndarray) -> dict[str, tuple]:
+    """Return windows without noise, by a renderer that shares no code, and where they are."""
+    windows = {}
+    for side, mounted in rig.cameras.items():
+        camera = mounted.camera
+        scene = IndependentScene(
+            camera=PinholeCamera(
+                camera.width,
+                camera.height,
+                camera.fx,
+                camera.fy,
+                camera.cx,
+                camera.cy,
+                camera.distortion,  # type: ignore[arg-type]
+            ),
+            center=tuple(mounted.pose.to_camera(place)),
+            normal=tuple(rig.normal_cam(side)),
+            radius=0.18,
+            inner=0.5,
+            blur=0.8,
+        )
+        windows[side] = (render_exact(scene), window_of(scene))
+    return windows
+
+
+def test_noise_and_oscillation_in_independent_images():
+    rig = boom_rig()
+    rig = dataclasses.replace(rig, markers=(rig.markers[2],))
+    middle = np.array(rig.markers[0].position)
+    rng = np.random.default_rng(8)
+    tracker = StereoTracker(rig)
+    heights = 1e-3 * np.sin(2.0 * math.pi * np.arange(8) / 8.0)
+    rendered = [independent_images(rig, middle + np.array([0.0, 0.0, dz])) for dz in heights]
+    images = {
+        side: np.full((mounted.camera.height, mounted.camera.width), 200, dtype=np.uint8)
+        for side, mounted in rig.cameras.items()
+    }
+    found = []
+    for k in range(41):
+        for side, (exact, (u0, v0, width, height)) in rendered[k % 8].items():
+            noisy = exact + 3.0 * rng.standard_normal(exact.shape)
+            images[side][v0 : v0 + height, u0 : u0 + width] = np.rint(noisy.clip(0.0, 255.0))
+        times = dict.fromkeys(images, k / RATE)
+        if k == 0:
+            tracker.start(images, times)
+            continue
+        estimate = tracker.update(images, times).estimates['marker_2']
+        assert estimate.status == TRACKED
+        found.append(estimate.in_plane.position - middle)
+    errors = np.array(found)[:, [0, 2]]
+    errors[:, 1] -= heights[np.arange(1, 41) % 8]
+    assert np.sqrt((errors**2).sum(axis=1).mean()) < 1e-4
+    assert np.mean(heights**2) / (errors**2).sum(axis=1).mean() > 20.0
+
+
+def test_a_place_without_a_ray_is_no_place():
+    # As strong a lens as is allowed: just outside of the image nothing has a ray.
+    camera = CAMERA.replace(distortion=(-0.65, 0.0, 0.0, 0.0))
+    rig = small_rig()
+    cameras = {side: MountedCamera(camera, one.pose) for side, one in rig.cameras.items()}
+    stage = Stage(dataclasses.replace(rig, cameras=cameras))
+    stage.start()
+    left, right = (stage.tracker.trackers[side] for side in SIDES)
+    stage.update(1 / RATE)
+    del left._tracks['a']
+    track = right.tracks['a']
+    track.state[:] = (2.0, 2.0, -300.0, -225.0)
+    stage.tracker._help({'left': track.time + 0.02, 'right': track.time})
+    assert 'a' not in left.tracks
+
+
+def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_sightings():
+    motion = ImageMotion(CAMERA, TrackingParameters())
+
+    def place(time: float) -> np.ndarray:
+        return np.array([160.0 + 40.0 * math.sin(4.0 * time), 120.0])
+
+    marker = small_rig().markers[0]
+    track = motion.expect(marker, seen_at(160.0, 120.0), place(0.0), np.zeros(2), 0.0, 10.0)
+    track.lost = False
+    for k in range(15):
+        time = k / RATE
+        motion.correct(track, time, place(time), 0.25 * np.eye(2))
+        if k < 4:
+            # TRACKED.
+            track.latest.append((time, place(time), 1e-4 * np.eye(2)))
+        center, _ = motion.center_at(track, time + 0.005)
+        assert k < 4 or np.abs(center - place(time + 0.005)).max() < 8.0, k
+
+
+# --- noise of pixels from the scatter of the gaps -----------------------------------------------
+
+
+def noted(gaps: np.ndarray) -> float:
+    """Return the factor of variances after gaps (images, markers) stated as 1 px of noise."""
+    tracker = StereoTracker(load_rig(share_directory('longreach_vision') / 'config/rig_boom.yaml'))
+    for k, row in enumerate(gaps):
+        estimates, observations = {}, {'left': {}, 'right': {}}
+        for name, gap in zip('abcde', row, strict=False):
+            # What is stated grows with the factor, as covariances of the tracker do.
+            noise = math.sqrt(tracker.excess)
+            point = Location(np.zeros(3), np.eye(3), gap=float(gap), gap_noise=noise)
+            pairs = {('left', 'right'): point}
+            estimates[name] = Estimate(name, 'TRACKED', '', pairs=pairs)
+            for seen in observations.values():
+                seen[name] = seen_at(100.0, 100.0)
+        tracker._note_scatter(StereoFrame(k / 30.0, 0.0, observations, estimates))
+    return tracker.excess
+
+
+@pytest.mark.parametrize(('markers', 'images'), [(1, 70), (3, 30), (5, 24)])
+@pytest.mark.parametrize('step', [20.0, 50.0, 1000.0])
+def test_a_bumped_camera_is_no_noise(markers: int, images: int, step: float) -> None:
+    gaps = np.random.default_rng(markers).normal(size=(images, markers))
+    gaps[images // 2 :] += step
+    assert noted(gaps) == 1.0
+
+
+@pytest.mark.parametrize('markers', [1, 2, 5])
+@pytest.mark.parametrize('deviation', [2.0, 7.0, 30.0])
+def test_noise_is_not_taken_for_bumps(markers: int, deviation: float) -> None:
+    gaps = deviation * np.random.default_rng(markers).normal(size=(400, markers))
+    assert noted(gaps) == pytest.approx(deviation**2, rel=0.3)

@@ -1,0 +1,399 @@
+"""Points in space from pixels: exact, and with covariances that Monte Carlo confirms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from random_rig import CAMERAS, PLANE_COVARIANCE, POSE_COVARIANCE, pixel_of, random_rig
+from scipy import optimize
+from scipy.spatial.transform import Rotation
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
+from longreach_markers.camera.model import Camera
+from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
+
+# Errors of a good set-up, 0.02 px.
+PIXEL_COVARIANCE = np.array([[4e-4, 1e-4], [1e-4, 2e-4]])
+SAMPLES = 1200
+
+
+def moved_pose(pose: Pose, error: np.ndarray) -> Pose:
+    """Turn a pose about the camera's axes and shift it."""
+    turn = Rotation.from_rotvec(error[:3]).as_matrix()
+    return Pose(pose.rotation @ turn, pose.translation + error[3:], pose.covariance)
+
+
+def moved_plane(plane: Plane, error: np.ndarray) -> Plane:
+    """Turn a plane about its axes through its centroid and shift it."""
+    normal = Rotation.from_rotvec(error[:2] @ plane.axes).apply(plane.normal)
+    centroid = plane.centroid + error[2] * plane.normal
+    return Plane(normal, float(normal @ centroid), plane.covariance, centroid)
+
+
+def exact(pose: Pose) -> Pose:
+    return Pose(pose.rotation, pose.translation)
+
+
+def normalised_square(location: Location, truth: np.ndarray) -> float:
+    error = location.position - truth
+    return float(error @ np.linalg.solve(location.covariance, error))
+
+
+# One camera and a plane
+
+
+@pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
+@pytest.mark.parametrize('seed', range(5))
+def test_a_point_of_the_plane_is_found_again(camera: Camera, seed: int) -> None:
+    (pose, _), plane, point = random_rig(seed)
+    pixel = pixel_of(camera, pose, point)
+    found = locate_in_plane(camera, pose, plane, pixel, PIXEL_COVARIANCE)
+    np.testing.assert_allclose(found.position, point, atol=1e-9)
+    np.testing.assert_array_equal(found.covariance, found.covariance.T)
+    assert math.isnan(found.residual)
+
+
+@pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
+@pytest.mark.parametrize('seed', range(4))
+def test_covariance_in_a_plane_is_that_of_the_derivatives(camera: Camera, seed: int) -> None:
+    (pose, _), plane, point = random_rig(seed)
+    pixel = pixel_of(camera, pose, point)
+
+    def place(error: np.ndarray) -> np.ndarray:
+        ray = pixel_ray(camera, moved_pose(pose, error[2:8]), pixel + error[:2])
+        return intersect(*ray, moved_plane(plane, error[8:]))
+
+    steps = 1e-5 * np.diag([100.0] * 2 + [1.0] * 9)
+    derivatives = np.array([place(step) - place(-step) for step in steps]) / 2e-5
+    derivatives[:2] /= 100.0
+    for i, derivative in enumerate(derivatives):
+        one = np.zeros((11, 11))
+        one[i, i] = 1.0
+        found = locate_in_plane(
+            camera,
+            Pose(pose.rotation, pose.translation, one[2:8, 2:8]),
+            Plane(plane.normal, plane.offset, one[8:, 8:], plane.centroid),
+            pixel,
+            one[:2, :2],
+        )
+        expected = np.outer(derivative, derivative)
+        np.testing.assert_allclose(
+            found.covariance, expected, rtol=0.0, atol=1e-6 * max(np.trace(expected), 1e-3)
+        )
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('camera', CAMERAS[:2], ids=lambda camera: camera.name)
+def test_errors_in_a_plane_are_as_large_as_their_covariance(camera: Camera, seed: int) -> None:
+    random = np.random.default_rng(100 + seed)
+    (pose, _), plane, point = random_rig(seed)
+    pixels = random.multivariate_normal(pixel_of(camera, pose, point), PIXEL_COVARIANCE, SAMPLES)
+    poses = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, SAMPLES)
+    planes = random.multivariate_normal(np.zeros(3), PLANE_COVARIANCE, SAMPLES)
+    squares = [
+        normalised_square(
+            locate_in_plane(
+                camera, moved_pose(pose, p), moved_plane(plane, s), pixel, PIXEL_COVARIANCE
+            ),
+            point,
+        )
+        for pixel, p, s in zip(pixels, poses, planes, strict=True)
+    ]
+    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_covariance_in_an_exact_plane_is_singular_across_it(seed: int) -> None:
+    random = np.random.default_rng(200 + seed)
+    camera = CAMERAS[1]
+    (pose, _), plane, point = random_rig(seed)
+    known = Plane(plane.normal, plane.offset)
+    pixel = pixel_of(camera, pose, point)
+    found = locate_in_plane(camera, pose, known, pixel, PIXEL_COVARIANCE)
+    np.testing.assert_allclose(found.covariance @ plane.normal, np.zeros(3), atol=1e-18)
+    inside = plane.axes @ found.covariance @ plane.axes.T
+    assert np.linalg.eigvalsh(inside)[0] > 1e-8
+    squares = []
+    for error in random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, SAMPLES):
+        shown = random.multivariate_normal(pixel, PIXEL_COVARIANCE)
+        position = locate_in_plane(
+            camera, moved_pose(pose, error), known, shown, PIXEL_COVARIANCE
+        ).position
+        off = plane.axes @ (position - point)
+        squares.append(off @ np.linalg.solve(inside, off))
+    assert np.mean(squares) == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.mark.parametrize('corner', [(9.0, 5.0), (9.0, -5.0), (0.0, 5.0)])
+def test_errors_of_a_fitted_plane_reach_its_points(corner: tuple[float, float]) -> None:
+    random = np.random.default_rng(17)
+    camera, ((posed, _), plane, _) = CAMERAS[0], random_rig(1)
+    # Reference points in a slanting row, and a marker far from them.
+    inside = np.array([[-3.0, -1.0], [-1.0, -0.8], [0.0, 0.5], [1.0, 0.4], [3.0, 0.9]])
+    points, place = plane.centroid + inside @ plane.axes, plane.centroid + corner @ plane.axes
+    pose = Pose.from_look_at(posed.translation, place)
+    squares = []
+    for _ in range(SAMPLES):
+        fitted = fit_plane(points + 0.005 * random.normal(size=points.shape), 0.005).plane
+        found = locate_in_plane(camera, pose, fitted, (1231.0, 1019.0), np.zeros((2, 2)))
+        off = float(plane.distance(found.position))
+        squares.append(off**2 / float(plane.normal @ found.covariance @ plane.normal))
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
+    camera = CAMERAS[0]
+    pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
+    found = locate_in_plane(camera, pose, plane, (1231.0, 1019.0), 0.01**2 * np.eye(2))
+    deviations = np.sqrt(np.diag(found.covariance))
+    np.testing.assert_allclose(deviations, (22.0e-2 / 4800.0, 0.0, 22.0e-2 / 4810.0), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ('plane', 'pixel', 'covariance', 'text'),
+    [
+        (((0.0, 1.0, 0.0), -22.0), (1231.0, 1019.0), np.eye(2), 'passes through the camera'),
+        (((1.0, 0.0, 0.0), 5.0), (1231.0, 1019.0), np.eye(2), 'ray is parallel to the plane'),
+        (((0.0, 1.0, 0.0), -30.0), (1231.0, 1019.0), np.eye(2), 'meets it 8 m behind the camera'),
+        (((0.0, 1.0, 0.0), 0.0), (math.nan, 1019.0), np.eye(2), 'pixel = .*finite'),
+        (((0.0, 1.0, 0.0), 0.0), (1e5, 1e5), np.eye(2), 'has no ray'),
+        (
+            ((0.0, 1.0, 0.0), 0.0),
+            (1231.0, 1019.0),
+            -np.eye(2),
+            'covariance of a pixel is not a covariance',
+        ),
+        (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.eye(3), 'covariance of a pixel has shape'),
+        (
+            *(((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.array([[1.0, 2.0], [2.0, 1.0]])),
+            'negative eigenvalue',
+        ),
+    ],
+)
+def test_pixels_that_show_no_point_of_the_plane_are_refused(
+    plane: Any, pixel: Any, covariance: np.ndarray, text: str
+) -> None:
+    pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
+    camera = CAMERAS[0].replace(distortion=(-0.1, 0.0, 0.0, 0.0))
+    with pytest.raises(InputError, match=text):
+        locate_in_plane(camera, pose, Plane(*plane), pixel, covariance)
+
+
+# Two cameras
+
+
+def both_pixels(cameras: Any, poses: Any, point: np.ndarray) -> np.ndarray:
+    return np.array([pixel_of(c, p, point) for c, p in zip(cameras, poses, strict=True)])
+
+
+PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
+PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERAS[3])]
+
+
+@pytest.mark.parametrize('cameras', PAIRS)
+@pytest.mark.parametrize('seed', range(5))
+def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
+    poses, _, point = random_rig(seed)
+    pixels = both_pixels(cameras, poses, point)
+    found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
+    np.testing.assert_allclose(found.position, point, atol=1e-8)
+    assert found.residual < 1e-7
+    assert found.chi_square < 1e-9
+
+
+@pytest.mark.parametrize('cameras', PAIRS)
+@pytest.mark.parametrize('seed', range(4))
+def test_no_other_point_is_more_likely(cameras: Any, seed: int) -> None:
+    poses, _, point = random_rig(seed)
+    # Ten deviations off, so that the minimum is far from where the rays are nearest.
+    noise = 0.2 * np.random.default_rng(seed).normal(size=(2, 2))
+    pixels = both_pixels(cameras, poses, point) + noise
+    whitening = np.linalg.cholesky(np.linalg.inv(PIXEL_COVARIANCES))
+
+    def whitened(place: np.ndarray) -> np.ndarray:
+        off = both_pixels(cameras, poses, place) - pixels
+        return np.concatenate([whitening[c].T @ off[c] for c in range(2)])
+
+    best = optimize.least_squares(
+        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, PIXEL_COVARIANCES)
+    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
+    covariance = np.linalg.inv(best.jac.T @ best.jac)
+    np.testing.assert_allclose(
+        found.covariance, covariance, rtol=0.0, atol=1e-4 * np.trace(covariance)
+    )
+    off = both_pixels(cameras, poses, found.position) - pixels
+    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / 2.0), rel=1e-6)
+    # With exact poses the one degree of freedom left is the whole cost.
+    assert found.chi_square == pytest.approx(2.0 * best.cost, rel=1e-3)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('cameras', PAIRS[:2])
+@pytest.mark.parametrize('seed', range(3))
+def test_triangulated_errors_are_as_large_as_their_covariance(cameras: Any, seed: int) -> None:
+    random = np.random.default_rng(300 + seed)
+    poses, _, point = random_rig(seed)
+    truth = both_pixels(cameras, poses, point)
+    squares, chi_squares = [], []
+    for _ in range(SAMPLES):
+        errors = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 2)
+        pixels = [
+            random.multivariate_normal(truth[c], PIXEL_COVARIANCES[c], method='cholesky')
+            for c in range(2)
+        ]
+        taken = [moved_pose(pose, error) for pose, error in zip(poses, errors, strict=True)]
+        found = triangulate(cameras, taken, np.array(pixels), PIXEL_COVARIANCES)
+        squares.append(normalised_square(found, point))
+        chi_squares.append(found.chi_square)
+    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
+    assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.15)
+
+
+def test_order_of_the_cameras_does_not_matter() -> None:
+    poses, _, point = random_rig(3)
+    cameras = PAIRS[1]
+    pixels = both_pixels(cameras, poses, point) + np.array([[0.1, -0.2], [0.05, 0.3]])
+    one = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
+    other = triangulate(cameras[::-1], poses[::-1], pixels[::-1], PIXEL_COVARIANCES[::-1])
+    np.testing.assert_allclose(one.position, other.position, atol=1e-9)
+    np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-5, atol=1e-12)
+    assert one.chi_square == pytest.approx(other.chi_square, rel=1e-5)
+
+
+def test_a_point_off_the_plane_is_seen_off_it() -> None:
+    cameras, (poses, plane, point) = PAIRS[0], random_rig(2)
+    swayed = point + 0.1 * plane.normal
+    pixels = both_pixels(cameras, poses, swayed)
+    found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
+    assert plane.distance(found.position) == pytest.approx(0.1, abs=1e-8)
+    inside = locate_in_plane(cameras[0], poses[0], plane, pixels[0], PIXEL_COVARIANCE)
+    assert np.linalg.norm(inside.position - (swayed - 0.1 * plane.normal)) > 0.02
+
+
+def test_pixels_of_different_markers_do_not_fit_together() -> None:
+    cameras, (poses, plane, point) = PAIRS[0], random_rig(2)
+    # Half a metre across what both cameras span.
+    other = point + 0.5 * plane.axes[1]
+    pixels = np.array(
+        [pixel_of(cameras[0], poses[0], point), pixel_of(cameras[1], poses[1], other)]
+    )
+    assert triangulate(cameras, poses, pixels, PIXEL_COVARIANCES).chi_square > 1000.0
+
+
+def test_rays_that_share_no_point_are_refused() -> None:
+    cameras, (poses, _, point) = PAIRS[0], random_rig(4)
+    pixels = both_pixels(cameras, poses, point)
+    with pytest.raises(InputError, match='both rays are parallel'):
+        triangulate(cameras, (poses[0], poses[0]), pixels[[0, 0]], PIXEL_COVARIANCES)
+    beside = Pose(poses[0].rotation, poses[0].translation + poses[0].rotation[:, 0])
+    with pytest.raises(InputError, match='both rays are parallel'):
+        triangulate(cameras, (poses[0], beside), pixels[[0, 0]], PIXEL_COVARIANCES)
+    turned = [Pose(pose.rotation @ np.diag([-1.0, 1.0, -1.0]), pose.translation) for pose in poses]
+    with pytest.raises(InputError, match=r'meet .* m behind the .* camera; check the poses'):
+        triangulate(cameras, turned, pixels, PIXEL_COVARIANCES)
+
+
+@pytest.mark.parametrize(
+    ('change', 'text'),
+    [
+        ({'pixels': [[math.nan, 1.0], [1.0, 1.0]]}, 'pixels = .*finite'),
+        ({'pixels': [[1.0, 1.0]]}, r'pixels has shape \(1, 2\)'),
+        ({'covariances': np.zeros((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
+        ({'covariances': np.ones((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
+        ({'covariances': -PIXEL_COVARIANCES}, 'covariance of a pixel is not a covariance'),
+        ({'covariances': np.eye(2)}, r'covariances has shape \(2, 2\)'),
+        ({'pixels': [[1231.0, 1019.0], [1e5, 1e5]]}, 'has no ray'),
+    ],
+)
+def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> None:
+    camera = CAMERAS[0].replace(distortion=(-0.1, 0.0, 0.0, 0.0))
+    poses, _, point = random_rig(4)
+    values = {
+        'pixels': both_pixels((camera, camera), poses, point),
+        'covariances': PIXEL_COVARIANCES,
+    } | change
+    with pytest.raises(InputError, match=text):
+        triangulate((camera, camera), poses, **values)
+
+
+# More than two cameras
+
+
+def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]:
+    """The first two cameras of a random rig and others around them, and a point that all see."""
+    random = np.random.default_rng(600 + seed)
+    (first, second), _, point = random_rig(seed)
+    places = [(10.0, -19.0, 9.0), (0.0, -17.0, 6.0), (20.0, -18.0, 7.0), (10.0, -24.0, -3.0)]
+    others = [
+        Pose.from_look_at(place, point + 0.5 * random.normal(size=3), (0.0, 0.0, 1.0))
+        for place in places
+    ]
+    poses = [first, second, *(Pose(p.rotation, p.translation, POSE_COVARIANCE) for p in others)]
+    return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
+
+
+@pytest.mark.parametrize('count', [3, 4, 6])
+def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
+    cameras, poses, point = rig_of(count, 1)
+    noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
+    pixels = both_pixels(cameras, poses, point) + noise
+    covariances = np.array([PIXEL_COVARIANCES[k % 2] for k in range(count)])
+    whitening = np.linalg.cholesky(np.linalg.inv(covariances))
+
+    def whitened(place: np.ndarray) -> np.ndarray:
+        off = both_pixels(cameras, poses, place) - pixels
+        return np.concatenate([w.T @ one for w, one in zip(whitening, off, strict=True)])
+
+    best = optimize.least_squares(
+        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, covariances)
+    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
+    covariance = np.linalg.inv(best.jac.T @ best.jac)
+    np.testing.assert_allclose(found.covariance, covariance, atol=1e-4 * np.trace(covariance))
+    off = both_pixels(cameras, poses, found.position) - pixels
+    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / count), rel=1e-6)
+    assert found.chi_square == pytest.approx(2.0 * best.cost / (2 * count - 3), rel=1e-3)
+    assert math.isnan(found.gap)
+    # The order does not matter.
+    turned = triangulate(cameras[::-1], poses[::-1], pixels[::-1], covariances[::-1])
+    again = triangulate(cameras, poses, pixels, covariances)
+    np.testing.assert_allclose(turned.position, again.position, atol=1e-8)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('seed', range(2))
+def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
+    random = np.random.default_rng(700 + seed)
+    cameras, poses, point = rig_of(3, seed)
+    truth = both_pixels(cameras, poses, point)
+    covariances = np.array([PIXEL_COVARIANCE] * 3)
+    squares, chi_squares, errors = [], [], {2: 0.0, 3: 0.0}
+    for _ in range(SAMPLES):
+        moves = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 3)
+        pixels = truth + random.multivariate_normal(np.zeros(2), PIXEL_COVARIANCE, 3)
+        taken = [moved_pose(pose, move) for pose, move in zip(poses, moves, strict=True)]
+        for count in errors:
+            found = triangulate(
+                cameras[:count], taken[:count], pixels[:count], covariances[:count]
+            )
+            errors[count] += float(np.sum((found.position - point) ** 2))
+        squares.append(normalised_square(found, point))
+        chi_squares.append(found.chi_square)
+    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
+    assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.1)
+    assert errors[3] < 0.8 * errors[2]
+
+
+def test_one_camera_is_too_few_without_a_plane() -> None:
+    cameras, poses, point = rig_of(1, 0)
+    with pytest.raises(InputError, match=r'1 cameras .* one camera needs a plane'):
+        triangulate(cameras, poses, both_pixels(cameras, poses, point), [PIXEL_COVARIANCE])

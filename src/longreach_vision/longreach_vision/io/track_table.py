@@ -1,0 +1,526 @@
+"""
+Tracks of markers as a table, with their noise and errors.
+
+Positions are in the world frame [m]. The status is 0 for tracked, 1 for seen but unreliable, 2 for
+lost. Unknown values are NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_markers.tracking.bodies import BodyEstimate
+from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+from longreach_vision.simulator.marker_path import MarkerPath
+
+STATUSES = (TRACKED, UNCERTAIN, LOST)
+"""Statuses in the order of their numbers."""
+
+KINDS = ('in_plane', 'triangulated')
+"""Kinds of estimates: in the plane, and triangulated without that assumption."""
+
+CAMERAS = ('left', 'right')
+"""Cameras of a table, in the order of their bits in the column ``cameras``, by default."""
+
+_NOT_SEEN = STATUSES.index(LOST)
+# An unknown position, its variances, and those from the pixels.
+_NOWHERE = np.full(3, math.nan), np.full(3, math.nan), np.full(3, math.nan)
+# Order of the differences that pass noise and suppress slow motion.
+_ORDER = 7
+# Relative tolerance of equal intervals between images.
+_EVEN = 0.1
+# A number in a reason.
+_NUMBER = re.compile(r'[-+]?\d+(\.\d+)?(e[-+]?\d+)?')
+
+
+def columns_of(
+    names: Sequence[str], cameras: Sequence[str] = CAMERAS, bodies: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """
+    Return the names of the columns of a table of tracks.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the markers.
+    cameras : sequence of str
+    bodies : sequence of str
+        Names of the rigid bodies.
+
+    Returns
+    -------
+    tuple of str
+        time [s] and stamp_gap [s] between the images; then for each marker, as MARKER.COLUMN:
+        status; cameras used, a sum of powers of 2 in their order (1 left, 2 right); in_plane_x,
+        _y, _z [m] and standard deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x,
+        .. are from the pixels alone, independent in each image; the same for triangulated;
+        out_of_plane and its deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v
+        [px]. At the end for each body those of :func:`body_columns`.
+    """
+    own = ['status', 'cameras']
+    for kind in KINDS:
+        own += [f'{kind}_{axis}' for axis in 'xyz']
+        own += [f'{kind}_deviation_{axis}' for axis in 'xyz']
+        own += [f'{kind}_noise_{axis}' for axis in 'xyz']
+    own += ['out_of_plane', 'out_of_plane_deviation']
+    own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
+    columns = [f'{name}.{what}' for name in names for what in own]
+    return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
+
+
+def cameras_of(cameras: Iterable[str]) -> tuple[str, ...]:
+    """Return the cameras of a table for those of a rig: left and right, or else those."""
+    names = tuple(cameras)
+    return CAMERAS if set(names) <= set(CAMERAS) else names
+
+
+def body_columns(name: str) -> tuple[str, ...]:
+    """
+    Return the names of the columns of a body.
+
+    As BODY.COLUMN: status, 0 with a pose and 2 without; markers, the number of those used; x, y, z
+    [m] and quaternion qx, qy, qz, qw; standard deviations deviation_x, .. [m], and
+    rotation_deviation_x, .. about the axes of the body [rad]; of these noise_x, .. and
+    rotation_noise_x, .. from the pixels alone; chi_square of the markers' misfit.
+    """
+    own = ['status', 'markers', *'xyz', *(f'q{axis}' for axis in 'xyzw')]
+    for kind in ('deviation', 'rotation_deviation', 'noise', 'rotation_noise'):
+        own += [f'{kind}_{axis}' for axis in 'xyz']
+    return tuple(f'{name}.{what}' for what in (*own, 'chi_square'))
+
+
+def row_of(
+    frame: StereoFrame,
+    names: Sequence[str],
+    cameras: Sequence[str] = CAMERAS,
+    bodies: Sequence[str] = (),
+) -> list[float]:
+    """Return the row of a table of tracks, in the order of :func:`columns_of`."""
+    row = [frame.time, frame.gap]
+    for name in names:
+        row += _estimated(frame.estimates.get(name), cameras)
+        for camera in cameras:
+            row += _observed(frame.observations.get(camera, {}).get(name))
+    for name in bodies:
+        row += _located(frame.bodies.get(name))
+    return row
+
+
+def _located(body: BodyEstimate | None) -> list[float]:
+    """Return the columns of a body."""
+    if body is None or body.pose is None or body.pose.covariance is None:
+        markers = 0 if body is None else len(body.markers)
+        chi_square = math.nan if body is None else body.chi_square
+        return [_NOT_SEEN, markers, *[math.nan] * 19, chi_square]
+    pose, noise = body.pose, body.noise
+    assert noise is not None
+    row = [0.0, len(body.markers), *pose.translation.tolist(), *pose.quaternion.tolist()]
+    for covariance in (body.pose.covariance, noise):
+        turn, shift = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(2, 3).tolist()
+        row += [*shift, *turn]
+    return [*row, body.chi_square]
+
+
+def _estimated(estimate: Estimate | None, cameras: Sequence[str]) -> list[float]:
+    """Return the columns of a position."""
+    if estimate is None:
+        return place_columns()
+    located = []
+    for kind in KINDS:
+        location: Location | None = getattr(estimate, kind)
+        located.append(
+            _NOWHERE
+            if location is None
+            else (location.position, np.diag(location.covariance), np.diag(location.noise))
+        )
+    return place_columns(
+        STATUSES.index(estimate.status),
+        _bits(estimate.cameras, cameras),
+        located,
+        (estimate.out_of_plane, estimate.out_of_plane_deviation),
+    )
+
+
+def place_columns(
+    status: int = _NOT_SEEN,
+    cameras: int = 0,
+    located: Sequence[tuple[Sequence[float] | np.ndarray, np.ndarray, np.ndarray]] = (
+        _NOWHERE,
+        _NOWHERE,
+    ),
+    out_of_plane: tuple[float, float] = (math.nan, math.nan),
+) -> list[float]:
+    """
+    Return the columns of a marker's position; the defaults are those of an unknown position.
+
+    Parameters
+    ----------
+    status : int
+    cameras : int
+        Bits of the cameras used.
+    located : sequence of (position, variances, noise)
+        For both kinds of estimates, x, y, z each [m], [m^2]; noise are the variances from the
+        pixels.
+    out_of_plane : (float, float)
+        Distance from the plane and its standard deviation [m].
+    """
+    row: list[float] = [status, cameras]
+    for position, *variances in located:
+        row += [*position, *np.sqrt(np.maximum(np.concatenate(variances), 0.0))]
+    return [float(value) for value in (*row, *out_of_plane)]
+
+
+def camera_columns(
+    status: int = _NOT_SEEN, center: Sequence[float] | np.ndarray = ()
+) -> list[float]:
+    """Return the columns of a marker in an image; the centre is used only if it was seen."""
+    if status == _NOT_SEEN:
+        return [_NOT_SEEN, math.nan, math.nan]
+    u, v = center
+    return [float(status), float(u), float(v)]
+
+
+def _observed(observation: Observation | None) -> list[float]:
+    """Return the columns of a camera."""
+    if observation is None:
+        return camera_columns()
+    return camera_columns(STATUSES.index(observation.status), observation.center)
+
+
+def _bits(used: Sequence[str], cameras: Sequence[str]) -> int:
+    """Return the cameras used as a bit mask."""
+    return sum(1 << cameras.index(camera) for camera in used)
+
+
+# --- as messages -----------------------------------------------------------------------------
+
+
+def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
+    """Return the fields of a longreach_msgs/MarkerObservation."""
+    return {
+        'name': name,
+        'status': STATUSES.index(seen.status),
+        'reason': seen.reason,
+        'center': np.array(seen.center, dtype=np.float64),
+        'covariance': np.array(seen.covariance, dtype=np.float64).ravel(),
+        'ellipse_center': np.array(seen.ellipse.center, dtype=np.float64),
+        'axes': np.array(seen.ellipse.axes, dtype=np.float64),
+        'angle': float(seen.ellipse.angle),
+        'rim_support': float(seen.rim_support),
+        'residual': float(seen.residual),
+    }
+
+
+def estimate_fields(
+    name: str, found: Estimate, point: Callable[..., Any], cameras: Sequence[str] = CAMERAS
+) -> dict[str, Any]:
+    """
+    Return the fields of a longreach_msgs/MarkerEstimate.
+
+    Parameters
+    ----------
+    name : str
+    found : Estimate
+    point : callable
+        Returns a geometry_msgs/Point for x, y, z.
+    cameras : sequence of str
+        Cameras in the order of their bits.
+    """
+    fields: dict[str, Any] = {
+        'name': name,
+        'status': STATUSES.index(found.status),
+        'reason': found.reason,
+        'cameras': _bits(found.cameras, cameras),
+        'out_of_plane': float(found.out_of_plane),
+        'out_of_plane_deviation': float(found.out_of_plane_deviation),
+    }
+    for kind in KINDS:
+        location: Location | None = getattr(found, kind)
+        place = np.full(3, math.nan) if location is None else location.position
+        spread = np.full((3, 3), math.nan) if location is None else location.covariance
+        noise = spread if location is None else location.noise
+        fields[kind] = point(**dict(zip('xyz', place.tolist(), strict=True)))
+        fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
+        fields[f'{kind}_noise_covariance'] = np.array(noise, dtype=np.float64).ravel()
+    return fields
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tracks:
+    """
+    Tracks of markers.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the markers.
+    cameras : tuple of str
+    table : ndarray, shape (K, columns)
+        See :func:`columns_of`; one row for each image pair.
+    reasons : mapping, optional
+        By marker or body, for each row, why it was not tracked; empty if it was.
+    bodies : tuple of str
+        Names of the rigid bodies.
+    """
+
+    names: tuple[str, ...]
+    cameras: tuple[str, ...]
+    table: np.ndarray
+    reasons: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    bodies: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return columns_of(self.names, self.cameras, self.bodies)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the rows, shape (K,) [s]."""
+        return self.table[:, 0]
+
+    def column(self, name: str, what: str) -> np.ndarray:
+        """Return one column of a marker, shape (K,); InputError for an unknown name."""
+        column = f'{name}.{what}'
+        if column not in self.columns:
+            raise InputError(
+                f'{column} is not a column of these tracks, allowed: markers'
+                f' {", ".join(self.names)}'
+            )
+        return self.table[:, self.columns.index(column)]
+
+    def positions(self, name: str, kind: str = KINDS[0]) -> np.ndarray:
+        """
+        Return the positions of a marker, shape (K, 3) [m].
+
+        NaN where it was not tracked, also if it was uncertain.
+        """
+        found = np.stack([self.column(name, f'{kind}_{axis}') for axis in 'xyz'], axis=1)
+        found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
+        return found
+
+    def best_kind(self, name: str) -> str:
+        """Return the kind of estimate with more rows; if equal, in the plane."""
+        return max(KINDS, key=lambda kind: np.isfinite(self.positions(name, kind)[:, 0]).sum())
+
+    def counts(self, name: str) -> dict[str, int]:
+        """Return the number of rows of each status of a marker."""
+        status = self.column(name, 'status')
+        return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
+
+    def sightings(self) -> list[dict[str, Any]]:
+        """
+        Return what each camera contributes, as plain numbers.
+
+        ``sightings``: number of rows and markers; ``tracked`` and ``uncertain``: those with this
+        status in the camera's images; ``markers``: the number of tracked ones by marker.
+        """
+        rows = []
+        for camera in self.cameras:
+            status = {name: self.column(name, f'{camera}_status') for name in self.names}
+            counted = {
+                text: {name: int((one == k).sum()) for name, one in status.items()}
+                for k, text in enumerate(STATUSES)
+            }
+            rows.append(
+                {
+                    'camera': camera,
+                    'sightings': len(self.table) * len(self.names),
+                    'tracked': sum(counted[TRACKED].values()),
+                    'uncertain': sum(counted[UNCERTAIN].values()),
+                    'markers': counted[TRACKED],
+                }
+            )
+        return rows
+
+    def why_not(self, name: str) -> list[tuple[str, int]]:
+        """
+        Return reasons why a marker was not tracked, with their counts, most frequent first.
+
+        Reasons that differ only in their numbers are counted together, with the numbers of the
+        first row.
+        """
+        found: dict[str, tuple[str, int]] = {}
+        for reason in filter(None, self.reasons.get(name, ())):
+            kind = _NUMBER.sub('', reason)
+            first, count = found.get(kind, (reason, 0))
+            found[kind] = first, count + 1
+        return sorted(found.values(), key=lambda one: -one[1])
+
+    def summary(self) -> list[dict[str, Any]]:
+        """
+        Return a summary of each marker as plain numbers.
+
+        ``reasons`` are those of :meth:`why_not`. ``noise`` is that of x, y and z [m], see
+        :func:`noise`. ``kind`` is the kind of estimate: in the plane, if available.
+        """
+        rows = []
+        for name in self.names:
+            kind = self.best_kind(name)
+            found = self.positions(name, kind)
+            there = found[np.isfinite(found[:, 0])]
+            rows.append(
+                {
+                    'name': name,
+                    **{text.lower(): count for text, count in self.counts(name).items()},
+                    'reasons': [
+                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
+                    ],
+                    'kind': kind,
+                    'first': there[0].tolist() if len(there) else None,
+                    'last': there[-1].tolist() if len(there) else None,
+                    'range': np.ptp(there, axis=0).tolist() if len(there) else None,
+                    'noise': _plain(noise(self.times, found)),
+                }
+            )
+        return rows
+
+    def body_summary(self) -> list[dict[str, Any]]:
+        """
+        Return a summary of each rigid body as plain numbers.
+
+        ``poses`` of ``images``; ``first`` and ``last`` position [m]; the median of ``chi_square``
+        of those with a pose; ``reasons`` for those without.
+        """
+        rows = []
+        for name in self.bodies:
+            poses = np.stack([self.column(name, axis) for axis in 'xyz'], axis=1)
+            is_known = np.isfinite(poses[:, 0])
+            there = poses[is_known]
+            fits = self.column(name, 'chi_square')[is_known]
+            rows.append(
+                {
+                    'name': name,
+                    'images': len(poses),
+                    'poses': len(there),
+                    'first': there[0].tolist() if len(there) else None,
+                    'last': there[-1].tolist() if len(there) else None,
+                    'chi_square': float(np.median(fits)) if len(fits) else None,
+                    'reasons': [
+                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
+                    ],
+                }
+            )
+        return rows
+
+
+def _plain(values: np.ndarray) -> list[float] | None:
+    """Return an array for JSON; None if unknown."""
+    return values.tolist() if np.isfinite(values).all() else None
+
+
+def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """
+    Estimate the noise of time series, shape (m,), in their unit.
+
+    The standard deviation of white noise with the same seventh differences as the values. Motion
+    below a tenth of the sampling rate has hardly any influence; for faster motion, such as
+    vibration, the result is an upper bound.
+
+    Parameters
+    ----------
+    times : ndarray, shape (K,)
+        [s]
+    values : ndarray, shape (K, m)
+        NaN for unknown values. Only runs of eight rows with equal intervals are used.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        NaN without such a run.
+    """
+    width = values.shape[1]
+    if len(times) <= _ORDER:
+        return np.full(width, math.nan)
+    steps = np.diff(times)
+    span = np.lib.stride_tricks.sliding_window_view(steps, _ORDER)
+    even = np.ptp(span, axis=1) < _EVEN * span.mean(axis=1)
+    differences = np.diff(values, n=_ORDER, axis=0)
+    whole = even & np.isfinite(differences).all(axis=1)
+    if not whole.any():
+        return np.full(width, math.nan)
+    return np.asarray(
+        np.sqrt(np.mean(differences[whole] ** 2, axis=0) / math.comb(2 * _ORDER, _ORDER))
+    )
+
+
+def compare(
+    tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
+) -> list[dict[str, Any]]:
+    """
+    Compare tracks with the true motion of the markers.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    path : MarkerPath
+        The truth, evaluated at the times of the tracks.
+    offsets : mapping, optional
+        Offsets from the positions of the path to the centres of the markers, (3,) each [m].
+
+    Returns
+    -------
+    list of dict
+        For each marker: ``name``; ``rows`` within the times of the path; the numbers of them that
+        were ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the
+        truth [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
+        ``largest``, ``bias`` (distance of the means), ``scatter`` (RMS without the bias), of the
+        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for a missing kind of
+            estimate.
+
+    Raises
+    ------
+    InputError
+        If a marker is not in the path, or there are no common times.
+    """
+    whole = path.of(tracks.names)
+    first, last = whole.times[[0, -1]]
+    common = (tracks.times >= first) & (tracks.times <= last)
+    if not common.any():
+        raise InputError(
+            f'tracks of {_span(tracks.times)} and a path of {_span(whole.times)} have no time in'
+            ' common; check that they are of the same run'
+        )
+    truth = np.array([whole.at(time)[0] for time in tracks.times[common]])
+    rows = []
+    for k, name in enumerate(tracks.names):
+        place = truth[:, k] + (offsets or {}).get(name, np.zeros(3))
+        status = tracks.column(name, 'status')[common]
+        row: dict[str, Any] = {'name': name, 'rows': int(common.sum())}
+        row |= {text.lower(): int((status == i).sum()) for i, text in enumerate(STATUSES)}
+        row['motion'] = float(np.sqrt(place.var(axis=0).sum()))
+        for kind in KINDS:
+            row[kind] = _errors(tracks.positions(name, kind)[common] - place)
+        rows.append(row)
+    return rows
+
+
+def _span(times: np.ndarray) -> str:
+    """Return the time span of a series as text."""
+    return f'[{times[0]:g}, {times[-1]:g}] s' if times.size else 'no time'
+
+
+def _errors(errors: np.ndarray) -> dict[str, Any] | None:
+    """Return statistics of errors (K, 3); NaN rows are ignored."""
+    known = errors[np.isfinite(errors).all(axis=1)]
+    if not len(known):
+        return None
+    distances = np.linalg.norm(known, axis=1)
+    mean = known.mean(axis=0)
+    return {
+        'count': len(known),
+        'rms': float(np.sqrt(np.mean(distances**2))),
+        'largest': float(distances.max()),
+        'bias': float(np.linalg.norm(mean)),
+        'scatter': float(np.sqrt(known.var(axis=0).sum())),
+        'mean': mean.tolist(),
+    }

@@ -1,0 +1,29 @@
+"""Motion of the markers of the small rig."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from small_rig import NAMES, START
+
+from longreach_vision.simulator.marker_path import MarkerPath
+
+
+def small_path(duration: float = 0.5, speed: float = 1.0) -> MarkerPath:
+    """Return a path: one rests, two swings up and down by 5 cm, from rest."""
+    times = np.linspace(0.0, duration, round(100 * duration) + 1)
+    positions = np.repeat(START[None], len(times), axis=0)
+    positions[:, 1, 2] += 0.05 * (1.0 - np.cos(2.0 * math.pi * speed * times))
+    return MarkerPath(NAMES, times, positions)
+
+
+def write_path(path: MarkerPath, file: Path) -> Path:
+    """Write a path as a table."""
+    rows = [','.join(['time', *(f'{name}.{axis}' for name in path.names for axis in 'xyz')])]
+    for time in path.times:
+        numbers = [time, *path.at(time)[0].ravel()]
+        rows.append(','.join(repr(float(number)) for number in numbers))
+    file.write_text('\n'.join(rows) + '\n')
+    return file
