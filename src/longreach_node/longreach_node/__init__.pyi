@@ -2,11 +2,11 @@
 
 from longreach_node.clock import LivingClock as LivingClock
 from longreach_node.clock import steady_clock as steady_clock
-from longreach_node.companions import Companions as Companions
 from longreach_node.entry import node_entry as node_entry
 from longreach_node.frames import FrameParameters as FrameParameters
 from longreach_node.frames import frame_name as frame_name
 from longreach_node.frames import header_at as header_at
+from longreach_node.graph import FinishBarrier as FinishBarrier
 from longreach_node.hydraulic_messages import finite_values as finite_values
 from longreach_node.hydraulic_messages import hydraulic_state as hydraulic_state
 from longreach_node.hydraulic_messages import spools_from_message as spools_from_message
