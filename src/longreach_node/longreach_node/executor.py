@@ -58,14 +58,7 @@ def node_executor(context: Context | None = None) -> Executor:
 
 
 class NodeExecutor(SingleThreadedExecutor):
-    """
-    SingleThreadedExecutor that keeps its wait set and calls callbacks directly.
-
-    Parameters
-    ----------
-    context : Context, optional
-        The default context if left out.
-    """
+    """SingleThreadedExecutor that keeps its wait set and calls callbacks directly."""
 
     def __init__(self, *, context: Context | None = None) -> None:
         # Before rclpy's constructor, which makes wake() known to the context.
@@ -181,17 +174,9 @@ class NodeExecutor(SingleThreadedExecutor):
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
         """
-        Call one callback, or wait for one.
+        Call one callback, or wait for one, without limit if no time [s] is given.
 
-        Parameters
-        ----------
-        timeout_sec : float, optional
-            Longest wait [s]; without limit if left out.
-
-        Raises
-        ------
-        ExternalShutdownException
-            When the context was shut down meanwhile.
+        Raises ExternalShutdownException when the context was shut down meanwhile.
         """
         if self._is_shutdown:
             return

@@ -8,8 +8,6 @@ each field becomes a ROS parameter with its type, description, bounds and whethe
 from __future__ import annotations
 
 import dataclasses
-import math
-import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -34,8 +32,6 @@ _TYPES = {
     float: Parameter.Type.DOUBLE,
     str: Parameter.Type.STRING,
 }
-# Largest value of an INTEGER parameter.
-_LARGEST_INTEGER = 2**63 - 1
 # Parameters of ROS itself, declared on a node or given in a parameter file for all nodes.
 _ROS_OWN = ('use_sim_time', 'start_type_description_service')
 _ROS_PREFIXES = ('qos_overrides.',)
@@ -122,29 +118,13 @@ def _allowed(rule: Rule, kind: Any) -> str:
 
 
 def _ranges(rule: Rule, kind: type) -> dict[str, list[Any]]:
-    """
-    Return the bounds as a descriptor holds them, for sliders.
-
-    A descriptor knows closed ranges only: an open end becomes the next number inside. Where one
-    end is not bounded it is the largest number of the type.
-    """
-    if kind not in (int, float) or all(
-        bound is None for bound in (rule.at_least, rule.above, rule.at_most, rule.below)
-    ):
+    """Return the bounds as a descriptor holds them, for sliders: only where both ends have one."""
+    low = rule.above if rule.at_least is None else rule.at_least
+    high = rule.below if rule.at_most is None else rule.at_most
+    if low is None or high is None:
         return {}
-    largest = _LARGEST_INTEGER if kind is int else sys.float_info.max
-    low, high = -largest - (kind is int), largest
-    if rule.at_least is not None:
-        low = rule.at_least
-    elif rule.above is not None:
-        low = rule.above + 1 if kind is int else math.nextafter(rule.above, math.inf)
-    if rule.at_most is not None:
-        high = rule.at_most
-    elif rule.below is not None:
-        high = rule.below - 1 if kind is int else math.nextafter(rule.below, -math.inf)
     if kind is int:
-        bounds = IntegerRange(from_value=math.ceil(low), to_value=math.floor(high), step=0)
-        return {'integer_range': [bounds]}
+        return {'integer_range': [IntegerRange(from_value=int(low), to_value=int(high), step=0)]}
     return {'floating_point_range': [FloatingPointRange(from_value=low, to_value=high)]}
 
 

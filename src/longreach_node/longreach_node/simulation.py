@@ -43,11 +43,8 @@ class SimulationNode(Protocol):
     def publish_again(self, nanoseconds: int) -> None:
         """Publish the present sample again, because it was not answered."""
 
-    def publish_clock(self, nanoseconds: int) -> None:
-        """Publish the present time again."""
-
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the drawing of the present sample, unless that has been done."""
+    def publish_paused(self, nanoseconds: int) -> None:
+        """Publish the present time again, and the drawing unless that has been done."""
 
     def flush(self) -> None:
         """Wait until everything that was published has been received, but not for long."""
@@ -254,9 +251,7 @@ class Simulation(Generic[State, Command]):
             # Nodes that follow /clock see that the simulation still runs.
             if now - self._clock_published > PAUSED_PERIOD:
                 self._clock_published = now
-                self._node.publish_clock(self.nanoseconds)
-                # It waits in the publisher for a viewer that comes during the pause.
-                self._node.publish_drawing(self.nanoseconds)
+                self._node.publish_paused(self.nanoseconds)
         elif self.settings.lockstep and not self._answered:
             self._check_deadline(now)
         elif self.settings.lockstep:

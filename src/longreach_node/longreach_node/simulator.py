@@ -68,9 +68,8 @@ class SimulatorNode(Node, Generic[State, Command]):
     """
     A machine as a node.
 
-    A subclass takes commands with :meth:`take_commands` or calls :meth:`accept`, adds its own
-    publishers to ``outputs``, publishes in :meth:`publish_outputs`, and calls :meth:`start` at the
-    end of its constructor.
+    A subclass takes commands with :meth:`take_commands`, adds its own publishers to ``outputs``,
+    publishes in :meth:`publish_outputs`, and calls :meth:`start` at the end of its constructor.
 
     Parameters
     ----------
@@ -220,28 +219,6 @@ class SimulatorNode(Node, Generic[State, Command]):
         )
         self._command_topic = self._commands.topic_name
 
-    def accept(self, command: Command, nanoseconds: int) -> None:
-        """
-        Take a command; one that is ignored is counted, and a warning says why.
-
-        Parameters
-        ----------
-        command : Command
-        nanoseconds : int
-            Stamp of the sample that it answers. In lockstep only the first answer to the present
-            sample counts. Otherwise a command older than the one in force is ignored, and one for
-            a sample that was not published yet; a stamp of zero, as of a message sent by hand,
-            means now.
-        """
-        refusal = self.simulation.accept(command, nanoseconds)
-        if refusal:
-            self.refuse(f'its stamp is {nanoseconds * 1e-9:.6f} s, but {refusal}')
-
-    def refuse(self, reason: str) -> None:
-        """Count a command that is ignored, and warn why."""
-        count = self.simulation.incidents.add(REFUSED, time.monotonic())
-        self.warn(f'command on {self.command_topics()} ignored ({count} so far): {reason}')
-
     def is_needed(self, publisher: Publisher) -> bool:
         """Return whether messages have subscribers, or are kept for later subscribers."""
         return self._latched or publisher.get_subscription_count() > 0
@@ -296,7 +273,7 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def publish_sample(self, nanoseconds: int) -> None:
         """Publish time, diagnostics, joints, drawing and outputs of the present state."""
-        self.publish_clock(nanoseconds)
+        self._publish_clock(nanoseconds)
         if self.sample % max(1, round(self.settings.publish_rate)) == 0:
             self._report(nanoseconds)
         self.drawn = -1
@@ -307,7 +284,12 @@ class SimulatorNode(Node, Generic[State, Command]):
         # Last: in lockstep the answer to this may come before the next line runs.
         self.publish_outputs(nanoseconds)
 
-    def publish_clock(self, nanoseconds: int) -> None:
+    def publish_paused(self, nanoseconds: int) -> None:
+        """Publish time again, and the drawing for a viewer that comes during the pause."""
+        self._publish_clock(nanoseconds)
+        self.publish_drawing(nanoseconds)
+
+    def _publish_clock(self, nanoseconds: int) -> None:
         """Publish simulation time, unless ``publish_clock`` is false."""
         if self._clock_publisher is not None:
             self._clock_publisher.publish(Clock(clock=stamp_of(nanoseconds)))
@@ -434,9 +416,16 @@ class SimulatorNode(Node, Generic[State, Command]):
         try:
             command = self.command_of(message)
         except InputError as error:
-            self.refuse(str(error))
+            self._refuse(str(error))
             return
-        self.accept(command, nanoseconds_of(message.header.stamp))
+        nanoseconds = nanoseconds_of(message.header.stamp)
+        if refusal := self.simulation.accept(command, nanoseconds):
+            self._refuse(f'its stamp is {nanoseconds * 1e-9:.6f} s, but {refusal}')
+
+    def _refuse(self, reason: str) -> None:
+        """Count a command that is ignored, and warn why."""
+        count = self.simulation.incidents.add(REFUSED, time.monotonic())
+        self.warn(f'command on {self.command_topics()} ignored ({count} so far): {reason}')
 
     def _on_parameters(self, parameters: list[Parameter]) -> None:
         """Follow parameters that were set at run time."""

@@ -39,7 +39,6 @@ SERVICES = {
     'GetEntityInfo': 'get_entity_info',
     'GetEntityState': 'get_entity_state',
     'GetEntitiesStates': 'get_entities_states',
-    'SetEntityState': 'set_entity_state',
 }
 # Features of each installed type, by the names in SimulatorFeatures.
 _FEATURES = {
@@ -362,15 +361,6 @@ class StandardInterface:
         """Return where an entity is: the machine at the origin of its root frame, at rest."""
         self._check_entity(request.entity)
         self._fill_in(response.state)
-
-    def set_entity_state(self, request: Any, _: Any) -> None:
-        """Refuse to move the machine."""
-        self._check_entity(request.entity)
-        raise _RefusedError(
-            self._codes.RESULT_FEATURE_UNSUPPORTED,
-            f'{request.entity} stands on the ground and cannot be moved; send commands to its'
-            ' joints, or choose a pose in its scenario',
-        )
 
     def _passes(self, filters: Any) -> bool:
         """Return whether the machine passes filters."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import enum
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
+from rclpy.action.server import CancelResponse, GoalResponse
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -24,15 +25,10 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_goals import GOAL, PATH
 from longreach_node import follow_trajectory
-from longreach_node.follow_trajectory import ActionTypes, TrajectoryAction, tolerances_of
+from longreach_node.follow_trajectory import TrajectoryAction, tolerances_of
 
 JOINTS = ('first', 'second')
 THERE = [1.0, 0.5]
-
-
-class Response(enum.Enum):
-    REJECT = 1
-    ACCEPT = 2
 
 
 @dataclasses.dataclass
@@ -117,27 +113,29 @@ class Server:
         node.server = self
 
     def send(self, goal: SimpleNamespace) -> Handle | None:
-        if self.callbacks['goal_callback'](goal) is not Response.ACCEPT:
+        if self.callbacks['goal_callback'](goal) is not GoalResponse.ACCEPT:
             return None
         handle = Handle(self, goal)
         self.callbacks['handle_accepted_callback'](handle)
         return handle
 
     def cancel(self, handle: Handle) -> None:
-        assert self.callbacks['cancel_callback'](handle) is Response.ACCEPT
+        assert self.callbacks['cancel_callback'](handle) is CancelResponse.ACCEPT
         handle.is_cancel_requested = True
 
 
 class Rig:
     """A controller of two joints that follow their reference exactly, unless told otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(follow_trajectory, 'ActionServer', Server)
         self.log: list[str] = []
         say = SimpleNamespace(info=self.log.append, warning=self.log.append)
         self.node: Any = SimpleNamespace(get_logger=lambda: say)
         self.followed = self.stopped = 0
-        types = ActionTypes(Server, FollowJointTrajectory, Response, Response)
-        self.action = TrajectoryAction(self.node, JOINTS, self.plan, self.stop, types)
+        self.action = TrajectoryAction(
+            self.node, JOINTS, self.plan, self.stop, FollowJointTrajectory
+        )
         self.server: Server = self.node.server
 
     def plan(self, message: JointTrajectory, tolerance: np.ndarray) -> tuple[Trajectory, Any]:
@@ -158,8 +156,12 @@ class Rig:
         self.action.on_cycle(Header(), time, reference, reference.angles - error)
 
 
-def test_a_goal_that_is_reached() -> None:
-    rig = Rig()
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+def test_a_goal_that_is_reached(rig: Rig) -> None:
     assert rig.server.name == '~/follow_joint_trajectory'
     handle = rig.server.send(request())
     assert handle is not None
@@ -189,9 +191,8 @@ def test_a_goal_that_is_reached() -> None:
     ],
 )
 def test_tolerances_end_a_goal(
-    fields: dict[str, Any], time: float, error: float, code: int
+    rig: Rig, fields: dict[str, Any], time: float, error: float, code: int
 ) -> None:
-    rig = Rig()
     handle = rig.server.send(request(**fields))
     assert handle is not None
     # It begins at a machine that is further away than that.
@@ -220,15 +221,13 @@ def test_tolerances_end_a_goal(
         ({'goal_time_tolerance': Duration(sec=-1)}, 'goal_time_tolerance has sec = -1'),
     ],
 )
-def test_goals_that_are_rejected(fields: dict[str, Any], error: str) -> None:
-    rig = Rig()
+def test_goals_that_are_rejected(rig: Rig, fields: dict[str, Any], error: str) -> None:
     assert rig.server.send(request(**fields)) is None
     assert error in rig.log[-1]
     assert rig.followed == 0
 
 
-def test_a_canceled_goal_lets_the_joints_rest() -> None:
-    rig = Rig()
+def test_a_canceled_goal_lets_the_joints_rest(rig: Rig) -> None:
     handle = rig.server.send(request())
     assert handle is not None
     rig.cycle(11.0)
@@ -238,8 +237,7 @@ def test_a_canceled_goal_lets_the_joints_rest() -> None:
     assert (handle.ended, rig.stopped) == ('canceled', 1)
 
 
-def test_a_new_goal_ends_the_one_before() -> None:
-    rig = Rig()
+def test_a_new_goal_ends_the_one_before(rig: Rig) -> None:
     first = rig.server.send(request())
     second = rig.server.send(request())
     assert first is not None
@@ -261,14 +259,15 @@ def test_defaults_of_tolerances() -> None:
     assert erased.path[0] == math.inf
 
 
-def test_feedback_of_an_older_control_msgs_has_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feedback_of_an_older_control_msgs_has_no_index(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Older:
         """As in Jazzy: other attributes than its fields are an error, as in generated types."""
 
         __slots__ = ('actual', 'desired', 'error', 'header', 'joint_names')
 
     monkeypatch.setattr(FollowJointTrajectory, 'Feedback', Older)
-    rig = Rig()
     handle = rig.server.send(request())
     assert handle is not None
     rig.cycle(11.0)
@@ -277,10 +276,7 @@ def test_feedback_of_an_older_control_msgs_has_no_index(monkeypatch: pytest.Monk
 
 
 def test_without_control_msgs_there_is_no_action(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(follow_trajectory, 'import_module', missing)
+    monkeypatch.setitem(sys.modules, 'control_msgs.action', None)
     assert follow_trajectory.action_types() is None
     log: list[str] = []
     node: Any = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=log.append))

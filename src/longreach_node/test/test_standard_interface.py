@@ -119,7 +119,6 @@ TYPES: dict[str, Any] = {
     'GetEntityInfo': service({'entity': str}, {'result': Result, 'info': EntityInfo}),
     'GetEntityState': service({'entity': str}, {'result': Result, 'state': EntityState}),
     'GetEntitiesStates': service(FILTERED, {'result': Result, 'entities': list, 'states': list}),
-    'SetEntityState': service({'entity': str, 'set_pose': bool}, {'result': Result}),
     'SimulateSteps': SimulateSteps,
 }
 
@@ -452,10 +451,7 @@ def test_entities(rig: Rig) -> None:
     assert state.state.header.stamp.nanosec == 30_000_000
     assert state.state.pose.orientation.w == 1.0
     assert rig.call('GetEntitiesStates').states[0].header == state.state.header
-    code, text = rig.result('SetEntityState', entity='crane', set_pose=True)
-    assert code == UNSUPPORTED
-    assert 'crane stands on the ground and cannot be moved' in text
-    for kind in ('GetEntityInfo', 'GetEntityState', 'SetEntityState'):
+    for kind in ('GetEntityInfo', 'GetEntityState'):
         text = "entity = 'car', allowed: crane"
         assert rig.result(kind, entity='car') == (NOT_FOUND, text)
 
