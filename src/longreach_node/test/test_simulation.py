@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -49,46 +50,30 @@ class Rig:
     def __init__(self, wall: Wall, **settings: Any) -> None:
         self.wall = wall
         self.samples: list[int] = []
-        self.log: list[str] = []
-        self.again = self.clocks = self.flushed = 0
-        self.period = 0.0
-        self.ended = self.shut_down = False
+        self.node = Mock()
+        self.node.is_shut_down.return_value = False
+        self.node.command_topics.return_value = '/command'
+        self.node.publish_sample.side_effect = self._on_sample
         self.simulation: Simulation[float, float] = Simulation(
-            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self
+            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self.node
         )
         self.simulation.start()
+
+    def _on_sample(self, nanoseconds: int) -> None:
+        assert nanoseconds == self.simulation.sample * CYCLE
+        self.samples.append(self.simulation.sample)
+
+    @property
+    def period(self) -> float:
+        return float(self.node.set_period.call_args.args[0])
+
+    @property
+    def log(self) -> list[str]:
+        return [call.args[0] for call in self.node.warn.call_args_list]
 
     def tick(self, seconds: float = 0.0) -> None:
         self.wall.seconds += seconds
         self.simulation.tick(self.wall.monotonic())
-
-    def publish_sample(self, nanoseconds: int) -> None:
-        assert nanoseconds == self.simulation.sample * CYCLE
-        self.samples.append(self.simulation.sample)
-
-    def publish_again(self, _: int) -> None:
-        self.again += 1
-
-    def publish_paused(self, _: int) -> None:
-        self.clocks += 1
-
-    def flush(self) -> None:
-        self.flushed += 1
-
-    def set_period(self, period: float) -> None:
-        self.period = period
-
-    def is_shut_down(self) -> bool:
-        return self.shut_down
-
-    def warn(self, text: str) -> None:
-        self.log.append(text)
-
-    def on_end(self) -> None:
-        self.ended = True
-
-    def command_topics(self) -> str:
-        return '/command'
 
 
 @pytest.fixture
@@ -226,7 +211,9 @@ def test_real_time(wall: Wall) -> None:
     rig.tick(0.15)
     rig.tick(0.05)
     assert rig.samples == list(range(21))
-    assert (rig.ended, rig.flushed, rig.simulation.finished) == (True, 1, True)
+    rig.node.flush.assert_called_once_with()
+    rig.node.on_end.assert_called_once_with()
+    assert rig.simulation.finished
 
 
 def test_a_long_delay_is_dropped(wall: Wall) -> None:
@@ -254,7 +241,7 @@ def test_as_fast_as_possible_others_get_their_turn(wall: Wall) -> None:
     assert rig.samples == [0, 1, 2]
     for _ in range(250):
         rig.tick()
-    assert rig.flushed == 1
+    rig.node.flush.assert_called_once_with()
 
 
 @pytest.mark.parametrize('factor', [0.0, 1000.0])
@@ -280,7 +267,7 @@ def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
     for _ in range(49):
         rig.tick(0.1)
     rig.tick(0.05)
-    assert rig.again == 1
+    assert rig.node.publish_again.call_count == 1
     with pytest.raises(LongreachError, match=r'no command on /command with the stamp 0\.01.* 5 s'):
         rig.tick(0.1)
 
@@ -312,7 +299,7 @@ def test_the_second_answer_to_a_sample_that_was_published_again_is_no_incident(w
     rig = Rig(wall, lockstep=True)
     for _ in range(11):
         rig.tick(0.1)
-    assert rig.again == 1
+    assert rig.node.publish_again.call_count == 1
     assert [rig.simulation.accept(1.0, 0) for _ in range(2)] == ['', '']
     rig.tick(0.1)
     # Late, after the next sample.
@@ -329,7 +316,7 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
     rig.simulation.pause()
     for _ in range(4):
         rig.tick(0.06)
-    assert (rig.samples, rig.clocks) == ([0], 4)
+    assert (rig.samples, rig.node.publish_paused.call_count) == ([0], 4)
     assert rig.simulation.step_once() == ''
     assert rig.samples == [0, 1]
     rig.simulation.resume()
@@ -421,7 +408,7 @@ def test_no_single_step_after_the_end(wall: Wall) -> None:
     rig = Rig(wall, start_paused=True, duration=0.01)
     assert rig.simulation.step_once() == ''
     assert rig.simulation.step_once() == ''
-    assert rig.ended
+    rig.node.on_end.assert_called_once_with()
     assert rig.simulation.step_once() == 'the simulation has ended'
 
 
@@ -454,7 +441,7 @@ def test_equal_steps_after_a_reset(wall: Wall, state: bool, clock: bool) -> None
 
 def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:
     rig = Rig(wall, step=1e-6, publish_rate=100.0)
-    rig.shut_down = True
+    rig.node.is_shut_down.return_value = True
     rig.tick(0.02)
     assert rig.samples == [0]
     assert rig.simulation.state == 0.0

@@ -176,20 +176,6 @@ def test_lockstep_counts_steps_and_ends() -> None:
     assert world.samples[-1][1] == pytest.approx(0.5)
 
 
-def test_lockstep_timeout_names_what_it_waits_for() -> None:
-    with bench(*LOCKSTEP, *words(lockstep_timeout=0.1), '-r', 'command:=/there/command') as b:
-        world = World(b, answer=False)
-        world.heard(1)
-        world.send(1.0, 0)
-        with pytest.raises(
-            LongreachError,
-            match=r'no command on /there/command with the stamp 0\.010000000 s within 0\.1 s'
-            r' \(lockstep_timeout\)',
-        ):
-            b.until(lambda: False)
-        assert world.cycles == [0, 1]
-
-
 @pytest.mark.parametrize('missing', ['subscriber of /sample', 'publisher of /command'])
 def test_lockstep_does_not_begin_alone(missing: str) -> None:
     with bench(*LOCKSTEP, *words(start_timeout=0.1)) as b:
@@ -248,16 +234,6 @@ def test_without_lockstep_it_starts_alone_after_a_while() -> None:
         b.until(toy.done.done, 'end')
         assert toy.sample == 30
         assert toy.state == pytest.approx(0.3 * SAFE)
-
-
-def test_in_real_time_every_sample_is_there() -> None:
-    with bench(*words(duration=0.3, real_time_factor=2.0)) as b:
-        world = World(b)
-        b.until(world.toy.done.done, 'end')
-        b.until(lambda: len(world.samples) == 31)
-        assert world.cycles == list(range(31))
-        # Answers act; how soon is a matter of the machine that this runs on.
-        assert 1.0 in {call[0] for call in world.toy.integrator.calls}
 
 
 # --- services ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rclpy.node import Node
 
 from longreach_node import qos
 from longreach_node.testing import bench
-from longreach_node.transforms import Transforms, optional_message
+from longreach_node.transforms import Transforms
 
 
 @dataclasses.dataclass
@@ -68,14 +68,6 @@ def test_without_tf2_it_is_said_once(no_tf2: None, capfd: pytest.CaptureFixture[
         transforms.hold([TransformStamped()])
         transforms.send([TransformStamped()])
     assert capfd.readouterr().err.count('tf2_msgs is not installed: no transforms on /tf') == 1
-
-
-def test_a_type_that_is_installed_is_found(capfd: pytest.CaptureFixture[str]) -> None:
-    with bench() as b:
-        node = b.add(lambda: Node('node'))
-        kind = optional_message(node, 'geometry_msgs/TransformStamped', 'nothing')
-    assert kind is TransformStamped
-    assert not capfd.readouterr().err
 
 
 def test_a_listener_gets_them_through_the_middleware() -> None:
