@@ -69,32 +69,8 @@ class Simulation(Generic[State, Command]):
     """
     State and command of a machine, and when it advances.
 
-    Parameters
-    ----------
-    machine : Machine
-    settings : SimulatorParameters
-    initial_command : Command
-        Acts before the first command.
-    safe_command : Command
-        Acts after ``command_timeout``.
-    node : SimulationNode
-
-    Attributes
-    ----------
-    state : State
-    command : Command
-        Acts from the present sample to the next.
-    sample : int
-        Number of the present sample; the initial state is sample 0.
-    incidents : Incidents
-    paused : bool
-        Time stands still; may be set.
-    started : bool
-        The first sample was published.
-    finished : bool
-        The last sample was published.
-    quitting : bool
-        The node must end soon, with ``error`` if there is one.
+    The command acts from the present sample to the next; ``sample`` counts from 0, the initial
+    state. ``paused`` may be set; ``quitting`` asks the node to end, with ``error`` if it is set.
     """
 
     def __init__(

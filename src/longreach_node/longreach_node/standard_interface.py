@@ -116,22 +116,15 @@ def add_standard_services(
 
 
 class _RefusedError(Exception):
-    """A result other than RESULT_OK: its code, and why."""
+    """A result other than OK: the rest of its name, such as NOT_FOUND, and why."""
 
-    def __init__(self, code: int, text: str) -> None:
+    def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
-        self.code = code
+        self.kind = kind
 
 
 class StandardInterface:
-    """
-    Callbacks of the services; ``types`` are the installed messages, services and action by name.
-
-    Attributes
-    ----------
-    answering : int
-        Requests of steps whose response is still to be sent.
-    """
+    """Callbacks of the services; ``types`` are the installed ones by name."""
 
     def __init__(
         self, node: Node, simulation: Simulation[Any, Any], frame: str, types: dict[str, Any]
@@ -142,6 +135,7 @@ class StandardInterface:
         self._states = types['SimulationState']
         self._entity = node.get_namespace().strip('/').replace('/', '_') or node.get_name()
         self._is_stopped = False
+        # Requests of steps whose response is still to be sent.
         self.answering = 0
         # The goal whose steps are being made.
         self._goal: Any = None
@@ -151,8 +145,6 @@ class StandardInterface:
     def callback(self, name: str) -> Callable[[Any, Any], Any]:
         """Return the callback of a service: one of the methods below fills in its response."""
         method = getattr(self, name)
-        if name == 'get_simulator_features':
-            return self.get_simulator_features
         if name == 'step_simulation':
 
             async def wait(request: Any, response: Any) -> Any:
@@ -175,19 +167,23 @@ class StandardInterface:
         try:
             yield
         except _RefusedError as refusal:
-            response.result.result = refusal.code
+            # Some services have results of their own.
+            own = getattr(type(response), refusal.kind, None)
+            common = getattr(self._codes, f'RESULT_{refusal.kind}', None)
+            response.result.result = common if own is None else own
             response.result.error_message = str(refusal)
         else:
-            response.result.result = self._codes.RESULT_OK
+            if hasattr(response, 'result'):
+                response.result.result = self._codes.RESULT_OK
 
     def _check_not_ended(self) -> None:
         """Refuse a request after the end."""
         if self._simulation.ended:
-            raise _RefusedError(self._codes.RESULT_INCORRECT_STATE, 'the simulation has ended')
+            raise _RefusedError('INCORRECT_STATE', 'the simulation has ended')
 
     # --- features and states -------------------------------------------------------------------
 
-    def get_simulator_features(self, _: Any, response: Any) -> Any:
+    def get_simulator_features(self, _: Any, response: Any) -> None:
         """List what this simulator does; this response has no result."""
         known = self._types['SimulatorFeatures']
         names = [name for kind in self._types for name in _FEATURES.get(kind, ())]
@@ -195,7 +191,6 @@ class StandardInterface:
         numbers = {getattr(known, name) for name in names if hasattr(known, name)}
         response.features.features = sorted(numbers)
         response.features.custom_info = _DESCRIPTION
-        return response
 
     def _state(self) -> int:
         """Return the simulation's state as a number of SimulationState."""
@@ -211,17 +206,17 @@ class StandardInterface:
         """Return the state."""
         response.state.state = self._state()
 
-    def set_simulation_state(self, request: Any, response: Any) -> None:
+    def set_simulation_state(self, request: Any, _: Any) -> None:
         """Stop, play, pause or quit."""
         states, simulation, target = self._states, self._simulation, int(request.state.state)
         # Paused is also the state between steps, which a request to pause stops.
         if target == self._state() and not simulation.stepping:
-            code = type(response).ALREADY_IN_TARGET_STATE
-            raise _RefusedError(code, 'the simulation is in this state already')
+            text = 'the simulation is in this state already'
+            raise _RefusedError('ALREADY_IN_TARGET_STATE', text)
         self._check_not_ended()
         if target not in range(4):
             raise _RefusedError(
-                self._codes.RESULT_FEATURE_UNSUPPORTED,
+                'FEATURE_UNSUPPORTED',
                 f'state = {target}, allowed: 0 (stopped), 1 (playing), 2 (paused), 3 (quitting)',
             )
         self._is_stopped = target in (states.STATE_STOPPED, states.STATE_QUITTING)
@@ -243,14 +238,12 @@ class StandardInterface:
             scope = kind.SCOPE_TIME | kind.SCOPE_STATE
         if scope & ~(kind.SCOPE_TIME | kind.SCOPE_STATE | kind.SCOPE_SPAWNED):
             raise _RefusedError(
-                self._codes.RESULT_OPERATION_FAILED,
+                'OPERATION_FAILED',
                 f'scope = {scope}, allowed: 0 or 255 (all), sums of 1 (time) and 2 (state)',
             )
         if scope == kind.SCOPE_SPAWNED:
-            raise _RefusedError(
-                self._codes.RESULT_FEATURE_UNSUPPORTED,
-                'nothing can be spawned here: reset time or state',
-            )
+            text = 'nothing can be spawned here: reset time or state'
+            raise _RefusedError('FEATURE_UNSUPPORTED', text)
         self._simulation.reset(
             state=bool(scope & kind.SCOPE_STATE), time=bool(scope & kind.SCOPE_TIME)
         )
@@ -261,10 +254,8 @@ class StandardInterface:
         """Refuse steps that cannot be made now."""
         self._check_not_ended()
         if not self._simulation.started:
-            raise _RefusedError(
-                self._codes.RESULT_INCORRECT_STATE,
-                'the simulation has not begun: it waits for other nodes',
-            )
+            text = 'the simulation has not begun: it waits for other nodes'
+            raise _RefusedError('INCORRECT_STATE', text)
         problem, state = '', self._state()
         if state != self._states.STATE_PAUSED:
             # As the interface defines it, not INCORRECT_STATE.
@@ -278,7 +269,7 @@ class StandardInterface:
                 ' state to 2 (paused)'
             )
         if problem:
-            raise _RefusedError(self._codes.RESULT_OPERATION_FAILED, problem)
+            raise _RefusedError('OPERATION_FAILED', problem)
 
     async def step_simulation(self, request: Any, _: Any) -> None:
         """Make steps, and answer when they are made."""
@@ -336,7 +327,7 @@ class StandardInterface:
     def _not_made(self, left: int, reason: str) -> _RefusedError:
         """Return the refusal for steps that were not all made."""
         text = f'{left} steps were not simulated: {reason}'
-        return _RefusedError(self._codes.RESULT_OPERATION_FAILED, text)
+        return _RefusedError('OPERATION_FAILED', text)
 
     # --- entities ------------------------------------------------------------------------------
 
@@ -366,7 +357,7 @@ class StandardInterface:
         """Return whether the machine passes filters."""
         if filters.tags.tags or filters.bounds.points:
             text = 'neither tags nor bounds are supported here: leave both empty'
-            raise _RefusedError(self._codes.RESULT_FEATURE_UNSUPPORTED, text)
+            raise _RefusedError('FEATURE_UNSUPPORTED', text)
         pattern = filters.filter
         try:
             # Python would take the classes of POSIX for sets of letters.
@@ -375,7 +366,7 @@ class StandardInterface:
             found = re.search(pattern, self._entity) is not None
         except re.error as error:
             text = f'filter = {pattern!r} is no regular expression here: {error}'
-            raise _RefusedError(self._codes.RESULT_OPERATION_FAILED, text) from error
+            raise _RefusedError('OPERATION_FAILED', text) from error
         robot = self._types['EntityCategory'].CATEGORY_ROBOT
         wanted = [category.category for category in filters.categories]
         return found and (not wanted or robot in wanted)
@@ -388,6 +379,4 @@ class StandardInterface:
     def _check_entity(self, entity: str) -> None:
         """Refuse a name that no entity has."""
         if entity != self._entity:
-            raise _RefusedError(
-                self._codes.RESULT_NOT_FOUND, f'entity = {entity!r}, allowed: {self._entity}'
-            )
+            raise _RefusedError('NOT_FOUND', f'entity = {entity!r}, allowed: {self._entity}')
