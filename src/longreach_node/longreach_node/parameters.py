@@ -143,8 +143,6 @@ class _Changes:
         self._fields = {field.name: field for field in dataclasses.fields(values)}
         self._types = typing.get_type_hints(type(values))
         self._set = node.set_parameters_atomically
-        node.add_on_set_parameters_callback(self._check)
-        node.add_post_set_parameters_callback(self._take)
         # Not by assignment, which type checkers refuse for methods.
         node.__dict__['set_parameters_atomically'] = self._set_together
         node.__dict__['set_parameters'] = self._set_each
@@ -152,8 +150,16 @@ class _Changes:
     def _set_together(self, parameters: list[Parameter]) -> SetParametersResult:
         """Set all parameters of a list, or none."""
         parameters = [self._as_declared(parameter) for parameter in parameters]
-        result = self._check(parameters)
-        return self._set(parameters) if result.successful else result
+        try:
+            values = self._changed(parameters)
+        except InputError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        result = self._set(parameters)
+        if result.successful and any(p.name in self._fields for p in parameters):
+            self._values = values
+            if self._on_change is not None:
+                self._on_change(values)
+        return result
 
     def _set_each(self, parameters: list[Parameter]) -> list[SetParametersResult]:
         """Set each parameter of a list for itself."""
@@ -173,22 +179,6 @@ class _Changes:
             if rule_of(self._fields[name]).read_only:
                 raise InputError(f'{name} is read-only: set it when the node starts')
         return self._values.replace(**changes)
-
-    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Refuse what is not allowed."""
-        try:
-            self._changed(parameters)
-        except InputError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        return SetParametersResult(successful=True)
-
-    def _take(self, parameters: list[Parameter]) -> None:
-        """Hand on what was set."""
-        if not any(p.name in self._fields for p in parameters):
-            return
-        self._values = self._changed(parameters)
-        if self._on_change is not None:
-            self._on_change(self._values)
 
 
 def table(cls: type[Parameters]) -> str:
