@@ -50,17 +50,8 @@ class Keys:
     """
     What keys ask for.
 
-    Parameters
-    ----------
-    speed : float
-        Deflection of a stick in whose place a key is, above 0 to 1.
-    by_tip : bool
-        Whether keys move the tip, instead of joints.
-
-    Attributes
-    ----------
-    quit : bool
-        Whether the key for that was pressed.
+    ``speed``, above 0 to 1, is the deflection of a stick in whose place a key is; ``by_tip``: keys
+    move the tip instead of joints; ``quit``: the key for that was pressed.
     """
 
     def __init__(self, speed: float = 0.5, by_tip: bool = False) -> None:
