@@ -63,10 +63,13 @@ def installed_types() -> tuple[dict[str, Any], list[str]]:
     types: dict[str, Any] = {}
     missing: list[str] = []
     for module, names in (('msg', _MESSAGES), ('srv', SERVICES), ('action', (_ACTION,))):
+        found: Any
         try:
             found = import_module(f'{_PACKAGE}.{module}')
         except ImportError:
-            return {}, []
+            if module == 'msg':
+                return {}, []
+            found = None
         types |= {name: getattr(found, name) for name in names if hasattr(found, name)}
         missing += [name for name in names if not hasattr(found, name)]
     return types, missing

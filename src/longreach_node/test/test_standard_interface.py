@@ -445,7 +445,8 @@ def test_what_a_version_lacks_is_left_out(
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', ModuleType('simulation_interfaces'))
     modules = {kind: ModuleType(kind) for kind in ('msg', 'srv', 'action')}
     for kind, module in modules.items():
-        monkeypatch.setitem(sys.modules, f'simulation_interfaces.{kind}', module)
+        found = None if lacks and kind == 'action' else module
+        monkeypatch.setitem(sys.modules, f'simulation_interfaces.{kind}', found)
     kinds = dict.fromkeys(SERVICES, 'srv') | {'SimulateSteps': 'action'}
     for name in TYPES.keys() - lacks:
         setattr(modules[kinds.get(name, 'msg')], name, TYPES[name])
