@@ -122,10 +122,10 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers and sensors."""
-        if self.is_heard(self._strain):
+        if self.is_needed(self._strain):
             shown = strains(self._boom.parameters, self.state, self._boom.scenario.friction)
             self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
-        if self.is_heard(self._markers):
+        if self.is_needed(self._markers):
             motion = marker_positions(self._boom.parameters, self.state)
             self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)

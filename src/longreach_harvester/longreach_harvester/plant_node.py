@@ -124,7 +124,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
 
     def publish_own(self, header: Header) -> None:
         """Publish the readings of the sensors."""
-        if self._sensors is not None and self.is_heard(self._measured):
+        if self._sensors is not None and self.is_needed(self._measured):
             shown = self._sensors.read(self.state.y[:3], self.sample)
             position = [*shown.angles.tolist(), *shown.pistons.tolist()]
             self._measured.publish(JointState(header=header, name=MEASURED, position=position))

@@ -1,32 +1,17 @@
 """
 Common parts of the nodes, and of commands that communicate with nodes.
 
-``entry``       start and end of a node's process
-``executor``    the executor of the nodes
-``middleware``  settings of ROS and Fast DDS before rclpy starts
-``parameters``  a parameter object as the parameters of a node
-``qos``         the named qualities of service
-``simulator``   the node that drives any Machine through time
-``simulation``, ``machine_run``, ``pacing``, ``lockstep``, ``incidents``
-                its parts that need no node
-``simulator_host``, ``discovery``, ``services``, ``simulator_parameters``
-                its parts that do
-``simulation_interfaces``, ``standard_interface``
-                the services that simulators have agreed on
-``frames``      names of coordinate frames
-``pairing``     messages of two topics with equal stamps
-``silence``     a warning when a topic is silent
-``paired_controller``, ``paired_samples``
-                controllers that answer samples of two halves
-``hydraulic_plant``, ``hydraulic_messages``, ``remote_valves``
-                plants with valves, their messages, commands by hand
-``follow_trajectory``
-                the action FollowJointTrajectory, where control_msgs is installed
-``clock``       clocks of timers and time-outs
-``stamps``      times as messages, integers and seconds
-``diagnostics`` status of one component in /diagnostics
-``remote``      a temporary node of a command
-``testing``     nodes under test and a driver in one process
+Simulator: ``simulator`` (the node that drives any Machine), ``simulation`` and ``pacing`` (when it
+advances; no node), ``simulator_parameters``, ``standard_interface`` (simulation_interfaces),
+``graph`` (connections, waits for other nodes).
+
+Bases of nodes: ``hydraulic_plant``, ``paired_controller``, ``trajectory_controller``,
+``operator_node``; ``follow_trajectory`` is the action FollowJointTrajectory.
+
+Process and graph: ``entry``, ``executor``, ``middleware``, ``parameters``, ``qos``, ``frames``,
+``transforms``, ``clock``, ``stamps``, ``diagnostics``, ``silence``.
+
+Commands: ``remote`` and ``remote_...``, ``keyboard``. Tests: ``testing``.
 """
 
 from __future__ import annotations

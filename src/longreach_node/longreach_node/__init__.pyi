@@ -2,7 +2,6 @@
 
 from longreach_node.clock import LivingClock as LivingClock
 from longreach_node.clock import steady_clock as steady_clock
-from longreach_node.companions import Companions as Companions
 from longreach_node.entry import node_entry as node_entry
 from longreach_node.frames import FrameParameters as FrameParameters
 from longreach_node.frames import frame_name as frame_name
@@ -14,7 +13,6 @@ from longreach_node.hydraulic_messages import values_from_command as values_from
 from longreach_node.hydraulic_messages import valve_command as valve_command
 from longreach_node.hydraulic_plant import HydraulicPlantNode as HydraulicPlantNode
 from longreach_node.joint_messages import joint_values as joint_values
-from longreach_node.keyboard import Keys as Keys
 from longreach_node.machine_parameters import DrawingParameters as DrawingParameters
 from longreach_node.machine_parameters import MachineParameters as MachineParameters
 from longreach_node.machine_parameters import machine_and_scenario as machine_and_scenario
@@ -22,20 +20,13 @@ from longreach_node.markers import BLUE as BLUE
 from longreach_node.markers import BROWN as BROWN
 from longreach_node.markers import GREY as GREY
 from longreach_node.markers import RED as RED
-from longreach_node.markers import SHORTEST as SHORTEST
 from longreach_node.markers import arrow_marker as arrow_marker
 from longreach_node.markers import line_marker as line_marker
 from longreach_node.markers import sphere_marker as sphere_marker
 from longreach_node.markers import triangles_marker as triangles_marker
-from longreach_node.middleware import check_middleware as check_middleware
-from longreach_node.middleware import limit_discovery as limit_discovery
-from longreach_node.middleware import use_dds_profile as use_dds_profile
 from longreach_node.paired_controller import Level as Level
 from longreach_node.paired_controller import PairedControllerNode as PairedControllerNode
 from longreach_node.parameters import declare as declare
-from longreach_node.qos import SET_POINT as SET_POINT
-from longreach_node.remote import attach_load as attach_load
-from longreach_node.remote import call_plant as call_plant
 from longreach_node.remote import remote as remote
 from longreach_node.remote_drive import Row as Row
 from longreach_node.remote_drive import drive as drive

@@ -1,10 +1,4 @@
-"""
-Clocks of nodes: one for timers, and one for time-outs that notices when /clock has stopped.
-
-With ``use_sim_time`` a pause must not cause a time-out: simulation time stops during a pause, and
-the simulation repeats it on /clock. When /clock has stopped as well, no simulation is running, and
-time continues with the wall clock.
-"""
+"""Clocks of nodes: one for timers, and one for time-outs."""
 
 from __future__ import annotations
 
@@ -59,6 +53,10 @@ def ignore_times_before_zero() -> None:
 class LivingClock:
     """
     Time for time-outs [s], from any origin.
+
+    With ``use_sim_time`` a pause must not cause a time-out: simulation time stops during a pause,
+    and the simulation repeats it on /clock. When /clock has stopped as well, no simulation is
+    running, and time continues with the wall clock.
 
     Parameters
     ----------

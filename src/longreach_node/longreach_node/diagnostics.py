@@ -1,8 +1,8 @@
-"""Status of one component in /diagnostics."""
+"""Status of one component in /diagnostics, and counts of what went wrong in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -13,19 +13,16 @@ from longreach_node.qos import DIAGNOSTICS
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 LEVELS = {'ok': OK, 'warn': WARN, 'error': ERROR}
 
+# A component is in order again when nothing went wrong for so long [s of wall time].
+HOLD = 10.0
+
 
 class Diagnostics:
     """
     Publisher of one component's state on /diagnostics.
 
-    Parameters
-    ----------
-    node : Node
-        Its full name is the component's name.
-    hardware : str
-        ``hardware_id`` of the status.
-    part : str
-        Name of a part, where a node reports on several.
+    The component is named by the node's full name and, where a node reports on several, ``part``;
+    ``hardware`` is the ``hardware_id``.
     """
 
     def __init__(self, node: Node, hardware: str, part: str = '') -> None:
@@ -45,3 +42,25 @@ class Diagnostics:
         array = DiagnosticArray(status=[status])
         array.header.stamp = stamp
         self.publisher.publish(array)
+
+
+class Incidents:
+    """Counts by kind; kinds are in the plural: ``overruns``, ``refused commands``."""
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self.counts = dict.fromkeys(kinds, 0)
+        self._latest: dict[str, float] = {}
+
+    def add(self, kind: str, now: float) -> int:
+        """Count an incident at the present wall time [s], and return the count of its kind."""
+        self.counts[kind] += 1
+        self._latest[kind] = now
+        return self.counts[kind]
+
+    def recent(self, now: float) -> str:
+        """Return what went wrong within the last ``HOLD`` seconds, with all counts of its kind."""
+        return ', '.join(
+            f'{self.counts[kind]} {kind}'
+            for kind in self.counts
+            if kind in self._latest and now - self._latest[kind] <= HOLD
+        )

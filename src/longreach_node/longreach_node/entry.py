@@ -50,7 +50,8 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
             check_middleware()
         except InputError as error:
             # Before rclpy is initialised it logs nothing.
-            sys.exit(_refusal(str(error)))
+            print(error, file=sys.stderr)
+            sys.exit(2)
         module, name = path.split(':')
         factory = getattr(import_module(module), name)
         sys.exit(_run(factory))
@@ -62,14 +63,9 @@ def spin_until(executor: Any, done: Any | None) -> None:
     """
     Call callbacks until a future is set or the executor's context is shut down.
 
-    In place of rclpy's ``spin_until_future_complete``, which in rclpy 7.1 adds a callback to the
-    future at each turn: 5 MB a minute at 200 Hz.
-
-    Parameters
-    ----------
-    executor : Executor
-    done : Future or None
-        None: until the context is shut down. An exception that it holds is raised.
+    None in place of a future: until the context is shut down. An exception that it holds is
+    raised. rclpy 7.1's own ``spin_until_future_complete`` adds a callback to the future at each
+    turn: 5 MB a minute at 200 Hz.
     """
     if done is None:
         executor.spin()
@@ -80,12 +76,6 @@ def spin_until(executor: Any, done: Any | None) -> None:
         executor.spin_once()
     if done.done() and (error := done.exception()) is not None:
         raise error
-
-
-def _refusal(text: str) -> int:
-    """Print why a node does not start, before there is a logger, and return its exit code."""
-    print(text, file=sys.stderr)
-    return 2
 
 
 def _exit_at_once(number: int, frame: object) -> None:  # noqa: ARG001
@@ -131,7 +121,8 @@ def _run(factory: Callable[[], Any]) -> int:
         try:
             rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         except RuntimeError as error:
-            return _refusal(f'arguments after --ros-args cannot be used: {error}')
+            print(f'arguments after --ros-args cannot be used: {error}', file=sys.stderr)
+            return 2
         ignore_times_before_zero()
         node = factory()
         # From here on rclpy shuts its context down on both signals, and calls ``record`` as well,

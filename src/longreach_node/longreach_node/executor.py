@@ -58,14 +58,7 @@ def node_executor(context: Context | None = None) -> Executor:
 
 
 class NodeExecutor(SingleThreadedExecutor):
-    """
-    SingleThreadedExecutor that keeps its wait set and calls callbacks directly.
-
-    Parameters
-    ----------
-    context : Context, optional
-        The default context if left out.
-    """
+    """SingleThreadedExecutor that keeps its wait set and calls callbacks directly."""
 
     def __init__(self, *, context: Context | None = None) -> None:
         # Before rclpy's constructor, which makes wake() known to the context.
@@ -112,50 +105,41 @@ class NodeExecutor(SingleThreadedExecutor):
         self._held.close()
         self._held = ExitStack()
         nodes = self.get_nodes()
-        # (method of the wait set, kind of entity, how it is taken), in the order of rclpy's loop.
-        groups = (
-            ('add_timer', 'timer', self._take_ready_timer, [t for n in nodes for t in n.timers]),
-            (
-                'add_subscription',
-                'subscription',
-                self._take_subscription,
-                [s for n in nodes for s in n.subscriptions],
-            ),
-            (
-                'add_guard_condition',
-                'guard_condition',
-                self._take_guard_condition,
-                [
-                    *(g for n in nodes for g in n.guards),
-                    *(g for g in (self._guard, self._sigint_gc) if g is not None),
-                ],
-            ),
-            ('add_client', 'client', None, [c for n in nodes for c in n.clients]),
-            ('add_service', 'service', self._take_service, [s for n in nodes for s in n.services]),
+        own = [guard for guard in (self._guard, self._sigint_gc) if guard is not None]
+        # Kind of entity, how it is taken, and all there are, in the order of rclpy's loop. Clients
+        # are left to rclpy.
+        groups: tuple[tuple[str, Callable[[Any], Any] | None, list[Any]], ...] = (
+            ('timer', self._take_ready_timer, [t for n in nodes for t in n.timers]),
+            ('subscription', self._take_subscription, [s for n in nodes for s in n.subscriptions]),
+            ('guard_condition', self._take_guard_condition, [g for n in nodes for g in n.guards]),
+            ('guard_condition', None, own),
+            ('client', None, [c for n in nodes for c in n.clients]),
+            ('service', self._take_service, [s for n in nodes for s in n.services]),
         )
-        counts: dict[str, int] = {}
-        self._handles: list[tuple[str, Any]] = []
-        self._known: dict[str, dict[int, tuple[Callable[[Any], Any] | None, Any]]] = {}
-        for method, kind, take, entities in groups:
-            known = self._known.setdefault(kind, {})
+        counts = dict.fromkeys(
+            ('subscription', 'guard_condition', 'timer', 'client', 'service'), 0
+        )
+        handles: list[tuple[str, Any]] = []
+        self._known: dict[str, dict[int, tuple[Callable[[Any], Any] | None, Any]]] = {
+            kind: {} for kind, _, _ in groups
+        }
+        for kind, take, entities in groups:
             for entity in entities:
                 try:
                     # Held while it is in the wait set: who destroys it only marks it.
                     self._held.enter_context(entity.handle)
                 except InvalidHandle:
                     continue
-                self._handles.append((method, entity.handle))
-                # Clients and coroutines are left to rclpy.
+                handles.append((kind, entity.handle))
+                counts[kind] += 1
+                if entities is own:
+                    # They only end the waiting.
+                    continue
+                # Coroutines are left to rclpy, too.
                 direct = not inspect.iscoroutinefunction(getattr(entity, 'callback', None))
-                known[entity.handle.pointer] = (take if direct else None, entity)
-            counts[kind] = len(known)
-        for own in (self._guard, self._sigint_gc):
-            if own is not None:
-                # They only end the waiting.
-                self._known['guard_condition'].pop(own.handle.pointer, None)
+                self._known[kind][entity.handle.pointer] = (take if direct else None, entity)
         self._waitables = []
-        total = [counts[k] for k in ('subscription', 'guard_condition', 'timer')]
-        total += [counts[k] for k in ('client', 'service')] + [0]
+        total = [*counts.values(), 0]
         for node in nodes:
             for waitable in node.waitables:
                 try:
@@ -175,23 +159,15 @@ class NodeExecutor(SingleThreadedExecutor):
                 total = [a + b for a, b in zip(total, more, strict=True)]
         with self._context_handle:
             self._waits = _rclpy.WaitSet(*total, self._context_handle)
-        self._adders = [(getattr(self._waits, method), handle) for method, handle in self._handles]
+        self._adders = [(getattr(self._waits, f'add_{kind}'), handle) for kind, handle in handles]
 
     # --- turns ---------------------------------------------------------------------------------
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
         """
-        Call one callback, or wait for one.
+        Call one callback, or wait for one, without limit if no time [s] is given.
 
-        Parameters
-        ----------
-        timeout_sec : float, optional
-            Longest wait [s]; without limit if left out.
-
-        Raises
-        ------
-        ExternalShutdownException
-            When the context was shut down meanwhile.
+        Raises ExternalShutdownException when the context was shut down meanwhile.
         """
         if self._is_shutdown:
             return

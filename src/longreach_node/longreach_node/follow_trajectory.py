@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -32,36 +33,22 @@ from longreach_dynamics.trajectory_goals import (
 from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds
 
 # Feedback at most this often [s of the samples' time].
-_FEEDBACK = 0.05
+_FEEDBACK_PERIOD = 0.05
 
 
-class ActionTypes(NamedTuple):
-    """What of rclpy and control_msgs the action needs."""
-
-    server: Any  # rclpy.action.ActionServer
-    action: Any  # control_msgs.action.FollowJointTrajectory
-    goal_response: Any  # rclpy.action.GoalResponse
-    cancel_response: Any  # rclpy.action.CancelResponse
-
-
-def action_types() -> ActionTypes | None:
-    """Return the types of the action where ``control_msgs`` is installed, else None."""
+def action_types() -> Any:
+    """Return control_msgs.action.FollowJointTrajectory, None where it is not installed."""
     try:
-        action = import_module('control_msgs.action').FollowJointTrajectory
+        return import_module('control_msgs.action').FollowJointTrajectory
     except ModuleNotFoundError:
         return None
-    rclpy = import_module('rclpy.action')
-    return ActionTypes(rclpy.ActionServer, action, rclpy.GoalResponse, rclpy.CancelResponse)
 
 
 def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
     """
     Return the tolerances of a goal message; what it leaves at 0 gets this module's defaults.
 
-    Raises
-    ------
-    InputError
-        For unknown joints, impossible tolerances, or tolerances that are not monitored.
+    Raises InputError for unknown joints, impossible tolerances, or those that are not monitored.
     """
     if goal.component_path_tolerance or goal.component_goal_tolerance:
         raise InputError('component tolerances given, allowed: none, no joint has more than one')
@@ -82,21 +69,12 @@ def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
 
 class TrajectoryAction:
     """
-    The action server of a controller.
+    The action server of a controller of ``joints``.
 
-    Parameters
-    ----------
-    node : Node
-    joints : sequence of str
-        All joints of the controller, in its order.
-    plan : callable
-        Takes a JointTrajectory and path tolerances (N,) [rad], returns the trajectory in absolute
-        time that would be followed, and a function that begins to follow it; raises InputError
-        for one that is refused.
-    stop : callable
-        Lets all joints come to rest.
-    types : ActionTypes or None
-        As of :func:`action_types`.
+    ``plan`` takes a JointTrajectory and path tolerances (N,) [rad], and returns the trajectory in
+    absolute time that would be followed, and a function that begins to follow it; it raises
+    InputError for one that is refused. ``stop`` lets all joints come to rest, ``action`` is that
+    of :func:`action_types`.
     """
 
     def __init__(
@@ -105,23 +83,23 @@ class TrajectoryAction:
         joints: Sequence[str],
         plan: Callable[[JointTrajectory, np.ndarray], tuple[Trajectory, Callable[[], None]]],
         stop: Callable[[], None],
-        types: ActionTypes | None,
+        action: Any,
     ) -> None:
         self._node, self._joints, self._plan, self._stop = node, tuple(joints), plan, stop
-        self._types = types
+        self._action = action
         self._goal: Goal | None = None
         self._planned: tuple[Goal, Callable[[], None]] | None = None
         self._handle: Any = None
-        self._done: dict[bytes, Future] = {}  # by the goal's identity
-        self._told = 0.0
-        if types is None:
+        self._verdicts: dict[bytes, Future] = {}  # by the goal's identity
+        self._last_feedback = 0.0
+        if action is None:
             node.get_logger().info(
                 'control_msgs is not installed: no action ~/follow_joint_trajectory'
             )
             return
-        self._server = types.server(
+        self._server = ActionServer(
             node,
-            types.action,
+            action,
             '~/follow_joint_trajectory',
             execute_callback=self._execute,
             goal_callback=self._on_goal,
@@ -133,17 +111,9 @@ class TrajectoryAction:
 
     def on_cycle(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> None:
         """
-        Judge the goal, if there is one, and send feedback.
+        Judge the goal, if there is one, and send feedback with a header.
 
-        Parameters
-        ----------
-        header : Header
-            For the feedback.
-        time : float
-            Of the sample [s].
-        reference : Reference
-        angles : ndarray, shape (N,)
-            Measured [rad].
+        ``time`` is that of the sample [s], ``angles`` (N,) are measured [rad].
         """
         if self._goal is None:
             return
@@ -152,8 +122,8 @@ class TrajectoryAction:
             if verdict.outcome is not Outcome.SUCCESSFUL:
                 self._stop()
             self.end(verdict)
-        elif time >= self._told + _FEEDBACK or time < self._told:
-            self._told = time
+        elif time >= self._last_feedback + _FEEDBACK_PERIOD or time < self._last_feedback:
+            self._last_feedback = time
             self._handle.publish_feedback(self._feedback(header, time, reference, angles))
 
     def replace(self, why: str) -> None:
@@ -165,19 +135,18 @@ class TrajectoryAction:
         """End the goal with a verdict."""
         self._node.get_logger().info(f'goal ended: {verdict.text}')
         self._goal = None
-        self._done[_identity(self._handle)].set_result(verdict)
+        self._verdicts[_identity(self._handle)].set_result(verdict)
 
     # --- what the action server calls --------------------------------------------------------
 
-    def _on_goal(self, goal: Any) -> Any:
+    def _on_goal(self, goal: Any) -> GoalResponse:
         """Accept or reject a goal; an action has no place for the reason but the log."""
-        assert self._types is not None
         try:
             self._planned = self._goal_of(goal)
         except InputError as error:
             self._node.get_logger().warning(f'goal rejected: {error}')
-            return self._types.goal_response.REJECT
-        return self._types.goal_response.ACCEPT
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
 
     def _goal_of(self, goal: Any) -> tuple[Goal, Callable[[], None]]:
         """Return a goal and the function that begins it; InputError when it is refused."""
@@ -196,40 +165,37 @@ class TrajectoryAction:
         self.replace('a new goal has come')
         begin()
         self._goal, self._handle = goal, handle
-        self._done[_identity(handle)] = Future()
+        self._verdicts[_identity(handle)] = Future()
         points = len(handle.request.trajectory.points)
         self._node.get_logger().info(f'goal accepted: {points} points')
         handle.execute()
 
-    def _on_cancel(self, handle: Any) -> Any:
+    def _on_cancel(self, handle: Any) -> CancelResponse:
         """Let the joints come to rest, and end the goal."""
-        assert self._types is not None
         if self._goal is not None and _identity(handle) == _identity(self._handle):
             self._stop()
             self.end(Verdict(Outcome.SUCCESSFUL, 'canceled: the joints come to rest'))
-        return self._types.cancel_response.ACCEPT
+        return CancelResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> Any:
         """Wait for the end of a goal, and return its result."""
-        assert self._types is not None
-        verdict: Verdict = await self._done[_identity(handle)]
-        del self._done[_identity(handle)]
+        verdict: Verdict = await self._verdicts[_identity(handle)]
+        del self._verdicts[_identity(handle)]
         if handle.is_cancel_requested:
             handle.canceled()
         elif verdict.outcome is Outcome.SUCCESSFUL:
             handle.succeed()
         else:
             handle.abort()
-        result = self._types.action.Result()
+        result = self._action.Result()
         result.error_code = int(verdict.outcome)
         result.error_string = verdict.text
         return result
 
     def _feedback(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> Any:
         """Return feedback about a cycle."""
-        assert self._types is not None
         assert self._goal is not None
-        feedback = self._types.action.Feedback()
+        feedback = self._action.Feedback()
         feedback.header = header
         feedback.joint_names = list(self._joints)
         feedback.desired = _point(time, reference.angles, reference.rates)

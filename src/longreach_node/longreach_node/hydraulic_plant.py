@@ -169,5 +169,5 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     def _publish_hydraulics(self, header: Header) -> None:
         """Publish cylinders and valves, for whoever listens."""
-        if self.is_heard(self.hydraulics):
+        if self.is_needed(self.hydraulics):
             self.hydraulics.publish(self.hydraulic_state(header))

@@ -50,14 +50,8 @@ class Keys:
     """
     What keys ask for.
 
-    Attributes
-    ----------
-    speed : float
-        Deflection of a stick in whose place a key is, above 0 to 1.
-    by_tip : bool
-        Whether keys move the tip.
-    quit : bool
-        Whether the key for that was pressed.
+    ``speed``, above 0 to 1, is the deflection of a stick in whose place a key is; ``by_tip``: keys
+    move the tip instead of joints; ``quit``: the key for that was pressed.
     """
 
     def __init__(self, speed: float = 0.5, by_tip: bool = False) -> None:
@@ -100,19 +94,10 @@ def terminal_keys(stream: TextIO | None = None) -> Iterator[Callable[[], str]]:
     """
     Read keys of a terminal as they are pressed; yield a function that returns those since.
 
-    The terminal is as before afterwards, however the block ends: by an error, a signal that Python
-    has made an exception, or the end of the terminal (SIGHUP, for which the next read ends the
-    process). Ctrl-C remains; Ctrl-Z, which would leave the terminal without echo, does nothing.
-
-    Parameters
-    ----------
-    stream : TextIO, optional
-        stdin by default.
-
-    Raises
-    ------
-    InputError
-        When it is no terminal.
+    The stream is stdin by default; InputError when it is no terminal. The terminal is as before
+    afterwards, however the block ends: by an error, a signal that Python has made an exception, or
+    the end of the terminal (SIGHUP, for which the next read ends the process). Ctrl-C remains;
+    Ctrl-Z, which would leave the terminal without echo, does nothing.
     """
     stream = sys.stdin if stream is None else stream
     if not stream.isatty():

@@ -34,15 +34,9 @@ _USERS_CHOICE = (_RANGE, _ONLY_LOCAL, 'ROS_STATIC_PEERS')
 
 def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
     """
-    Let Fast DDS in this process and its children use a profile of longreach_node.
+    Let Fast DDS in this process and its children use a profile, a file in ``config``.
 
-    A profile that the user has chosen stays; the usual one of longreach_node is replaced by
-    another. Where longreach_node is not installed nothing is set.
-
-    Parameters
-    ----------
-    name : str
-        The file in its ``config``.
+    One that the user has chosen stays; the usual one is replaced by another.
     """
     variable, suffix = _PROFILES
     with contextlib.suppress(InputError):
@@ -61,12 +55,9 @@ def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
 
 def check_middleware() -> None:
     """
-    Check ROS_DOMAIN_ID and RMW_IMPLEMENTATION, which rclpy misreads or ends the process for.
+    Raise InputError for a wrong ROS_DOMAIN_ID, or an RMW_IMPLEMENTATION that is not installed.
 
-    Raises
-    ------
-    InputError
-        The first is not a whole number from 0 to 232, or the second is not installed.
+    rclpy misreads them, or ends the process.
     """
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
     installed = {
@@ -99,25 +90,10 @@ def check_middleware() -> None:
 
 def limit_discovery(network: bool = False) -> str:
     """
-    Let nodes of this process and its children find nodes on this machine only.
+    Let this process and its children find nodes on this machine only, unless the user has chosen.
 
-    Nothing is changed where the user has set ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_LOCALHOST_ONLY or
-    ROS_STATIC_PEERS.
-
-    Parameters
-    ----------
-    network : bool
-        Find nodes on the network instead, as ROS does by default.
-
-    Returns
-    -------
-    str
-        A line for the user when the range was limited here, else empty.
-
-    Raises
-    ------
-    InputError
-        ``network`` is set and the user's own setting is for this machine only.
+    With ``network`` nodes are found as ROS does by default; InputError when the user's own setting
+    is for this machine only. Returns a line for the user when the range was limited here.
     """
     if network:
         for name, local in ((_RANGE, 'LOCALHOST'), (_RANGE, 'OFF'), (_ONLY_LOCAL, '1')):

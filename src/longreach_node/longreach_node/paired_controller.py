@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
-from longreach_node.incidents import Incidents
+from longreach_node.diagnostics import Incidents
 from longreach_node.paired_samples import Action, Again, Forget, Note, PairedSamples, Run
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of

@@ -8,8 +8,6 @@ each field becomes a ROS parameter with its type, description, bounds and whethe
 from __future__ import annotations
 
 import dataclasses
-import math
-import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -34,8 +32,6 @@ _TYPES = {
     float: Parameter.Type.DOUBLE,
     str: Parameter.Type.STRING,
 }
-# Largest value of an INTEGER parameter.
-_LARGEST_INTEGER = 2**63 - 1
 # Parameters of ROS itself, declared on a node or given in a parameter file for all nodes.
 _ROS_OWN = ('use_sim_time', 'start_type_description_service')
 _ROS_PREFIXES = ('qos_overrides.',)
@@ -122,29 +118,13 @@ def _allowed(rule: Rule, kind: Any) -> str:
 
 
 def _ranges(rule: Rule, kind: type) -> dict[str, list[Any]]:
-    """
-    Return the bounds as a descriptor holds them, for sliders.
-
-    A descriptor knows closed ranges only: an open end becomes the next number inside. Where one
-    end is not bounded it is the largest number of the type.
-    """
-    if kind not in (int, float) or all(
-        bound is None for bound in (rule.at_least, rule.above, rule.at_most, rule.below)
-    ):
+    """Return the bounds as a descriptor holds them, for sliders: only where both ends have one."""
+    low = rule.above if rule.at_least is None else rule.at_least
+    high = rule.below if rule.at_most is None else rule.at_most
+    if low is None or high is None:
         return {}
-    largest = _LARGEST_INTEGER if kind is int else sys.float_info.max
-    low, high = -largest - (kind is int), largest
-    if rule.at_least is not None:
-        low = rule.at_least
-    elif rule.above is not None:
-        low = rule.above + 1 if kind is int else math.nextafter(rule.above, math.inf)
-    if rule.at_most is not None:
-        high = rule.at_most
-    elif rule.below is not None:
-        high = rule.below - 1 if kind is int else math.nextafter(rule.below, -math.inf)
     if kind is int:
-        bounds = IntegerRange(from_value=math.ceil(low), to_value=math.floor(high), step=0)
-        return {'integer_range': [bounds]}
+        return {'integer_range': [IntegerRange(from_value=int(low), to_value=int(high), step=0)]}
     return {'floating_point_range': [FloatingPointRange(from_value=low, to_value=high)]}
 
 
@@ -163,8 +143,6 @@ class _Changes:
         self._fields = {field.name: field for field in dataclasses.fields(values)}
         self._types = typing.get_type_hints(type(values))
         self._set = node.set_parameters_atomically
-        node.add_on_set_parameters_callback(self._check)
-        node.add_post_set_parameters_callback(self._take)
         # Not by assignment, which type checkers refuse for methods.
         node.__dict__['set_parameters_atomically'] = self._set_together
         node.__dict__['set_parameters'] = self._set_each
@@ -172,8 +150,16 @@ class _Changes:
     def _set_together(self, parameters: list[Parameter]) -> SetParametersResult:
         """Set all parameters of a list, or none."""
         parameters = [self._as_declared(parameter) for parameter in parameters]
-        result = self._check(parameters)
-        return self._set(parameters) if result.successful else result
+        try:
+            values = self._changed(parameters)
+        except InputError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        result = self._set(parameters)
+        if result.successful and any(p.name in self._fields for p in parameters):
+            self._values = values
+            if self._on_change is not None:
+                self._on_change(values)
+        return result
 
     def _set_each(self, parameters: list[Parameter]) -> list[SetParametersResult]:
         """Set each parameter of a list for itself."""
@@ -193,22 +179,6 @@ class _Changes:
             if rule_of(self._fields[name]).read_only:
                 raise InputError(f'{name} is read-only: set it when the node starts')
         return self._values.replace(**changes)
-
-    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Refuse what is not allowed."""
-        try:
-            self._changed(parameters)
-        except InputError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        return SetParametersResult(successful=True)
-
-    def _take(self, parameters: list[Parameter]) -> None:
-        """Hand on what was set."""
-        if not any(p.name in self._fields for p in parameters):
-            return
-        self._values = self._changed(parameters)
-        if self._on_change is not None:
-            self._on_change(self._values)
 
 
 def table(cls: type[Parameters]) -> str:

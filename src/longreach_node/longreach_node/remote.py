@@ -37,33 +37,21 @@ class Remote:
     """
     The node of a running command; :func:`remote` creates it.
 
-    Parameters
-    ----------
-    node : Node
-    context : Context
-        The node's own.
-    timeout : float
-        Longest wait for anything [s].
-    start : str
-        The command that starts the nodes it looks for, for error messages.
+    Methods raise LongreachError for what does not happen within ``timeout`` [s]; ``start`` is the
+    command that starts the nodes it looks for, for error messages.
     """
 
     def __init__(self, node: Node, context: Context, timeout: float, start: str) -> None:
         self.node = node
         self.timeout = timeout
-        self._start = start
+        self._advice = (
+            f'start one with {start}, in the same ROS_DOMAIN_ID, or name its --namespace'
+        )
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(node)
 
     def until(self, condition: Callable[[], object], missing: str, remedy: str = '') -> None:
-        """
-        Wait until a condition holds.
-
-        Raises
-        ------
-        LongreachError
-            When it does not within the timeout; with the remedy.
-        """
+        """Wait until a condition holds; ``missing`` and ``remedy`` are for the error."""
         deadline = time.monotonic() + self.timeout
         while not condition():
             if time.monotonic() > deadline:
@@ -81,10 +69,7 @@ class Remote:
         """
         Call a service that answers with ``success`` and ``message``, and return the message.
 
-        Raises
-        ------
-        LongreachError
-            When the service is not available, does not respond, or refuses.
+        Raises LongreachError also when the service refuses.
         """
         client = self.node.create_client(kind, name)
         service = client.service_name
@@ -96,27 +81,8 @@ class Remote:
             raise LongreachError(f'{service}: {response.message}')
         return str(response.message)
 
-    def trigger(self, name: str) -> str:
-        """Call a service without arguments; returns and raises as :meth:`call`."""
-        return self.call(Trigger, name)
-
     def publisher(self, kind: Any, topic: str, profile: QoSProfile, listener: str) -> Publisher:
-        """
-        Return a publisher that a certain node, not only a recorder, is connected to.
-
-        Parameters
-        ----------
-        kind : type of message
-        topic : str
-        profile : QoSProfile
-        listener : str
-            Name of the node.
-
-        Raises
-        ------
-        LongreachError
-            When that node does not listen within the timeout.
-        """
+        """Return a publisher to which a node named ``listener``, not only a recorder, listens."""
         publisher = self.node.create_publisher(kind, topic, profile)
         name = publisher.topic_name
 
@@ -129,14 +95,7 @@ class Remote:
         return publisher
 
     def deliver(self, publisher: Publisher, message: Any) -> None:
-        """
-        Publish a message, and wait until all connected subscribers have received it.
-
-        Raises
-        ------
-        LongreachError
-            When one of them does not receive it within the timeout.
-        """
+        """Publish a message, and wait until all connected subscribers have received it."""
         publisher.publish(message)
         if not publisher.wait_for_all_acked(Duration(seconds=min(self.timeout, _LONGEST))):
             raise LongreachError(
@@ -146,21 +105,10 @@ class Remote:
 
     def check_alone(self, publisher: Publisher, others: str) -> None:
         """
-        Check that no other node publishes on a topic, and that it has a subscriber.
+        Raise LongreachError when other nodes publish on a topic, or it has no subscriber.
 
-        Other publishers are discovered only some time after the first one:
-        :meth:`sole_publisher` waits for that.
-
-        Parameters
-        ----------
-        publisher : Publisher
-        others : str
-            Message when there are other publishers, with ``{topic}`` for the topic.
-
-        Raises
-        ------
-        LongreachError
-            When there are others, or no subscriber any more.
+        ``others`` is the message for the former, with ``{topic}`` for the topic. Other publishers
+        are discovered some time after the first one: :meth:`sole_publisher` waits for that.
         """
         topic = publisher.topic_name
         senders = [other.node_name for other in self.node.get_publishers_info_by_topic(topic)]
@@ -171,11 +119,7 @@ class Remote:
             raise LongreachError(f'{topic}: the plant has gone')
 
     def sole_publisher(self, kind: Any, topic: str, others: str) -> Publisher:
-        """
-        Return a publisher of commands to the plant; no other node may send them.
-
-        Parameters and errors are those of :meth:`publisher` and :meth:`check_alone`.
-        """
+        """Return a publisher to the plant, checked by :meth:`check_alone`."""
         publisher = self.publisher(kind, topic, qos.STREAM, 'plant')
         self.spin(min(_DISCOVERY, self.timeout))
         self.check_alone(publisher, others)
@@ -185,24 +129,9 @@ class Remote:
         self, publisher: Publisher, message: Any, duration: float, last: Any, others: str
     ) -> None:
         """
-        Send a command repeatedly for some time, then a last one, also when interrupted.
+        Send a command repeatedly for some real time [s], then a last one, also when interrupted.
 
-        Parameters
-        ----------
-        publisher : Publisher
-            Of :meth:`sole_publisher`.
-        message : message
-        duration : float
-            [s] of real time.
-        last : message
-            Sent at the end, also after an error.
-        others : str
-            As in :meth:`check_alone`.
-
-        Raises
-        ------
-        LongreachError
-            When another node begins to send commands, or the plant has gone.
+        ``publisher`` is that of :meth:`sole_publisher`; raises as :meth:`check_alone`.
         """
         begun = time.monotonic()
         try:
@@ -218,20 +147,8 @@ class Remote:
         """
         Return a message of a topic, once its stamps increase.
 
-        Parameters
-        ----------
-        kind : type of message
-            With a header.
-        topic : str
-        machine : str
-            Name of the machine, for the error message.
-        remedy : str
-            Remedy when simulation time has stopped, for the error message.
-
-        Raises
-        ------
-        LongreachError
-            When the stamps do not increase within the timeout.
+        ``machine`` is its name and ``remedy`` what to do when simulation time has stopped, for the
+        error.
         """
         samples: dict[int, Any] = {}
 
@@ -245,14 +162,7 @@ class Remote:
         return next(iter(samples.values()))
 
     def log_of(self, name: str) -> list[str]:
-        """
-        Return a list that collects what a node of the namespace logs from now on.
-
-        Raises
-        ------
-        LongreachError
-            When that node has no log on /rosout.
-        """
+        """Return a list that collects what a node of the namespace logs from now on."""
         logger = f'{self.node.get_namespace()}/{name}'.strip('/').replace('/', '.')
         texts: list[str] = []
 
@@ -274,11 +184,6 @@ class Remote:
         """Destroy the node."""
         self._executor.shutdown()
         self.node.destroy_node()
-
-    @property
-    def _advice(self) -> str:
-        """What to do when no such node is found."""
-        return f'start one with {self._start}, in the same ROS_DOMAIN_ID, or name its --namespace'
 
 
 @contextlib.contextmanager
@@ -328,48 +233,20 @@ def remote(name: str, namespace: str, timeout: float, start: str) -> Iterator[Re
 
 def call_plant(service: str, namespace: str, timeout: float, start: str) -> str:
     """
-    Call a service of the plant that takes no arguments, and return its answer.
+    Call a service of the plant that takes no arguments, such as ``pause``; return its answer.
 
-    Parameters
-    ----------
-    service : str
-        Such as ``pause``.
-    namespace : str
-    timeout : float
-        Longest wait [s].
-    start : str
-        The command that starts a plant, for error messages.
-
-    Raises
-    ------
-    InputError
-        For a namespace that ROS does not allow.
-    LongreachError
-        When there is no plant, or it refuses the call.
+    Parameters and errors are those of :func:`remote`; raises LongreachError when there is no
+    plant, or it refuses the call.
     """
     with remote(service, namespace, timeout, start) as far:
-        return far.trigger(f'plant/{service}')
+        return far.call(Trigger, f'plant/{service}')
 
 
 def attach_load(fields: Mapping[str, Any], namespace: str, timeout: float, start: str) -> str:
     """
     Attach a load to the machine of a running plant, and return the plant's answer.
 
-    Parameters
-    ----------
-    fields : mapping
-        Of the request, AttachLoad.
-    namespace : str
-        Of the plant node.
-    timeout : float
-        Longest wait for it [s].
-    start : str
-        The command that starts a plant, for error messages.
-
-    Raises
-    ------
-    LongreachError
-        When no plant answers, or it refuses.
+    ``fields`` are those of the request, AttachLoad; the rest is as of :func:`call_plant`.
     """
     with remote('attach_load', namespace, timeout, start) as far:
         return far.call(AttachLoad, 'plant/attach_load', AttachLoad.Request(**fields))

@@ -1,10 +1,9 @@
 """
-A simulation that can be paused, stepped and reset; without a node.
+A machine's way through time, sample by sample; without a node.
 
-:class:`Simulation` decides when a machine advances:
-:class:`~longreach_node.machine_run.MachineRun` holds state and command,
-:class:`~longreach_node.pacing.Pacing` the schedule,
-:class:`~longreach_node.lockstep.Lockstep` the wait for an answer. A host, the node, publishes.
+:class:`Simulation` holds state and command and decides when the machine advances, with the
+schedule of :mod:`~longreach_node.pacing`. What is published is the business of its node, which it
+knows as :class:`SimulationNode`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import Machine
-from longreach_node.incidents import Incidents
-from longreach_node.lockstep import Lockstep
-from longreach_node.machine_run import MachineRun
-from longreach_node.pacing import SHORTEST_PERIOD, Pacing
+from longreach_dynamics.machine import Machine, step_time
+from longreach_node.diagnostics import Incidents
+from longreach_node.pacing import SHORTEST_PERIOD, Lockstep, Pacing
 from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.stamps import seconds_to_nanoseconds
 
 State = TypeVar('State')
 Command = TypeVar('Command')
@@ -30,26 +28,23 @@ OVERRUNS, REFUSED = 'overruns', 'ignored commands'
 # In lockstep, how often to look at the deadline, and the longest turn of a node that counts [s].
 _LOCKSTEP_PERIOD, _LONGEST_TURN = 0.05, 0.1
 # While paused, /clock is repeated this often [s of wall time].
-PAUSED_CLOCK = 0.05
+PAUSED_PERIOD = 0.05
 # As fast as possible, listeners are waited for after so many samples, half of what publishers keep
 # for them: a recorder that the scheduler has set aside must not miss any.
-_UNHEARD = 500
+_FLUSH_EVERY = 500
 
 
-class Host(Protocol):
-    """Interface of the node in which a simulation runs."""
+class SimulationNode(Protocol):
+    """What a simulation asks of its node; stamps are the present time [ns]."""
 
-    def publish_sample(self) -> None:
+    def publish_sample(self, nanoseconds: int) -> None:
         """Publish the present sample; in lockstep an answer to it may come before this returns."""
 
-    def publish_again(self) -> None:
+    def publish_again(self, nanoseconds: int) -> None:
         """Publish the present sample again, because it was not answered."""
 
-    def publish_clock(self) -> None:
-        """Publish the present time again."""
-
-    def publish_drawing(self) -> None:
-        """Publish the drawing of the present sample, unless that has been done."""
+    def publish_paused(self, nanoseconds: int) -> None:
+        """Publish the present time again, and the drawing unless that has been done."""
 
     def flush(self) -> None:
         """Wait until everything that was published has been received, but not for long."""
@@ -57,7 +52,7 @@ class Host(Protocol):
     def set_period(self, period: float) -> None:
         """Call :meth:`Simulation.tick` every ``period`` seconds of wall time from now on."""
 
-    def has_ended(self) -> bool:
+    def is_shut_down(self) -> bool:
         """Return whether the process was told to end."""
 
     def warn(self, text: str) -> None:
@@ -66,34 +61,16 @@ class Host(Protocol):
     def on_end(self) -> None:
         """Take note of the last sample."""
 
-    def fail(self, error: LongreachError) -> None:
-        """End with an error, once the requests of steps have their responses."""
+    def command_topics(self) -> str:
+        """Return the topics on which commands come, for an error."""
 
 
 class Simulation(Generic[State, Command]):
     """
-    A machine's way through time.
+    State and command of a machine, and when it advances.
 
-    Parameters
-    ----------
-    machine : Machine
-    settings : SimulatorParameters
-    initial_command, safe_command : Command
-        As of :class:`~longreach_node.machine_run.MachineRun`.
-    host : Host
-    answered_on : callable
-        Returns the topics on which commands come, for an error.
-
-    Attributes
-    ----------
-    run : MachineRun
-    incidents : Incidents
-    paused : bool
-        Time stands still; may be set.
-    started : bool
-        The first sample was published.
-    finished : bool
-        The last sample was published.
+    The command acts from the present sample to the next; ``sample`` counts from 0, the initial
+    state. ``paused`` may be set; ``quitting`` asks the node to end, with ``error`` if it is set.
     """
 
     def __init__(
@@ -102,26 +79,52 @@ class Simulation(Generic[State, Command]):
         settings: SimulatorParameters,
         initial_command: Command,
         safe_command: Command,
-        host: Host,
-        answered_on: Callable[[], str],
+        node: SimulationNode,
     ) -> None:
-        self.run = MachineRun(machine, settings, initial_command, safe_command)
+        self.machine, self.settings = machine, settings
+        self._initial_command, self._safe_command = initial_command, safe_command
+        self._node = node
         self.incidents = Incidents((OVERRUNS, REFUSED))
         self.paused = settings.start_paused
-        self.started = self.finished = False
+        self.started = self.finished = self.quitting = False
+        self.error: LongreachError | None = None
         self._pacing = Pacing(settings.publish_rate, settings.real_time_factor)
         self._lockstep = Lockstep(
             settings.lockstep_timeout,
             settings.start_timeout,
             max(_LONGEST_TURN, 2.0 * self._pacing.period),
         )
-        self._host = host
-        self._answered_on = answered_on
-        self._told = 0.0
-        self._asked_again = -1
+        self._clock_published = 0.0
+        self._repeated_sample = -1
         self._steps_left = 0
         self._on_step: Callable[[int], None] | None = None
         self._on_steps_done: Callable[[int, str], None] | None = None
+        self.sample = 0
+        self._restore(state=True, time=True)
+
+    def _restore(self, state: bool, time: bool) -> None:
+        """Go back to the initial state, or to time 0, or to both; without a command."""
+        if state:
+            self.state = self.machine.initial_state()
+        if time:
+            self.sample = 0
+        self.command = self._initial_command
+        # Whether a command to the present sample was accepted; used in lockstep.
+        self._answered = False
+        # When the command in force was taken, and the latest sample that was answered.
+        self._command_sample = self._answered_sample = self.sample
+
+    # --- what there is -------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        return step_time(self.sample * self.settings.steps_per_sample, self.settings.step)
+
+    @property
+    def nanoseconds(self) -> int:
+        """Simulation time [ns], which stamps hold."""
+        return seconds_to_nanoseconds(self.time)
 
     @property
     def stepping(self) -> bool:
@@ -129,14 +132,86 @@ class Simulation(Generic[State, Command]):
         return self._steps_left > 0
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing can be asked of it any more."""
+        return self.finished or self.quitting
+
+    @property
     def _stands_still(self) -> bool:
         """Whether time must not go on."""
         return self.finished or (self.paused and not self._steps_left)
 
     @property
+    def _is_at_end(self) -> bool:
+        """Whether the present sample is the last one."""
+        settings = self.settings
+        return bool(settings.duration) and self.time >= settings.duration - 0.5 * settings.step
+
+    @property
     def _is_driven_by_answers(self) -> bool:
         """Whether each answer lets the next sample follow at once."""
-        return self.run.settings.lockstep and self._pacing.factor == 0.0
+        return self.settings.lockstep and self._pacing.factor == 0.0
+
+    # --- commands ------------------------------------------------------------------------------
+
+    def accept(self, command: Command, nanoseconds: int) -> str:
+        """
+        Take a command, or return why it is ignored; its stamp is that of the sample it answers.
+
+        In lockstep only the first answer to the present sample counts. Otherwise a stamp of zero,
+        as of a message sent by hand or of an answer to the first sample, means now, and refused
+        are commands for a sample that was not published yet (such as an answer from before a
+        reset, or one with the wall clock's time), or older than one that was taken.
+        """
+        sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
+        refusal = self._take(command, sample, nanoseconds)
+        if refusal and sample == self._repeated_sample:
+            # The second answer to a sample that was published twice.
+            return ''
+        if not refusal and self._is_driven_by_answers:
+            self.go_on()
+        return refusal
+
+    def _take(self, command: Command, sample: int, nanoseconds: int) -> str:
+        """Take the answer to a sample, or return why it is refused."""
+        lockstep = self.settings.lockstep
+        if nanoseconds == 0 and not lockstep:
+            sample = self.sample
+        now = f'the simulation is at {self.time:.6f} s'
+        if sample > self.sample:
+            return f'{now}. Stamp a command with the time of the sample that it answers' + (
+                '' if lockstep else ', or with 0 for now'
+            )
+        if lockstep:
+            if sample != self.sample or not self.started:
+                return f'{now}, and only the answer to the present sample counts in lockstep'
+            if self._answered:
+                return f'{now}, and this sample was answered before'
+            self._answered = True
+        elif sample < self._answered_sample:
+            latest = self._answered_sample / self.settings.publish_rate
+            return f'{now}, and a command for the sample of {latest:.6f} s was taken before'
+        self.command = command
+        self._command_sample = sample
+        # One that means now may have been on its way for long: it makes no other one old.
+        if nanoseconds:
+            self._answered_sample = sample
+        return ''
+
+    def _expire_command(self) -> None:
+        """Let the safe command act when no command has come within ``command_timeout``."""
+        settings = self.settings
+        if settings.lockstep or not settings.command_timeout:
+            return
+        silent = (self.sample - self._command_sample) / settings.publish_rate
+        commanded = self.command not in (self._safe_command, self._initial_command)
+        if not commanded or silent <= settings.command_timeout:
+            return
+        self.command = self._safe_command
+        self._node.warn(
+            f'no command for {silent:.2f} s (command_timeout ='
+            f' {settings.command_timeout:g} s): {self._safe_command} acts'
+        )
 
     # --- time ----------------------------------------------------------------------------------
 
@@ -146,97 +221,81 @@ class Simulation(Generic[State, Command]):
         self._publish()
         self._restart_schedule()
 
-    def accept(self, command: Command, nanoseconds: int) -> str:
-        """Take a command, or return why it is ignored; see :meth:`MachineRun.accept`."""
-        refusal = self.run.accept(command, nanoseconds, self.started)
-        if refusal and self.run.number_of(nanoseconds) == self._asked_again:
-            # The second answer to a question that was asked twice.
-            return ''
-        if not refusal and self._is_driven_by_answers:
-            self.go_on()
-        return refusal
-
     def tick(self, now: float) -> None:
         """Advance as far as the way of running allows, at the present wall time [s]."""
         if self.paused and not self._steps_left:
             # Nodes that follow /clock see that the simulation still runs.
-            if now - self._told > PAUSED_CLOCK:
-                self._told = now
-                self._host.publish_clock()
-                # It waits in the publisher for a viewer that comes during the pause.
-                self._host.publish_drawing()
-        elif self.run.settings.lockstep and not self.run.answered:
+            if now - self._clock_published > PAUSED_PERIOD:
+                self._clock_published = now
+                self._node.publish_paused(self.nanoseconds)
+        elif self.settings.lockstep and not self._answered:
             self._check_deadline(now)
-        elif self.run.settings.lockstep:
-            if self._steps_left or self._pacing.due(now, self.run.sample) > 0:
+        elif self.settings.lockstep:
+            if self._steps_left or self._pacing.due(now, self.sample) > 0:
                 self.go_on()
         else:
             self._advance(now)
 
     def _advance(self, begun: float) -> None:
         """Advance while samples are due, as far as one turn may."""
-        now, rush = begun, self._steps_left > 0
-        while rush or self._pacing.due(now, self.run.sample) > 0:
-            if not rush and self._pacing.is_overrun(begun, now, self.run.sample):
+        now, unpaced = begun, self._steps_left > 0
+        while unpaced or self._pacing.due(now, self.sample) > 0:
+            if not unpaced and self._pacing.is_overrun(begun, now, self.sample):
                 self._drop_delay(now)
                 return
             self.go_on()
             now = time.monotonic()
-            if self._pacing.factor == 0.0 and self.run.sample % _UNHEARD == 0:
-                self._host.flush()
-            if self._stands_still or self._host.has_ended():
+            if self._pacing.factor == 0.0 and self.sample % _FLUSH_EVERY == 0:
+                self._node.flush()
+            if self._stands_still or self._node.is_shut_down():
                 return
-            if self._pacing.is_turn_over(begun, now, rush):
+            if self._pacing.is_turn_over(begun, now, unpaced):
                 return
 
     def _drop_delay(self, now: float) -> None:
         """Let the schedule begin anew, because the delay is too long."""
         count = self.incidents.add(OVERRUNS, now)
-        delay = self._pacing.delay(now, self.run.sample)
-        self._host.warn(
+        delay = self._pacing.delay(now, self.sample)
+        self._node.warn(
             f'overrun {count}: {delay:.3f} s behind real time, dropped from the schedule;'
             ' use a lower real_time_factor or a larger step'
         )
-        self._pacing.restart(now, self.run.sample)
+        self._pacing.restart(now, self.sample)
 
     def _check_deadline(self, now: float) -> None:
         """Publish a sample again whose answer does not come, or raise when it is overdue."""
-        sample = self.run.sample
+        sample = self.sample
         self._lockstep.listen(now)
-        if self._lockstep.asks_again(sample):
-            self._asked_again = sample
-            self._host.publish_again()
+        if self._lockstep.must_repeat(sample):
+            self._repeated_sample = sample
+            self._node.publish_again(self.nanoseconds)
         if self._lockstep.is_overdue(sample):
             raise LongreachError(
-                f'no command on {self._answered_on()} with the stamp {self.run.time:.9f} s within'
-                f' {self._lockstep.limit(sample):g} s (lockstep_timeout). Does the controller'
-                ' still run, and with the same sample time?'
+                f'no command on {self._node.command_topics()} with the stamp {self.time:.9f} s'
+                f' within {self._lockstep.limit(sample):g} s (lockstep_timeout). Does the'
+                ' controller still run, and with the same sample time?'
             )
 
     def go_on(self) -> None:
         """Advance to the next sample and publish it, or end after the last one."""
         if self._stands_still:
             return
-        if self.run.at_end:
+        if self._is_at_end:
             self.finished = True
             self.stop_steps('the simulation has ended')
-            self._host.flush()
-            self._host.on_end()
+            self._node.flush()
+            self._node.on_end()
             return
-        silent = self.run.expire_command()
-        if silent:
-            self._host.warn(
-                f'no command for {silent:.2f} s (command_timeout ='
-                f' {self.run.settings.command_timeout:g} s): {self.run.safe_command} acts'
-            )
+        self._expire_command()
         try:
-            reached = self.run.advance(lambda: not self._host.has_ended())
+            reached = self._make_steps()
         except LongreachError as error:
             if not self.stepping:
                 raise
             # The request gets its response before the node ends.
             self.stop_steps(str(error))
-            self._host.fail(error)
+            self.error = error
+            self.quit()
             return
         if not reached:
             return
@@ -249,15 +308,29 @@ class Simulation(Generic[State, Command]):
             if not self._steps_left:
                 self.stop_steps('')
 
+    def _make_steps(self) -> bool:
+        """Make the steps to the next sample; return whether the process let it be reached."""
+        settings = self.settings
+        first = self.sample * settings.steps_per_sample
+        for count in range(first, first + settings.steps_per_sample):
+            if self._node.is_shut_down():
+                return False
+            self.state = self.machine.advance(
+                self.state, self.command, step_time(count, settings.step), settings.step
+            )
+        self.sample += 1
+        self._answered = False
+        return True
+
     def _publish(self) -> None:
         """Publish the present sample."""
         self._lockstep.restart(time.monotonic())
-        self._host.publish_sample()
+        self._node.publish_sample(self.nanoseconds)
 
     def _restart_schedule(self) -> None:
         """Let simulation time and wall time meet here and now."""
         now = time.monotonic()
-        self._pacing.restart(now, self.run.sample)
+        self._pacing.restart(now, self.sample)
         self._lockstep.restart(now)
         self._set_period()
 
@@ -265,23 +338,23 @@ class Simulation(Generic[State, Command]):
         """Set the period of the ticks."""
         if self._is_driven_by_answers:
             # A tick only checks the deadline.
-            self._host.set_period(_LOCKSTEP_PERIOD)
+            self._node.set_period(_LOCKSTEP_PERIOD)
         else:
-            self._host.set_period(SHORTEST_PERIOD if self.stepping else self._pacing.period)
+            self._node.set_period(SHORTEST_PERIOD if self.stepping else self._pacing.period)
 
     def _begin_anew(self) -> None:
         """Restart the schedule, and a loop in lockstep whose answer has come."""
         if not self.started:
             return
         self._restart_schedule()
-        if self._is_driven_by_answers and self.run.answered:
+        if self._is_driven_by_answers and self._answered:
             self.go_on()
 
     # --- from outside --------------------------------------------------------------------------
 
     def set_speed(self, settings: SimulatorParameters) -> None:
         """Follow new settings: real_time_factor and time-outs."""
-        self.run.settings = settings
+        self.settings = settings
         self._lockstep.timeout = settings.lockstep_timeout
         self._pacing.factor = settings.real_time_factor
         self._begin_anew()
@@ -305,8 +378,8 @@ class Simulation(Generic[State, Command]):
             return 'the simulation has ended'
         if self.stepping:
             return f'{self._steps_left} steps of another request are left; ~/pause stops them'
-        if self.run.settings.lockstep and not self.run.answered:
-            return f'the command to the sample of {self.run.time:g} s has not come yet'
+        if self.settings.lockstep and not self._answered:
+            return f'the command to the sample of {self.time:g} s has not come yet'
         self._steps_left += 1
         self.go_on()
         return ''
@@ -320,14 +393,9 @@ class Simulation(Generic[State, Command]):
         """
         Advance a paused simulation by some samples, as fast as possible.
 
-        Parameters
-        ----------
-        count : int
-        on_done : callable
-            Called once, with the number of samples that were not simulated, and why not; 0 and an
-            empty text when all were.
-        on_step : callable, optional
-            Called after each sample with the number of those that are left.
+        ``on_done`` is called once, with the number of samples that were not simulated and why not:
+        0 and an empty text when all were. ``on_step`` is called after each sample with the number
+        of those that are left.
         """
         self.stop_steps('other steps were requested')
         self._steps_left = count
@@ -345,8 +413,13 @@ class Simulation(Generic[State, Command]):
     def reset(self, state: bool = True, time: bool = True) -> None:
         """Go back to the initial state, or to time 0, or to both."""
         self.stop_steps('the simulation was reset')
-        self.run.reset(state, time)
+        self._restore(state, time)
         self.finished = False
         if self.started:
             self._publish()
             self._restart_schedule()
+
+    def quit(self) -> None:
+        """Let the node end soon, without waiting for other nodes."""
+        self.quitting = True
+        self._node.set_period(PAUSED_PERIOD)

@@ -17,53 +17,59 @@ lockstep (``lockstep`` = true, with either factor)
     within ``lockstep_timeout`` ends the node with an error.
 
 The node ticks by the steady clock, whatever ``use_sim_time`` says: it makes simulation time, and
-must not wait for it.
-
-The part without ROS is in :mod:`~longreach_node.simulation`; start, end and the common topics of
-all machines are in :mod:`~longreach_node.simulator_host`.
+must not wait for it. When and by what the machine advances is in
+:mod:`~longreach_node.simulation`; here is what a ROS graph sees of it.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from builtin_interfaces.msg import Time
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.task import Future
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
+from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine
-from longreach_node import qos
+from longreach_node import diagnostics, graph, qos
+from longreach_node.clock import steady_clock
 from longreach_node.frames import frame_name, header_at
 from longreach_node.parameters import run_time_names
-from longreach_node.services import add_services
-from longreach_node.simulation import REFUSED, Simulation
-from longreach_node.simulation_interfaces import add_standard_services
-from longreach_node.simulator_host import SimulatorHost
+from longreach_node.simulation import PAUSED_PERIOD, REFUSED, Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
+from longreach_node.standard_interface import add_standard_services
 
 State = TypeVar('State')
 Command = TypeVar('Command')
+
+# How often to look for connections before the first sample, and at the graph [s of wall time].
+_START_PERIOD, _GRAPH_PERIOD = 0.02, 2.0
+# Warnings with as many equal letters are of one kind.
+_KIND_LENGTH = 7
+# Longest wait for listeners to each topic [s].
+_FLUSH_TIMEOUT = 2.0
 
 
 class SimulatorNode(Node, Generic[State, Command]):
     """
     A machine as a node.
 
-    A subclass creates its subscriptions, calls :meth:`accept` with each command, adds its own
-    publishers to ``outputs`` and publishes in :meth:`publish_outputs`. It names in ``links`` what
-    must be connected before the first sample: (publisher, subscription) of the closed loop. In
-    ``watchers`` it names nodes that have to hear it from the first sample on, and may take longer
-    than the simulation: (publisher, name of the node). The node ends when these have ended.
+    A subclass takes commands with :meth:`take_commands`, adds its own publishers to ``outputs``,
+    publishes in :meth:`publish_outputs`, and calls :meth:`start` at the end of its constructor.
 
     Parameters
     ----------
@@ -72,9 +78,26 @@ class SimulatorNode(Node, Generic[State, Command]):
     safe_command : Command
         Acts before the first command and after ``command_timeout``. A subclass that wants another
         one before the first sets ``initial_command``.
+
+    Attributes
+    ----------
+    root_frame : str
+        The root of the machine's robot description.
+    links : list of (Publisher, Subscription)
+        Topics of the closed loop, which must be connected before the first sample.
+    outputs : list of Publisher
+        Those that ``listeners`` must subscribe to.
+    watchers : list of (Publisher, str)
+        Other nodes by their names that must subscribe to a publisher from the first sample on, and
+        may take longer than the simulation: the node ends when these have ended.
+    simulation : Simulation
+        From :meth:`start` on.
+    drawn : int
+        The present sample, when it was drawn; otherwise -1.
+    done : Future
+        Set when the process is to end, with an error where it failed.
     """
 
-    # The root of the machine's robot description.
     root_frame = 'world'
 
     def __init__(self, name: str, safe_command: Command) -> None:
@@ -85,11 +108,13 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.links: list[tuple[Publisher, Subscription]] = []
         self.outputs: list[Publisher] = []
         self.watchers: list[tuple[Publisher, str]] = []
+        self.drawn = -1
         self._command_topic = ''
         self._drawings: Publisher | None = None
         self._drawing_rate = 0.0
-        # The present sample, when it was drawn.
-        self.drawn = -1
+        self._duplicates = ''
+        self._graph_checked = self._end_tried = 0.0
+        self._warned: dict[str, float] = {}
 
     def start(self, machine: Machine[State, Command], parameters: SimulatorParameters) -> None:
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
@@ -106,17 +131,21 @@ class SimulatorNode(Node, Generic[State, Command]):
             # Kept by the publisher for viewers and recorders that come later.
             self._description = self.create_publisher(String, 'robot_description', qos.VISUAL)
             self._description.publish(String(data=description))
-        self.host = SimulatorHost(self, parameters, parameters.description(machine))
-        self.simulation = Simulation(
-            machine,
-            parameters,
-            self.initial_command,
-            self.safe_command,
-            self.host,
-            self._command_topics,
+        self._start = graph.StartBarrier(self, parameters, parameters.description(machine))
+        self._finish = graph.FinishBarrier(self, parameters.companions)
+        self._clock_publisher = (
+            self.create_publisher(Clock, '/clock', qos.CLOCK) if parameters.publish_clock else None
         )
-        add_services(self)
-        self.standard = add_standard_services(self)
+        self._diagnostics = diagnostics.Diagnostics(self, 'simulation')
+        self.outputs.append(self._diagnostics.publisher)
+        self._timer = self.create_timer(_START_PERIOD, self._tick, clock=steady_clock())
+        self.simulation = Simulation(
+            machine, parameters, self.initial_command, self.safe_command, self
+        )
+        for function in (self._pause, self._resume, self._step, self._reset):
+            name = f'~/{function.__name__.strip("_")}'
+            self.create_service(Trigger, name, _trigger_callback(function))
+        self.standard = add_standard_services(self, self.simulation, self.frame)
         self.add_post_set_parameters_callback(self._on_parameters)
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
@@ -168,28 +197,6 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._drawing_rate = rate
         self.outputs.append(self._drawings)
 
-    def accept(self, command: Command, nanoseconds: int) -> None:
-        """
-        Take a command; one that is ignored is counted, and a warning says why.
-
-        Parameters
-        ----------
-        command : Command
-        nanoseconds : int
-            Stamp of the sample that it answers. In lockstep only the first answer to the present
-            sample counts. Otherwise a command older than the one in force is ignored, and one for
-            a sample that was not published yet; a stamp of zero, as of a message sent by hand,
-            means now.
-        """
-        refusal = self.simulation.accept(command, nanoseconds)
-        if refusal:
-            self.refuse(f'its stamp is {nanoseconds * 1e-9:.6f} s, but {refusal}')
-
-    def refuse(self, reason: str) -> None:
-        """Count a command that is ignored, and warn why."""
-        count = self.simulation.incidents.add(REFUSED, time.monotonic())
-        self.host.warn(f'command on {self._command_topics()} ignored ({count} so far): {reason}')
-
     def take_commands(self, message: type, topic: str, what: str, advice: str) -> None:
         """
         Take commands, which :meth:`command_of` reads, from a topic.
@@ -212,50 +219,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         )
         self._command_topic = self._commands.topic_name
 
-    def _on_command(self, message: Any) -> None:
-        """Take a command; an invalid one is refused."""
-        if (senders := self._commands.get_publisher_count()) > 1:
-            what = self._commanded.format(self._command_topic)
-            self.host.warn(f'{senders} senders command {what}', 5.0)
-        try:
-            command = self.command_of(message)
-        except InputError as error:
-            self.refuse(str(error))
-            return
-        self.accept(command, nanoseconds_of(message.header.stamp))
-
-    def is_heard(self, publisher: Publisher) -> bool:
-        """Return whether a message is needed: for a subscriber, or kept for later subscribers."""
+    def is_needed(self, publisher: Publisher) -> bool:
+        """Return whether messages have subscribers, or are kept for later subscribers."""
         return self._latched or publisher.get_subscription_count() > 0
-
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the drawing of the present state, unless that has been done."""
-        if self._drawings and self._drawing_rate and self.drawn != self.sample:
-            self.drawn = self.sample
-            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
-
-    def _is_drawn(self) -> bool:
-        """Return whether a drawing is due at this sample and needed."""
-        if not self._drawings or not self._drawing_rate:
-            return False
-        every = max(1, round(self.settings.publish_rate / self._drawing_rate))
-        # The first one waits in the publisher for whoever comes later; a recorder needs them all,
-        # also while it renews its subscription.
-        return self.sample % every == 0 and (
-            self.sample == 0
-            or self.settings.listeners > 0
-            or self._drawings.get_subscription_count() > 0
-        )
-
-    def publish_sample(self, nanoseconds: int) -> None:
-        """Publish joints, drawing and outputs of the present state."""
-        self.drawn = -1
-        if self.is_heard(self._joints):
-            self.publish_joints(stamp_of(nanoseconds))
-        if self._is_drawn():
-            self.publish_drawing(nanoseconds)
-        # Last: in lockstep the answer to this may come before the next line runs.
-        self.publish_outputs(nanoseconds)
 
     def publish_joints(self, stamp: Time) -> None:
         """Publish the joints of the present state."""
@@ -273,45 +239,193 @@ class SimulatorNode(Node, Generic[State, Command]):
     @property
     def time(self) -> float:
         """Simulation time [s]."""
-        return self.simulation.run.time
+        return self.simulation.time
 
     @property
     def sample(self) -> int:
         """Number of the present sample."""
-        return self.simulation.run.sample
+        return self.simulation.sample
 
     @property
     def state(self) -> State:
         """The machine's present state; a subclass may replace it."""
-        return self.simulation.run.state
+        return self.simulation.state
 
     @state.setter
     def state(self, state: State) -> None:
-        self.simulation.run.state = state
+        self.simulation.state = state
 
     @property
     def command(self) -> Command:
         """The command that acts."""
-        return self.simulation.run.command
+        return self.simulation.command
 
     @property
     def paused(self) -> bool:
-        """Whether time stands still."""
+        """Whether time stands still; may be set."""
         return self.simulation.paused
 
     @paused.setter
     def paused(self, paused: bool) -> None:
         self.simulation.paused = paused
 
+    # --- what the simulation calls -----------------------------------------------------------
+
+    def publish_sample(self, nanoseconds: int) -> None:
+        """Publish time, diagnostics, joints, drawing and outputs of the present state."""
+        self._publish_clock(nanoseconds)
+        if self.sample % max(1, round(self.settings.publish_rate)) == 0:
+            self._report(nanoseconds)
+        self.drawn = -1
+        if self.is_needed(self._joints):
+            self.publish_joints(stamp_of(nanoseconds))
+        if self._is_drawn():
+            self.publish_drawing(nanoseconds)
+        # Last: in lockstep the answer to this may come before the next line runs.
+        self.publish_outputs(nanoseconds)
+
+    def publish_paused(self, nanoseconds: int) -> None:
+        """Publish time again, and the drawing for a viewer that comes during the pause."""
+        self._publish_clock(nanoseconds)
+        self.publish_drawing(nanoseconds)
+
+    def _publish_clock(self, nanoseconds: int) -> None:
+        """Publish simulation time, unless ``publish_clock`` is false."""
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(Clock(clock=stamp_of(nanoseconds)))
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the drawing of the present state, unless that has been done."""
+        if self._drawings and self._drawing_rate and self.drawn != self.sample:
+            self.drawn = self.sample
+            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
+
+    def flush(self) -> None:
+        """Wait until everything has been received, but not for long."""
+        for publisher in (*self.outputs, *(p for p, _ in self.links)):
+            publisher.wait_for_all_acked(Duration(seconds=_FLUSH_TIMEOUT))
+
+    def set_period(self, period: float) -> None:
+        """Tick every ``period`` seconds of wall time from now on."""
+        self._timer.timer_period_ns = seconds_to_nanoseconds(period)
+        self._timer.reset()
+
+    def is_shut_down(self) -> bool:
+        """Return whether the process was told to end."""
+        return not self.context.ok()
+
+    def warn(self, text: str, interval: float = 1.0) -> None:
+        """
+        Write a warning, unless one that begins alike was written less than ``interval`` [s] ago.
+
+        rclpy's own throttle takes half a millisecond for each text that it does not write.
+        """
+        kind, now = text[:_KIND_LENGTH], time.monotonic()
+        if now - self._warned.get(kind, -math.inf) > interval:
+            self._warned[kind] = now
+            self.get_logger().warning(text)
+
+    def on_end(self) -> None:
+        """End after the last sample."""
+        self.set_period(PAUSED_PERIOD)
+        self._finish.arrive()
+        missing = self._finish.missing()
+        waits = f'; waiting for {missing} other simulations' if missing else ''
+        self.get_logger().info(f'finished at {self.time:g} s{waits}')
+        self._end_after_others(time.monotonic())
+
+    def command_topics(self) -> str:
+        """Return the topics on which commands come."""
+        return self._command_topic or ', '.join(s.topic_name for _, s in self.links)
+
+    # --- start, ticks, end -------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Begin, go on or end."""
+        simulation, now = self.simulation, time.monotonic()
+        if self.done.done():
+            return
+        if now - self._graph_checked > _GRAPH_PERIOD:
+            self._graph_checked = now
+            self._check_graph()
+        if simulation.quitting:
+            self._end()
+        elif not simulation.started:
+            connections = (self.links, self.outputs, self.watchers, self.settings.listeners)
+            if self._start.is_open(graph.missing_connection(self, *connections)):
+                simulation.start()
+                self._start.log_description()
+        elif not simulation.finished:
+            simulation.tick(now)
+        elif now - self._end_tried > PAUSED_PERIOD:
+            self._end_after_others(now)
+
+    def _check_graph(self) -> None:
+        """Warn of a second publisher of /clock, and of a node of the same name."""
+        found = graph.duplicates(self, '' if self._clock_publisher is None else '/clock')
+        if found and found != self._duplicates:
+            self.get_logger().warning(found)
+        self._duplicates = found
+
+    def _report(self, nanoseconds: int) -> None:
+        """Publish diagnostics."""
+        incidents = self.simulation.incidents
+        problems = [p for p in (self._duplicates, incidents.recent(time.monotonic())) if p]
+        level = diagnostics.WARN if problems else diagnostics.OK
+        values = {'time': self.time, 'sample': self.sample, **incidents.counts}
+        text = '; '.join(problems) or 'running'
+        self._diagnostics.publish(stamp_of(nanoseconds), level, text, values)
+
+    def _is_drawn(self) -> bool:
+        """Return whether a drawing is due at this sample and needed."""
+        if not self._drawings or not self._drawing_rate:
+            return False
+        every = max(1, round(self.settings.publish_rate / self._drawing_rate))
+        # The first one waits in the publisher for whoever comes later; a recorder needs them all,
+        # also while it renews its subscription.
+        return self.sample % every == 0 and (
+            self.sample == 0
+            or self.settings.listeners > 0
+            or self._drawings.get_subscription_count() > 0
+        )
+
+    def _end_after_others(self, now: float) -> None:
+        """End unless others still simulate, or work on what was simulated."""
+        self._end_tried = now
+        if not self._finish.missing() and not any(
+            graph.is_subscriber(self, name, publisher) for publisher, name in self.watchers
+        ):
+            self._end()
+
+    def _end(self) -> None:
+        """End the process, unless a response is still to be sent: it is tried again."""
+        if self.standard is not None and self.standard.answering:
+            return
+        if self.simulation.error is not None:
+            self.done.set_exception(self.simulation.error)
+        else:
+            self.done.set_result(None)
+
     # --- from outside ------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
-        """Advance by one sample, unless paused."""
-        self.simulation.go_on()
+    def _on_command(self, message: Any) -> None:
+        """Take a command; an invalid one is refused."""
+        if (senders := self._commands.get_publisher_count()) > 1:
+            what = self._commanded.format(self._command_topic)
+            self.warn(f'{senders} senders command {what}', 5.0)
+        try:
+            command = self.command_of(message)
+        except InputError as error:
+            self._refuse(str(error))
+            return
+        nanoseconds = nanoseconds_of(message.header.stamp)
+        if refusal := self.simulation.accept(command, nanoseconds):
+            self._refuse(f'its stamp is {nanoseconds * 1e-9:.6f} s, but {refusal}')
 
-    def reset(self, state: bool = True, time: bool = True) -> None:
-        """Go back to the initial state, or to time 0, or to both."""
-        self.simulation.reset(state, time)
+    def _refuse(self, reason: str) -> None:
+        """Count a command that is ignored, and warn why."""
+        count = self.simulation.incidents.add(REFUSED, time.monotonic())
+        self.warn(f'command on {self.command_topics()} ignored ({count} so far): {reason}')
 
     def _on_parameters(self, parameters: list[Parameter]) -> None:
         """Follow parameters that were set at run time."""
@@ -321,6 +435,39 @@ class SimulatorNode(Node, Generic[State, Command]):
             self.settings = self.settings.replace(**changes)
             self.simulation.set_speed(self.settings)
 
-    def _command_topics(self) -> str:
-        """Return the topics on which commands come."""
-        return self._command_topic or ', '.join(s.topic_name for _, s in self.links)
+    def _go_on(self) -> None:
+        """Advance by one sample, unless paused."""
+        self.simulation.go_on()
+
+    def _pause(self) -> tuple[bool, str]:
+        """Stop time, for the service ~/pause; as the next three, return success and a text."""
+        self.simulation.pause()
+        return True, f'paused at {self.time:g} s'
+
+    def _resume(self) -> tuple[bool, str]:
+        """Let time go on."""
+        text = f'running from {self.time:g} s'
+        self.simulation.resume()
+        return True, text
+
+    def _step(self) -> tuple[bool, str]:
+        """Advance by one sample."""
+        refusal = self.simulation.step_once()
+        return not refusal, refusal or f'at {self.time:g} s'
+
+    def _reset(self) -> tuple[bool, str]:
+        """Go back to the initial state and time 0."""
+        self.simulation.reset()
+        return True, 'at 0 s'
+
+
+def _trigger_callback(
+    function: Callable[[], tuple[bool, str]],
+) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
+    """Return a service's callback that answers with what a function returns."""
+
+    def call(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success, response.message = function()
+        return response
+
+    return call

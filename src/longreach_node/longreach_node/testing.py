@@ -28,10 +28,7 @@ class Bench:
     """
     Nodes in one executor of the default context, and a node ``driver`` for the other side.
 
-    Parameters
-    ----------
-    deadline : float
-        Longest wait for anything [s].
+    ``deadline`` is the longest wait for anything [s].
     """
 
     def __init__(self, deadline: float) -> None:
@@ -77,12 +74,9 @@ class Bench:
 
     def until(self, condition: Callable[[], object], what: str = '') -> None:
         """
-        Spin all nodes until a condition holds.
+        Spin all nodes until a condition holds, and raise errors of callbacks.
 
-        Raises
-        ------
-        AssertionError
-            When that takes longer than the deadline. Errors of callbacks are raised as well.
+        Raises AssertionError when it takes longer than the deadline.
         """
         end = time.monotonic() + self._deadline
         while not condition():
@@ -119,12 +113,7 @@ def bench(*arguments: str, deadline: float = 60.0) -> Iterator[Bench]:
     """
     Create a bench in the default context, and close it at the end.
 
-    Parameters
-    ----------
-    arguments : str
-        ROS arguments for all nodes, such as ``-p``, ``plant:lockstep:=true``.
-    deadline : float
-        Longest wait for anything [s].
+    ``arguments`` are ROS arguments for all nodes, such as ``-p``, ``plant:lockstep:=true``.
     """
     rclpy.init(args=['--ros-args', *arguments])
     tests = Bench(deadline)

@@ -19,12 +19,11 @@ from longreach_node.qos import STATIC_TRANSFORMS, TRANSFORMS
 
 def optional_message(node: Node, name: str, without: str) -> Any:
     """
-    Return a message type of a package that need not be installed.
+    Return a message type of a package that need not be installed; the log says when it is not.
 
     Parameters
     ----------
     node : Node
-        Its log says when the type is missing.
     name : str
         Such as ``tf2_msgs/TFMessage``.
     without : str
@@ -44,13 +43,7 @@ def optional_message(node: Node, name: str, without: str) -> Any:
 
 
 class Transforms:
-    """
-    Publisher of transforms; without ``tf2_msgs`` it does nothing.
-
-    Parameters
-    ----------
-    node : Node
-    """
+    """Publisher of transforms on a node; without ``tf2_msgs`` it does nothing."""
 
     def __init__(self, node: Node) -> None:
         self._kind = optional_message(node, 'tf2_msgs/TFMessage', 'no transforms on /tf')

@@ -166,30 +166,23 @@ def test_it_ends_when_the_node_is_done(tmp_path: Path) -> None:
     assert (output(running), running.returncode) == ('', 0)
 
 
-def test_arguments_that_ros_cannot_read_are_bad_input() -> None:
+@pytest.mark.parametrize(
+    ('words', 'domain', 'error'),
+    [
+        (['--ros-args', '-p', 'lockstep'], '', 'arguments after --ros-args cannot be used'),
+        ([], 'abc', 'ROS_DOMAIN_ID = abc, allowed: whole numbers from 0 to 232'),
+    ],
+)
+def test_what_ros_cannot_read_is_bad_input(words: list[str], domain: str, error: str) -> None:
     code = "from longreach_node.entry import node_entry; node_entry('rclpy.node:Node')()"
     done = subprocess.run(
-        [sys.executable, '-c', code, '--ros-args', '-p', 'lockstep'],
+        [sys.executable, '-c', code, *words],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
+        env=os.environ | ({'ROS_DOMAIN_ID': domain} if domain else {}),
     )
     assert done.returncode == 2
-    assert 'arguments after --ros-args cannot be used' in done.stderr
+    assert error in done.stderr
     assert 'Traceback' not in done.stderr
-
-
-def test_domain_that_is_no_number_is_bad_input() -> None:
-    code = "from longreach_node.entry import node_entry; node_entry('rclpy.node:Node')()"
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | {'ROS_DOMAIN_ID': 'abc'},
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith('ROS_DOMAIN_ID = abc, allowed: whole numbers from 0 to 232')
-    assert done.stderr.count('\n') == 1

@@ -48,16 +48,10 @@ class Rig:
         self.executor.add_node(node)
         return node
 
-    def until(self, condition: Any) -> None:
+    def until(self, condition: Any, wait: float = 0.05) -> None:
         end = time.monotonic() + DEADLINE
         while not condition():
-            assert time.monotonic() < end, condition
-            self.executor.spin_once(0.05)
-
-    def without_waiting(self, condition: Any) -> None:
-        end = time.monotonic() + DEADLINE
-        while not condition():
-            self.executor.spin_once(DEADLINE)
+            self.executor.spin_once(wait)
             assert time.monotonic() < end, condition
 
     def turns(self, count: int = 20) -> None:
@@ -272,7 +266,7 @@ def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig: Rig) -> None:
     timer = rig.node.create_timer(0.001, lambda: awaited.set_result(None), clock=steady())
     rig.until(awaited.done)
     timer.cancel()
-    rig.without_waiting(lambda: ends)
+    rig.until(lambda: ends, DEADLINE)
 
 
 def test_a_task_that_a_task_creates(rig: Rig) -> None:
@@ -283,7 +277,7 @@ def test_a_task_that_a_task_creates(rig: Rig) -> None:
 
     rig.turns()
     rig.executor.create_task(create)
-    rig.without_waiting(lambda: ends)
+    rig.until(lambda: ends, DEADLINE)
 
 
 def test_a_slow_timer_does_not_let_a_queue_grow(rig: Rig) -> None:

@@ -1,22 +1,23 @@
 """
 The action ~/follow_joint_trajectory, with stand-ins of rclpy's action server and control_msgs.
 
-The stand-ins have the fields of control_msgs/action/FollowJointTrajectory, and call what the real
-server calls, in its order.
+They have the fields of control_msgs/action/FollowJointTrajectory; what the real server calls is
+called, in its order.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import enum
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
+from rclpy.action.server import CancelResponse, GoalResponse
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -24,27 +25,16 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_goals import GOAL, PATH
 from longreach_node import follow_trajectory
-from longreach_node.follow_trajectory import ActionTypes, TrajectoryAction, tolerances_of
+from longreach_node.follow_trajectory import TrajectoryAction, tolerances_of
 
 JOINTS = ('first', 'second')
 THERE = [1.0, 0.5]
 
 
-class Response(enum.Enum):
-    REJECT = 1
-    ACCEPT = 2
-
-
-@dataclasses.dataclass
-class Result:
-    error_code: int = 0
-    error_string: str = ''
-
-
 class FollowJointTrajectory:
     """The generated type, in as far as it is used."""
 
-    Result = Result
+    Result = SimpleNamespace
 
     class Feedback(SimpleNamespace):
         """As of control_msgs 6.3."""
@@ -71,74 +61,20 @@ def request(**fields: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**values, **fields})
 
 
-class Handle:
-    """A goal in the hands of the server."""
-
-    count = 0
-
-    def __init__(self, server: Server, goal: SimpleNamespace) -> None:
-        Handle.count += 1
-        self.goal_id = SimpleNamespace(uuid=[Handle.count] * 16)
-        self.request = goal
-        self.is_cancel_requested = False
-        self.ended = ''
-        self.feedback: list[Any] = []
-        self.coroutine: Any = None
-        self._server = server
-        self.publish_feedback = self.feedback.append
-
-    def execute(self) -> None:
-        self.coroutine = self._server.callbacks['execute_callback'](self)
-
-    def succeed(self) -> None:
-        self.ended = 'succeeded'
-
-    def abort(self) -> None:
-        self.ended = 'aborted'
-
-    def canceled(self) -> None:
-        self.ended = 'canceled'
-
-    def result(self) -> Result:
-        """Let the execution go to its end, for which all must be known."""
-
-        async def wait() -> Result:
-            return await self.coroutine
-
-        return asyncio.run(wait())
-
-
-class Server:
-    """Stands for rclpy.action.ActionServer."""
-
-    def __init__(self, node: Any, _: Any, name: str, **callbacks: Any) -> None:
-        self.name = name
-        self.callbacks = callbacks
-        node.server = self
-
-    def send(self, goal: SimpleNamespace) -> Handle | None:
-        if self.callbacks['goal_callback'](goal) is not Response.ACCEPT:
-            return None
-        handle = Handle(self, goal)
-        self.callbacks['handle_accepted_callback'](handle)
-        return handle
-
-    def cancel(self, handle: Handle) -> None:
-        assert self.callbacks['cancel_callback'](handle) is Response.ACCEPT
-        handle.is_cancel_requested = True
-
-
 class Rig:
-    """A controller of two joints that follow their reference exactly, unless told otherwise."""
+    """A controller of two joints that follow their reference, and the action's server."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = Mock()
+        monkeypatch.setattr(follow_trajectory, 'ActionServer', server)
         self.log: list[str] = []
         say = SimpleNamespace(info=self.log.append, warning=self.log.append)
-        self.node: Any = SimpleNamespace(get_logger=lambda: say)
-        self.followed = self.stopped = 0
-        types = ActionTypes(Server, FollowJointTrajectory, Response, Response)
-        self.action = TrajectoryAction(self.node, JOINTS, self.plan, self.stop, types)
-        self.server: Server = self.node.server
+        node: Any = SimpleNamespace(get_logger=lambda: say)
+        self.follow, self.stop = Mock(), Mock()
+        self.action = TrajectoryAction(node, JOINTS, self.plan, self.stop, FollowJointTrajectory)
+        assert server.call_args.args == (node, FollowJointTrajectory, '~/follow_joint_trajectory')
+        self.server: dict[str, Any] = server.call_args.kwargs
+        self.goals = 0
 
     def plan(self, message: JointTrajectory, tolerance: np.ndarray) -> tuple[Trajectory, Any]:
         self.tolerance = tolerance
@@ -147,36 +83,48 @@ class Rig:
         rows = [[0.0, 0.0], *(list(point.positions) for point in message.points)]
         return Trajectory([10.0, 12.0], rows), self.follow
 
-    def follow(self) -> None:
-        self.followed += 1
-
-    def stop(self) -> None:
-        self.stopped += 1
+    def send(self, goal: SimpleNamespace) -> Any:
+        """Return the handle of a goal, or None when it is rejected."""
+        if self.server['goal_callback'](goal) is not GoalResponse.ACCEPT:
+            return None
+        self.goals += 1
+        handle = Mock(request=goal, is_cancel_requested=False)
+        handle.goal_id.uuid = [self.goals] * 16
+        self.server['handle_accepted_callback'](handle)
+        handle.execute.assert_called_once_with()
+        return handle
 
     def cycle(self, time: float, error: float = 0.0) -> None:
         reference = Trajectory([10.0, 12.0], [[0.0, 0.0], THERE]).at(time)
         self.action.on_cycle(Header(), time, reference, reference.angles - error)
 
+    def result(self, handle: Any) -> tuple[int, str, str]:
+        """Return code and text of a goal that has ended, and how."""
+        result = asyncio.run(self.server['execute_callback'](handle))
+        (end,) = (n for n in ('succeed', 'abort', 'canceled') if getattr(handle, n).called)
+        return result.error_code, result.error_string, end
 
-def test_a_goal_that_is_reached() -> None:
-    rig = Rig()
-    assert rig.server.name == '~/follow_joint_trajectory'
-    handle = rig.server.send(request())
-    assert handle is not None
-    assert rig.followed == 1
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+def test_a_goal_that_is_reached(rig: Rig) -> None:
+    handle = rig.send(request())
+    rig.follow.assert_called_once_with()
     for k in range(100):
         rig.cycle(10.0 + 0.02 * k, error=0.001)
     # Not more often than each 0.05 s.
-    assert 30 <= len(handle.feedback) <= 41
-    feedback = handle.feedback[17]
-    assert feedback.joint_names == list(JOINTS)
-    assert feedback.error.positions.tolist() == pytest.approx([0.001] * 2)
-    assert feedback.desired.velocities[0] > 0.0
-    assert feedback.index == 1
+    feedback = [call.args[0] for call in handle.publish_feedback.call_args_list]
+    assert 30 <= len(feedback) <= 41
+    assert feedback[17].joint_names == list(JOINTS)
+    assert feedback[17].error.positions.tolist() == pytest.approx([0.001] * 2)
+    assert feedback[17].desired.velocities[0] > 0.0
+    assert feedback[17].index == 1
     rig.cycle(12.0)
-    assert handle.result() == Result(0, 'goal reached 0.000 s after its time')
-    assert handle.ended == 'succeeded'
-    assert rig.stopped == 0
+    assert rig.result(handle) == (0, 'goal reached 0.000 s after its time', 'succeed')
+    rig.stop.assert_not_called()
 
 
 @pytest.mark.parametrize(
@@ -189,20 +137,17 @@ def test_a_goal_that_is_reached() -> None:
     ],
 )
 def test_tolerances_end_a_goal(
-    fields: dict[str, Any], time: float, error: float, code: int
+    rig: Rig, fields: dict[str, Any], time: float, error: float, code: int
 ) -> None:
-    rig = Rig()
-    handle = rig.server.send(request(**fields))
-    assert handle is not None
+    handle = rig.send(request(**fields))
     # It begins at a machine that is further away than that.
     allowed = fields.get('path_tolerance', [tolerance('first', PATH)])[0].position
     np.testing.assert_array_equal(rig.tolerance, [allowed, PATH])
     rig.cycle(time, error)
-    result = handle.result()
-    assert result.error_code == code
-    assert 'allowed: ' in result.error_string
-    assert handle.ended == 'aborted'
-    assert rig.stopped == 1
+    found, text, end = rig.result(handle)
+    assert (found, end) == (code, 'abort')
+    assert 'allowed: ' in text
+    rig.stop.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
@@ -220,34 +165,27 @@ def test_tolerances_end_a_goal(
         ({'goal_time_tolerance': Duration(sec=-1)}, 'goal_time_tolerance has sec = -1'),
     ],
 )
-def test_goals_that_are_rejected(fields: dict[str, Any], error: str) -> None:
-    rig = Rig()
-    assert rig.server.send(request(**fields)) is None
+def test_goals_that_are_rejected(rig: Rig, fields: dict[str, Any], error: str) -> None:
+    assert rig.send(request(**fields)) is None
     assert error in rig.log[-1]
-    assert rig.followed == 0
+    rig.follow.assert_not_called()
 
 
-def test_a_canceled_goal_lets_the_joints_rest() -> None:
-    rig = Rig()
-    handle = rig.server.send(request())
-    assert handle is not None
+def test_a_canceled_goal_lets_the_joints_rest(rig: Rig) -> None:
+    handle = rig.send(request())
     rig.cycle(11.0)
-    rig.server.cancel(handle)
+    assert rig.server['cancel_callback'](handle) is CancelResponse.ACCEPT
+    handle.is_cancel_requested = True
     rig.cycle(11.1)
-    assert handle.result().error_string == 'canceled: the joints come to rest'
-    assert (handle.ended, rig.stopped) == ('canceled', 1)
+    assert rig.result(handle)[1:] == ('canceled: the joints come to rest', 'canceled')
+    rig.stop.assert_called_once_with()
 
 
-def test_a_new_goal_ends_the_one_before() -> None:
-    rig = Rig()
-    first = rig.server.send(request())
-    second = rig.server.send(request())
-    assert first is not None
-    assert second is not None
-    assert first.result() == Result(-1, 'the goal was given up: a new goal has come')
-    assert first.ended == 'aborted'
+def test_a_new_goal_ends_the_one_before(rig: Rig) -> None:
+    first, second = rig.send(request()), rig.send(request())
+    assert rig.result(first) == (-1, 'the goal was given up: a new goal has come', 'abort')
     rig.action.replace('a trajectory was sent by hand')
-    assert second.result().error_string.endswith('a trajectory was sent by hand')
+    assert rig.result(second)[1].endswith('a trajectory was sent by hand')
     # And now there is none to end.
     rig.action.replace('nothing')
     rig.cycle(11.0)
@@ -261,26 +199,22 @@ def test_defaults_of_tolerances() -> None:
     assert erased.path[0] == math.inf
 
 
-def test_feedback_of_an_older_control_msgs_has_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feedback_of_an_older_control_msgs_has_no_index(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Older:
         """As in Jazzy: other attributes than its fields are an error, as in generated types."""
 
         __slots__ = ('actual', 'desired', 'error', 'header', 'joint_names')
 
     monkeypatch.setattr(FollowJointTrajectory, 'Feedback', Older)
-    rig = Rig()
-    handle = rig.server.send(request())
-    assert handle is not None
+    handle = rig.send(request())
     rig.cycle(11.0)
-    (feedback,) = handle.feedback
-    assert feedback.joint_names == list(JOINTS)
+    assert handle.publish_feedback.call_args.args[0].joint_names == list(JOINTS)
 
 
 def test_without_control_msgs_there_is_no_action(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(follow_trajectory, 'import_module', missing)
+    monkeypatch.setitem(sys.modules, 'control_msgs.action', None)
     assert follow_trajectory.action_types() is None
     log: list[str] = []
     node: Any = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=log.append))

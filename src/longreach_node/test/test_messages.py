@@ -1,17 +1,26 @@
-"""Stamps, named qualities of service, and diagnostics."""
+"""Stamps, frames, transforms, named qualities of service, and diagnostics."""
 
 from __future__ import annotations
+
+import dataclasses
+import sys
+from unittest.mock import Mock, call
 
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64
 
+from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_node.testing import bench
+from longreach_node.transforms import Transforms
 
 
 @pytest.mark.parametrize(
@@ -37,27 +46,13 @@ def test_every_cycle_of_an_hour_has_its_own_exact_stamp() -> None:
     assert stamps == [k * 10_000_000 for k in range(360_000)]
 
 
-def test_qualities_of_service() -> None:
-    assert qos.stream(latched=True) == qos.LATCHED_STREAM
-    assert qos.stream(latched=False) == qos.STREAM
-    assert qos.drawings(latched=True) == qos.LATCHED_DRAWINGS
-    assert qos.drawings(latched=False) == qos.VISUAL
-    # Drivers of cameras publish as best effort.
-    assert qos.LATEST_IMAGES.reliability is ReliabilityPolicy.BEST_EFFORT
+def test_only_images_may_be_lost() -> None:
     profiles = {n: p for n, p in vars(qos).items() if isinstance(p, QoSProfile)}
-    assert len(profiles) == 12
-    del profiles['LATEST_IMAGES']
-    for name, profile in profiles.items():
-        assert profile.reliability is ReliabilityPolicy.RELIABLE, name
-        assert profile.history is HistoryPolicy.KEEP_LAST, name
-        assert profile.depth >= 1
-    # Who joins late sees the latest marker, but no old sample.
-    assert qos.VISUAL.durability is DurabilityPolicy.TRANSIENT_LOCAL
-    assert qos.STREAM.durability is DurabilityPolicy.VOLATILE
-    # A recorder that joins a run late that shall be whole gets what it has missed.
-    assert qos.LATCHED_STREAM.durability is DurabilityPolicy.TRANSIENT_LOCAL
-    assert qos.STREAM.depth >= 1000
-    assert qos.CLOCK.depth == 1
+    # Drivers of cameras publish as best effort.
+    best_effort = ReliabilityPolicy.BEST_EFFORT
+    assert [n for n, p in profiles.items() if p.reliability is best_effort] == ['LATEST_IMAGES']
+    assert qos.stream(latched=True) == qos.LATCHED_STREAM
+    assert qos.drawings(latched=True) == qos.LATCHED_DRAWINGS
 
 
 def test_a_stream_loses_nothing_to_a_reader_that_sleeps() -> None:
@@ -88,3 +83,92 @@ def test_diagnostics() -> None:
     assert status.name == 'crane/plant'
     assert (status.message, status.hardware_id) == ('2 overruns', 'simulation')
     assert {v.key: v.value for v in status.values} == {'overruns': '2', 'time': '0.5'}
+
+
+# --- frames and transforms ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('namespace', 'words', 'name'),
+    [
+        ('/north', (), 'north/track'),
+        ('/site/north', (), 'site/north/track'),
+        ('/', (), 'track'),
+        ('/north', ('frame_prefix:=""',), 'track'),
+        ('/north', ('frame_prefix:=south_',), 'south_track'),
+        # As launch files give it when the namespace begins with a slash; tf2 refuses the slash.
+        ('/north', ('frame_prefix:=/north/',), 'north/track'),
+        ('/north', ('frame_prefix:="{namespace}_"',), 'north_track'),
+    ],
+)
+def test_frames_begin_with_the_prefix(namespace: str, words: tuple[str, ...], name: str) -> None:
+    given = [word for text in words for word in ('-p', text)]
+    with bench('-r', f'__ns:={namespace}', *given) as b:
+        node = b.add(lambda: Node('node'))
+        assert frame_name(node, declare(node, FrameParameters), 'track') == name
+
+
+def test_a_prefix_with_white_space_is_refused() -> None:
+    with pytest.raises(InputError, match=r"frame_prefix = 'a b', allowed: a text without white"):
+        FrameParameters(frame_prefix='a b')
+
+
+def test_a_header_has_time_and_frame() -> None:
+    header = header_at(1_500_000_000, 'north/track')
+    assert (nanoseconds_of(header.stamp), header.frame_id) == (1_500_000_000, 'north/track')
+
+
+@dataclasses.dataclass
+class TFMessage:
+    """In the place of tf2_msgs/TFMessage, without type support."""
+
+    transforms: list[TransformStamped]
+
+
+def test_transforms_go_to_their_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'tf2_msgs.msg', Mock(TFMessage=TFMessage))
+    publishers = {'/tf_static': Mock(), '/tf': Mock()}
+    node = Mock()
+    node.create_publisher.side_effect = lambda *given: publishers[given[1]]
+    transforms = Transforms(node)
+    # Those of tf2_ros: a listener that comes later gets the static ones.
+    assert node.create_publisher.call_args_list == [
+        call(TFMessage, '/tf_static', qos.STATIC_TRANSFORMS),
+        call(TFMessage, '/tf', qos.TRANSFORMS),
+    ]
+    one, two = TransformStamped(child_frame_id='one'), TransformStamped(child_frame_id='two')
+    transforms.hold([one, two])
+    transforms.send([two])
+    transforms.send([])
+    publishers['/tf_static'].publish.assert_called_once_with(TFMessage([one, two]))
+    publishers['/tf'].publish.assert_called_once_with(TFMessage([two]))
+
+
+def test_without_tf2_it_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, 'tf2_msgs.msg', None)
+    with bench() as b:
+        transforms = Transforms(b.add(lambda: Node('node')))
+        transforms.hold([TransformStamped()])
+        transforms.send([TransformStamped()])
+    assert capfd.readouterr().err.count('tf2_msgs is not installed: no transforms on /tf') == 1
+
+
+def test_a_listener_gets_them_through_the_middleware() -> None:
+    kind = pytest.importorskip('tf2_msgs.msg').TFMessage
+    with bench() as b:
+        transforms = Transforms(b.add(lambda: Node('node')))
+        transforms.hold([TransformStamped(child_frame_id='left')])
+        held = b.listen(kind, '/tf_static', qos.STATIC_TRANSFORMS)
+        moving = b.listen(kind, '/tf', qos.TRANSFORMS)
+        b.until(lambda: b.driver.count_publishers('/tf'), 'publisher of /tf')
+
+        def both() -> bool:
+            transforms.send([TransformStamped(child_frame_id='tip')])
+            b.settle(1)
+            return bool(held and moving)
+
+        b.until(both, 'transforms')
+        assert held[0].transforms[0].child_frame_id == 'left'
+        assert moving[0].transforms[0].child_frame_id == 'tip'

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -163,45 +161,3 @@ def test_network_against_a_setting_of_the_user(
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=f'{name} = {value}; unset it'):
         limit_discovery(network=True)
-
-
-LISTENER = """
-import time, rclpy
-from std_msgs.msg import String
-rclpy.init()
-node = rclpy.create_node('listener')
-heard = []
-node.create_subscription(String, 'talk', heard.append, 1)
-end = time.monotonic() + 30.0
-while not heard and time.monotonic() < end:
-    rclpy.spin_once(node, timeout_sec=0.1)
-print('heard' if heard else 'nothing')
-"""
-TALKER = """
-import rclpy
-from std_msgs.msg import String
-rclpy.init()
-node = rclpy.create_node('talker')
-publisher = node.create_publisher(String, 'talk', 1)
-node.create_timer(0.05, lambda: publisher.publish(String(data='x')))
-rclpy.spin(node)
-"""
-
-
-def test_limited_node_hears_one_of_this_machine_with_the_default_range() -> None:
-    pytest.importorskip('rclpy')
-    environment = os.environ | {'ROS_DOMAIN_ID': os.environ['LONGREACH_TEST_QUIET_DOMAIN']}
-    command = [sys.executable, '-c']
-    talker = subprocess.Popen([*command, TALKER], env=environment | {RANGE: 'SUBNET'})
-    try:
-        done = subprocess.run(
-            [*command, LISTENER],
-            env=environment | {RANGE: 'LOCALHOST'},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    finally:
-        talker.kill()
-        talker.wait()
-    assert done.stdout == 'heard\n'

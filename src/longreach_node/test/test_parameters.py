@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ class Table(Parameters):
 
     mass: float = quantity('mass of the load', 'kg', above=0.0, default=10.0)
     low: float = quantity('lower end', 'm', default=-1.0, read_only=False)
-    high: float = quantity('upper end', 'm', at_most=5.0, default=1.0, read_only=False)
+    high: float = quantity('upper end', 'm', above=-5.0, at_most=5.0, default=1.0, read_only=False)
     count: int = quantity('number of turns', at_least=1, default=3, read_only=False)
     wet: bool = quantity('with rain', default=False, read_only=False)
     name: str = quantity('what to call it', '', default='')
@@ -53,12 +52,8 @@ def given(**values: str) -> list[str]:
     return [word for name, value in values.items() for word in ('-p', f'toy:{name}:={value}')]
 
 
-def test_defaults() -> None:
-    assert declared() == Table()
-
-
 def test_what_is_not_given_comes_from_elsewhere() -> None:
-    """What a file says, for example, whose name is a parameter itself."""
+    # What a file says, for example, whose name is a parameter itself.
     with bench(*given(mass='3.0', name='blue')) as b:
         node = b.add(lambda: Node('toy'))
         found = declare(
@@ -69,18 +64,12 @@ def test_what_is_not_given_comes_from_elsewhere() -> None:
 
 
 def test_overrides() -> None:
-    words = given(mass='2.5', count='7', wet='true', name='red', model='nonlinear')
-    assert declared(*words) == Table(mass=2.5, count=7, wet=True, name='red', model='nonlinear')
-
-
-def test_an_integer_is_right_for_a_number() -> None:
-    with bench('-p', 'toy:mass:=7') as b:
-        node = b.add(lambda: Node('toy'))
-        values = declare(node, Table)
-        assert values.mass == 7.0
-        assert isinstance(values.mass, float)
-        assert node.get_parameter('mass').type_ is Parameter.Type.DOUBLE
-        assert node.get_parameter('mass').value == 7.0
+    assert declared() == Table()
+    words = given(mass='2', count='7', wet='true', name='red', model='nonlinear')
+    found = declared(*words)
+    assert found == Table(mass=2.0, count=7, wet=True, name='red', model='nonlinear')
+    # An integer is right for a number.
+    assert isinstance(found.mass, float)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +81,7 @@ def test_an_integer_is_right_for_a_number() -> None:
         ({'mass': 'heavy'}, r"mass = 'heavy', allowed: a number in \(0, inf\) kg"),
         ({'mass': 'true'}, r'mass = True, allowed: a number'),
         ({'mass': '[1.0, 2.0]'}, r'mass = .*, allowed: a number'),
-        ({'high': '5.5'}, r'high = 5.5, allowed: \(-inf, 5\] m'),
+        ({'high': '5.5'}, r'high = 5.5, allowed: \(-5, 5\] m'),
         ({'count': '0'}, r'count = 0, allowed: \[1, inf\)'),
         ({'count': '1.5'}, r'count = 1.5, allowed: an integer'),
         ({'wet': '1'}, r'wet = 1, allowed: true \| false'),
@@ -122,25 +111,22 @@ def test_what_ros_itself_sets_is_no_unknown_name(tmp_path: Path) -> None:
     assert declared('--params-file', str(file)).mass == 3.0
 
 
-def test_a_file_with_a_wrong_key_is_fatal(tmp_path: Path) -> None:
-    file = tmp_path / 'toy.yaml'
-    file.write_text('toy:\n  ros__parameters:\n    masss: 3.0\n')
-    with pytest.raises(InputError, match="'masss' is unknown"):
-        declared('--params-file', str(file))
-
-
 def test_descriptors() -> None:
     with bench() as b:
         node = b.add(lambda: Node('toy'))
         declare(node, Table)
-        mass, low, model, wet, name = (
-            node.describe_parameter(n) for n in ('mass', 'low', 'model', 'wet', 'name')
+        mass, low, high, model, wet, name = (
+            node.describe_parameter(n) for n in ('mass', 'low', 'high', 'model', 'wet', 'name')
         )
     assert mass.description == 'mass of the load [kg]'
     assert mass.type == ParameterType.PARAMETER_DOUBLE
     assert mass.additional_constraints == '(0, inf) kg'
     assert mass.read_only
     assert not low.read_only
+    # For sliders, which need both ends.
+    assert not mass.floating_point_range
+    (ends,) = high.floating_point_range
+    assert (ends.from_value, ends.to_value) == (-5.0, 5.0)
     assert model.additional_constraints == 'linear | nonlinear'
     assert model.description == 'equations'
     assert wet.additional_constraints == 'true | false'
@@ -169,39 +155,10 @@ def test_changes_at_run_time() -> None:
         )
         assert result.successful
         assert changes[-1] == Table(low=3.0, high=4.0)
-        (result,) = node.set_parameters([Parameter('count', value=0)])
-        assert 'count = 0, allowed: [1, inf)' in result.reason
-        assert len(changes) == 2
-
-
-def test_a_read_only_parameter_does_not_change() -> None:
-    changes: list[Table] = []
-    with bench() as b:
-        node = b.add(lambda: Node('toy'))
-        declare(node, Table, changes.append)
-        (result,) = node.set_parameters([Parameter('mass', value=3.0)])
-        assert not result.successful
-        assert 'read-only' in result.reason
-        assert node.get_parameter('mass').value == 10.0
-        # Another node's or ROS's own parameters are not our business.
+        # ROS's own parameters are not our business.
         (result,) = node.set_parameters([Parameter('use_sim_time', value=True)])
         assert result.successful
-    assert changes == []
-
-
-def test_bounds_are_in_the_descriptor() -> None:
-    with bench() as b:
-        node = b.add(lambda: Node('toy'))
-        declare(node, Table)
-        mass, low, high, count = (
-            node.describe_parameter(n) for n in ('mass', 'low', 'high', 'count')
-        )
-    (numbers,) = mass.floating_point_range
-    assert 0.0 < numbers.from_value < 1e-300
-    assert numbers.to_value == sys.float_info.max
-    assert not low.floating_point_range
-    assert high.floating_point_range[0].to_value == 5.0
-    assert (count.integer_range[0].from_value, count.integer_range[0].to_value) == (1, 2**63 - 1)
+        assert len(changes) == 2
 
 
 def test_a_change_over_ros_is_refused_as_at_start() -> None:
@@ -217,8 +174,8 @@ def test_a_change_over_ros_is_refused_as_at_start() -> None:
             assert result.successful == (not result.reason)
             return str(result.reason)
 
-        assert set_to('high', 7.0) == 'high = 7.0, allowed: (-inf, 5] m'
-        assert set_to('high', 'tall') == "high = 'tall', allowed: a number in (-inf, 5] m"
+        assert set_to('high', 7.0) == 'high = 7.0, allowed: (-5, 5] m'
+        assert set_to('high', 'tall') == "high = 'tall', allowed: a number in (-5, 5] m"
         assert set_to('low', 4.0) == 'low = 4.0 m, allowed: below high = 1.0 m'
         assert set_to('count', 0) == 'count = 0, allowed: [1, inf)'
         assert set_to('mass', 3.0) == 'mass is read-only: set it when the node starts'

@@ -1,18 +1,17 @@
-"""Pacing, lockstep and the simulation without ROS: a host that notes what it is told."""
+"""Pacing, lockstep and the simulation, with a node that notes what it is told."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import JointSample
 from longreach_node import simulation as module
-from longreach_node.incidents import HOLD, Incidents
-from longreach_node.lockstep import Lockstep
-from longreach_node.machine_run import MachineRun
-from longreach_node.pacing import BACKLOG, SHORTEST_PERIOD, Pacing
+from longreach_node.diagnostics import HOLD, Incidents
+from longreach_node.pacing import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing
 from longreach_node.simulation import Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 
@@ -46,57 +45,35 @@ class Wall:
 
 
 class Rig:
-    """A simulation and its host."""
+    """A simulation and its node."""
 
     def __init__(self, wall: Wall, **settings: Any) -> None:
         self.wall = wall
         self.samples: list[int] = []
-        self.log: list[str] = []
-        self.again = self.clocks = self.drawings = self.flushed = 0
-        self.period = 0.0
-        self.ended = self.told_to_end = False
+        self.node = Mock()
+        self.node.is_shut_down.return_value = False
+        self.node.command_topics.return_value = '/command'
+        self.node.publish_sample.side_effect = self._on_sample
         self.simulation: Simulation[float, float] = Simulation(
-            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self, lambda: '/command'
+            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self.node
         )
         self.simulation.start()
 
+    def _on_sample(self, nanoseconds: int) -> None:
+        assert nanoseconds == self.simulation.sample * CYCLE
+        self.samples.append(self.simulation.sample)
+
     @property
-    def run(self) -> MachineRun[float, float]:
-        return self.simulation.run
+    def period(self) -> float:
+        return float(self.node.set_period.call_args.args[0])
+
+    @property
+    def log(self) -> list[str]:
+        return [call.args[0] for call in self.node.warn.call_args_list]
 
     def tick(self, seconds: float = 0.0) -> None:
         self.wall.seconds += seconds
         self.simulation.tick(self.wall.monotonic())
-
-    def publish_sample(self) -> None:
-        self.samples.append(self.simulation.run.sample)
-
-    def publish_again(self) -> None:
-        self.again += 1
-
-    def publish_clock(self) -> None:
-        self.clocks += 1
-
-    def publish_drawing(self) -> None:
-        self.drawings += 1
-
-    def flush(self) -> None:
-        self.flushed += 1
-
-    def set_period(self, period: float) -> None:
-        self.period = period
-
-    def has_ended(self) -> bool:
-        return self.told_to_end
-
-    def warn(self, text: str) -> None:
-        self.log.append(text)
-
-    def on_end(self) -> None:
-        self.ended = True
-
-    def fail(self, error: LongreachError) -> None:
-        self.failed = str(error)
 
 
 @pytest.fixture
@@ -126,21 +103,21 @@ def test_as_fast_as_possible_a_sample_is_always_due() -> None:
     pacing = Pacing(rate=100.0, factor=0.0)
     assert pacing.due(0.0, 1000) == 1
     assert not pacing.is_overrun(0.0, 100.0, 0)
-    assert not pacing.is_turn_over(0.0, 1e-3, rush=False)
-    assert pacing.is_turn_over(0.0, 3e-3, rush=False)
+    assert not pacing.is_turn_over(0.0, 1e-3, unpaced=False)
+    assert pacing.is_turn_over(0.0, 3e-3, unpaced=False)
     assert pacing.period == 1e-3
 
 
-def test_a_question_is_asked_again_and_expires() -> None:
+def test_a_sample_is_published_again_and_its_answer_expires() -> None:
     lockstep = Lockstep(timeout=10.0, start_timeout=5.0, longest_turn=0.5)
     lockstep.restart(100.0)
-    asked, overdue = [], {}
+    repeated, overdue = [], {}
     for t in range(1, 160):
         lockstep.listen(100.0 + 0.1 * t)
-        asked += [t] * lockstep.asks_again(0)
+        repeated += [t] * lockstep.must_repeat(0)
         overdue[t] = (lockstep.is_overdue(0), lockstep.is_overdue(1))
-    assert len(asked) == 14
-    assert 10 <= asked[0] <= 11
+    assert len(repeated) == 14
+    assert 10 <= repeated[0] <= 11
     assert lockstep.limit(0) == 15.0
     assert (overdue[99], overdue[102]) == ((False, False), (False, True))
     assert (overdue[149], overdue[152]) == ((False, True), (True, True))
@@ -151,22 +128,12 @@ def test_a_node_that_did_not_run_has_not_listened() -> None:
     lockstep.restart(100.0)
     # A turn of 5 s counts as half a second.
     lockstep.listen(105.0)
-    assert not lockstep.asks_again(7)
-    asked = 0
+    assert not lockstep.must_repeat(7)
+    repeated = 0
     for k in range(6):
         lockstep.listen(105.5 + 0.5 * k)
-        asked += lockstep.asks_again(7)
-    assert asked == 1
-
-
-def test_a_plant_that_was_stopped_first_looks_for_the_answer(wall: Wall) -> None:
-    rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=0.0)
-    rig.tick(0.1)
-    # Stopped, or suspended: the answer is in the queue, behind this tick.
-    rig.tick(60.0)
-    assert rig.simulation.accept(1.0, 0) == ''
-    rig.tick(0.1)
-    assert rig.samples == [0, 1]
+        repeated += lockstep.must_repeat(7)
+    assert repeated == 1
 
 
 def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
@@ -176,8 +143,10 @@ def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
     assert incidents.add('refusals', 5.0) == 1
     assert incidents.recent(6.0) == '2 overruns, 1 refusals'
     assert incidents.recent(2.0 + HOLD + 0.1) == '1 refusals'
-    assert incidents.recent(5.0 + HOLD + 0.1) == ''
     assert incidents.counts == {'overruns': 2, 'refusals': 1}
+
+
+# --- commands ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,43 +167,38 @@ def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
         (True, [5 * CYCLE], 'the simulation is at 0.030000 s'),
     ],
 )
-def test_which_commands_are_accepted(lockstep: bool, stamps: list[int], refusal: str) -> None:
-    run = MachineRun(Integrator(), SimulatorParameters(lockstep=lockstep), INITIAL, SAFE)
+def test_which_commands_are_accepted(
+    wall: Wall, lockstep: bool, stamps: list[int], refusal: str
+) -> None:
+    simulation = Rig(wall, lockstep=lockstep).simulation
     for _ in range(3):
-        run.advance()
+        simulation.go_on()
     *before, last = stamps
-    assert [run.accept(3.0, stamp) for stamp in before] == [''] * len(before)
-    reason = run.accept(4.0, last)
+    assert [simulation.accept(3.0, stamp) for stamp in before] == [''] * len(before)
+    reason = simulation.accept(4.0, last)
     assert reason == '' if not refusal else refusal in reason
-    assert run.command == (4.0 if not refusal else 3.0 if before else INITIAL)
+    assert simulation.command == (4.0 if not refusal else 3.0 if before else INITIAL)
 
 
-def test_a_silent_sender_is_followed_by_the_safe_command() -> None:
-    run = MachineRun(Integrator(), SimulatorParameters(command_timeout=0.02), INITIAL, SAFE)
-    run.advance()
-    assert run.accept(4.0, CYCLE) == ''
-    silences = []
-    for _ in range(4):
-        silences.append(run.expire_command())
-        run.advance()
-    assert silences == [0.0, 0.0, 0.0, pytest.approx(0.03)]
-    assert run.command == SAFE
-
-
-@pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
-def test_parts_of_a_reset(state: bool, clock: bool) -> None:
-    run = MachineRun(Integrator(), SimulatorParameters(), INITIAL, SAFE)
-    run.accept(4.0, 0)
+def test_a_silent_sender_is_followed_by_the_safe_command(wall: Wall) -> None:
+    rig = Rig(wall, command_timeout=0.02)
+    rig.simulation.go_on()
+    assert rig.simulation.accept(4.0, CYCLE) == ''
     for _ in range(3):
-        run.advance()
-    run.reset(state, clock)
-    assert run.state == (0.0 if state else pytest.approx(0.12))
-    assert run.sample == (0 if clock else 3)
-    assert run.command == INITIAL
-    assert run.accept(5.0, run.sample * CYCLE) == ''
+        rig.simulation.go_on()
+    assert (rig.log, rig.simulation.command) == ([], 4.0)
+    rig.simulation.go_on()
+    assert rig.log == ['no command for 0.03 s (command_timeout = 0.02 s): -1.0 acts']
+    assert rig.simulation.command == SAFE
+    # The limit can be set at run time.
+    rig.simulation.accept(4.0, 0)
+    rig.simulation.set_speed(rig.simulation.settings.replace(command_timeout=0.0))
+    for _ in range(20):
+        rig.simulation.go_on()
+    assert rig.simulation.command == 4.0
 
 
-# --- the whole ---------------------------------------------------------------------------------
+# --- time --------------------------------------------------------------------------------------
 
 
 def test_real_time(wall: Wall) -> None:
@@ -247,7 +211,9 @@ def test_real_time(wall: Wall) -> None:
     rig.tick(0.15)
     rig.tick(0.05)
     assert rig.samples == list(range(21))
-    assert (rig.ended, rig.flushed, rig.simulation.finished) == (True, 1, True)
+    rig.node.flush.assert_called_once_with()
+    rig.node.on_end.assert_called_once_with()
+    assert rig.simulation.finished
 
 
 def test_a_long_delay_is_dropped(wall: Wall) -> None:
@@ -275,7 +241,7 @@ def test_as_fast_as_possible_others_get_their_turn(wall: Wall) -> None:
     assert rig.samples == [0, 1, 2]
     for _ in range(250):
         rig.tick()
-    assert rig.flushed == 1
+    rig.node.flush.assert_called_once_with()
 
 
 @pytest.mark.parametrize('factor', [0.0, 1000.0])
@@ -290,7 +256,7 @@ def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
     assert rig.simulation.accept(3.0, 0) != ''
     assert rig.simulation.accept(3.0, CYCLE) == ''
     rig.tick(0.1)
-    assert rig.run.state == pytest.approx(0.05)
+    assert rig.simulation.state == pytest.approx(0.05)
     assert rig.period == (0.05 if factor == 0.0 else 1e-3)
 
 
@@ -301,22 +267,45 @@ def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
     for _ in range(49):
         rig.tick(0.1)
     rig.tick(0.05)
-    assert rig.again == 1
+    assert rig.node.publish_again.call_count == 1
     with pytest.raises(LongreachError, match=r'no command on /command with the stamp 0\.01.* 5 s'):
         rig.tick(0.1)
 
 
-def test_the_second_answer_to_a_question_that_was_asked_twice_is_no_incident(wall: Wall) -> None:
+def test_a_plant_that_was_stopped_first_looks_for_the_answer(wall: Wall) -> None:
+    rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=0.0)
+    rig.tick(0.1)
+    # Stopped, or suspended: the answer is in the queue, behind this tick.
+    rig.tick(60.0)
+    assert rig.simulation.accept(1.0, 0) == ''
+    rig.tick(0.1)
+    assert rig.samples == [0, 1]
+
+
+def test_a_pause_is_no_lockstep_timeout(wall: Wall) -> None:
+    rig = Rig(wall, lockstep=True, lockstep_timeout=0.5, start_timeout=0.0)
+    rig.simulation.pause()
+    assert rig.simulation.step_once() == 'the command to the sample of 0 s has not come yet'
+    for _ in range(10):
+        rig.tick(0.1)
+    rig.simulation.resume()
+    rig.tick(0.1)
+    assert rig.simulation.accept(1.0, 0) == ''
+    rig.tick(0.1)
+    assert rig.samples == [0, 1]
+
+
+def test_the_second_answer_to_a_sample_that_was_published_again_is_no_incident(wall: Wall) -> None:
     rig = Rig(wall, lockstep=True)
     for _ in range(11):
         rig.tick(0.1)
-    assert rig.again == 1
+    assert rig.node.publish_again.call_count == 1
     assert [rig.simulation.accept(1.0, 0) for _ in range(2)] == ['', '']
     rig.tick(0.1)
     # Late, after the next sample.
     assert rig.simulation.accept(1.0, 0) == ''
     assert rig.samples == [0, 1]
-    # To one that was asked once it is.
+    # To one that was published once it is.
     assert rig.simulation.accept(1.0, CYCLE) == ''
     assert rig.simulation.accept(1.0, CYCLE) != ''
 
@@ -327,7 +316,7 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
     rig.simulation.pause()
     for _ in range(4):
         rig.tick(0.06)
-    assert (rig.samples, rig.clocks, rig.drawings) == ([0], 4, 4)
+    assert (rig.samples, rig.node.publish_paused.call_count) == ([0], 4)
     assert rig.simulation.step_once() == ''
     assert rig.samples == [0, 1]
     rig.simulation.resume()
@@ -376,10 +365,9 @@ def test_many_steps_that_are_interrupted(wall: Wall, how: str, reason: str) -> N
     else:
         getattr(rig.simulation, how)()
     assert left == [(8, reason)]
-    before = list(rig.samples)
     if how == 'pause':
         rig.tick()
-        assert rig.samples == before
+        assert rig.samples == [0, 1, 2]
 
 
 def test_many_steps_that_fail(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,9 +380,11 @@ def test_many_steps_that_fail(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> No
     def diverge(*_: float) -> float:
         raise LongreachError('x diverges at 0.01 s')
 
-    monkeypatch.setattr(rig.run.machine, 'advance', diverge)
+    monkeypatch.setattr(rig.simulation.machine, 'advance', diverge)
     rig.tick()
-    assert (left, rig.failed) == ([(9, 'x diverges at 0.01 s')], 'x diverges at 0.01 s')
+    assert left == [(9, 'x diverges at 0.01 s')]
+    assert rig.simulation.quitting
+    assert str(rig.simulation.error) == 'x diverges at 0.01 s'
     # Without a request the node fails at once.
     rig.simulation.resume()
     with pytest.raises(LongreachError, match='x diverges'):
@@ -418,7 +408,7 @@ def test_no_single_step_after_the_end(wall: Wall) -> None:
     rig = Rig(wall, start_paused=True, duration=0.01)
     assert rig.simulation.step_once() == ''
     assert rig.simulation.step_once() == ''
-    assert rig.ended
+    rig.node.on_end.assert_called_once_with()
     assert rig.simulation.step_once() == 'the simulation has ended'
 
 
@@ -433,31 +423,34 @@ def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
     assert (rig.samples, rig.period) == ([0, 1, 2], 1.0)
 
 
-def test_equal_steps_after_a_reset(wall: Wall) -> None:
-    rig = Rig(wall, start_paused=True)
-    states = []
-    for _ in range(2):
-        rig.simulation.accept(0.1, 0)
-        rig.simulation.step_many(7, lambda *_: None)
-        for _ in range(7):
-            rig.tick()
-        states.append(rig.run.state)
-        rig.simulation.reset()
-    assert states[0] == states[1] != 0.0
+@pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
+def test_equal_steps_after_a_reset(wall: Wall, state: bool, clock: bool) -> None:
+    simulation = Rig(wall).simulation
+    simulation.accept(0.1, 0)
+    for _ in range(7):
+        simulation.go_on()
+    first = simulation.state
+    simulation.reset(state, clock)
+    assert (simulation.state, simulation.sample) == (0.0 if state else first, 0 if clock else 7)
+    assert simulation.command == INITIAL
+    assert simulation.accept(0.1, simulation.sample * CYCLE) == ''
+    for _ in range(7):
+        simulation.go_on()
+    assert (simulation.state == first) == state
 
 
 def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:
     rig = Rig(wall, step=1e-6, publish_rate=100.0)
-    rig.told_to_end = True
+    rig.node.is_shut_down.return_value = True
     rig.tick(0.02)
     assert rig.samples == [0]
-    assert rig.run.state == 0.0
+    assert rig.simulation.state == 0.0
 
 
 def test_the_speed_changes_at_run_time(wall: Wall) -> None:
     rig = Rig(wall)
     rig.tick(0.0101)
-    rig.simulation.set_speed(rig.run.settings.replace(real_time_factor=10.0))
+    rig.simulation.set_speed(rig.simulation.settings.replace(real_time_factor=10.0))
     assert rig.period == 1e-3
     rig.tick(0.0101)
     assert rig.samples == list(range(12))

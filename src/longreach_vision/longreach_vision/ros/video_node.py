@@ -17,7 +17,7 @@ from longreach_markers.camera.model import read_calibration
 from longreach_markers.io.images import keep_freed_memory
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
-from longreach_node.companions import Companions
+from longreach_node.graph import FinishBarrier
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros.video_feed import RETRY, VideoFeed
@@ -48,7 +48,7 @@ class VideoNode(Node):
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
         above = self.get_namespace().rpartition('/')[0]
-        self._companions = Companions(self, settings.companions, f'{above}/finished_videos')
+        self._finish = FinishBarrier(self, settings.companions, f'{above}/finished_videos')
         self._error: Exception | None = None
         self._ended: deque[VideoFeed] = deque()
         self._running = len(self._feeds)
@@ -80,13 +80,13 @@ class VideoNode(Node):
             self._running -= 1
         if self._running:
             return
-        self._companions.tell()
+        self._finish.arrive()
         self._wait_for_companions()
         self.create_timer(RETRY, self._wait_for_companions, clock=steady_clock())
 
     def _wait_for_companions(self) -> None:
         """End the node once the others are at their ends."""
-        if not self._companions.missing() and not self.done.done():
+        if not self._finish.missing() and not self.done.done():
             self.done.set_result(None)
 
     def _report(self) -> None:
