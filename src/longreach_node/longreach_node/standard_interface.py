@@ -12,6 +12,7 @@ the installed version does not have are omitted, with a log message.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -358,10 +359,13 @@ class StandardInterface:
 
     def _passes(self, filters: Any) -> bool:
         """Return whether the machine passes filters."""
-        if filters.tags.tags or filters.bounds.points:
-            text = 'neither tags nor bounds are supported here: leave both empty'
+        bounds, pattern = filters.bounds, filters.filter
+        if filters.tags.tags or (bounds.points and bounds.type != bounds.TYPE_SPHERE):
+            text = 'no tags, and of bounds only a sphere are supported here: leave others empty'
             raise _RefusedError('FEATURE_UNSUPPORTED', text)
-        pattern = filters.filter
+        if bounds.points and (len(bounds.points) != 2 or not bounds.points[1].x >= 0.0):
+            text = 'bounds.points of a sphere: centre, then the radius as x, 0 or more [m]'
+            raise _RefusedError('OPERATION_FAILED', text)
         try:
             # Python would take the classes of POSIX for sets of letters.
             if classes := re.search(r'\[[:.=].*?[:.=]\]', pattern):
@@ -370,6 +374,10 @@ class StandardInterface:
         except re.error as error:
             text = f'filter = {pattern!r} is no regular expression here: {error}'
             raise _RefusedError('OPERATION_FAILED', text) from error
+        if bounds.points:
+            # The machine is at the origin of its root frame.
+            centre, radius = bounds.points[0], bounds.points[1].x
+            found = found and math.hypot(centre.x, centre.y, centre.z) <= radius
         robot = self._types['EntityCategory'].CATEGORY_ROBOT
         wanted = [category.category for category in filters.categories]
         return found and (not wanted or robot in wanted)

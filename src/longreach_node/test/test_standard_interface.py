@@ -400,6 +400,9 @@ def test_a_goal_that_is_cancelled_before_it_runs_makes_no_steps(rig: Rig) -> Non
     assert (goal.ended, result.result.result, rig.simulation.sample) == ('canceled', FAILED, 0)
 
 
+_FAR = Vector3(x=3.0, y=4.0)
+
+
 @pytest.mark.parametrize(
     ('filters', 'code', 'found'),
     [
@@ -411,7 +414,11 @@ def test_a_goal_that_is_cancelled_before_it_runs_makes_no_steps(rig: Rig) -> Non
         ({'categories': [EntityCategory(category=0), EntityCategory(category=1)]}, OK, True),
         ({'categories': [EntityCategory(category=0)]}, OK, False),
         ({'tags': TagsFilter(tags=['red'])}, UNSUPPORTED, False),
-        ({'bounds': Bounds(type=3, points=[Vector3()])}, UNSUPPORTED, False),
+        ({'bounds': Bounds(type=1, points=[Vector3(), Vector3()])}, UNSUPPORTED, False),
+        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=5.0)])}, OK, True),
+        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=4.9)])}, OK, False),
+        ({'bounds': Bounds(type=3, points=[_FAR])}, FAILED, False),
+        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=math.nan)])}, FAILED, False),
     ],
 )
 def test_filters_of_entities(rig: Rig, filters: Any, code: int, found: bool) -> None:
