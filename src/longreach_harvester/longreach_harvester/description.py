@@ -31,8 +31,8 @@ from longreach_dynamics.urdf import (
     document,
     new_robot,
 )
+from longreach_harvester.bodies import HEAD, HEAD_RATE
 from longreach_harvester.kinematics import cylinder_place
-from longreach_harvester.model import HEAD, HEAD_RATE
 from longreach_harvester.parameters import (
     HEAD_JOINTS,
     JOINTS,
@@ -76,13 +76,7 @@ def moving_joints(
     """
     Return all joints of the description: angles, then barrel and rod of each cylinder.
 
-    Parameters
-    ----------
-    p : HarvesterParameters
-    y : ndarray, shape (WIDTH,)
-        State.
-    efforts, forces : ndarray, shape (3,)
-        Torques of the joints [N m], forces of motor and cylinders [N m], [N].
+    y: state; efforts: torques of the joints [N m]; forces: of motor [N m] and cylinders [N].
     """
     names, places = list(JOINTS), y[:3].tolist()
     rates, shown = y[3:6].tolist(), efforts.tolist()
@@ -109,15 +103,7 @@ def moving_joints(
 
 
 def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of a harvester, with the joints of :func:`moving_joints`.
-
-    Parameters
-    ----------
-    p : HarvesterParameters
-    prefix : str
-        Put before the names of frames.
-    """
+    """Return the URDF with the joints of :func:`moving_joints`, and a prefix of frame names."""
     root = new_robot('harvester', ('yellow', 'steel', 'dark', 'chrome', 'glass'))
     base = add_link(root, ROOT_FRAME)
     for material, size, centre in _CARRIER:

@@ -6,7 +6,6 @@ from harvesters import STANDARD
 from sensor_msgs.msg import JointState
 from test_controller_node import shipped, words
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.sensors import SensorKind, TemperatureProfile
 from longreach_harvester.controller_node import ControllerNode
@@ -74,17 +73,6 @@ def test_ideal_sensors_change_nothing_typical_ones_something():
     assert (off < 2e-2).all()
 
 
-def test_measured_runs_do_not_depend_on_the_division_into_calls():
-    machine = Harvester(STANDARD, TIP, sensors=load_sensors('typical'))
-    whole, rows = machine.advance_recorded(machine.initial_state(), BY_SCENARIO, 0, 750, 7)
-    state, parts = machine.initial_state(), []
-    for begin, steps in ((0, 4), (4, 366), (370, 380)):
-        state, part = machine.advance_recorded(state, BY_SCENARIO, begin, steps, 7)
-        parts.append(part)
-    np.testing.assert_array_equal(state.y, whole.y)
-    np.testing.assert_array_equal(np.vstack(parts), rows)
-
-
 def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
     given = [f'{node}:{key}' for node in ('plant', 'controller') for key in
              (f'scenario:={shipped("tip")}', 'lockstep:=true')]  # fmt: skip
@@ -103,15 +91,3 @@ def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
     assert shown[0].velocity.tolist() == []
     true = Harvester(STANDARD, TIP).initial_state().y[:3]
     assert 0.0 < np.abs(np.array(shown[0].position[:3]) - true).max() < 0.01
-
-
-@pytest.mark.parametrize(
-    ('changes', 'error'),
-    [
-        ({'pistons': IDEAL.replace(rate=50.0)}, r'pistons\.rate = 50 Hz, allowed: null, or 100'),
-        ({'pistons': IDEAL.replace(bias=(1.0, 2.0, 3.0))}, r'pistons\.bias has 3 values'),
-    ],
-)
-def test_sensors_that_cannot_be(changes, error):
-    with pytest.raises(InputError, match=error):
-        Harvester(STANDARD, TIP, sensors=sensors(**changes))
