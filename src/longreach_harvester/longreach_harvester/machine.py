@@ -296,12 +296,8 @@ class Harvester:
         """
         Return the state ``duration`` [s] after ``time`` [s]; both instants are rounded to steps.
 
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        IntegrationError
-            When the state does not stay finite, or a linkage passes its dead point.
+        InputError for a command that is not allowed; IntegrationError when the state does not stay
+        finite, or a linkage passes its dead point.
         """
         # Samples need not be whole steps: the instants are rounded, not their distance.
         first, last = (int(at / self.step + _HALF) for at in (time, time + duration))
@@ -316,29 +312,11 @@ class Harvester:
         every: int,
     ) -> tuple[HarvesterState, np.ndarray]:
         """
-        Advance and record.
+        Take ``steps`` steps from the ``first`` on; return the state and rows (rows, ROW).
 
-        Parameters
-        ----------
-        state : HarvesterState
-        command : tuple of 3 floats, or BY_SCENARIO
-        first, steps : int
-            Steps from time 0 to ``state``, and steps to take.
-        every : int
-            Interval of rows in steps; 0: no rows.
-
-        Returns
-        -------
-        state : HarvesterState
-        rows : ndarray, shape (rows, ROW)
-            y, spools, modes and BALANCE after every ``every``-th step, counted from step 0.
-
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        PartialRunError
-            With what happened in the step that failed, and the rows up to there.
+        Rows hold y, spools, modes and BALANCE after every ``every``-th step, counted from time 0;
+        0: no rows. InputError for a command that is not allowed; PartialRunError with what
+        happened in a step that failed, and the rows up to there.
         """
         schedule, control = self._schedule_of(command), _NO_CONTROL
         if command is BY_SCENARIO and self._readings is not None:
@@ -357,11 +335,11 @@ class Harvester:
             y, closed, balance, counters = (array.copy() for array in state[:4])
             spools, memory = np.array(state.spools), state.memory.copy()
             commands = np.array(state.commands)
-            modes = (y, closed, balance, counters, spools, memory, commands)
+            arrays = (y, closed, balance, counters, spools, memory, commands)
             model = self.with_log(float(y[LOG]))
             filled = begin // every - first // every if every else 0
             run = (self.step, begin, end - begin, every, rows[filled:])
-            taken, status = advance(*modes, schedule, control, model, *run)
+            taken, status = advance(arrays, schedule, control, model, *run)
             if status != DONE:
                 time = step_time(begin + taken, self.step)
                 kept = (begin + taken) // every - first // every if every else 0

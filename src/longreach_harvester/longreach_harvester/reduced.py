@@ -151,12 +151,8 @@ def _root(rate, gain):  # type: ignore[no-untyped-def]
 @njit
 def _above_vapour(force, slope, speed, side_1, side_2, C_1, C_2, i, table, vapour):  # type: ignore[no-untyped-def]
     """Return force and slope of an actuator with no pressure below that of vapour."""
-    square, R, A_1, A_2 = (
-        speed * abs(speed),
-        table[i, RESISTANCE],
-        table[i, AREA_1],
-        table[i, AREA_2],
-    )
+    A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
+    square = speed * abs(speed)
     p1, p2 = side_1 - (C_1 + R) * A_1 * A_1 * square, side_2 + (C_2 + R) * A_2 * A_2 * square
     if p1 < vapour:
         force += A_1 * (vapour - p1)
@@ -221,15 +217,11 @@ def reduced_step(y, u, closed, h, model, work, balance):  # type: ignore[no-unty
     else:
         M11, M22, M23, M33 = masses(middle, b)
         h1, h2, h3 = bias(middle, v, b)
-    valid = True
+    inertias, loads, valid = (M11, M22, M33), (h1, h2, h3), True
     for i in range(3):
         _, arms[i] = piston_and_arm(table, i, middle[i])
         starts[i], _ = piston_and_arm(table, i, y[i])
         valid = valid and arms[i] > 0.0
-        inertia, load = (
-            M11 if i == 0 else (M22 if i == 1 else M33),
-            h1 if i == 0 else (h2 if i == 1 else h3),
-        )
         w[i] = v[i]
         C_1[i], C_2[i] = orifice_resistances(u[i], i, model.lines)
         sides_1[i], side = sources(u[i], table[i, SUPPLY], table[i, TANK])
@@ -244,8 +236,8 @@ def reduced_step(y, u, closed, h, model, work, balance):  # type: ignore[no-unty
         else:
             drives[i] = A_1 * sides_1[i] - A_2 * sides_2[i]
             gains[i] = (C_1[i] + R) * A_1**3 + (C_2[i] + R) * A_2**3
-            rate = v[i] + h * (arms[i] * drives[i] - load) / inertia
-            w[i] = _root(rate, h * gains[i] * arms[i] ** 3 / inertia)
+            rate = v[i] + h * (arms[i] * drives[i] - loads[i]) / inertias[i]
+            w[i] = _root(rate, h * gains[i] * arms[i] ** 3 / inertias[i])
             flows_1[i] = flows_2[i] = A_1 * arms[i] * w[i]
     solved = False
     for n in range(_MOST_ROUNDS):

@@ -5,6 +5,7 @@ Symbols are those of :mod:`longreach_harvester.model`, and
 
     schedule     edges [s], spools there and their slopes in each interval, see
                  :mod:`longreach_dynamics.schedules`
+    state        arrays of a HarvesterState: y, closed, balance, counters, spools, memory, commands
     control      references (cycles, 3) [rad], gains, steps of a cycle; 0: no control
     counters     switchings of valves, lowest pressure [Pa], when [s]
     spools       positions now; commands: what those follow that have a lag
@@ -112,29 +113,14 @@ def _spools_at(schedule, k, t, stop, spools, model, u, ends):  # type: ignore[no
 
 
 @kernel
-def advance(  # type: ignore[no-untyped-def]
-    y,
-    closed,
-    balance,
-    counters,
-    spools,
-    memory,
-    commands,
-    schedule,
-    control,
-    model,
-    step,
-    first,
-    steps,
-    every,
-    rows,
-):
+def advance(state, schedule, control, model, step, first, steps, every, rows):  # type: ignore[no-untyped-def]
     """
     Take steps in place, and record; return how many were taken, and how it ended.
 
     Where ``control`` has cycles, these write the spools of the schedule. Steps are cut where the
     schedule has an edge, so that modes and sources change between two.
     """
+    y, closed, balance, counters, spools, memory, commands = state
     edges, starts, slopes = schedule
     u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, WIDTH))
     ends = np.zeros(3)

@@ -9,6 +9,7 @@ from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.control import load_controller
 from longreach_harvester.guidance import Guidance
 from longreach_harvester.identification import HARVESTER as IDENTIFICATION
+from longreach_harvester.identification import SpoolRun
 from longreach_harvester.kinematics import angles_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.sensors import load_sensors
@@ -19,6 +20,7 @@ from longreach_tools.testing import Outcome
 ROCKER = {'kind': 'rocker', 'lever': 0.05, 'shape': 0.0, 'offset': 0.2}
 IDEAL = SensorKind(rate=None, noise=0.0, bias=(), drift=(), step=0.0)
 HANGING = Harvester(hanging(), scenario())
+RUN = SpoolRun(scenario(), 0.0, 2.0)
 LOADED = HANGING.attach(HANGING.initial_state(), 250.0)
 
 
@@ -122,6 +124,10 @@ REFUSED = [
         "parameter 'colour', allowed: valve_resistance_swing",
     ),
     (refused(IDENTIFICATION.experiment, STANDARD, Recording('r', {})), 'r lacks spool_swing'),
+    (
+        refused(IDENTIFICATION.predict, STANDARD, RUN, {'spool_boom': np.zeros(2)}),
+        "signal 'spool_boom', allowed",
+    ),
     (in_percent, r'spool_boom in logged is at most 80 1 .* unit right'),
 ]
 
