@@ -158,7 +158,8 @@ def _add_beam(root: Element, p: HarvesterParameters, name: str, parent: str, piv
     add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
     moments = (beam.axial_inertia, beam.transverse_inertia, beam.transverse_inertia)
     add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
-    limit = Limit(*p.joint_limits()[index].tolist(), _EFFORT, _RATE)
+    low, high = p.joint_limits()[index].tolist()
+    limit = Limit(low, high, _EFFORT, _RATE)
     ends = (parent, name, (pivot, 0.0, 0.0))
     add_joint(root, name, 'revolute', *ends, axis=LIFT, limit=limit)
 

@@ -208,16 +208,6 @@ def _set_rail(y, u, duration, model, fed):  # type: ignore[no-untyped-def]
 
 
 @njit
-def across_valve(y, spool, rail, i, model):  # type: ignore[no-untyped-def]
-    """Return the source of orifice 1, p2, the drops at both orifices [Pa], and C_R of both."""
-    side_1, side_2 = sources(spool, rail, model.lines[0][i, TANK])
-    C_1, C_2 = orifice_resistances(spool, i, model.lines)
-    p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
-    p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
-    return side_1, p2, side_1 - p1, p2 + side_2 if model.as_printed else p2 - side_2, C_1, C_2
-
-
-@njit
 def _through_valves(y, u, closed, duration, model, balance, fed):  # type: ignore[no-untyped-def]
     """Let the flows change for a while at constant pressures, spools and modes."""
     table = model.lines[0]
@@ -226,7 +216,12 @@ def _through_valves(y, u, closed, duration, model, balance, fed):  # type: ignor
         rail = _set_rail(y, u, duration, model, fed[3:12])
     pumped = 0.0
     for i in range(3):
-        side_1, p2, drop_1, drop_2, C_1, C_2 = across_valve(y, u[i], rail, i, model)
+        side_1, side_2 = sources(u[i], rail, table[i, TANK])
+        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
+        p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
+        p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
+        drop_1 = side_1 - p1
+        drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
         inertance = table[i, INERTANCE]
         if closed[i]:
             share = -math.expm1(-duration / table[i, RESIDUAL_TIME])

@@ -9,14 +9,17 @@ from longreach_dynamics.hydraulics.lines import (
     RELIEF_2,
     RESIDUAL_TIME,
     SUPPLY,
+    TANK,
+    orifice_resistances,
     rail_of,
     relief_and_make_up,
     residual_flow,
+    sources,
 )
 from longreach_dynamics.hydraulics.valves import chamber_pressure
 from longreach_dynamics.linkages import arm_slope, piston_and_arm
 from longreach_harvester.bodies import PRESSURE_1, bias, masses
-from longreach_harvester.model import BALANCE, FLOW_1, FLOW_2, across_valve, rates
+from longreach_harvester.model import BALANCE, FLOW_1, FLOW_2, PRESSURE_2, rates
 
 
 @njit
@@ -32,8 +35,12 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
                 total += y[FLOW_1 + i] if u[i] > 0.0 else -y[FLOW_2 + i]
         rail, _ = rail_of(total, table)
     for i in range(3):
-        _, p2, drop_1, drop_2, C_1, C_2 = across_valve(y, u[i], rail, i, model)
+        side_1, side_2 = sources(u[i], rail, table[i, TANK])
+        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
         p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
+        p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
+        drop_1 = side_1 - p1
+        drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
         Q1, Q2 = y[FLOW_1 + i], y[FLOW_2 + i]
         if closed[i]:
             dy[FLOW_1 + i] = (residual_flow(drop_1, C_1) - Q1) / table[i, RESIDUAL_TIME]
