@@ -26,13 +26,14 @@ from longreach_dynamics.kernels import kernel
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.machine import Harvester
-from longreach_harvester.model import SIZE, derivatives
+from longreach_harvester.model import SIZE
 from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario, load_scenario
 from longreach_harvester.simulation import simulate
 
-# The second derivation.
-_TESTS = Path(__file__).parent.parent / 'src/longreach_harvester/test'
+# The right-hand side, and the second derivation.
+sys.path.insert(0, str(Path(__file__).parent.parent / 'src/longreach_harvester/test'))
+derivatives = importlib.import_module('harvester_equations').derivatives
 _SCENARIO = Path(__file__).parent.parent / 'config/scenarios/harvester_sine.yaml'
 # Of the paper: 28 min, and 47 s with the reduced, compiled model, for 40 s.
 _PAPER = (('the paper, full', 28.0 * 60.0), ('the paper, reduced and compiled', 47.0))
@@ -141,7 +142,6 @@ def _cvodes(tolerance: float) -> Any:
     """Return CVODES over a cycle of the controller."""
     import casadi as ca
 
-    sys.path.insert(0, str(_TESTS))
     reference = importlib.import_module('harvester_reference')
     f, _ = reference.right_hand_side(load_harvester())
     y, inputs = ca.SX.sym('y', SIZE), ca.SX.sym('inputs', 6)

@@ -20,7 +20,7 @@ FAILS = 5.75
 MACHINES = {
     'boom': ('release_light', 'longreach_boom.machine', 'advance_motion', (5, 6)),
     'excavator': ('cycle', 'longreach_excavator.machine', 'advance_motion', (5, 6)),
-    'harvester': ('open_loop', 'longreach_harvester.machine', '_advance', (11, 12)),
+    'harvester': ('open_loop', 'longreach_harvester.machine', 'advance', (5, 6)),
     'crane': ('task_b', 'longreach_crane.machine', 'raise_for', None),
     'links': ('swing', 'longreach_symbolic.machine', 'raise_for', None),
 }

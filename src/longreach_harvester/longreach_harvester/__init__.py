@@ -1,12 +1,12 @@
 """
 Simulation of a forestry machine: Papadopoulos and Gonthier (2002), corrected.
 
-``parameters``             bodies, motor, cylinders, lines, valves
-``model``                  equations of the full and of the reduced model
-``machine``, ``scenario``  the harvester as a machine; spools and initial state of a run
-``kinematics``, ``control``  the tip and its paths; controllers
-``simulation``             runs as tables
-``commands``, ``figures``  the command ``longreach harvester``
+``parameters``, ``scenario``          the machine's file; initial state and spools of a run
+``bodies``, ``model``, ``reduced``    equations of the full and of the reduced model
+``stepping``, ``machine``             steps in compiled code; the harvester as a machine
+``kinematics``, ``control``           the tip and its paths; controllers
+``simulation``                        runs as tables
+``spec``, ``commands``                the command ``longreach harvester``
 """
 
 from __future__ import annotations

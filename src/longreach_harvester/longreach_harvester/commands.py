@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +12,19 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import CONTROLS
+from longreach_harvester.bodies import PRESSURE_1
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
 from longreach_harvester.machine import MODELS, Harvester
+from longreach_harvester.model import PRESSURE_2
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario, load_scenario, resting_scenario
-from longreach_harvester.simulation import COLUMNS, simulate
+from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.machine_command import add_file, check_files, machine_of
 from longreach_tools.options import add_results, add_whom
-from longreach_tools.output import add_format, print_result, table, write_csv
+from longreach_tools.output import add_format, figure, legend, print_result, table, write_csv
 
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
@@ -28,10 +32,8 @@ _STEPS = {'full': 1e-3, 'reduced': 5e-3}
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a harvester has."""
-    by_hand = commands.add_parser(
-        'drive', help='drive a running harvester with the keyboard; q quits'
-    )
-    add_file(HARVESTER, by_hand)
+    study = functools.partial(_add_study, commands)
+    by_hand = study('drive', _drive, 'drive a running harvester with the keyboard; q quits')
     by_hand.add_argument(
         '--teleoperation', metavar='YAML', type=optional_file, help='teleoperation file'
     )
@@ -49,36 +51,30 @@ def add_studies(commands: Any) -> None:
     )
     add_whom(by_hand, 'harvester')
     add_format(by_hand)
-    by_hand.set_defaults(run=_drive)
-    models = commands.add_parser(
-        'compare-models', help='full against reduced model: figures 5 and 8 to 11 of the paper'
-    )
-    models.add_argument(
-        'scenario', metavar='SCENARIO', type=Path, nargs='?', default=Path('sine'),
-        help='a file or a name (default: sine)',
-    )  # fmt: skip
-    add_file(HARVESTER, models)
-    add_results(
-        models,
-        'both runs beside each other',
-        'errors and voltage of the stick, pressures of stick and boom',
-    )
-    models.set_defaults(run=_compare_models)
 
-    drift = commands.add_parser(
-        'drift', help='how far closed valves let the machine move, with switching and without'
+    text = 'full against reduced model: figures 5 and 8 to 11 of the paper'
+    models = study('compare-models', _compare_models, text)
+    models.add_argument(
+        'scenario',
+        metavar='SCENARIO',
+        type=Path,
+        nargs='?',
+        default=Path('sine'),
+        help='a file or a name (default: sine)',
     )
-    add_file(HARVESTER, drift)
+    drawn = 'errors and voltage of the stick, pressures of stick and boom'
+    add_results(models, 'both runs beside each other', drawn)
+
+    text = 'how far closed valves let the machine move, with switching and without'
+    drift = study('drift', _drift, text)
     drift.add_argument('--model', choices=MODELS, default='full', help='(default: full)')
     drift.add_argument(
         '--duration', type=positive, default=600.0, help='simulated time [s] (default: 600)'
     )
     add_format(drift)
-    drift.set_defaults(run=_drift)
 
-    pose = commands.add_parser('pose', help='tip, levers and holding pressures of a pose at rest')
+    pose = study('pose', _pose, 'tip, levers and holding pressures of a pose at rest')
     allow_lists(pose)
-    add_file(HARVESTER, pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
         '--angles',
@@ -90,7 +86,14 @@ def add_studies(commands: Any) -> None:
     which.add_argument('--tip', type=numbers, metavar='X,Y,Z', help='end of the stick [m]')
     pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
     add_format(pose)
-    pose.set_defaults(run=_pose)
+
+
+def _add_study(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    """Add a subcommand that takes a harvester file."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    add_file(HARVESTER, parser)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def _harvester(arguments: argparse.Namespace) -> HarvesterParameters:
@@ -106,41 +109,63 @@ def _drive(arguments: argparse.Namespace) -> int:
     return drive_harvester(arguments)
 
 
-def _compare_models(arguments: argparse.Namespace) -> int:
+def _compare_models(arguments: argparse.Namespace) -> None:
     """Run ``compare-models``."""
     check_files(arguments)
     harvester = _harvester(arguments)
     scenario = load_scenario(HARVESTER.find_scenario(arguments.scenario))
-    runs = {}
-    for model, step in _STEPS.items():
-        options = HarvesterOptions(model=model, step=step)
-        runs[model] = HARVESTER.simulate(harvester, scenario, options)
-        runs[model].check()
+    runs = {
+        model: HARVESTER.simulate(harvester, scenario, HarvesterOptions(model=model, step=step))
+        for model, step in _STEPS.items()
+    }
+    for run in runs.values():
+        run.check()
     full, reduced = runs.values()
     names = [c.name for c in COLUMNS if c.name.startswith(('q_s', 'q_b', 'p_1', 'p_2'))]
     largest = np.abs(full.stack(names) - reduced.stack(names)).max(axis=0)
+    speeds = {name: run.summary()['real_time_factor'] for name, run in runs.items()}
     result = {
         'steps': _STEPS,
         'largest_difference': dict(zip(names, largest.tolist(), strict=True)),
-        'real_time_factor': {
-            name: run.summary()['real_time_factor'] for name, run in runs.items()
-        },
+        'real_time_factor': speeds,
     }
     if arguments.csv is not None:
         head = [f'{column}_{model}' for model in runs for column in full.columns.names[1:]]
         both = np.hstack([full.table, reduced.table[:, 1:]])
         write_csv(arguments.csv, ['time', *head], both)
     if arguments.plot is not None:
-        from longreach_harvester.figures import draw_models
-
-        wanted = references(harvester, scenario, full.column('time'))
-        draw_models(arguments.plot, runs, wanted, load_controller().stick)
+        wanted = references(harvester, scenario, full.column('time'))[:, 2]
+        _draw_models(arguments.plot, runs, wanted)
     rows = [(name, value, COLUMNS.unit(name)) for name, value in zip(names, largest, strict=True)]
     text = table(('full against reduced', 'largest difference', 'unit'), rows)
-    speeds = [(name, _STEPS[name], value) for name, value in result['real_time_factor'].items()]
-    text += '\n\n' + table(('model', 'step [s]', 'times real time'), speeds)
+    rates = [(name, _STEPS[name], value) for name, value in speeds.items()]
+    text += '\n\n' + table(('model', 'step [s]', 'times real time'), rates)
     print_result(result, text, arguments.format)
-    return 0
+
+
+def _draw_models(file: Path, runs: Mapping[str, HarvesterRun], wanted: np.ndarray) -> None:
+    """Draw figures 5 and 8 to 11 of the paper; wanted: reference of the stick (rows,) [rad]."""
+    labels = (
+        'stick: error [deg]\n(figures 5, 8)',
+        'stick: P_4 [bar]\n(figure 9)',
+        'stick: command [V]\n(figure 10)',
+        'boom, closed: P_4 [bar]\n(figure 11)',
+    )
+    full_volts = load_controller().stick.full_volts
+    with figure(file, size=(8.0, 9.0), rows=4) as axes:
+        for (name, run), style in zip(runs.items(), ('C0-', 'C1--'), strict=True):
+            time, band = run.column('time'), run.parameters.stick_cylinder.valve.dead_band
+            error = np.degrees(wanted - run.column('q_stick'))
+            spool = run.column('spool_stick')
+            beyond = np.maximum(np.abs(spool) - band, 0.0) / (1.0 - band)
+            volts = full_volts * np.copysign(beyond, spool)
+            stick, boom = (run.column(f'p_2_{joint}', 'bar') for joint in ('stick', 'boom'))
+            for axis, values in zip(axes, (error, stick, volts, boom), strict=True):
+                axis.plot(time, values, style, label=name)
+        for axis, label in zip(axes, labels, strict=True):
+            axis.set_ylabel(label)
+        legend(axes[0], 2)
+        axes[-1].set_xlabel('time [s]')
 
 
 def _drift(arguments: argparse.Namespace) -> None:
@@ -149,20 +174,19 @@ def _drift(arguments: argparse.Namespace) -> None:
     scenario = resting_scenario().replace(duration=arguments.duration)
     names = [f'q_{name}' for name in JOINTS]
     drifts, messages = {}, {}
-    for switching in ('on', 'off'):
-        machine = Harvester(
-            harvester, scenario, model=arguments.model, switching=switching == 'on'
-        )
+    for key in ('on', 'off'):
+        machine = Harvester(harvester, scenario, model=arguments.model, switching=key == 'on')
         run = simulate(machine, min(1.0, arguments.duration))
-        moved = np.abs(run.stack(names) - run.stack(names)[0]).max(axis=0)
-        drifts[switching] = dict(zip(names, moved.tolist(), strict=True))
-        messages[switching] = run.message
+        angles = run.stack(names)
+        moved = np.abs(angles - angles[0]).max(axis=0)
+        drifts[key] = dict(zip(names, moved.tolist(), strict=True))
+        messages[key] = run.message
     result = {'duration': arguments.duration, 'drift': drifts, 'message': messages}
     rows = [(name, *(drifts[key][name] for key in drifts), 'rad') for name in names]
     text = table(('closed valves', 'switching on', 'switching off', 'unit'), rows)
     text += f'\n\nlargest motion in {arguments.duration:g} s'
-    for switching, message in messages.items():
-        text += f'\nswitching {switching}: {message}' if message else ''
+    for key, message in messages.items():
+        text += f'\nswitching {key}: {message}' if message else ''
     print_result(result, text, arguments.format)
 
 
@@ -179,37 +203,32 @@ def _pose(arguments: argparse.Namespace) -> None:
             raise InputError(f'--angles has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
         angles = np.radians(angles) if arguments.degrees else angles
     machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
-    y = machine.initial_state().y
-    sample = machine.joint_sample(machine.initial_state(), (0.0, 0.0, 0.0))
+    state = machine.initial_state()
+    sample = machine.joint_sample(state, (0.0, 0.0, 0.0))
     efforts = dict(zip(sample.names, sample.efforts, strict=True))
-    tip = tip_at(harvester, angles)
     rows = []
-    for i, name in enumerate(JOINTS[1:], 1):
-        linkage = machine.parameters.actuators[i].linkage  # type: ignore[union-attr]
-        angle = float(angles[i])
-        lever = linkage.arm(angle)
+    for i, cylinder in enumerate(harvester.actuators[1:], 1):
+        name, angle = JOINTS[i], float(angles[i])
+        lever = cylinder.linkage.arm(angle)
         rows.append(
             {
                 'joint': name,
                 'angle': angle,
-                'length': linkage.position(angle) + float(linkage.row()[4]),
+                'length': cylinder.linkage.position(angle) + float(cylinder.linkage.row()[4]),
                 'lever': lever,
                 'force': efforts[name] / lever,
-                'head_pressure': float(y[6 + i]),
-                'rod_pressure': float(y[9 + i]),
+                'head_pressure': float(state.y[PRESSURE_1 + i]),
+                'rod_pressure': float(state.y[PRESSURE_2 + i]),
             }
         )
-    result = {'angles': angles.tolist(), 'tip': tip.tolist(), 'cylinders': rows}
-    head = (
-        'joint',
-        'angle [rad]',
-        'length [m]',
-        'lever [m]',
-        'force [N]',
-        'head [Pa]',
-        'rod [Pa]',
+    tip = tip_at(harvester, angles).tolist()
+    units = ('', ' [rad]', ' [m]', ' [m]', ' [N]', ' [Pa]', ' [Pa]')
+    heads = [name.removesuffix('_pressure') for name in rows[0]]
+    text = table(
+        [head + unit for head, unit in zip(heads, units, strict=True)],
+        [tuple(row.values()) for row in rows],
     )
-    text = table(head, [tuple(row.values()) for row in rows])
-    x, y_tip, z = tip.tolist()
-    text += f'\n\nswing: {angles[0]:.4f} rad; tip: x = {x:.4f} m, y = {y_tip:.4f} m, z = {z:.4f} m'
+    text += f'\n\nswing: {angles[0]:.4f} rad; tip: '
+    text += ', '.join(f'{axis} = {place:.4f} m' for axis, place in zip('xyz', tip, strict=True))
+    result = {'angles': angles.tolist(), 'tip': tip, 'cylinders': rows}
     print_result(result, text, arguments.format)

@@ -12,11 +12,10 @@ from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, PUMP_FLOW
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.resources import data_directory
 from longreach_dynamics.trajectories import check_speeds
 from longreach_dynamics.valve_pid import ValvePidParameters, pid_table
 from longreach_harvester.kinematics import tip_path
-from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 from longreach_harvester.scenario import Scenario
 
 
@@ -35,33 +34,20 @@ class ControllerParameters(Parameters):
         return pid_table((self.swing, self.boom, self.stick), bands)
 
 
-def controller_file() -> Path:
-    """Return the installed controller file."""
-    return data_directory('longreach_harvester') / 'config' / 'controller.yaml'
-
-
 def load_controller(file: str | Path | None = None) -> ControllerParameters:
-    """
-    Read a controller file; None for the installed one.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
-    return load(ControllerParameters, file or controller_file())
+    """Read a controller file, None for the installed one; raises as ``load`` does."""
+    return load(ControllerParameters, file or default_file('controller.yaml'))
 
 
 def rate_limits(
     harvester: HarvesterParameters, controller: ControllerParameters, angles: np.ndarray
 ) -> np.ndarray:
     """
-    Return the lowest (negative) and highest rates of swing, boom and stick, (M, 3, 2) [rad/s].
+    Return lowest (negative) and highest rates of swing, boom, stick at angles (M, 3), (M, 3, 2).
 
     What their valves, opened by the largest voltages of the controllers, let in from the full
     supply pressure, or all that the pump gives, fills the motor or the fed side of the cylinder no
-    faster; over the lever at angles (M, 3) [rad]. Flow resistance of the lines and loads make the
-    joints slower.
+    faster. Flow resistance of the lines and loads make the joints slower.
     """
     table, laws = harvester.lines().table, [getattr(controller, name) for name in JOINTS]
     valves = [actuator.valve for actuator in harvester.actuators]
@@ -83,11 +69,8 @@ def cycle_references(
     """
     Return the times of the cycles up to the end of a scenario [s], and :func:`references` there.
 
-    Raises
-    ------
-    InputError
-        For a path of the tip that leaves the reach of the machine, and a joint that would have to
-        move faster than :func:`rate_limits`.
+    InputError for a path of the tip that leaves the reach of the machine, and a joint that would
+    have to move faster than :func:`rate_limits`.
     """
     interval = controller.sample_time
     counts = range(round(scenario.duration / interval) + 1)
@@ -109,17 +92,7 @@ def references(
     """
     Return the angles that controllers follow, (times, 3) [rad]; NaN: the valve is closed.
 
-    Parameters
-    ----------
-    harvester : HarvesterParameters
-    scenario : Scenario
-    times : ndarray
-        [s].
-
-    Raises
-    ------
-    InputError
-        For a path of the tip that leaves the reach of the machine, and angles beyond strokes.
+    InputError for a path of the tip that leaves the machine's reach, and angles beyond strokes.
     """
     if scenario.tip:
         return tip_path(harvester, np.array(scenario.angles), scenario.tip, times)

@@ -21,7 +21,6 @@ from longreach_dynamics.urdf import (
     FORWARD,
     LIFT,
     Limit,
-    Vector,
     add_box,
     add_cylinder,
     add_inertial,
@@ -31,12 +30,11 @@ from longreach_dynamics.urdf import (
     document,
     new_robot,
 )
+from longreach_harvester.bodies import HEAD, HEAD_RATE
 from longreach_harvester.kinematics import cylinder_place
-from longreach_harvester.model import HEAD, HEAD_RATE
 from longreach_harvester.parameters import (
     HEAD_JOINTS,
     JOINTS,
-    BeamParameters,
     HarvesterParameters,
 )
 
@@ -76,13 +74,7 @@ def moving_joints(
     """
     Return all joints of the description: angles, then barrel and rod of each cylinder.
 
-    Parameters
-    ----------
-    p : HarvesterParameters
-    y : ndarray, shape (WIDTH,)
-        State.
-    efforts, forces : ndarray, shape (3,)
-        Torques of the joints [N m], forces of motor and cylinders [N m], [N].
+    y: state; efforts: torques of the joints [N m]; forces: of motor [N m] and cylinders [N].
     """
     names, places = list(JOINTS), y[:3].tolist()
     rates, shown = y[3:6].tolist(), efforts.tolist()
@@ -109,15 +101,7 @@ def moving_joints(
 
 
 def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of a harvester, with the joints of :func:`moving_joints`.
-
-    Parameters
-    ----------
-    p : HarvesterParameters
-    prefix : str
-        Put before the names of frames.
-    """
+    """Return the URDF with the joints of :func:`moving_joints`, and a prefix of frame names."""
     root = new_robot('harvester', ('yellow', 'steel', 'dark', 'chrome', 'glass'))
     base = add_link(root, ROOT_FRAME)
     for material, size, centre in _CARRIER:
@@ -129,14 +113,12 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     moments = (0.5 * p.swing.inertia, 0.5 * p.swing.inertia, p.swing.inertia)
     add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), moments)
     add_joint(root, 'swing', 'continuous', ROOT_FRAME, 'platform', axis=(0.0, 0.0, 1.0))
-    foot = (p.swing.offset, 0.0, 0.0)
-    _add_beam(root, p, 'boom', p.boom, 'platform', foot)
-    _add_beam(root, p, 'stick', p.stick, 'boom', (p.boom.length, 0.0, 0.0))
+    inner = {'boom': ('platform', p.swing.offset), 'stick': ('boom', p.boom.length)}
+    for name, (parent, pivot) in inner.items():
+        _add_beam(root, p, name, parent, pivot)
     _add_head(root, p)
-    for name, parent, pivot in (('boom', 'platform', foot), ('stick', 'boom', p.boom.length)):
-        if name in drawn_cylinders(p):
-            at = pivot if isinstance(pivot, tuple) else (pivot, 0.0, 0.0)
-            _add_cylinder(root, p, name, parent, at)
+    for name in drawn_cylinders(p):
+        _add_cylinder(root, p, name, *inner[name])
     return document(
         root,
         '`longreach harvester urdf` makes this of a harvester file. x forward, z up; a positive\n'
@@ -165,33 +147,25 @@ def _add_head(root: Element, p: HarvesterParameters) -> None:
     add_cylinder(head, 'steel', 0.25, 0.5, (length, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
     moments = (hangs.axial_inertia, hangs.transverse_inertia, hangs.transverse_inertia)
     add_inertial(head, p.head.mass, (hangs.centre, 0.0, 0.0), moments)
-    origin = (0.0, 0.0, 0.0)
-    add_joint(
-        root, HEAD_JOINTS[1], 'continuous', 'hanger', 'hanging_head', origin, axis=(0.0, 0.0, 1.0)
-    )
+    ends = ('hanger', 'hanging_head', (0.0, 0.0, 0.0))
+    add_joint(root, HEAD_JOINTS[1], 'continuous', *ends, axis=(0.0, 0.0, 1.0))
 
 
-def _add_beam(
-    root: Element,
-    p: HarvesterParameters,
-    name: str,
-    beam: BeamParameters,
-    parent: str,
-    origin: Vector,
-) -> None:
-    """Add boom or stick with its joint."""
-    link = add_link(root, name)
-    width = _WIDTHS[JOINTS.index(name) - 1]
+def _add_beam(root: Element, p: HarvesterParameters, name: str, parent: str, pivot: float) -> None:
+    """Add boom or stick with its joint, on the x axis of the link before it [m]."""
+    link, index = add_link(root, name), JOINTS.index(name)
+    beam, width = getattr(p, name), _WIDTHS[index - 1]
     add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
     moments = (beam.axial_inertia, beam.transverse_inertia, beam.transverse_inertia)
     add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
-    low, high = p.joint_limits()[JOINTS.index(name)].tolist()
+    low, high = p.joint_limits()[index].tolist()
     limit = Limit(low, high, _EFFORT, _RATE)
-    add_joint(root, name, 'revolute', parent, name, origin, axis=LIFT, limit=limit)
+    ends = (parent, name, (pivot, 0.0, 0.0))
+    add_joint(root, name, 'revolute', *ends, axis=LIFT, limit=limit)
 
 
 def _add_cylinder(
-    root: Element, p: HarvesterParameters, name: str, parent: str, pivot: Vector
+    root: Element, p: HarvesterParameters, name: str, parent: str, pivot: float
 ) -> None:
     """Add barrel and rod of a cylinder."""
     cylinder: LinedCylinder = p.actuators[JOINTS.index(name)]  # type: ignore[assignment]
@@ -201,7 +175,7 @@ def _add_cylinder(
     body, rod = (add_link(root, link) for link in links)
     add_tube(body, 'steel', _BARREL, 0.0, retracted)
     add_tube(rod, 'chrome', _ROD, -cylinder.stroke, 0.0)
-    origin = (pivot[0] + barrel.real, pivot[1], pivot[2] + barrel.imag)
+    origin = (pivot + barrel.real, 0.0, barrel.imag)
     add_joint(root, f'{name}_barrel', 'continuous', parent, links[0], origin, axis=LIFT)
     limit = Limit(0.0, cylinder.stroke, _EFFORT, _RATE)
     ends = (*links, (retracted, 0.0, 0.0))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,15 @@ from longreach_harvester.scenario import Scenario, SpoolKnots
 from longreach_harvester.simulation import simulate
 from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
-_ACTUATORS = dict(zip(JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder'), strict=True))
+# Where the harvester has what can be free.
+_VALVES = {
+    f'valve_resistance_{joint}': f'{actuator}.valve.resistance'
+    for joint, actuator in zip(
+        JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder'), strict=True
+    )
+}
+_MASSES = {f'{body}_mass': f'{body}.mass' for body in ('boom', 'stick', 'head')}
+_PLACES = _VALVES | _MASSES
 # Spools are straight lines between knots, which follow a recording to within this share of the
 # stroke: each knot costs a step.
 _KNOT = 1e-3
@@ -56,46 +65,32 @@ class HarvesterIdentification(Identifiable):
 
     def free_parameters(self, machine: HarvesterParameters) -> tuple[FreeParameter, ...]:  # noqa: ARG002
         """Return all parameters that can be free."""
-        valves = (
-            FreeParameter(
-                f'valve_resistance_{joint}', 'valves', 'Pa s^2/m^6', 1e8, 1e16, 'C_R at full spool'
-            )
-            for joint in JOINTS
+        valve = ('valves', 'Pa s^2/m^6', 1e8, 1e16, 'C_R at full spool')
+        least = {'head_mass': 0.0}
+        return (
+            *(FreeParameter(name, *valve) for name in _VALVES),
+            *(FreeParameter(n, 'masses', 'kg', least.get(n, 0.1), 1e6) for n in _MASSES),
         )
-        masses = (
-            FreeParameter(f'{body}_mass', 'masses', 'kg', 0.1, 1e6) for body in ('boom', 'stick')
-        )
-        return (*valves, *masses, FreeParameter('head_mass', 'masses', 'kg', 0.0, 1e6))
 
     def values(self, machine: HarvesterParameters) -> dict[str, float]:
         """Return the values of all of them."""
-        found = {
-            f'valve_resistance_{joint}': float(getattr(machine, actuator).valve.resistance)
-            for joint, actuator in _ACTUATORS.items()
-        }
-        masses = {f'{b}_mass': float(getattr(machine, b).mass) for b in ('boom', 'stick', 'head')}
-        return {**found, **masses}
+        return {name: float(attrgetter(place)(machine)) for name, place in _PLACES.items()}
 
     def with_values(
         self, machine: HarvesterParameters, values: Mapping[str, float]
     ) -> HarvesterParameters:
         """Return the harvester with some changed; InputError for values not allowed."""
         self.check_names(machine, values)
-        changes: dict[str, Any] = {}
+        changed = machine
         for name, value in values.items():
-            if name.endswith('_mass'):
-                body = name.removesuffix('_mass')
-                changes[body] = getattr(machine, body).replace(mass=value)
-                continue
-            actuator = _ACTUATORS[name.removeprefix('valve_resistance_')]
-            part = getattr(machine, actuator)
-            valve = part.valve.replace(resistance=value)
-            if part.valve.resistance_2 is not None:
+            place = _PLACES[name]
+            changed = changed.with_value(place, value)
+            other = f'{place}_2'
+            if name in _VALVES and attrgetter(other)(machine) is not None:
                 # Both orifices of a spool change in the same ratio.
-                ratio = value / part.valve.resistance
-                valve = valve.replace(resistance_2=ratio * part.valve.resistance_2)
-            changes[actuator] = part.replace(valve=valve)
-        return machine.replace(**changes)
+                ratio = value / attrgetter(place)(machine)
+                changed = changed.with_value(other, ratio * attrgetter(other)(machine))
+        return changed
 
     def signals(self, machine: HarvesterParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals of a harvester; ``spool_*`` are its inputs."""

@@ -72,12 +72,9 @@ def tip_at(p: HarvesterParameters, angles: np.ndarray) -> np.ndarray:
 
 def angles_at(p: HarvesterParameters, tip: Sequence[float] | np.ndarray) -> np.ndarray:
     """
-    Return the joint angles with the tip at a place, (3,) [rad].
+    Return the joint angles with the tip at a place (x, y, z) [m], (3,) [rad].
 
-    Raises
-    ------
-    InputError
-        When it is out of reach, on the swing axis, or beyond the range of a linkage.
+    InputError when it is out of reach, on the swing axis, or beyond the range of a linkage.
     """
     x, y, z = (float(value) for value in tip)
     distance = math.hypot(x, y)
@@ -107,22 +104,10 @@ def tip_path(
     p: HarvesterParameters, start: np.ndarray, segments: Sequence[TipSegment], times: np.ndarray
 ) -> np.ndarray:
     """
-    Return joint angles over time for a path of the tip, (times, 3) [rad].
+    Return joint angles over times [s] for a path of the tip, (times, 3) [rad].
 
-    Parameters
-    ----------
-    p : HarvesterParameters
-    start : ndarray, shape (3,)
-        Joint angles at time 0 [rad].
-    segments : sequence of TipSegment
-        One after the other from time 0; then the tip rests.
-    times : ndarray
-        [s].
-
-    Raises
-    ------
-    InputError
-        With the segment, when it leaves the reach of the machine.
+    From joint angles ``start`` (3,) at time 0 the segments follow one another; then the tip rests.
+    InputError with the segment, when it leaves the reach of the machine.
     """
     found = np.tile(np.asarray(start, dtype=float), (times.size, 1))
     place, begin = tip_at(p, start), 0.0
@@ -154,17 +139,10 @@ class CylinderPlace(NamedTuple):
 
 def cylinder_place(cylinder: LinedCylinder, angle: float, rod_angle: float) -> CylinderPlace:
     """
-    Return where a cylinder is at a joint angle.
+    Return where a cylinder, with a linkage of kind triangle, is at a joint angle [rad].
 
-    Parameters
-    ----------
-    cylinder : LinedCylinder
-        With a linkage of kind triangle.
-    angle : float
-        Of the joint [rad].
-    rod_angle : float
-        Of the rod's pin from the axis of its link [rad]; the barrel's pin follows from the offset
-        angle of the linkage.
+    The rod's pin has an angle from the axis of its link [rad]; the barrel's pin follows from the
+    offset angle of the linkage.
     """
     _, near, far, offset, _ = cylinder.linkage.row().tolist()
     barrel = near * complex(math.cos(rod_angle - offset), math.sin(rod_angle - offset))

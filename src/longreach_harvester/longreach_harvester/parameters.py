@@ -19,12 +19,13 @@ from longreach_dynamics.hydraulics.lines import (
 from longreach_dynamics.hydraulics.parameters import PumpParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_harvester.model import Bodies
+from longreach_harvester.bodies import Bodies
 
 JOINTS = ('swing', 'boom', 'stick')
 # Of a head that hangs: in the plane of the machine, and out of it.
 HEAD_JOINTS = ('head_pitch', 'head_roll')
 _ROUNDING = 1e-9
+_ACROSS = 'moment of inertia about both transverse axes through the centre of gravity'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +50,7 @@ class BeamParameters(Parameters):
     centre: float = quantity(
         'centre of gravity from the inner pin', 'm', at_least=0.0, at_most=100.0
     )
-    transverse_inertia: float = quantity(
-        'moment of inertia about both transverse axes through the centre of gravity',
-        'kg m^2',
-        at_least=0.0,
-        at_most=1e8,
-    )
+    transverse_inertia: float = quantity(_ACROSS, 'kg m^2', at_least=0.0, at_most=1e8)
     axial_inertia: float = quantity(
         'moment of inertia about its own axis', 'kg m^2', at_least=0.0, at_most=1e8
     )
@@ -65,12 +61,7 @@ class PendulumParameters(Parameters):
     """How a head hangs from the stick: a body of revolution on two passive axes."""
 
     centre: float = quantity('centre of gravity from the axes', 'm', at_least=0.01, at_most=10.0)
-    transverse_inertia: float = quantity(
-        'moment of inertia about both transverse axes through the centre of gravity',
-        'kg m^2',
-        at_least=0.0,
-        at_most=1e6,
-    )
+    transverse_inertia: float = quantity(_ACROSS, 'kg m^2', at_least=0.0, at_most=1e6)
     axial_inertia: float = quantity(
         'moment of inertia about its own axis', 'kg m^2', above=0.0, at_most=1e6
     )
@@ -182,15 +173,10 @@ class HarvesterParameters(Parameters):
 
     def bodies(self, log: float = 0.0, *, hanging: bool = True) -> Bodies:
         """
-        Return the constants of the equations of motion.
+        Return the constants of the equations of motion, with a log [kg] in the grapple.
 
-        Parameters
-        ----------
-        log : float
-            Mass in the grapple [kg].
-        hanging : bool
-            Whether a head that hangs does so; else it is a point mass, which is what its weight
-            at rest is to boom and stick.
+        If not ``hanging``, a head that hangs is a point mass, which is what its weight at rest
+        is to boom and stick.
         """
         b, s = self.boom, self.stick
         mass, centre, inertia = self.head.loaded(log)
@@ -229,9 +215,9 @@ class HarvesterParameters(Parameters):
         return lines_of(self.actuators, *pressures, friction, self.oil, self.pump, self.stops)
 
 
-def default_file() -> Path:
-    """Return the installed file of the standard machine."""
-    return data_directory('longreach_harvester') / 'config' / 'harvester.yaml'
+def default_file(name: str = 'harvester.yaml') -> Path:
+    """Return an installed file, by default that of the standard machine."""
+    return data_directory('longreach_harvester') / 'config' / name
 
 
 def load_harvester(file: str | Path | None = None) -> HarvesterParameters:

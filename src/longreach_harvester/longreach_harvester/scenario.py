@@ -12,8 +12,6 @@ from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
 _CLOSED = ((0.0, 0.0),)
-# Swing, boom, stick [rad].
-_RESTING = (0.0, 0.55, -1.2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +74,6 @@ class Scenario(Parameters):
         'in the rod sides at time 0', 'Pa', at_least=0.0, at_most=1e8, default=7e6
     )
     spools: SpoolKnots = quantity('of the three valves; left out: closed', default=SpoolKnots())
-
     sines: Sines = quantity('joints under controllers, in place of spools', default=Sines())
     tip: tuple[TipSegment, ...] = quantity(
         'path of the tip under controllers, in place of spools', default=()
@@ -113,6 +110,11 @@ class Scenario(Parameters):
         return tuple(sorted(found + [(event.time, event.mass) for event in self.attach]))
 
     @property
+    def has_logs(self) -> bool:
+        """Whether the grapple ever holds a log."""
+        return bool(self.log or self.log_changes())
+
+    @property
     def is_controlled(self) -> bool:
         """Whether controllers move the spools."""
         return bool(self.tip) or any(sine is not None for sine in self.sines.of_joints())
@@ -125,16 +127,9 @@ class Scenario(Parameters):
 
 def resting_scenario() -> Scenario:
     """Return a harvester at rest in the pose of the standard scenarios, all valves closed."""
-    return Scenario(duration=1.0, angles=_RESTING)
+    return Scenario(duration=1.0, angles=(0.0, 0.55, -1.2))
 
 
 def load_scenario(file: str | Path) -> Scenario:
-    """
-    Read a scenario file.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a scenario file; InputError with file, key, value and what is allowed."""
     return load(Scenario, file)

@@ -15,13 +15,11 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
-from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 
 # What a sample of the sensors has: angles [rad], positions of the pistons [m].
 MEASURED = (*JOINTS, *(f'{name}_cylinder' for name in JOINTS[1:]))
-_TYPICAL = 'typical'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,26 +41,16 @@ class Readings(NamedTuple):
 
 def load_sensors(file: str | Path) -> SensorParameters:
     """Read a sensor file; ``typical`` for the installed one; raises the errors of ``load``."""
-    if str(file) == _TYPICAL:
-        file = data_directory('longreach_harvester') / 'config' / 'sensors_typical.yaml'
+    if str(file) == 'typical':
+        file = default_file('sensors_typical.yaml')
     return load(SensorParameters, file)
 
 
 class Sensors:
     """
-    The sensors of a harvester.
+    The sensors of a harvester, read in the cycles of the controllers, ``rate`` per second.
 
-    Parameters
-    ----------
-    harvester : HarvesterParameters
-    parameters : SensorParameters
-    rate : float
-        Samples per second; the cycles of the controllers.
-
-    Raises
-    ------
-    InputError
-        For sensors with another rate, or another number of biases or drifts than of sensors.
+    InputError for another rate of the sensors, or another number of biases or drifts.
     """
 
     def __init__(
@@ -81,16 +69,7 @@ class Sensors:
         self._pistons = SensorGroup('pistons', parameters.pistons, 2, (parameters.seed, 1), rate)
 
     def read(self, angles: np.ndarray, sample: int) -> Readings:
-        """
-        Return the readings.
-
-        Parameters
-        ----------
-        angles : ndarray, shape (3,)
-            True angles [rad].
-        sample : int
-            Number of the sample, from 0.
-        """
+        """Return the readings of true angles (3,) [rad] at a sample, counted from 0."""
         warmth = self._temperature.at(sample / self._rate)
         pairs = zip(self._linkages, angles[1:].tolist(), strict=True)
         truth = np.array([linkage.position(angle) for linkage, angle in pairs])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,31 +12,25 @@ import numpy as np
 from longreach_dynamics.hydraulics.lines import VAPOUR
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
 from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
+from longreach_harvester.bodies import HEAD, PRESSURE_1
 from longreach_harvester.control import references
 from longreach_harvester.kinematics import tip_at
-from longreach_harvester.machine import (
-    ROW,
-    SAMPLE_TIME,
-    Harvester,
-    HarvesterState,
-    energies_of,
-    forces_of,
-    port_flows_of,
-)
-from longreach_harvester.model import BOOK, HEAD, HEAD_RATE, LOG, RAIL, SIZE, WIDTH
+from longreach_harvester.machine import SAMPLE_TIME, Harvester, HarvesterState
+from longreach_harvester.model import BALANCE, FLOW_1, LOG, PAPER_BALANCE, RAIL, SIZE, WIDTH
 from longreach_harvester.parameters import (
     HEAD_JOINTS,
     JOINTS,
     HarvesterParameters,
     load_harvester,
 )
-from longreach_harvester.scenario import Scenario
+from longreach_harvester.scenario import Scenario, resting_scenario
+from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 
 
-def _joints(field: str) -> list[Source]:
-    """Return where recordings hold a quantity of the joints."""
-    return [Source('joint_states', field, name) for name in JOINTS]
+def _joints(field: str, names: Sequence[str] = JOINTS) -> list[Source]:
+    """Return where recordings hold a quantity of joints."""
+    return [Source('joint_states', field, name) for name in names]
 
 
 def _oil(field: str) -> list[Source]:
@@ -44,9 +38,9 @@ def _oil(field: str) -> list[Source]:
     return [Source('hydraulics', field, name) for name in JOINTS]
 
 
+_MOTOR, _PISTONS = JOINTS[:1], JOINTS[1:]
+_CYLINDERS = [f'{name}_cylinder' for name in _PISTONS]
 _STORED = ('kinetic', 'potential', 'oil', 'moving_oil', 'stops')
-# Entries of BOOK that every harvester has.
-_PAPER = 6
 COLUMNS = Columns(
     (
         Column('time', 's', 'of the sample'),
@@ -57,44 +51,24 @@ COLUMNS = Columns(
         *each('p_2_*', JOINTS, 'Pa', 'pressures of the capacitances', _oil('rod_pressure')),
         *each('q_1_*', JOINTS, 'm^3/s', 'flows of orifices 1 into the lines', _oil('head_flow')),
         *each('q_2_*', JOINTS, 'm^3/s', 'flows of lines 2 into the orifices', _oil('rod_flow')),
+        *each('force_*', _MOTOR, 'N m', 'of the motor on the swing joint', _joints('effort')[:1]),
         *each(
-            'force_*',
-            JOINTS[:1],
-            'N m',
-            'of the motor on the swing joint',
-            [Source('joint_states', 'effort', 'swing')],
-        ),
-        *each(
-            'force_*',
-            JOINTS[1:],
-            'N',
-            'of the oil on the pistons',
-            [Source('joint_states', 'effort', f'{name}_cylinder') for name in JOINTS[1:]],
+            'force_*', _PISTONS, 'N', 'of the oil on the pistons', _joints('effort', _CYLINDERS)
         ),
         *each('closed_*', JOINTS, '', '1: the valve is closed, the flow no oil'),
-        *each('work_*', BOOK[:1], 'J', 'of the supply since time 0'),
-        *each('loss_*', BOOK[1:_PAPER], 'J', 'losses since time 0'),
+        *each('work_*', PAPER_BALANCE[:1], 'J', 'of the supply since time 0'),
+        *each('loss_*', PAPER_BALANCE[1:], 'J', 'losses since time 0'),
         *each('energy_*', _STORED, 'J', 'of bodies, oil and stops'),
     )
 )
-"""Columns of :func:`series` of every harvester."""
+"""Columns of every harvester; below those of one, or a scenario, that has more."""
 
+_HEAD = (HEAD_JOINTS, 'rad', 'angles of a head that hangs', _joints('position', HEAD_JOINTS))
+_TURNING = (HEAD_JOINTS, 'rad/s', 'rates of a head that hangs', _joints('velocity', HEAD_JOINTS))
 HEAD_COLUMNS = Columns(
     (
-        *each(
-            'q_*',
-            HEAD_JOINTS,
-            'rad',
-            'angles of a head that hangs',
-            [Source('joint_states', 'position', name) for name in HEAD_JOINTS],
-        ),
-        *each(
-            'rate_*',
-            HEAD_JOINTS,
-            'rad/s',
-            'rates of a head that hangs',
-            [Source('joint_states', 'velocity', name) for name in HEAD_JOINTS],
-        ),
+        *each('q_*', *_HEAD),
+        *each('rate_*', *_TURNING),
         Column('loss_head', 'J', 'loss in its axes since time 0'),
     )
 )
@@ -118,21 +92,17 @@ LOG_COLUMNS = Columns(
         Column('work_log', 'J', 'energy of logs taken less that of logs released since time 0'),
     )
 )
-"""Columns of a harvester, or a scenario, that has this."""
 
 
 def columns_of(harvester: HarvesterParameters, scenario: Scenario | None = None) -> Columns:
     """Return the columns of a harvester; without a scenario those of recordings."""
-    log = scenario is not None and bool(scenario.log or scenario.log_changes())
-    return Columns(
-        (
-            *COLUMNS,
-            *(HEAD_COLUMNS if harvester.hangs else ()),
-            *(PORT_COLUMNS if harvester.has_ports else ()),
-            *(PUMP_COLUMNS if harvester.pump else ()),
-            *(LOG_COLUMNS if log else ()),
-        )
+    more = (
+        (HEAD_COLUMNS, harvester.hangs),
+        (PORT_COLUMNS, harvester.has_ports),
+        (PUMP_COLUMNS, harvester.pump),
+        (LOG_COLUMNS, scenario is not None and scenario.has_logs),
     )
+    return Columns((*COLUMNS, *(c for columns, there in more if there for c in columns)))
 
 
 # Most steps in one call of compiled code, a fraction of a second.
@@ -143,22 +113,7 @@ _SMALL_ENERGY, _ENERGY_ERROR = 1.0, 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class HarvesterRun(Run[HarvesterParameters]):
-    """
-    A run of the harvester.
-
-    Parameters
-    ----------
-    state : HarvesterState or None
-        At its end; None for a recorded run.
-    as_printed : bool
-        Of the equations.
-    wall_time : float
-        That the simulation took [s].
-    step_error : dict, optional
-        Of each joint angle [rad], see :func:`with_step_error`.
-    tip_error : float, optional
-        Largest distance of the tip from the path that the scenario gives it [m].
-    """
+    """A run of the harvester; what a recorded one does not have is None."""
 
     UNITS: ClassVar[Mapping[str, str]] = {
         'duration': 's',
@@ -173,18 +128,14 @@ class HarvesterRun(Run[HarvesterParameters]):
         **TRAINING_UNITS,
     }
 
-    state: HarvesterState | None = None
+    state: HarvesterState | None = None  # at its end
     as_printed: bool = False
-    wall_time: float = 0.0
-    step_error: dict[str, float] | None = None
-    tip_error: float | None = None
+    wall_time: float = 0.0  # that the simulation took [s]
+    step_error: dict[str, float] | None = None  # of each joint angle [rad]
+    tip_error: float | None = None  # largest distance from the path that the scenario gives [m]
 
     def energy_error(self) -> float:
-        """
-        Return the largest error of the energy balance over the energy turned over.
-
-        That is what the supply gave and the losses took, and the changes of what is stored.
-        """
+        """Return the largest error of the balance over what is given, lost and stored anew."""
         if not len(self.table):
             return 0.0
         stored = self.stack([f'energy_{name}' for name in _STORED])
@@ -259,17 +210,7 @@ class HarvesterRun(Run[HarvesterParameters]):
 
 
 def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """
-    Return the observed quantities of a run, (rows, columns) as in :func:`columns_of`.
-
-    Parameters
-    ----------
-    machine : Harvester
-    times : ndarray, shape (rows,)
-        [s].
-    rows : ndarray, shape (rows, ROW)
-        As :meth:`Harvester.advance_recorded` returns them.
-    """
+    """Return the columns of :func:`columns_of` for times [s] and rows (rows, ROW) of a run."""
     forces, stored = np.empty((len(rows), 3)), np.empty((len(rows), 5))
     forces_of(rows, machine.constants, forces)
     for log in np.unique(rows[:, LOG]).tolist():
@@ -277,23 +218,14 @@ def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarra
         part = np.empty((held.sum(), 5))
         energies_of(rows[held], machine.with_log(log), part)
         stored[held] = part
-    y, spools, modes, book = np.split(rows, [WIDTH, WIDTH + 3, WIDTH + 6], axis=1)
-    pressures = np.maximum(y[:, 6:12], machine.constants.vapour)
-    entries = dict(zip(BOOK, book.T, strict=True))
-    parts = [
-        times[:, None],
-        y[:, :6],
-        spools,
-        pressures,
-        y[:, 12:SIZE],
-        forces,
-        modes,
-        book[:, :_PAPER],
-        stored,
-    ]
-    p, scenario = machine.parameters, machine.scenario
+    y, spools, modes, balance = np.split(rows, [WIDTH, WIDTH + 3, WIDTH + 6], axis=1)
+    pressures = np.maximum(y[:, PRESSURE_1:FLOW_1], machine.constants.vapour)
+    entries = dict(zip(BALANCE, balance.T, strict=True))
+    parts = [times[:, None], y[:, :PRESSURE_1], spools, pressures, y[:, FLOW_1:SIZE], forces]
+    parts += [modes, balance[:, : len(PAPER_BALANCE)], stored]
+    p = machine.parameters
     if p.hangs:
-        parts += [y[:, HEAD : HEAD + 2], y[:, HEAD_RATE : HEAD_RATE + 2], entries['head'][:, None]]
+        parts += [y[:, HEAD:RAIL], entries['head'][:, None]]
     if p.has_ports:
         flows = np.empty((len(rows), 6))
         port_flows_of(rows, machine.constants, flows)
@@ -302,7 +234,7 @@ def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarra
         fed = np.where(spools > 0.0, y[:, 12:15], -y[:, 15:SIZE])
         flow = np.where(modes == 0.0, fed, 0.0).sum(axis=1)
         parts += [np.c_[y[:, RAIL], flow, entries['pump']]]
-    if scenario.log or scenario.log_changes():
+    if machine.scenario.has_logs:
         parts += [np.c_[y[:, LOG], entries['log']]]
     return np.hstack(parts)
 
@@ -328,7 +260,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     width = ROW + len(columns)
     every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step, width)
     state = machine.initial_state()
-    first = np.r_[state.y, state.spools, state.closed, state.book]
+    first = np.r_[state.y, state.spools, state.closed, state.balance]
     tables, message = [first[None]], ''
     piece = max(1, _PIECE // every) * every
     started = time.perf_counter()
@@ -363,23 +295,11 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
 
 def with_step_error(machine: Harvester, run: HarvesterRun, sample_time: float) -> HarvesterRun:
     """
-    Return a run with an estimate of the largest error that its steps cause in each angle.
+    Return a run of a machine with an estimate of the largest error that steps cause in each angle.
 
     That is twice the difference from a run with half the step: what it is for a method of order
     1, to which both models fall in bad cases; where the order is 2, it is too large by half.
-
-    Parameters
-    ----------
-    machine : Harvester
-    run : HarvesterRun
-        Of this machine.
-    sample_time : float
-        Its interval of rows [s].
-
-    Raises
-    ------
-    IntegrationError
-        When one of both runs did not reach its end.
+    IntegrationError when one of both runs did not reach its end.
     """
     half = simulate(dataclasses.replace(machine, step=0.5 * machine.step), sample_time)
     for one in (run, half):
@@ -392,7 +312,7 @@ def with_step_error(machine: Harvester, run: HarvesterRun, sample_time: float) -
 def warm_up() -> None:
     """Compile the kernels, or load them from the cache."""
     for model in ('full', 'reduced'):
-        scenario = Scenario(duration=0.01, angles=(0.0, 0.55, -1.2))
+        scenario = resting_scenario().replace(duration=0.01)
         harvester = Harvester(load_harvester(), scenario, model=model)
         simulate(harvester)
     harvester.joint_sample(harvester.initial_state(), (0.0,) * len(JOINTS))

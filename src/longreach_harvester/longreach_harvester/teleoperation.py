@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.parameters import load
-from longreach_dynamics.resources import data_directory
 from longreach_dynamics.teleoperation import (
     OperatorState,
     Station,
@@ -27,7 +26,7 @@ from longreach_dynamics.teleoperation import (
 )
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import ControllerParameters
-from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 
 CLOSED = (0.0,) * len(JOINTS)
 # The references of the tip lead a machine that cannot follow by no more than this [rad].
@@ -60,7 +59,7 @@ class _Tip(NamedTuple):
 
 def teleoperation_file() -> Path:
     """Return the installed teleoperation file."""
-    return data_directory('longreach_harvester') / 'config' / 'teleoperation.yaml'
+    return default_file('teleoperation.yaml')
 
 
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
@@ -70,16 +69,7 @@ def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameter
 
 @dataclasses.dataclass(frozen=True)
 class Teleoperation(Station[Measurement, tuple[float, ...]]):
-    """
-    The operator's station of a harvester; commands are spools.
-
-    Parameters
-    ----------
-    parameters : TeleoperationParameters
-    harvester : HarvesterParameters
-    controller : ControllerParameters
-        Of the joints under tip control.
-    """
+    """The operator's station of a harvester; commands are spools, the controller is the tip's."""
 
     parameters: TeleoperationParameters
     harvester: HarvesterParameters

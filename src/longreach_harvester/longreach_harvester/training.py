@@ -22,13 +22,8 @@ def head_swing(angles: np.ndarray, head: np.ndarray) -> np.ndarray:
     """
     Return the angle of a hanging head from the vertical, (rows,) [rad].
 
-    Parameters
-    ----------
-    angles : ndarray, shape (rows, 3)
-        Of swing, boom and stick [rad].
-    head : ndarray, shape (rows, 2)
-        Of the axis across the stick from the stick's direction, positive up, and of the axis
-        across the head that it carries [rad].
+    Joint angles (rows, 3), and head (rows, 2) [rad]: of the axis across the stick from the stick's
+    direction, positive up, and of the axis across the head that it carries.
     """
     pitch = angles[:, 1] + angles[:, 2] + head[:, 0]
     return np.asarray(np.arccos(np.clip(-np.sin(pitch) * np.cos(head[:, 1]), -1.0, 1.0)))
@@ -48,23 +43,9 @@ def training_figures(
     head: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """
-    Return the training figures of a run.
+    Return the training figures of a run over times [s], its columns (rows, 3) of the joints.
 
-    Parameters
-    ----------
-    harvester : HarvesterParameters
-    times : ndarray, shape (rows,)
-        [s].
-    angles, spools : ndarray, shape (rows, 3)
-        Of the joints [rad]; spool positions.
-    head : ndarray, shape (rows, 2), optional
-        Of a head that hangs, see :func:`head_swing`; None: a point mass, which does not swing.
-
-    Returns
-    -------
-    dict
-        Time, time with an open valve [s], length of the tip's way [m], root mean square and peak
-        of the head's angle from the vertical [rad], changes of side of each valve.
+    head (rows, 2) as in :func:`head_swing`; None: a point mass, which does not swing.
     """
     tip = tip_at(harvester, angles)
     bands = [actuator.valve.dead_band for actuator in harvester.actuators]

@@ -34,22 +34,7 @@ class Arrow(NamedTuple):
 def cylinder_forces(
     p: HarvesterParameters, angles: np.ndarray, forces: np.ndarray
 ) -> tuple[Arrow, ...]:
-    """
-    Return the forces of boom and stick cylinder on the pins of their rods.
-
-    Parameters
-    ----------
-    p : HarvesterParameters
-    angles : ndarray, shape (3,)
-        Of the joints [rad].
-    forces : ndarray, shape (3,)
-        Of motor and cylinders, positive extends [N m], [N].
-
-    Returns
-    -------
-    tuple of Arrow
-        One for each cylinder that the robot description draws.
-    """
+    """Return the forces (3,) [N] of drawn cylinders on the pins of their rods."""
     swing, boom, _ = angles.tolist()
     pivot = complex(p.swing.offset, 0.0)
     # The frame that a barrel is on, in the plane of the machine: its origin and direction.
@@ -74,13 +59,7 @@ def head_lines(
     """
     Return lines from the tip: straight down, and along a head that hangs, each (2, 3) [m].
 
-    Parameters
-    ----------
-    p : HarvesterParameters
-    angles : ndarray, shape (3,)
-        Of the joints [rad].
-    head : ndarray, shape (2,)
-        Angles of the head, see :func:`longreach_harvester.training.head_swing` [rad].
+    Angles of the head as in :func:`longreach_harvester.training.head_swing` [rad].
     """
     tip, swing = tip_at(p, angles), float(angles[0])
     pitch, roll = float(angles[1] + angles[2] + head[0]), float(head[1])

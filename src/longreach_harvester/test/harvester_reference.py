@@ -109,17 +109,13 @@ def instants(p, spools, end):
     """Return the times between which all that switches stays as it is."""
     found = {0.0, end}
     for name in JOINTS:
-        band = valve_of(p, name).dead_band
+        band = parts(p, name).valve.dead_band
         for (t0, u0), (t1, u1) in zip(spools[name][:-1], spools[name][1:], strict=True):
             found |= {t0, t1}
             for level in (-band, 0.0, band):
                 if (u0 - level) * (u1 - level) < 0:
                     found.add(t0 + (level - u0) / (u1 - u0) * (t1 - t0))
     return sorted(t for t in found if 0.0 <= t <= end)
-
-
-def valve_of(p, name):
-    return {'swing': p.swing_motor, 'boom': p.boom_cylinder, 'stick': p.stick_cylinder}[name].valve
 
 
 def right_hand_side(p, switching=True, as_printed=False):
@@ -165,7 +161,7 @@ def right_hand_side(p, switching=True, as_printed=False):
         share = given / p.pump.flow
         rail -= p.pump.band * share / ca.sqrt(1 - share**2)
     for k, name in enumerate(JOINTS):
-        valve, line = valve_of(p, name), parts(p, name).line
+        valve, line = parts(p, name).valve, parts(p, name).line
         s = ca.fmax((ca.fabs(u[k]) - valve.dead_band) / (1 - valve.dead_band), valve.least)
         resistances = (valve.resistance, valve.resistance_2 or valve.resistance)
         pump = u[k] > 0
@@ -260,7 +256,7 @@ def solve(p, scenario, times, *, switching=True, as_printed=False, tolerance=1e-
     for begin, end in itertools.pairwise(edges):
         middle = [spool_at(spools[name], (begin + end) / 2) for name in JOINTS]
         closed = [
-            float(abs(u) <= valve_of(p, name).dead_band)
+            float(abs(u) <= parts(p, name).valve.dead_band)
             for u, name in zip(middle, JOINTS, strict=True)
         ]
         first = np.array([spool_at(spools[name], begin + 1e-9 * (end - begin)) for name in JOINTS])

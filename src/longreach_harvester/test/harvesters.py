@@ -2,8 +2,11 @@
 
 from functools import cache
 
+from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file, load_harvester
-from longreach_harvester.scenario import Scenario
+from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.simulation import simulate
+from longreach_harvester.spec import HARVESTER
 
 STANDARD = load_harvester()
 REALISTIC = load_harvester(default_file().parent / 'harvester_realistic.yaml')
@@ -14,6 +17,18 @@ def scenario(duration=2.0, angles=ANGLES, **spools):
     return Scenario(duration=duration, angles=angles, spools=spools)
 
 
+def shipped(name, **changes):
+    """Return an installed scenario."""
+    return load_scenario(HARVESTER.find_scenario(name)).replace(**changes)
+
+
+def run_of(chosen, parameters=STANDARD, step=2.5e-4, **options):
+    """Return a run that reached its end."""
+    run = simulate(Harvester(parameters, chosen, step, **options))
+    run.check()
+    return run
+
+
 @cache
 def jumping():
     """All three move, with jumps within a control period, from one side to the other."""
@@ -22,16 +37,7 @@ def jumping():
         angles=(0.3, 0.7, -1.5),
         swing=[[0, 0], [0.2, 0], [0.2, 0.15], [0.7, 0.15], [0.7, 0], [1.0, 0], [2.0, -0.2]],
         boom=[[0, 0.3], [0.5033, 0.3], [0.5033, -0.2], [1.2, -0.1], [1.2071, 0.02], [2.2, 0.2]],
-        stick=[
-            [0, 0],
-            [0.3, -0.4],
-            [1.5, 0.4],
-            [1.5, 0.0],
-            [2, 0],
-            [2, 0.3],
-            [2.5, 0.3],
-            [2.5, 0],
-        ],
+        stick=[[0, 0], [0.3, -0.4], [1.5, 0.4], [1.5, 0], [2, 0], [2, 0.3], [2.5, 0.3], [2.5, 0]],
     )
 
 

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from harvesters import STANDARD, scenario
+from harvesters import STANDARD, run_of, shipped
 
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
-from longreach_harvester.guidance import Guidance
 from longreach_harvester.kinematics import (
     TipSegment,
     angles_at,
@@ -16,18 +13,10 @@ from longreach_harvester.kinematics import (
     tip_at,
     tip_path,
 )
-from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import JOINTS
-from longreach_harvester.scenario import Scenario, load_scenario
 from longreach_harvester.sensors import load_sensors
-from longreach_harvester.simulation import simulate
-from longreach_harvester.spec import HARVESTER
 
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
-
-
-def shipped(name):
-    return load_scenario(HARVESTER.find_scenario(name))
 
 
 # --- places ---------------------------------------------------------------------------------
@@ -74,8 +63,11 @@ def test_cylinders_have_the_length_of_their_linkage():
 
 # --- the controllers ------------------------------------------------------------------------
 
+ONLY = {'proportional': 0.0, 'integral': 0.0, 'derivative': 0.0, 'feed_forward': 0.0}
+
 
 def cycle(error, memory=None, **changes):
+    """Return the spool after a cycle with an error of the stick [rad], and the memory."""
     controller = load_controller()
     stick = controller.stick.replace(**{'derivative': 0.0, **changes})
     table = controller.replace(stick=stick).table(STANDARD)[2:]
@@ -85,32 +77,40 @@ def cycle(error, memory=None, **changes):
     return spools[0], memory
 
 
+def cycles(errors, **changes):
+    """Return the spools of several cycles."""
+    memory, spools = None, []
+    for error in errors:
+        spool, memory = cycle(error, memory, **changes)
+        spools.append(spool)
+    return np.array(spools)
+
+
 def test_output_jumps_over_the_dead_band():
     gains = {'proportional': 50.0, 'full_volts': 10.0, 'smallest': 0.002, 'limit': 8.0}
-    for error in (0.05, -0.05):
+    shares = {0.05: 0.25, -0.05: 0.25, 9.0: 0.8}
+    for error, share in shares.items():
         spool, _ = cycle(error, **gains)
-        assert spool == pytest.approx(np.sign(error) * (0.05 + 0.95 * 0.25))
-    assert cycle(3e-4, **gains)[0] == 0.0
-    assert cycle(9.0, **gains)[0] == pytest.approx(0.05 + 0.95 * 0.8)
+        assert spool == pytest.approx(np.sign(error) * (0.05 + 0.95 * share))
+    assert cycle(3e-4, **gains)[0] == cycle(np.nan, **gains)[0] == 0.0
 
 
 def test_an_open_valve_closes_later_than_it_opens():
     gains = {'proportional': 10.0, 'smallest': 0.01, 'closing': 0.004, 'full_volts': 10.0}
-    memory, spools = None, []
-    for error in (0.008, 0.012, 0.008, 0.003, 0.008, -0.008):
-        spool, memory = cycle(error, memory, integral=0.0, feed_forward=0.0, **gains)
-        spools.append(spool != 0.0)
-    assert spools == [False, True, True, False, False, False]
+    spools = cycles((0.008, 0.012, 0.008, 0.003, 0.008, -0.008), **(ONLY | gains))
+    assert (spools != 0.0).tolist() == [False, True, True, False, False, False]
 
 
 def test_rate_of_the_error_goes_through_a_low_pass():
-    gains = {'proportional': 0.0, 'integral': 0.0, 'feed_forward': 0.0, 'smallest': 0.0}
-    gains |= {'derivative': 2.0, 'derivative_time': 0.03}
-    memory, volts = None, []
-    for error in (0.0, 0.01, 0.02, 0.03):
-        spool, memory = cycle(error, memory, **gains)
-        volts.append((spool - 0.05 * np.sign(spool)) / 0.95 * 10.0)
+    gains = {'smallest': 0.0, 'derivative': 2.0, 'derivative_time': 0.03}
+    spools = cycles((0.0, 0.01, 0.02, 0.03), **(ONLY | gains))
+    volts = (spools - 0.05 * np.sign(spools)) / 0.95 * 10.0
     assert volts == pytest.approx(2.0 * (1.0 - 0.75 ** np.arange(4)))
+
+
+def test_rates_of_error_and_reference_count_from_the_second_cycle_on():
+    spools = cycles((0.01, 0.02), **(ONLY | {'derivative': 2.0, 'feed_forward': 3.0}))
+    assert spools == pytest.approx([0.0, 0.05 + 0.95 * (2.0 + 3.0) * 0.01 / 0.01 / 10.0])
 
 
 def test_integral_does_not_grow_at_the_bound():
@@ -123,71 +123,21 @@ def test_integral_does_not_grow_at_the_bound():
     assert memory[0, 0] == 0.5
 
 
-def test_rates_of_error_and_reference_count_from_the_second_cycle_on():
-    gains = {'proportional': 0.0, 'integral': 0.0, 'derivative': 2.0, 'feed_forward': 3.0}
-    first, memory = cycle(0.01, **gains)
-    assert first == 0.0
-    second, _ = cycle(0.02, memory, **gains)
-    assert second == pytest.approx(0.05 + 0.95 * (2.0 + 3.0) * 0.01 / 0.01 / 10.0)
-
-
-def test_joints_without_a_reference_have_closed_valves():
-    assert cycle(np.nan)[0] == 0.0
-    wanted = references(STANDARD, shipped('sine'), np.array([0.0, 2.5]))
-    assert np.isnan(wanted[:, :2]).all()
-    assert wanted[:, 2] == pytest.approx([-1.6, -1.2])
-
-
-@pytest.mark.parametrize(
-    ('changes', 'error'),
-    [
-        (
-            {'sines': {'stick': {'amplitude': 0.4, 'period': 1.0}}},
-            r'at 0\.\d+ s stick has -?1\d\d',
-        ),
-        (
-            {'tip': [{'kind': 'line', 'duration': 0.1, 'to': (5.2, 0, 0)}]},
-            r'at 0\.\d+ s \w+ has .*, allowed there',
-        ),
-        (
-            {
-                'tip': [
-                    {
-                        'kind': 'circle',
-                        'duration': 1.0,
-                        'centre': (0, 0, 0),
-                        'normal': (0, 0, 1),
-                        'turn': 2.0,
-                    }
-                ]
-            },
-            'swing has 2.*: 54.83 deg/s',
-        ),
-    ],
-)
-def test_motions_that_valves_are_too_small_for_are_refused(changes, error):
-    scenario = Scenario(duration=5.0, angles=(0.0, 0.55, -1.6), **changes)
-    for make in (
-        lambda: Harvester(STANDARD, scenario),
-        lambda: Guidance(STANDARD, load_controller(), scenario),
-    ):
-        with pytest.raises(InputError, match=error):
-            make()
-
-
 # --- runs -----------------------------------------------------------------------------------
 
 
 def test_stick_follows_a_sine_and_the_boom_stays_locked():
-    chosen = shipped('sine').replace(duration=10.0)
-    run = simulate(Harvester(STANDARD, chosen))
+    chosen = shipped('sine', duration=10.0)
+    run = run_of(chosen, step=1e-3)
     wanted = references(STANDARD, chosen, run.column('time'))
+    assert np.isnan(wanted[:, :2]).all()
+    assert wanted[[0, 250], 2] == pytest.approx([-1.6, -1.2])
     assert np.abs(wanted[:, 2] - run.column('q_stick')).max() < 0.02
     assert np.ptp(run.column('q_boom')) < 5e-3
     assert run.column('spool_boom').any() == 0
-    fine = simulate(Harvester(STANDARD, chosen, 1e-4)).column('q_stick')
+    fine = run_of(chosen, step=1e-4).column('q_stick')
     assert np.abs(run.column('q_stick') - fine).max() < 1e-4
-    reduced = simulate(Harvester(STANDARD, chosen, 5e-3, 'reduced')).column('q_stick')
+    reduced = run_of(chosen, step=5e-3, model='reduced').column('q_stick')
     assert np.abs(reduced - fine).max() < 2e-3
 
 
@@ -196,40 +146,12 @@ def test_tip_follows_lines_and_circles(seed):
     """With true angles, and with the noise of typical sensors."""
     chosen = shipped('tip')
     sensors = None if seed is None else load_sensors('typical').replace(seed=seed)
-    run = simulate(Harvester(STANDARD, chosen, sensors=sensors))
+    run = run_of(chosen, step=1e-3, sensors=sensors)
     wanted = tip_at(STANDARD, references(STANDARD, chosen, run.column('time')))
     error = np.linalg.norm(tip_at(STANDARD, run.stack(ANGLES)) - wanted, axis=1)
+    assert error.max() == pytest.approx(run.tip_error)
     assert error.max() < 0.06
     assert run.warnings() == (), 'no oil cavitates'
     assert run.summary()['lowest_pressure'] > 5e5
     assert max(run.training()[f'reversals_{name}'] for name in JOINTS) <= 4
     assert np.ptp(wanted, axis=0).min() > 0.5
-
-
-def test_controlled_runs_do_not_depend_on_the_division_into_calls():
-    machine = Harvester(STANDARD, shipped('sine'), 1e-3)
-    whole = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.5)
-    state = machine.initial_state()
-    for begin, duration in ((0.0, 0.004), (0.004, 0.733), (0.737, 0.763)):
-        state = machine.advance(state, BY_SCENARIO, begin, duration)
-    assert np.array_equal(state.y, whole.y)
-    assert np.array_equal(state.memory, whole.memory, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ('changes', 'what'),
-    [
-        ({'tip': ({'kind': 'line', 'duration': 1.0, 'to': (9, 0, 0)},)}, 'from the boom pivot'),
-        (
-            {'tip': ({'kind': 'line', 'duration': 1.0, 'to': (1.5, 0, 0)},)},
-            r'tip\[0\]: tip = \(.*\) m needs stick = .*, allowed by the stroke of stick_cylinder',
-        ),
-        (
-            {'sines': {'stick': {'amplitude': -0.5, 'period': 1.0}}},
-            'sines: at 0.5 s stick = -2.2 rad, allowed by the stroke of stick_cylinder',
-        ),
-    ],
-)
-def test_paths_beyond_reach_and_strokes_are_refused(changes, what):
-    with pytest.raises(InputError, match=what):
-        Harvester(STANDARD, scenario().replace(**changes))

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from harvesters import STANDARD
+from harvesters import STANDARD, run_of
 from sensor_msgs.msg import JointState
 from test_controller_node import shipped, words
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.sensors import SensorKind, TemperatureProfile
 from longreach_harvester.controller_node import ControllerNode
@@ -14,10 +13,10 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.sensors import MEASURED, SensorParameters, Sensors, load_sensors
-from longreach_harvester.simulation import simulate
 from longreach_node.testing import bench
 
 IDEAL = SensorKind(rate=None, noise=0.0, bias=(), drift=(), step=0.0)
+ANGLES = ('q_swing', 'q_boom', 'q_stick')
 TIP = load_scenario(shipped('tip'))
 
 
@@ -44,16 +43,6 @@ def test_pistons_are_quantised_and_angles_go_through_the_linkages():
             assert abs(shown.pistons[i] - actuator.linkage.position(angles[1 + i])) <= step / 2
 
 
-def test_noise_is_that_of_the_file_and_repeats_itself():
-    noisy = sensors(pistons=IDEAL.replace(noise=1e-3), swing=IDEAL.replace(noise=2e-3))
-    angles = np.array([0.2, 0.5, -1.2])
-    rows = [Sensors(STANDARD, noisy, 100.0).read(angles, k) for k in range(1000)]
-    assert np.std([row.pistons for row in rows], axis=0) == pytest.approx([1e-3, 1e-3], rel=0.1)
-    assert np.std([row.angles[0] for row in rows]) == pytest.approx(2e-3, rel=0.1)
-    again = Sensors(STANDARD, noisy, 100.0).read(angles, 500)
-    np.testing.assert_array_equal(again.angles, rows[500].angles)
-
-
 def test_readings_beyond_a_linkage_are_its_end():
     far = sensors(pistons=IDEAL.replace(bias=(9.0, -9.0)))
     boom, stick = (a.linkage.angles_of_rise() for a in STANDARD.actuators[1:])
@@ -62,27 +51,14 @@ def test_readings_beyond_a_linkage_are_its_end():
 
 
 def test_ideal_sensors_change_nothing_typical_ones_something():
-    scenario = TIP.replace(duration=6.0)
     plain, ideal, typical = (
-        simulate(Harvester(STANDARD, scenario, sensors=given))
+        run_of(TIP.replace(duration=6.0), step=1e-3, sensors=given).stack(ANGLES)
         for given in (None, sensors(), load_sensors('typical'))
     )
-    names = ('q_swing', 'q_boom', 'q_stick')
-    assert np.abs(plain.stack(names) - ideal.stack(names)).max() < 1e-9
-    off = np.abs(plain.stack(names) - typical.stack(names)).max(axis=0)
+    assert np.abs(plain - ideal).max() < 1e-9
+    off = np.abs(plain - typical).max(axis=0)
     assert (off[1:] > 1e-4).all(), 'the swing does not move yet'
     assert (off < 2e-2).all()
-
-
-def test_measured_runs_do_not_depend_on_the_division_into_calls():
-    machine = Harvester(STANDARD, TIP, sensors=load_sensors('typical'))
-    whole, rows = machine.advance_recorded(machine.initial_state(), BY_SCENARIO, 0, 750, 7)
-    state, parts = machine.initial_state(), []
-    for begin, steps in ((0, 4), (4, 366), (370, 380)):
-        state, part = machine.advance_recorded(state, BY_SCENARIO, begin, steps, 7)
-        parts.append(part)
-    np.testing.assert_array_equal(state.y, whole.y)
-    np.testing.assert_array_equal(np.vstack(parts), rows)
 
 
 def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
@@ -103,15 +79,3 @@ def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
     assert shown[0].velocity.tolist() == []
     true = Harvester(STANDARD, TIP).initial_state().y[:3]
     assert 0.0 < np.abs(np.array(shown[0].position[:3]) - true).max() < 0.01
-
-
-@pytest.mark.parametrize(
-    ('changes', 'error'),
-    [
-        ({'pistons': IDEAL.replace(rate=50.0)}, r'pistons\.rate = 50 Hz, allowed: null, or 100'),
-        ({'pistons': IDEAL.replace(bias=(1.0, 2.0, 3.0))}, r'pistons\.bias has 3 values'),
-    ],
-)
-def test_sensors_that_cannot_be(changes, error):
-    with pytest.raises(InputError, match=error):
-        Harvester(STANDARD, TIP, sensors=sensors(**changes))

@@ -11,8 +11,6 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
 
 PERIOD = 0.01  # [s]
-# Axes of the installed file.
-LEFT_SIDEWAYS, LEFT_FORE_AFT, RIGHT_SIDEWAYS, RIGHT_FORE_AFT = 0, 1, 3, 4
 SWING, BOOM, STICK = 0, 1, 2
 CLOSED = (0.0, 0.0, 0.0)
 
@@ -22,6 +20,7 @@ def station(**changes):
 
 
 def deflected(**axes):
+    """Return the axes of the installed file."""
     places = {'left_sideways': 0, 'left_fore_aft': 1, 'right_sideways': 3, 'right_fore_aft': 4}
     values = [0.0] * 6
     for name, value in axes.items():
@@ -68,10 +67,7 @@ def test_forward_lowers_the_boom_and_sends_the_stick_out_and_left_swings_left(
     assert way * turned[joint] > 0.005
     others = np.delete(turned, joint)
     assert np.abs(others).max() < 0.5 * abs(turned[joint]), 'locked, but for their oil'
-
-
-def test_the_tool_has_no_valve():
-    assert not station().order_of_sticks(deflected(right_sideways=1.0)).moves
+    assert not seat.order_of_sticks(deflected(right_sideways=1.0)).moves, 'no valve of a tool'
 
 
 @pytest.mark.parametrize(
