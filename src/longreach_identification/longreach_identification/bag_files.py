@@ -36,29 +36,11 @@ def read_recording(
     conditions: Mapping[str, float] | None = None,
 ) -> Recording:
     """
-    Read a recording from a bag.
+    Read a recording from a bag; events and conditions replace what the topic ``load`` tells.
 
-    Each signal has the times of its own messages: stamps of headers, in seconds. Stamps of a
-    calendar are relative to the first one that is read; those of a simulation stay. Entries of
-    lists with a status other than 0, such as markers that are lost, are left out. The topic
-    ``load`` tells when loads were released or attached, and their largest mass, ``payload`` [kg].
-
-    Parameters
-    ----------
-    bag : path
-        Recorded by ``longreach bag record``, ``ros2 bag record`` or a launch file.
-    signals : sequence of MeasuredSignal
-        Those of the machine.
-    namespaces : sequence of str
-        Only topics in these; by default in any.
-    events, conditions
-        See :class:`longreach_identification.machine.Recording`; in place of what ``load`` tells.
-
-    Raises
-    ------
-    InputError
-        When the bag cannot be read, has none of the signals, or has a topic in several namespaces;
-        and for a signal that its message does not name.
+    Each signal has the stamps of its own messages [s], those of a calendar relative to the first.
+    Entries of lists with a status other than 0, such as lost markers, are left out. InputError for
+    a bag without signals of the machine, or with a topic in several namespaces.
     """
     known = {source.topic for signal in signals for source in signal.sources}
     topics = _topics(bag, {*known, _LOAD}, namespaces)

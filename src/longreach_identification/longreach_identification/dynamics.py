@@ -89,16 +89,8 @@ class Found:
     """
     Result of :func:`identify`.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        Unknowns with an ``@`` belong to one recording, as in ``delay_cameras@release_1``.
-    problem : Problem
-        For profiles, and with the recordings as they were compared.
-    machine : object
-        With the estimated values.
-    derived : mapping of str to (float, float)
-        Quantities that follow from the parameters, with standard errors.
+    Unknowns with an ``@`` belong to one recording, as in ``delay_cameras@release_1``; ``derived``
+    are quantities that follow from the parameters, with standard errors.
     """
 
     estimate: Estimate
@@ -131,8 +123,6 @@ def identify(
     duration: float = math.inf,
     horizons: Sequence[float] = (4.0,),
     validation: Sequence[str] = (),
-    validation_after: float = math.inf,
-    reweight: bool = False,
     processes: int | None = None,
     cluster: str | None = None,
     progress: bool | None = None,
@@ -166,11 +156,8 @@ def identify(
     horizons : sequence of float
         Shorter durations that are compared first [s]: over a long time an oscillation with a wrong
         frequency is out of phase, and the search would end far from the solution.
-    validation, validation_after
-        Recordings that are not fitted, by name; time after the first event [s] from which rows of
-        all recordings are not fitted.
-    reweight : bool
-        See :class:`longreach_identification.estimation.Problem`.
+    validation
+        Recordings that are not fitted, by name.
     processes, cluster, progress, iterations, scatter
         See :func:`longreach_identification.estimation.estimate`.
 
@@ -187,8 +174,6 @@ def identify(
         'offsets': offsets,
         'clocks': clocks,
         'validation': validation,
-        'validation_after': validation_after,
-        'reweight': reweight,
     }
     run: dict[str, Any] = {'processes': processes, 'cluster': cluster, 'progress': progress}
 
@@ -263,22 +248,9 @@ def compare(
     **settings: Any,
 ) -> dict[str, Found]:
     """
-    Estimate the same parameters with several models of a machine on the same recordings.
+    Estimate the same parameters with several models, by name; settings as of :func:`identify`.
 
-    Parameters
-    ----------
-    identifiable : Identifiable
-    machines : mapping of str to object
-        The models: machines that differ in basis or damping law, by name.
-    recordings, parameters
-        Groups such as ``damping`` stand for the parameters of each model's own law.
-    **settings
-        Of :func:`identify`.
-
-    Raises
-    ------
-    InputError, LongreachError
-        Those of :func:`identify`.
+    The models differ in basis or damping law; groups such as ``damping`` stand for each one's own.
     """
     return {
         name: identify(identifiable, machine, recordings, parameters, **settings)
@@ -290,10 +262,8 @@ def comparison(found: Mapping[str, Found]) -> list[dict[str, Any]]:
     """
     Return a table of models, the one with the smallest AIC first.
 
-    Each row has ``model``, ``status``, ``chi_square`` and ``rows``, ``aic`` and ``bic`` above
-    those of the best model, and for each parameter of the machine and each derived quantity a pair
-    of value and standard error. What a wrong model lacks, its parameters absorb: Young's modulus
-    differs between bases by more than its standard errors.
+    AIC and BIC are relative to the best; parameters and derived quantities are pairs of value and
+    standard error. What a wrong model lacks, its parameters absorb.
     """
     order = sorted(found, key=lambda name: found[name].estimate.aic)
     rows = []
@@ -335,8 +305,6 @@ def problem_of(
     duration: float = math.inf,
     start: Mapping[str, float] | None = None,
     validation: Sequence[str] = (),
-    validation_after: float = math.inf,
-    reweight: bool = False,
 ) -> Problem:
     """
     Return the problem that :func:`identify` solves; its parameters are explained there.
@@ -410,15 +378,7 @@ def problem_of(
         tuple(delays),
         tuple(names),
     )
-    # Times of validation are relative to the events, which are at different times of recordings.
-    fitted = tuple(r for r in cut if r.name not in validation)
-    limit = experiments[0].start + validation_after
-    if math.isfinite(validation_after) and len({e.start for e in experiments}) > 1:
-        raise InputError(
-            'validation_after needs recordings whose first events are at the same time; give'
-            ' recordings for validation instead'
-        )
-    if not fitted:
+    if all(recording.name in validation for recording in cut):
         raise InputError('all recordings are for validation; leave at least one to fit')
     joined = _joined(prior, beliefs)
     return Problem(
@@ -428,19 +388,12 @@ def problem_of(
         joined,
         offsets,
         validation,
-        limit,
-        reweight,
         {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},
     )
 
 
 def _resolutions(recordings: Sequence[Recording]) -> dict[str, float]:
-    """
-    Return the step of each quantised signal, 0 for others.
-
-    A reading that stays on one level does not show its step: it is taken to have that of others of
-    its kind, as ``piston_1`` that of ``piston_2``.
-    """
+    """Return the step of each quantised signal, 0 for others; on one level that of its kind."""
     steps: dict[str, float] = {}
     for recording in recordings:
         for name, shown in recording.signals.items():
@@ -459,12 +412,7 @@ def _kind(name: str) -> str:
 def _constant(
     recording: Recording, steps: Mapping[str, float], patterns: Sequence[str]
 ) -> list[str]:
-    """
-    Return the signals that never change, and whose resolution is unknown.
-
-    They tell that a quantity changed by less than the resolution, and would be compared as if they
-    were exact.
-    """
+    """Return signals without a change and a known resolution: they would be compared as exact."""
     return [
         name
         for name, shown in recording.signals.items()

@@ -124,11 +124,6 @@ class Problem:
         Patterns such as ``strain_*``: signals with an unknown constant in each recording.
     validation : sequence of str
         Names of recordings that are not fitted, but predicted for comparison.
-    validation_from : float
-        Rows from this time on [s] are not fitted either.
-    reweight : bool
-        Whether to estimate the noise level of all signals from their residuals, not only of those
-        whose deviation is unknown; for a model that does not explain the data to within the noise.
     floors : mapping of str to float
         Lowest noise level that may be estimated, by signal, such as the error of rounding:
         readings that stay on one level of a quantised signal show no noise.
@@ -145,8 +140,6 @@ class Problem:
     prior: Prior | None = None
     offsets: Sequence[str] = ()
     validation: Sequence[str] = ()
-    validation_from: float = math.inf
-    reweight: bool = False
     floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -328,31 +321,11 @@ def estimate(
     scatter: int = 0,
 ) -> Estimate:
     """
-    Estimate the unknowns of a problem.
+    Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
-    On Ctrl-C the best values so far are returned, with status INTERRUPTED and a warning.
-
-    Parameters
-    ----------
-    problem : Problem
-    processes, cluster
-        See :func:`longreach_dynamics.parallel.run_jobs`; the result does not depend on them.
-    progress : bool, optional
-        Whether to show a progress bar on stderr; None: only on a terminal. It counts up to the
-        largest number of iterations: its estimate of the time left is an upper limit.
-    iterations : int
-        Largest number of iterations for given noise levels.
-    tolerance : float
-        Relative change of the sum of squares, or of the unknowns, that ends the search.
-    scatter : int
-        Number of points scattered around a result, for predictions with jumps; see the module.
-
-    Raises
-    ------
-    InputError
-        For recordings without enough finite rows, and predictions of the wrong length.
-    LongreachError
-        When there is no prediction at the start.
+    ``iterations`` are for given noise levels, ``tolerance`` is the relative change of the sum of
+    squares or of the unknowns that ends the search, ``scatter`` the number of points around a
+    result, for predictions with jumps. LongreachError when there is no prediction at the start.
     """
     fit = _Fit(problem, processes, cluster)
     hidden = None if progress is None else not progress
@@ -398,22 +371,7 @@ def profile(
     """
     Return the profile likelihood of an unknown over ``reach`` standard errors to both sides.
 
-    Parameters
-    ----------
-    problem : Problem
-    found : Estimate
-        Its result.
-    name : str
-    points : int
-        Number of values, spread evenly within the bounds.
-    reach : float
-    processes, cluster, iterations, tolerance
-        See :func:`estimate`.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, and when its standard error is infinite.
+    InputError for an unknown name, and when its standard error is infinite.
     """
     if name not in found.names:
         raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
@@ -451,15 +409,9 @@ def information_of(
     progress: bool | None = False,
 ) -> list[np.ndarray]:
     """
-    Return the information matrix of each recording at the start values.
+    Return the information matrix of each recording at the start values, without offsets.
 
-    Offsets are eliminated; the prior counts for the unknowns of single recordings only, each in
-    its recording.
-
-    Raises
-    ------
-    LongreachError
-        When there is no prediction.
+    The prior counts for the unknowns of single recordings only, each in its recording.
     """
     fit = _Fit(problem, processes, cluster)
     hidden = None if progress is None else not progress
@@ -562,12 +514,7 @@ class _Fit:
     # --- predictions
 
     def _predictions(self, points: Sequence[np.ndarray], which: Sequence[int | None]) -> list[Any]:
-        """
-        Return the predictions of all blocks, or None where one fails, for each point.
-
-        ``which`` has the number of the only recording to predict, or None for all; blocks of
-        others are None.
-        """
+        """Return the predictions of all blocks, or of one recording, for each point or None."""
         problem = self.problem
         jobs, owners = [], []
         for k, (point, only) in enumerate(zip(points, which, strict=True)):
@@ -691,8 +638,6 @@ class _Fit:
     def _deviation(self, block: _Block, whole: bool = False) -> np.ndarray:
         """Return the deviation of the fitted rows of a block, or of all."""
         given = block.deviation if whole else block.deviation[block.fitted]
-        if self.problem.reweight:
-            return np.full(given.size, self.levels.get(block.signal, 1.0))
         return np.where(np.isnan(given), self.levels.get(block.signal, 1.0), given)
 
     def _residuals(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -757,7 +702,7 @@ class _Fit:
         for signal in {block.signal for block in self.blocks}:
             total, count, size = 0.0, 0.0, 0.0
             for block, part in zip(self.blocks, residuals, strict=True):
-                unknown = self.problem.reweight | np.isnan(block.deviation[block.fitted])
+                unknown = np.isnan(block.deviation[block.fitted])
                 if block.signal == signal and unknown.any():
                     error = (part * self._deviation(block))[unknown]
                     total += float(error @ error)
@@ -924,11 +869,7 @@ class _Fit:
     def _noise(
         self, residuals: Sequence[np.ndarray], weighted: np.ndarray, inverse: np.ndarray
     ) -> tuple[np.ndarray, float, int]:
-        """
-        Return J^T Gamma J, -2 times the log-likelihood, and the number of its own parameters.
-
-        Short signals have uncorrelated residuals, whose variance comes from all recordings.
-        """
+        """Return J^T Gamma J, -2 times the log-likelihood, and how many parameters it has."""
         usable = np.where(np.isfinite(inverse), inverse, 0.0)
         count = weighted.shape[1]
         total, likelihood, extra = np.zeros((count, count)), 0.0, 0
@@ -954,7 +895,7 @@ class _Fit:
             if part.size < _FEWEST_ROWS:
                 sums = pooled[block.signal]
                 level = sums[0] / sums[1] if sums[1] > 0.5 else 1.0
-                if not (self.problem.reweight or np.isnan(block.deviation[block.fitted]).any()):
+                if not np.isnan(block.deviation[block.fitted]).any():
                     # Few rows may agree by chance better than their known deviation.
                     level = max(1.0, level)
                 total += level * J.T @ J
@@ -1071,7 +1012,7 @@ class _Fit:
             )
         far: dict[str, list[float]] = {}
         for block, part in zip(self.blocks, residuals, strict=True):
-            known = not (self.problem.reweight or np.isnan(block.deviation).any())
+            known = not np.isnan(block.deviation).any()
             if known and part.size:
                 sums = far.setdefault(block.signal, [0.0, 0.0])
                 sums[0] += float(part @ part)
@@ -1100,7 +1041,7 @@ class _Fit:
         """Return residuals over the noise from row to row, of signals of unknown deviation."""
         sums: dict[str, np.ndarray] = {}
         for block, part in zip(self.blocks, residuals, strict=True):
-            known = not (self.problem.reweight or np.isnan(block.deviation).any())
+            known = not np.isnan(block.deviation).any()
             level = self.levels.get(block.signal, 1.0)
             size = float(np.abs(block.values).max()) if part.size else 0.0
             if known or part.size < _FEWEST_ROWS or level <= _ROUNDING * size:
@@ -1131,9 +1072,7 @@ def _blocks(problem: Problem) -> list[_Block]:
                     f' {deviation[(deviation <= 0.0) | np.isinf(deviation)][0]}, allowed: above 0,'
                     ' or NaN when it is unknown'
                 )
-            fitted = signal.times[rows] < problem.validation_from
-            if recording.name in problem.validation:
-                fitted[:] = False
+            fitted = np.full(rows.size, recording.name not in problem.validation)
             offset = any(fnmatchcase(name, pattern) for pattern in problem.offsets)
             blocks.append(
                 _Block(number, name, rows, fitted, signal.values[rows], deviation, offset)

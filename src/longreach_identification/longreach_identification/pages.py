@@ -16,11 +16,7 @@ def machine_names() -> list[str]:
 
 
 def page_of(machine: str) -> Any:
-    """
-    Return the :class:`longreach_identification.machine.Identifiable` of a machine.
-
-    InputError for names that are not known.
-    """
+    """Return the Identifiable of a machine; InputError for names that are not known."""
     points = {point.name: point for point in entry_points(group=_GROUP)}
     if machine not in points:
         raise InputError(f'machine {machine!r}, allowed: {", ".join(sorted(points))}')

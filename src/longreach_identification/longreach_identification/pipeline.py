@@ -44,19 +44,7 @@ class Stage(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Identified:
-    """
-    Result of :func:`identify_machine`.
-
-    Parameters
-    ----------
-    page : Identifiable
-    start, machine : object
-        Parameters of the machine before and after.
-    statics : StaticResult or None
-    dynamics : Found or None
-    notes : tuple of str
-        What was taken for granted about the recordings.
-    """
+    """Result of :func:`identify_machine`; notes: what was taken for granted."""
 
     page: Identifiable
     start: Any
@@ -149,28 +137,10 @@ def identify_machine(
     **options: Any,
 ) -> Identified:
     """
-    Identify parameters of a machine.
+    Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    Parameters
-    ----------
-    page : Identifiable
-    start : object
-        Parameters of the machine to begin with.
-    static, motion : sequence of Recording
-        Recordings of poses at rest, and of motion after events.
-    parameters : sequence of str
-        Names or groups of the parameters to find.
-    signals : sequence of str
-        Patterns of the signals that are compared.
-    shortest : float
-        Shortest stretch at rest [s].
-    **options
-        Of :func:`longreach_identification.dynamics.identify`.
-
-    Raises
-    ------
-    InputError
-        Without recordings, for unknown parameters, and what the estimations raise.
+    ``shortest`` is the shortest stretch at rest [s]; options are those of
+    :func:`longreach_identification.dynamics.identify`.
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')

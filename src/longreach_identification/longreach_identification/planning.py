@@ -62,33 +62,9 @@ def plan(
     progress: bool | None = None,
 ) -> Plan:
     """
-    Choose experiments; one may be chosen again, as two of a kind may be better than another.
+    Choose ``count`` of the possible experiments by D- or A-optimality; one may be chosen again.
 
-    Parameters
-    ----------
-    identifiable : Identifiable
-    machine : object
-        With the best known values of the parameters.
-    recordings : sequence of Recording
-        The possible experiments, with the deviations of all signals.
-    parameters : sequence of str
-        Names or groups, see ``free_parameters``.
-    count : int
-        Number of experiments to choose.
-    criterion : 'D' or 'A'
-    prior : Prior, optional
-        What is known before.
-    signals, clocks
-        See :func:`longreach_identification.dynamics.identify`.
-    processes, cluster, progress
-        See :func:`longreach_dynamics.parallel.run_jobs`.
-
-    Raises
-    ------
-    InputError
-        For unknown parameters or criteria, no experiments, and signals without deviation.
-    LongreachError
-        When an experiment cannot be simulated.
+    Recordings have the deviations of all signals; the machine the best known parameters.
     """
     if criterion not in CRITERIA:
         raise InputError(f'criterion = {criterion!r}, allowed: {" | ".join(CRITERIA)}')

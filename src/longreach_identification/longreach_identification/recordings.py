@@ -182,21 +182,10 @@ def require(
     signals: Sequence[MeasuredSignal],
 ) -> list[str]:
     """
-    Check that a recording has the needed signals, and return their patterns.
+    Return the patterns of needed signals; InputError says which are missing and what would help.
 
-    Parameters
-    ----------
-    recording : Recording
-    needed : sequence of sequences of str
-        Each entry is a list of alternatives, patterns such as ``piston_*``: of at least one of
-        them all of the machine's signals are needed.
-    signals : sequence of MeasuredSignal
-        Those of the machine.
-
-    Raises
-    ------
-    InputError
-        The message says what is missing, and which topics or columns would help.
+    Each entry of ``needed`` is a list of alternatives, patterns such as ``piston_*``: of at least
+    one all of the machine's signals must be there.
     """
     found = []
     for alternatives in needed:
@@ -225,21 +214,10 @@ def checked(
     recording: Recording, patterns: Sequence[str] = ('*',), shortest: float = 0.0
 ) -> Recording:
     """
-    Return a recording of which the needed signals have been checked.
+    Return a recording of which the signals of some patterns have been checked.
 
-    Parameters
-    ----------
-    recording : Recording
-    patterns : sequence of str
-        The needed signals; others remain in the recording unchecked.
-    shortest : float
-        Shortest duration [s].
-
-    Raises
-    ------
-    InputError
-        When a needed signal has fewer than 10 rows, is too short, has values that are not finite,
-        or a clock that stands or jumps back.
+    InputError for fewer than 10 rows, less than ``shortest`` [s], values that are not finite, and
+    a clock that stands or jumps back.
     """
     for name, shown in recording.signals.items():
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
@@ -266,19 +244,10 @@ def checked(
 
 def check_recordings(recordings: Sequence[Recording], signals: Sequence[MeasuredSignal]) -> None:
     """
-    Check what no recording of a machine may have, whatever is made of it.
+    Raise InputError for what no recording of a machine may have.
 
-    Parameters
-    ----------
-    recordings : sequence of Recording
-    signals : sequence of MeasuredSignal
-        Those of the machine.
-
-    Raises
-    ------
-    InputError
-        When a signal has no finite value, values of a wrong unit, or a clock that stands or jumps
-        back; and for two recordings with the same values, which would count twice.
+    That is a signal without finite values, of a wrong unit, with a clock that stands or jumps
+    back, and two recordings with the same values.
     """
     known = {entry.name: entry for entry in signals}
     for recording in recordings:

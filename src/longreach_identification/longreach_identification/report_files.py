@@ -49,22 +49,7 @@ def report(
     units: Mapping[str, str] | None = None,
     tables: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """
-    Return a report as the text of an HTML file.
-
-    Parameters
-    ----------
-    title : str
-    stages : sequence of Stage
-    facts : sequence of (str, str)
-        Names and values for the head: recordings, commands, times.
-    warnings : sequence of str
-        What a reader of the result must know.
-    units : mapping, optional
-        Units of parameters and signals by name.
-    tables : sequence of (str, str)
-        Headings and tables (:func:`table`) between head and stages.
-    """
+    """Return a report as HTML; facts and tables stand between head and stages."""
     units = units or {}
     parts = [f'<h1>{html.escape(title)}</h1>', table((), facts, 'facts')]
     parts += [f'<p class="warning">{html.escape(text)}</p>' for text in warnings]

@@ -20,15 +20,7 @@ from longreach_tools.output import table
 
 
 def found_file(found: Identified, files: Sequence[Path]) -> str:
-    """
-    Return a machine file with what was found, and comments that say from what.
-
-    Parameters
-    ----------
-    found : Identified
-    files : sequence of path
-        Of the recordings.
-    """
+    """Return a machine file with what was found, and comments that say from which files."""
     now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
     lines = [
         f'Identified by longreach identify {found.page.name} on {now}',

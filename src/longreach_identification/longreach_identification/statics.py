@@ -152,22 +152,9 @@ class StaticResult:
     """
     Result of :func:`identify_statics`.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        Of parameters, biases of gauges in each recording (see :func:`bias_name`), and nuisances.
-    parameters : tuple of str
-        The parameters of the machine among them.
-    poses : tuple of StaticPose
-    predicted : dict
-        For each quantity its prediction in all poses, (poses,), biases of gauges included.
-    used : dict
-        For each quantity whether a pose was used, (poses,).
-    stretches : tuple of str
-        Lines that say which stretches were used, and which not and why.
-    sequential : dict
-        Mass scales one after the other, Henikl 2015, (41), for comparison.
-    warnings : tuple of str
+    The estimate has parameters, biases of gauges by recording (:func:`bias_name`) and nuisances;
+    ``predicted`` and ``used`` are (poses,) by quantity; ``stretches`` are lines on what was used;
+    ``sequential`` has mass scales one after the other, Henikl 2015, (41).
     """
 
     estimate: Estimate
@@ -184,11 +171,7 @@ class StaticResult:
         return self.estimate.prior(self.parameters)
 
     def values(self) -> dict[str, float]:
-        """
-        Return values of parameters for ``with_values`` of the machine.
-
-        The bias of a gauge is the mean of those of the recordings.
-        """
+        """Return parameters for ``with_values``; biases of gauges are means of recordings."""
         found = {name: self.estimate.value(name) for name in self.parameters}
         biases: dict[str, list[float]] = {}
         for name, value in zip(self.estimate.names, self.estimate.values, strict=True):

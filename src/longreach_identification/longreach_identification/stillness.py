@@ -87,26 +87,10 @@ def find_still(
     window: float = 2.5,
 ) -> Stillness:
     """
-    Find the stretches of a recording in which all motions are still.
+    Find the stretches of at least ``shortest`` [s] in which all motions are still.
 
-    A stretch ends at an event, such as the release of a load, and the next one begins a window
-    later.
-
-    Parameters
-    ----------
-    recording : Recording
-    motions : mapping of str to Motion
-        By name of the actuator.
-    shortest : float
-        Shortest stretch [s].
-    window : float
-        Length of the windows [s]: about one period of the slowest vibration.
-
-    Raises
-    ------
-    InputError
-        When the recording is shorter than two windows and the shortest stretch, or noise hides the
-        motions.
+    A stretch ends at an event; ``window`` [s] is about one period of the slowest vibration.
+    InputError when the recording is too short, or noise hides the motions.
     """
     if not motions:
         raise InputError(f'{recording.name} has no motion, allowed: at least one')
@@ -216,16 +200,7 @@ def resolution_of(values: np.ndarray) -> float:
 
 
 def mean_of(times: np.ndarray, values: np.ndarray, resolution: float = 0.0) -> Mean:
-    """
-    Return the mean of a signal over a stretch, and its standard error.
-
-    Parameters
-    ----------
-    times, values : ndarray, shape (rows,)
-        Finite; at least 8 rows.
-    resolution : float
-        Step of the quantisation.
-    """
+    """Return mean and standard error of a signal (8 or more finite rows); resolution: its step."""
     rows = len(values)
     group = math.ceil(rows / _MOST_ROWS)
     used = rows - rows % group
