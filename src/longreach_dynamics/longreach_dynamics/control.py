@@ -77,18 +77,7 @@ class Pid(NamedTuple):
         limited: np.ndarray,
         interval: float,
     ) -> np.ndarray:
-        """
-        Return the integral I of the next cycle.
-
-        Parameters
-        ----------
-        integral, error, wanted : ndarray
-            I, e, and u without bounds.
-        limited : ndarray of bool
-            True where the actuator is saturated.
-        interval : float
-            Sample time [s].
-        """
+        """Return I after an interval [s]; it stays where ``limited`` and the error drives on."""
         grown = integral + self.integral * interval * error
         grown = np.clip(grown, -self.integral_limit, self.integral_limit)
         return np.where(limited & (error * wanted > 0.0), integral, grown)

@@ -247,11 +247,7 @@ def chain_points(beams: Sequence[ChainBeam], elements: int = 20) -> np.ndarray:
 
 
 class _Part:
-    """
-    The elements of one beam: nodes, Gauss points, and deflections from the end curvatures.
-
-    The coordinates are w'' at the left and at the right end of element 0, of element 1, ...
-    """
+    """Elements of one beam; coordinates: w'' at the left and right end of element 0, of 1, ..."""
 
     def __init__(self, index: int, beam: ChainBeam, elements: int) -> None:
         self.beam = beam
@@ -314,12 +310,7 @@ class _Part:
         return w, start + h * ((part - square) * left + square * right)
 
     def shortening(self, x: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """
-        Return the rows of int_0^x psi dw' ds, shape (x.size, size).
-
-        psi is the slope with the coordinates ``own`` (size,); half the rows times ``own`` is the
-        shortening itself.
-        """
+        """Return int_0^x psi dw' ds (x.size, size), psi the slope of coordinates ``own``."""
 
         def weighted(places: np.ndarray, weights: np.ndarray) -> np.ndarray:
             slope = self.deflection(places)[1]
@@ -345,12 +336,7 @@ class _Part:
 
 
 class _Chain:
-    """
-    The parts of a chain and what they have in common.
-
-    The coordinates q are the free delta phi_i, none where ``joints`` (beams,) or (0,) [N m/rad] is
-    empty, those of the parts, in order, and heave and pitch of a base.
-    """
+    """A chain; coordinates: free delta phi_i, those of the parts, heave and pitch of a base."""
 
     def __init__(
         self,
@@ -424,11 +410,7 @@ class _Chain:
         return gradient, hessian
 
     def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """
-        Return the mass matrix at q, the places of the nodes and the rows of their displacements.
-
-        Places (points,) and rows (points, size) are complex, x + j z [m].
-        """
+        """Return the mass matrix at q, places (points,) x + j z [m], rows of displacements."""
         M = np.zeros((self.size, self.size))
         place, root = 0j, np.zeros(self.size, dtype=complex)
         if self._base is not None:

@@ -57,19 +57,7 @@ def arm_slope(rows, i, angle):  # type: ignore[no-untyped-def]
 
 @kernel
 def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
-    """
-    Return positions [m] and lever arms [m] of N linkages at many joint angles.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, 5)
-    angles : ndarray, shape (M, N)
-        [rad].
-
-    Returns
-    -------
-    positions, arms : ndarray, shape (M, N)
-    """
+    """Return positions and lever arms (M, N) [m] of N linkages' rows at angles (M, N) [rad]."""
     positions, arms = np.empty(angles.shape), np.empty(angles.shape)
     for k in range(angles.shape[0]):
         for i in range(angles.shape[1]):
@@ -140,14 +128,7 @@ class Linkage(Parameters):
         return float(lever_arm(self.row(), float(angle)))
 
     def angle(self, position: float) -> float:
-        """
-        Return the joint angle [rad] at a piston position [m], on the rising branch.
-
-        Raises
-        ------
-        InputError
-            When no angle of the rising branch has this position.
-        """
+        """Return the joint angle [rad] at a piston position [m], on the rising branch."""
         low, high = self.angles_of_rise()
         lowest, highest = self.position(low), self.position(high)
         if not lowest <= position <= highest:
@@ -172,14 +153,7 @@ class Linkage(Parameters):
         return angle
 
     def angles(self, stroke: float) -> tuple[float, float]:
-        """
-        Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0.
-
-        Raises
-        ------
-        InputError
-            When the linkage cannot reach both ends.
-        """
+        """Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0."""
         return self.angle(0.0), self.angle(stroke)
 
     def angles_of_rise(self) -> tuple[float, float]:

@@ -73,14 +73,7 @@ class Markers:
 
 
 def read_markers(data: bytes) -> Markers:
-    """
-    Return the markers of a serialised ``MarkerArray``.
-
-    Raises
-    ------
-    InputError
-        When the data are no such message.
-    """
+    """Return the markers of a serialised ``MarkerArray``; InputError when it is none."""
     try:
         cdr = _Cdr(data)
         return Markers([cdr.marker() for _ in range(cdr.count())])

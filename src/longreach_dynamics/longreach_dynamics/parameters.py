@@ -449,11 +449,7 @@ def _merged(below: Any, above: Any) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """
-    The numbers of YAML 1.2, and no key twice.
-
-    PyYAML follows YAML 1.1, where 1e5 is a text and 1:30 is ninety.
-    """
+    """The numbers of YAML 1.2 (in 1.1 1e5 is a text and 1:30 is ninety), and no key twice."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [

@@ -109,12 +109,7 @@ def add_wrench(link, x, z, fx, fz, moment, table):  # type: ignore[no-untyped-de
 
 @njit
 def newton_euler(torque, table):  # type: ignore[no-untyped-def]
-    """
-    Overwrite q'' (n,) [rad/s^2] with the joint torques [N m], by recursive Newton-Euler.
-
-    Afterwards rows FORCE and FORCE_IM of the table hold the force with which each link is carried
-    by its predecessor [N], in the world's axes.
-    """
+    """Overwrite q'' (n,) with joint torques [N m], and write rows FORCE and FORCE_IM."""
     n = table.shape[1]
     joint, turn = complex(0.0, table[GRAVITY, 0]), 0.0
     for i in range(n):
@@ -151,12 +146,7 @@ def absolute_mass_matrix(table):  # type: ignore[no-untyped-def]
 
 @njit
 def accelerations(torque, table):  # type: ignore[no-untyped-def]
-    """
-    Overwrite the joint torques (n,) [N m] with q'' [rad/s^2].
-
-    Returns whether the mass matrix was positive definite, as it is unless the inertias of links
-    are too different for floating point.
-    """
+    """Overwrite joint torques (n,) [N m] with q'' [rad/s^2]; False where floating point fails."""
     if table.shape[1] == _USUAL:
         return _accelerations(torque, table, _USUAL)
     return _accelerations(torque, table, table.shape[1])
@@ -468,18 +458,9 @@ class PlanarChain:
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray, wrenches: Any = None
     ) -> np.ndarray:
         """
-        Return what acts on each link from its predecessor, in the joint between them.
+        Return what acts on each link from its predecessor, in the joint between them, (n, 3).
 
-        Parameters
-        ----------
-        q, v, a : ndarray, shape (n,)
-        wrenches : rows of Wrench, optional
-
-        Returns
-        -------
-        ndarray, shape (n, 3)
-            Force forward and up, in the world's axes [N], and joint torque [N m]. The
-            predecessor, for the first link the ground, gets the opposite.
+        Force forward and up, in the world's axes [N], and joint torque [N m].
         """
         reactions = np.empty((len(self.lengths), 3))
         rows = _NO_WRENCHES if wrenches is None else wrenches

@@ -152,11 +152,10 @@ def continued_nonstiff_integrator(right_hand_side: RightHandSide) -> Callable[..
     """
     Return the integrator of :func:`nonstiff_integrator` for intervals that follow one another.
 
-    It is called as ``advance(time, duration, x, work, inputs, parameters, relative, absolute,
-    first_step, budget)`` and returns ``evaluations, next_step, status``. ``x`` (n,) is
-    overwritten with the state at the end. ``work`` (WORK_ROWS, n) has the derivative at ``x`` in
-    its first row, at the start and at the end, so that an interval that goes on from the one
-    before evaluates nothing twice.
+    Called as ``advance(time, duration, x, work, inputs, parameters, relative, absolute,
+    first_step, budget)`` it returns ``evaluations, next_step, status``. ``x`` (n,) is overwritten.
+    ``work`` (WORK_ROWS, n) has the derivative at ``x`` in its first row, at the start and at the
+    end, so that nothing is evaluated twice.
     """
 
     @njit
@@ -251,11 +250,7 @@ def _stage_solver(right_hand_side: RightHandSide) -> Any:
 
     @njit
     def solve_stages(time, h, x, inputs, parameters, newton, pivots, scale, z):  # type: ignore[no-untyped-def]
-        """
-        Solve Z_i = h sum_j a_ij f(x + Z_j) by simplified Newton iterations, from the Z given.
-
-        Returns whether they converged and the number of evaluations.
-        """
+        """Solve Z_i = h sum_j a_ij f(x + Z_j) by Newton; return whether found, and evaluations."""
         n = x.size
         slopes = np.empty((3, n))
         trial = np.empty(n)

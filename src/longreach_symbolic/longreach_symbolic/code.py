@@ -23,16 +23,7 @@ _SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
 
 
 class Assignments(NamedTuple):
-    """
-    Code of some results, before it has a language.
-
-    Parameters
-    ----------
-    locals : list of (str, Expr)
-        Variables in the order of their computation.
-    results : list of Expr
-        In those variables, coordinates and parameters.
-    """
+    """Code of some results without a language: variables in order, and results in them."""
 
     locals: list[tuple[str, Any]]
     results: list[Any]
@@ -47,8 +38,8 @@ def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = (
     """
     Return the number of operations that expressions have as they are written.
 
-    Sums and products of n terms have n - 1, powers and functions one. What is shared counts as
-    often as it stands there; a symbol counts as much as its definition in ``definitions``.
+    Sums and products of n terms have n - 1, powers and functions one. A symbol counts as much as
+    its definition in ``definitions``.
     """
     known: dict[Any, int] = {}
 
@@ -71,17 +62,7 @@ def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = (
 
 
 def assignments(equations: Equations, results: Sequence[Any], cse: bool) -> Assignments:
-    """
-    Return the code of some results of equations.
-
-    Parameters
-    ----------
-    equations : Equations
-        With definitions; those that the results do not need are left out.
-    results : sequence of Expr
-    cse : bool
-        Whether to compute what stands more than once only once, also within the definitions.
-    """
+    """Return the code of results and of the definitions they need; cse: share what repeats."""
     needed = _needed(equations, results)
     if not cse:
         return Assignments([(d.symbol.name, d.expression) for d in needed], list(results))
@@ -468,20 +449,7 @@ def as_c(
     """
     Return a header and a source of C99 that need math.h only; matrices are by rows.
 
-    Parameters
-    ----------
-    equations : Equations
-    cse : bool
-    parts : Parts, optional
-        Of these equations, where they are known.
-    name : str
-        Begins all names that other files see, so that a program can have several models. The
-        source includes ``name.h``.
-
-    Raises
-    ------
-    InputError
-        When the name is no identifier of C.
+    ``name`` begins all names that other files see; the source includes ``name.h``.
     """
     if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
         raise InputError(

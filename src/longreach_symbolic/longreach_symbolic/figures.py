@@ -15,15 +15,7 @@ _MOST_FREQUENCY = 100.0  # [rad/s]
 
 
 def draw(file: str | Path, run: Experiment) -> None:
-    """
-    Draw a run: figure 10 of the paper for ``free``, figures 11 to 14 for ``circle``.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its suffix selects the format.
-    run : Experiment
-    """
+    """Draw a run: figure 10 of the paper for ``free``, figures 11 to 14 for ``circle``."""
     if run.case == 'free':
         _draw_free(file, run)
     else:

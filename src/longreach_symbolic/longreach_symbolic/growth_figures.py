@@ -13,15 +13,7 @@ _PAPER_TRADITIONAL = (41.63, 106.28, 212.57, 365.28, 1316.45)
 
 
 def plot_growth(file: Path, rows: Sequence[Mapping[str, float]]) -> None:
-    """
-    Draw processor times and operations by the number of links.
-
-    Parameters
-    ----------
-    file : path
-    rows : sequence of mapping
-        With links, derived and written [s], written_out and operations.
-    """
+    """Draw processor times [s] and operations by the number of links."""
     links = [row['links'] for row in rows]
     with figure(file, (7.0, 6.0), rows=2) as (times, operations):
         printed = range(1, len(_PAPER) + 1)

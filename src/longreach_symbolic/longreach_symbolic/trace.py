@@ -34,13 +34,7 @@ def trace(
     as_printed: bool = False,
     abbreviated: Container[str] | None = None,
 ) -> Equations:
-    """
-    Derive the equations in the paper's form; parameters as of :func:`equations.reduced`.
-
-    Returns
-    -------
-    Equations
-    """
+    """Derive the equations in the paper's form; parameters as of :func:`equations.reduced`."""
     namer = Namer(model, abbreviated)
     n, s = model.count, model.modes
     links = [coefficients(model, i + 1, namer) for i in range(n)]
@@ -192,18 +186,7 @@ def _trace(left: Any, middle: Any, right: Any) -> Any:
 
 
 class _Inertias:
-    """
-    Pseudo-inertia matrices of a link with its lumped mass, as expressions.
-
-    Attributes
-    ----------
-    u : Matrix (3, 3)
-        J_u, (16) with its signs and (17).
-    u_by, v_by : list of Matrix (3, 3)
-        J_u,lam and J_v,lam of (28).
-    weight : Matrix (3, 1)
-        Integral of (x, y, 1) over what weighs there, the sum in (20).
-    """
+    """Pseudo-inertia matrices J_u (16), (17), J_u,lam and J_v,lam (28), and weights of (20)."""
 
     def __init__(self, model: Model, namer: Namer, link: Coefficients, index: int) -> None:
         s, length = model.modes, link.length
