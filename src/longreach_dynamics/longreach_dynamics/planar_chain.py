@@ -36,12 +36,7 @@ from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vecto
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
-from longreach_dynamics.stepping import (
-    EVALUATIONS,
-    WORK_ROWS,
-    continued_nonstiff_integrator,
-    raise_for,
-)
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
 # Rows of the table that compiled code works with, one column for each link. One array for numbers
 # and for intermediate results, because numba counts references to each array at each use, and each
@@ -293,22 +288,20 @@ def _free_motion(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
     accelerations(dx[n:], table)
 
 
-_advance = continued_nonstiff_integrator(_free_motion)
+_integrate = nonstiff_integrator(_free_motion)
 
 
 @kernel
 def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-def]
     """Write states (rows, 2 n) of a chain without torques; return the status of the last one."""
     torque, step, status = np.zeros(table.shape[1]), interval, 0
-    work = np.empty((WORK_ROWS, x.size))
-    _free_motion(0.0, x, torque, table, work[0])
     for row in range(states.shape[0]):
         if row > 0:
             # Steps of equal length: a short last one would be wasted.
             step = interval / math.ceil(interval / step)
             time = (row - 1) * interval
-            _, step, status = _advance(
-                time, interval, x, work, torque, table, tolerance, tolerance, step, EVALUATIONS
+            x, _, step, status = _integrate(
+                time, interval, x, torque, table, tolerance, tolerance, step
             )
             if status != 0:
                 break
@@ -496,32 +489,11 @@ def swing(
     tolerance: float = 1e-9,
 ) -> np.ndarray:
     """
-    Let a chain swing freely from q, v, with steps of order 8 that are as long as errors allow.
+    Let a chain swing freely from q, v (n,), with steps of order 8 that are as long as errors
+    allow.
 
-    Parameters
-    ----------
-    chain : PlanarChain
-    q, v : ndarray, shape (n,)
-        Relative joint angles [rad] and their rates [rad/s] at the beginning.
-    interval : float
-        Of the rows [s].
-    intervals : int
-        How many.
-    tolerance : float
-        Of the local error of each number, absolute and relative.
-
-    Returns
-    -------
-    ndarray, shape (intervals + 1, 2 n)
-        Rows of q and v, the beginning first.
-
-    Raises
-    ------
-    InputError
-        For an interval, a tolerance or a state that cannot be used.
-    IntegrationError
-        When the motion is too fast for steps that floating point can resolve, or for the budget
-        of an interval.
+    ``interval`` of the rows [s]; ``tolerance`` of the local error, absolute and relative. Returns
+    rows of q and v, (intervals + 1, 2 n), the beginning first.
     """
     if not 0.0 < interval < math.inf:
         raise InputError(f'interval = {interval} s, allowed: (0, inf) s')

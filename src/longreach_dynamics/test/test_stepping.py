@@ -20,10 +20,8 @@ from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import (
     EVALUATIONS,
-    WORK_ROWS,
     IntegrationError,
     Status,
-    continued_nonstiff_integrator,
     nonstiff_integrator,
     raise_for,
     stiff_integrator,
@@ -106,7 +104,6 @@ def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
 
 
 _nonstiff, _stiff = nonstiff_integrator(problem), stiff_integrator(problem)
-_continued = continued_nonstiff_integrator(problem)
 
 
 # Kept between runs, because compiling takes longer than all these tests.
@@ -118,11 +115,6 @@ def nonstiff(time, duration, x, u, p, relative, absolute, step, budget):  # type
 @kernel
 def stiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
     return _stiff(time, duration, x, u, p, relative, absolute, step, budget)
-
-
-@kernel
-def continued(time, duration, x, work, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
-    return _continued(time, duration, x, work, u, p, relative, absolute, step, budget)
 
 
 NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
@@ -305,19 +297,3 @@ def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
     with pytest.raises(IntegrationError, match=rf't = 2\.5 s: .*{what}.*\[1\.0, 2\.0\]') as error:
         raise_for(int(status), 2.5, np.array([1.0, 2.0]))
     assert isinstance(error.value, LongreachError)
-
-
-def test_intervals_that_follow_one_another_evaluate_nothing_twice() -> None:
-    """The states of single intervals, with one evaluation less for each."""
-    u, p = np.array([float(PENDULUM), 0.0, 0.0]), 2.0
-    x = np.array([1.0, 0.0])
-    work = np.empty((WORK_ROWS, 2))
-    problem(0.0, x, u, p, work[0])
-    state = [1.0, 0.0]
-    for k in range(5):
-        single = NONSTIFF(PENDULUM, p, state, 1.0, first_step=0.1, time=float(k))
-        count, _, status = continued(float(k), 1.0, x, work, u, p, 1e-10, 1e-12, 0.1, EVALUATIONS)
-        assert status == 0
-        assert count == single.evaluations - 1
-        np.testing.assert_array_equal(x, single.state)
-        state = single.state.tolist()
