@@ -489,8 +489,7 @@ def swing(
     tolerance: float = 1e-9,
 ) -> np.ndarray:
     """
-    Let a chain swing freely from q, v (n,), with steps of order 8 that are as long as errors
-    allow.
+    Let a chain swing freely from q, v (n,), with steps of order 8 as long as errors allow.
 
     ``interval`` of the rows [s]; ``tolerance`` of the local error, absolute and relative. Returns
     rows of q and v, (intervals + 1, 2 n), the beginning first.

@@ -215,21 +215,19 @@ def description(equations: Equations) -> list[str]:
     return lines
 
 
-def _state(equations: Equations, of_rates: bool = True) -> Iterator[tuple[str, str, int]]:
-    """Yield variable, array and index of coordinates, rates and parameters."""
-    for index, symbol in enumerate(equations.coordinates):
-        yield symbol.name, 'q', index
-    if of_rates:
-        for index, symbol in enumerate(equations.rates):
-            yield symbol.name, 'rates', index
-    for index, parameter in enumerate(equations.model.parameters):
-        yield parameter.name, 'parameters', index
-
-
-def _used(code: Assignments) -> set[str]:
-    """Return the names of all symbols in assignments."""
+def _inputs(equations: Equations, code: Assignments) -> Iterator[tuple[str, str]]:
+    """Yield variable and element of an array of what assignments use of q, rates, parameters."""
     values = [value for _, value in code.locals] + code.results
-    return {symbol.name for value in values for symbol in value.free_symbols}
+    used = {symbol.name for value in values for symbol in value.free_symbols}
+    arrays = {
+        'q': equations.coordinates,
+        'rates': equations.rates,
+        'parameters': equations.model.parameters,
+    }
+    for array, symbols in arrays.items():
+        for index, symbol in enumerate(symbols):
+            if symbol.name in used:
+                yield symbol.name, f'{array}[{index}]'
 
 
 # --- Python and numba -----------------------------------------------------------------------
@@ -240,10 +238,8 @@ def _python_body(
 ) -> Iterator[str]:
     """Yield the lines of a function of Python; targets are names of results and their mirror."""
     printer = _Python()
-    used = _used(code)
-    for name, array, index in _state(equations):
-        if name in used:
-            yield f'    {name} = {array}[{index}]'
+    for name, element in _inputs(equations, code):
+        yield f'    {name} = {element}'
     for name, value in code.locals:
         yield f'    {name} = {printer.doprint(value)}'
     for (target, mirror), value in zip(targets, code.results, strict=True):
@@ -252,14 +248,14 @@ def _python_body(
             yield f'    {also}{target} = {printer.doprint(value)}'
 
 
-def _targets(equations: Equations, separator: str = ', ') -> list[tuple[str, str]]:
+def _targets(equations: Equations) -> list[tuple[str, str]]:
     """Return where :func:`entries` are stored: lower triangle, and the mirrored entry."""
     size = len(equations.coordinates)
     found = []
     for row in range(size):
         for column in range(size):
-            target = f'mass_matrix[{row}{separator}{column}]' if column <= row else ''
-            mirror = f'mass_matrix[{column}{separator}{row}]' if column < row else ''
+            target = f'mass_matrix[{row}, {column}]' if column <= row else ''
+            mirror = f'mass_matrix[{column}, {row}]' if column < row else ''
             found.append((target, mirror))
     for name in ('velocity_terms', 'gravity_and_stiffness'):
         found += [(f'{name}[{row}]', '') for row in range(size)]
@@ -418,12 +414,8 @@ def _c_body(
 ) -> Iterator[str]:
     """Yield the lines of a function of C."""
     printer = _C()
-    used = _used(code)
-    arrays = set()
-    for name, array, index in _state(equations):
-        if name in used:
-            arrays.add(array)
-            yield f'    const double {name} = {array}[{index}];'
+    for name, element in _inputs(equations, code):
+        yield f'    const double {name} = {element};'
     for name, value in code.locals:
         yield f'    const double {name} = {printer.doprint(value)};'
     for (target, mirror), value in zip(targets, code.results, strict=True):
@@ -432,14 +424,10 @@ def _c_body(
             yield f'    {also}{target} = {printer.doprint(value)};'
 
 
-def _c_function(
-    head: str, arguments: Sequence[str], body: Iterable[str], result: str = ''
-) -> list[str]:
-    """Return the lines of a function of C."""
-    lines = list(body)
+def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> list[str]:
+    """Return the lines of a function of C; what is assigned to ``result`` is returned."""
+    lines = [line.replace('    result = ', '    return ') for line in body]
     unused = [a for a in arguments if not any(f' = {a}[' in line for line in lines)]
-    if result:
-        lines = [line.replace(f'{result} = ', 'return ') for line in lines]
     return ['', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
 
 
@@ -464,16 +452,10 @@ def as_c(
     def flat(array: str, rows: int, columns: int) -> list[tuple[str, str]]:
         return [(f'{array}[{index}]', '') for index in range(rows * columns)]
 
-    targets = []
-    for index, (target, mirror) in enumerate(_targets(equations)[: size * size]):
-        row, column = divmod(index, size)
-        targets.append(
-            (
-                f'mass_matrix[{index}]' if target else '',
-                f'mass_matrix[{column * size + row}]' if mirror else '',
-            )
-        )
-    targets += _targets(equations)[size * size :]
+    def by_rows(target: str) -> str:
+        return re.sub(r'\[(\d+), (\d+)\]', lambda m: f'[{int(m[1]) * size + int(m[2])}]', target)
+
+    targets = [(by_rows(target), by_rows(mirror)) for target, mirror in _targets(equations)]
     heads = {
         f'void {name}_equations(const double *q, const double *rates, const double *parameters,\n'
         '    double *mass_matrix, double *velocity_terms, double *gravity_and_stiffness)': (
@@ -506,26 +488,14 @@ def as_c(
     for head, meaning in heads.items():
         header += ['', f'/* {meaning} */', f'{head};']
     header += ['', '#ifdef __cplusplus', '}', '#endif', '', '#endif', '']
-    equations_head, force_head, potential_head, positions_head = heads
-    source += _c_function(
-        equations_head, ('q', 'rates', 'parameters'), _c_body(equations, parts.equations, targets)
+    bodies = (
+        (('q', 'rates', 'parameters'), parts.equations, targets),
+        (('parameters',), parts.force_map, flat('force_map', size, n)),
+        (('q', 'parameters'), parts.potential, [('result', '')]),
+        (('q', 'parameters'), parts.positions, flat('positions', n, 2)),
     )
-    source += _c_function(
-        force_head,
-        ('parameters',),
-        _c_body(equations, parts.force_map, flat('force_map', size, n)),
-    )
-    source += _c_function(
-        potential_head,
-        ('q', 'parameters'),
-        _c_body(equations, parts.potential, [('result', '')]),
-        'result',
-    )
-    source += _c_function(
-        positions_head,
-        ('q', 'parameters'),
-        _c_body(equations, parts.positions, flat('positions', n, 2)),
-    )
+    for head, (arguments, part, places) in zip(heads, bodies, strict=True):
+        source += _c_function(head, arguments, _c_body(equations, part, places))
     return '\n'.join(header), '\n'.join([*source, ''])
 
 

@@ -300,20 +300,20 @@ def reduced(
         sine.append(define('sin', r'\mathrm{s}', (0, i + 1), sympy.sin(angle)))
     product_f = [
         [
-            define('h', 'h', (i + 1, k + 1), _dot(links[i].product[k], f[i]))
+            define('h', 'h', (i + 1, k + 1), dot(links[i].product[k], f[i]))
             for k in modes
         ]
         for i in indices
     ]  # fmt: skip
-    inertia = [define('J', 'J', (i + 1,), second[i] + _dot(f[i], product_f[i])) for i in indices]
-    d = [define('d', 'd', (i + 1,), _dot(links[i].deflection, f[i])) for i in indices]
+    inertia = [define('J', 'J', (i + 1,), second[i] + dot(f[i], product_f[i])) for i in indices]
+    d = [define('d', 'd', (i + 1,), dot(links[i].deflection, f[i])) for i in indices]
     d_rate = [
-        define('dd', r'\dot d', (i + 1,), _dot(links[i].deflection, f_rate[i])) for i in indices
+        define('dd', r'\dot d', (i + 1,), dot(links[i].deflection, f_rate[i])) for i in indices
     ]
     weight = (
         d
         if model.links.gravity_on_deflection
-        else [define('w', 'w', (i + 1,), _dot(links[i].weight, f[i])) for i in indices]
+        else [define('w', 'w', (i + 1,), dot(links[i].weight, f[i])) for i in indices]
     )
 
     # Pairs j < i: L_j times cosine, sine, u and w = -du/dPhi.
@@ -354,7 +354,7 @@ def reduced(
     square = [define('q', r'\Omega^2', (i + 1,), omega[i] ** 2) for i in indices]
     total_v = total_g = zero
     for a in reversed(range(n)):
-        own = 2 * omega[a] * _dot(product_f[a], f_rate[a])
+        own = 2 * omega[a] * dot(product_f[a], f_rate[a])
         outward = [
             -(square[i] * swing[a][i] + 2 * omega[i] * d_rate[i] * across[a][i])
             for i in range(a + 1, n)
@@ -387,14 +387,14 @@ def reduced(
                 source = links[i].printed_product if as_printed else links[i].product
                 mass[row, n + i * s + m] = source[k][m]
             velocity[row] = links[i].deflection[k] * pull - square[i] * product_f[i][k]
-            static[row] = gravity * links[i].weight[k] * cosine[i] + _dot(
+            static[row] = gravity * links[i].weight[k] * cosine[i] + dot(
                 links[i].stiffness[k], f[i]
             )
 
     potential = _sum(
         [
             gravity * (first[i] * sine[i] + weight[i] * cosine[i])
-            + _dot(f[i], [_dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
+            + dot(f[i], [dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
             for i in indices
         ]
     )
@@ -416,7 +416,7 @@ def reduced(
     )
 
 
-def _dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
+def dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """Return the sum of products."""
     return _sum([a * b for a, b in zip(first, second, strict=True)])
 

@@ -19,6 +19,7 @@ from longreach_symbolic.equations import (
     Equations,
     Namer,
     coefficients,
+    dot,
     number_or_symbol,
     rounded,
 )
@@ -201,14 +202,15 @@ class _Inertias:
             link.mass * length * rounded(basis.moment[k]) + lump * place * link.at_lump[k]
             for k in range(s)
         ]
-        y = sympy.Add(*[a * b for a, b in zip(link.deflection, f, strict=True)])
-        xy = sympy.Add(*[a * b for a, b in zip(moment, f, strict=True)])
-        along = [
-            sympy.Add(*[a * b for a, b in zip(products, f, strict=True)])
-            for products in link.product
-        ]
-        yy = sympy.Add(*[a * b for a, b in zip(along, f, strict=True)])
-        entries = {'xx': second, 'x': first, 'xy': xy, 'y': y, 'yy': yy, 'm': total}
+        along = [dot(products, f) for products in link.product]
+        entries = {
+            'xx': second,
+            'x': first,
+            'xy': dot(moment, f),
+            'y': dot(link.deflection, f),
+            'yy': dot(along, f),
+            'm': total,
+        }
         named = {
             name: namer.define(f'J{name}', f'J^{{{name}}}', (index,), value)
             for name, value in entries.items()
@@ -227,5 +229,4 @@ class _Inertias:
             v = sympy.Matrix([[0, moment[k], 0], [0, deflected, 0], [0, link.deflection[k], 0]])
             self.v_by.append(v)
             self.u_by.append(v + v.T)
-        weight = sympy.Add(*[a * b for a, b in zip(link.weight, f, strict=True)])
-        self.weight = sympy.Matrix([first, weight, total])
+        self.weight = sympy.Matrix([first, dot(link.weight, f), total])
