@@ -7,9 +7,11 @@ derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from string import Template
 from typing import Any, NamedTuple
 
 import sympy
@@ -230,7 +232,7 @@ def _inputs(equations: Equations, code: Assignments) -> Iterator[tuple[str, str]
                 yield symbol.name, f'{array}[{index}]'
 
 
-# --- Python and numba -----------------------------------------------------------------------
+# --- Python, numba, CasADi --------------------------------------------------------------------
 
 
 def _python_body(
@@ -262,14 +264,14 @@ def _targets(equations: Equations) -> list[tuple[str, str]]:
     return found
 
 
-def _python_head(equations: Equations, imports: Sequence[str]) -> Iterator[str]:
+def _python_head(equations: Equations, imports: str) -> Iterator[str]:
     """Yield docstring, imports and constants of a module of Python."""
     model = equations.model
     yield '"""'
     yield from description(equations)
     yield '"""'
     yield ''
-    yield from imports
+    yield imports
     yield ''
     yield f'LINKS = {model.count}'
     yield f'MODES = {model.modes}'
@@ -280,130 +282,175 @@ def _python_head(equations: Equations, imports: Sequence[str]) -> Iterator[str]:
         yield f'DEFAULTS = np.array([{values}], dtype=float)'
 
 
-def _default(equations: Equations) -> str:
-    """Return the argument of parameters of a function of Python."""
-    return 'parameters=DEFAULTS' if equations.model.has_values else 'parameters'
+_PYTHON = '''$head
+
+
+def equations(q, rates, $arguments):
+    """
+    Return mass matrix, velocity terms, gravity and stiffness, and force map.
+
+    Shapes ($size, $size), ($size,), ($size,), ($size, $links).
+    """
+    _check(q, $size, 'q')
+    _check(rates, $size, 'rates')
+    mass_matrix = np.zeros(($size, $size))
+    velocity_terms = np.zeros($size)
+    gravity_and_stiffness = np.zeros($size)
+$equations
+    return mass_matrix, velocity_terms, gravity_and_stiffness, force_map(parameters)
+
+
+def accelerations(q, rates, torques, $arguments):
+    """Return the second derivative of q for motor torques [N m]."""
+    _check(torques, $links, 'torques')
+    mass, velocity, static, force = equations(q, rates, parameters)
+    return np.linalg.solve(mass, force @ torques - velocity - static)
+
+
+def force_map($arguments):
+    """Return the matrix from torques to forces; transposed from q to motor angles."""
+    _check(parameters, $parameters, 'parameters')
+    found = np.zeros(($size, $links))
+$force_map
+    return found
+
+
+def energy(q, rates, $arguments):
+    """Return kinetic and potential energy [J]; the latter is 0 at q = 0."""
+    mass = equations(q, rates, parameters)[0]
+$potential
+    return 0.5 * (rates @ mass @ rates), potential
+
+
+def positions(q, $arguments):
+    """Return x and y of the ends of the links, ($links, 2) [m]; y is up."""
+    _check(q, $size, 'q')
+    _check(parameters, $parameters, 'parameters')
+    found = np.zeros(($links, 2))
+$positions
+    return found
+
+
+def _check(values, size, name):
+    """Raise ValueError for an array of the wrong shape."""
+    if np.shape(values) != (size,):
+        raise ValueError(f'{name} has the shape {np.shape(values)}, allowed: ({size},)')
+'''
+
+_NUMBA = '''$head
+
+
+@njit(cache=True)
+def equations(q, rates, parameters, mass_matrix, velocity_terms, gravity_and_stiffness):
+    """
+    Fill mass matrix, velocity terms, gravity and stiffness. Shapes are not checked.
+
+    mass_matrix ($size, $size), parameters ($parameters,), others ($size,).
+    """
+    mass_matrix[:] = 0.0
+    velocity_terms[:] = 0.0
+    gravity_and_stiffness[:] = 0.0
+$equations
+
+
+@njit(cache=True)
+def force_map(parameters, found):
+    """Fill the matrix from torques to forces; its transpose maps q to motor angles."""
+    found[:] = 0.0
+$force_map
+
+
+@njit(cache=True)
+def potential_energy(q, parameters):
+    """Return the potential energy [J], which is 0 at q = 0."""
+$potential
+    return potential
+
+
+@njit(cache=True)
+def positions(q, parameters, found):
+    """Fill x and y of the ends of the links, ($links, 2) [m]; y is up."""
+$positions
+'''
+
+_CASADI = '''$head
+
+
+def equations():
+    """
+    Return a Function of q, rates, parameters.
+
+    Its results are mass_matrix, velocity_terms, gravity_and_stiffness, force_map.
+    """
+    q = SX.sym('q', $size)
+    rates = SX.sym('rates', $size)
+    parameters = SX.sym('parameters', $parameters)
+    mass_matrix = SX.zeros($size, $size)
+    velocity_terms = SX.zeros($size)
+    gravity_and_stiffness = SX.zeros($size)
+$equations
+    force_map = SX.zeros($size, $links)
+$force_map
+    return Function(
+        'links',
+        [q, rates, parameters],
+        [mass_matrix, velocity_terms, gravity_and_stiffness, force_map],
+        ['q', 'rates', 'parameters'],
+        ['mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map'],
+    )
+'''
+
+
+def _python_text(
+    text: str,
+    equations: Equations,
+    cse: bool,
+    parts: Parts | None,
+    imports: str,
+    force_map: str = 'found',
+) -> str:
+    """Return a template with what depends on equations; ``force_map`` is its variable there."""
+    parts = parts or parts_of(equations, cse)
+    model = equations.model
+    size, n = len(equations.coordinates), model.count
+
+    def body(code: Assignments, targets: Sequence[tuple[str, str]]) -> str:
+        return '\n'.join(_python_body(equations, code, targets))
+
+    def matrix(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
+        places = itertools.product(range(rows), range(columns))
+        return [(f'{name}[{row}, {column}]', '') for row, column in places]
+
+    return Template(text).substitute(
+        head='\n'.join(_python_head(equations, imports)),
+        arguments='parameters=DEFAULTS' if model.has_values else 'parameters',
+        size=size,
+        links=n,
+        parameters=len(model.parameters),
+        equations=body(parts.equations, _targets(equations)),
+        force_map=body(parts.force_map, matrix(force_map, size, n)),
+        potential=body(parts.potential, [('potential', '')]),
+        positions=body(parts.positions, matrix('found', n, 2)),
+    )
 
 
 def as_python(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module that needs NumPy: equations, accelerations, energies and positions."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, default = len(equations.coordinates), _default(equations)
-    lines = list(
-        _python_head(equations, ['from math import cos, pi, sin', '', 'import numpy as np'])
-    )
-    lines += [
-        '',
-        '',
-        f'def equations(q, rates, {default}):',
-        '    """',
-        '    Return mass matrix, velocity terms, gravity and stiffness, and force map.',
-        '',
-        f'    Shapes ({size}, {size}), ({size},), ({size},), ({size}, {model.count}).',
-        '    """',
-        f"    _check(q, {size}, 'q')",
-        f"    _check(rates, {size}, 'rates')",
-        f'    mass_matrix = np.zeros(({size}, {size}))',
-        f'    velocity_terms = np.zeros({size})',
-        f'    gravity_and_stiffness = np.zeros({size})',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        '    return mass_matrix, velocity_terms, gravity_and_stiffness, force_map(parameters)',
-        '',
-        '',
-        f'def accelerations(q, rates, torques, {default}):',
-        '    """Return the second derivative of q for motor torques [N m]."""',
-        f"    _check(torques, {model.count}, 'torques')",
-        '    mass, velocity, static, force = equations(q, rates, parameters)',
-        '    return np.linalg.solve(mass, force @ torques - velocity - static)',
-        '',
-        '',
-        f'def force_map({default}):',
-        '    """Return the matrix from torques to forces; transposed from q to motor angles."""',
-        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
-        f'    found = np.zeros(({size}, {model.count}))',
-        *_python_body(
-            equations, parts.force_map, _matrix_targets('found', size, model.count)
-        ),
-        '    return found',
-        '',
-        '',
-        f'def energy(q, rates, {default}):',
-        '    """Return kinetic and potential energy [J]; the latter is 0 at q = 0."""',
-        '    mass = equations(q, rates, parameters)[0]',
-        *_python_body(equations, parts.potential, [('potential', '')]),
-        '    return 0.5 * (rates @ mass @ rates), potential',
-        '',
-        '',
-        f'def positions(q, {default}):',
-        f'    """Return x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
-        f"    _check(q, {size}, 'q')",
-        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
-        f'    found = np.zeros(({model.count}, 2))',
-        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
-        '    return found',
-        '',
-        '',
-        'def _check(values, size, name):',
-        '    """Raise ValueError for an array of the wrong shape."""',
-        '    if np.shape(values) != (size,):',
-        "        raise ValueError(f'{name} has the shape {np.shape(values)}, allowed: ({size},)')",
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
-
-
-def _matrix_targets(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
-    """Return where the entries of a matrix are stored."""
-    return [(f'{name}[{row}, {column}]', '') for row in range(rows) for column in range(columns)]
+    imports = 'from math import cos, pi, sin\n\nimport numpy as np'
+    return _python_text(_PYTHON, equations, cse, parts, imports)
 
 
 def as_numba(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of functions compiled by numba that fill arrays."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, parameters = len(equations.coordinates), model.parameters
-    imports = ['from math import cos, pi, sin', '', 'import numpy as np', 'from numba import njit']
-    lines = [
-        *_python_head(equations, imports),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def equations(q, rates, parameters, mass_matrix, velocity_terms, gravity_and_stiffness):',
-        '    """',
-        '    Fill mass matrix, velocity terms, gravity and stiffness. Shapes are not checked.',
-        '',
-        f'    mass_matrix ({size}, {size}), parameters ({len(parameters)},), others ({size},).',
-        '    """',
-        '    mass_matrix[:] = 0.0',
-        '    velocity_terms[:] = 0.0',
-        '    gravity_and_stiffness[:] = 0.0',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def force_map(parameters, found):',
-        '    """Fill the matrix from torques to forces; its transpose maps q to motor angles."""',
-        '    found[:] = 0.0',
-        *_python_body(
-            equations, parts.force_map, _matrix_targets('found', size, model.count)
-        ),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def potential_energy(q, parameters):',
-        '    """Return the potential energy [J], which is 0 at q = 0."""',
-        *_python_body(equations, parts.potential, [('potential', '')]),
-        '    return potential',
-        '',
-        '',
-        '@njit(cache=True)',
-        'def positions(q, parameters, found):',
-        f'    """Fill x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
-        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
+    imports = 'from math import cos, pi, sin\n\nimport numpy as np\nfrom numba import njit'
+    return _python_text(_NUMBA, equations, cse, parts, imports)
+
+
+def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+    """Return a module of Python that builds a function of CasADi."""
+    casadi = 'from casadi import SX, Function, cos, sin'
+    imports = f'from math import pi\n\nimport numpy as np\n{casadi}'
+    return _python_text(_CASADI, equations, cse, parts, imports, 'force_map')
 
 
 # --- C --------------------------------------------------------------------------------------
@@ -503,52 +550,6 @@ def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = No
     """Return header and source of :func:`as_c` as one text."""
     header, source = as_c(equations, cse, parts)
     return header + source.partition('\n')[2]
-
-
-# --- CasADi ---------------------------------------------------------------------------------
-
-
-def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
-    """Return a module of Python that builds a function of CasADi."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, n = len(equations.coordinates), model.count
-    imports = [
-        'from math import pi',
-        '',
-        'import numpy as np',
-        'from casadi import SX, Function, cos, sin',
-    ]
-    outputs = ('mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map')
-    lines = [
-        *_python_head(equations, imports),
-        '',
-        '',
-        'def equations():',
-        '    """',
-        '    Return a Function of q, rates, parameters.',
-        '',
-        '    Its results are mass_matrix, velocity_terms, gravity_and_stiffness, force_map.',
-        '    """',
-        f"    q = SX.sym('q', {size})",
-        f"    rates = SX.sym('rates', {size})",
-        f"    parameters = SX.sym('parameters', {len(model.parameters)})",
-        f'    mass_matrix = SX.zeros({size}, {size})',
-        f'    velocity_terms = SX.zeros({size})',
-        f'    gravity_and_stiffness = SX.zeros({size})',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        f'    force_map = SX.zeros({size}, {n})',
-        *_python_body(equations, parts.force_map, _matrix_targets('force_map', size, n)),
-        '    return Function(',
-        "        'links',",
-        '        [q, rates, parameters],',
-        f'        [{", ".join(outputs)}],',
-        "        ['q', 'rates', 'parameters'],",
-        f'        {list(outputs)!r},',
-        '    )',
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
 
 
 # --- JSON -----------------------------------------------------------------------------------
