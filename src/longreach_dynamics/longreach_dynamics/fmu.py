@@ -303,38 +303,26 @@ def _variables(
     model: FmuModel, parameters: Sequence[Variable], rates: Sequence[str]
 ) -> Iterable[tuple[Variable, dict[str, str], dict[str, object]]]:
     """Yield variables with attributes of ScalarVariable and of Real; places are references."""
-    for state in model.states:
-        causality = 'output' if state.is_output else 'local'
-        yield (
-            state,
-            {'causality': causality, 'variability': 'continuous', 'initial': 'exact'},
-            {'start': state.start},
-        )
-    for index, (state, unit) in enumerate(zip(model.states, rates, strict=True), 1):
-        yield (
-            Variable(f'der({state.name})', unit, f'derivative of {state.name}'),
-            {'causality': 'local', 'variability': 'continuous', 'initial': 'calculated'},
-            {'derivative': index},
-        )
-    for variable in model.inputs:
-        yield (
-            variable,
-            {'causality': 'input', 'variability': 'continuous'},
-            {'start': variable.start},
-        )
-    for variable in model.outputs:
-        yield (
-            variable,
-            {'causality': 'output', 'variability': 'continuous', 'initial': 'calculated'},
-            {},
-        )
-    for variable in parameters:
-        limit: dict[str, object] = {'min': 1e-9} if variable.name == STEP else {}
-        yield (
-            variable,
-            {'causality': 'parameter', 'variability': 'tunable', 'initial': 'exact'},
-            {'start': variable.start, **limit},
-        )
+
+    def row(
+        variable: Variable, causality: str, kind: str, initial: str = '', **real: object
+    ) -> tuple[Variable, dict[str, str], dict[str, object]]:
+        attributes = {'causality': causality, 'variability': kind}
+        return variable, attributes | ({'initial': initial} if initial else {}), real
+
+    for v in model.states:
+        causality = 'output' if v.is_output else 'local'
+        yield row(v, causality, 'continuous', 'exact', start=v.start)
+    for index, (v, unit) in enumerate(zip(model.states, rates, strict=True), 1):
+        rate = Variable(f'der({v.name})', unit, f'derivative of {v.name}')
+        yield row(rate, 'local', 'continuous', 'calculated', derivative=index)
+    for v in model.inputs:
+        yield row(v, 'input', 'continuous', start=v.start)
+    for v in model.outputs:
+        yield row(v, 'output', 'continuous', 'calculated')
+    for v in parameters:
+        limit: dict[str, object] = {'min': 1e-9} if v.name == STEP else {}
+        yield row(v, 'parameter', 'tunable', 'exact', start=v.start, **limit)
 
 
 # --- code -----------------------------------------------------------------------------------

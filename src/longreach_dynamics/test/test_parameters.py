@@ -259,6 +259,16 @@ def test_a_large_value_is_shown_in_part(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 1500
 
 
+def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='/dev/zero cannot be read: a device'):
+        load_yaml('/dev/zero')
+    file = tmp_path / 'large.yaml'
+    with file.open('wb') as stream:
+        stream.truncate(10**9)
+    with pytest.raises(InputError, match=r'large\.yaml cannot be read: more than 4000000 char'):
+        load_yaml(file)
+
+
 def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
     base = {'machine': {'count': 1}, 'parts': [{'name': 'a', 'x': 1}, {'name': 'b', 'x': 2}]}
     (tmp_path / 'base.yaml').write_text(yaml.safe_dump(base))

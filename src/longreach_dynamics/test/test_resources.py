@@ -86,3 +86,9 @@ def test_a_long_name_in_an_error_is_shortened(kind: type[LongreachError]) -> Non
     assert text.endswith('xxx, allowed: boom, stick')
     assert ' characters left out) ... ' in text
     assert str(kind('y' * 2000)) == 'y' * 2000
+
+
+def test_a_pipe_without_a_writer_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / 'pipe')
+    with open_text(tmp_path / 'pipe') as stream:
+        assert stream.read() == ''
