@@ -65,18 +65,6 @@ def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
     return positions, arms
 
 
-@kernel
-def piston_position(row, angle):  # type: ignore[no-untyped-def]
-    """Return s_p = f(phi) [m] of one linkage's row (5,) at a joint angle [rad]."""
-    return piston_and_arm(row.reshape((1, -1)), 0, angle)[0]
-
-
-@kernel
-def lever_arm(row, angle):  # type: ignore[no-untyped-def]
-    """Return df/dphi [m] of one linkage's row (5,) at a joint angle [rad]."""
-    return piston_and_arm(row.reshape((1, -1)), 0, angle)[1]
-
-
 @dataclasses.dataclass(frozen=True)
 class Linkage(Parameters):
     """A linkage between piston and joint; see the module for the two kinds."""
@@ -121,11 +109,15 @@ class Linkage(Parameters):
 
     def position(self, angle: float) -> float:
         """Return the piston position [m] at a joint angle [rad]."""
-        return float(piston_position(self.row(), float(angle)))
+        return self._piston_and_arm(angle)[0]
 
     def arm(self, angle: float) -> float:
         """Return the lever arm df/dphi [m] at a joint angle [rad]."""
-        return float(lever_arm(self.row(), float(angle)))
+        return self._piston_and_arm(angle)[1]
+
+    def _piston_and_arm(self, angle: float) -> tuple[float, float]:
+        positions, arms = pistons_and_arms(self.row()[None], np.array([[angle]], dtype=float))
+        return float(positions[0, 0]), float(arms[0, 0])
 
     def angle(self, position: float) -> float:
         """Return the joint angle [rad] at a piston position [m], on the rising branch."""

@@ -82,100 +82,63 @@ CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 _MOST_ROUNDS = 100
 
 
-class Actuators(NamedTuple):
-    """The hydraulics of a machine in numbers; compiled code takes ``table``."""
+class _Column:
+    """A column of the table of :class:`Actuators` as an attribute (N,)."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, actuators: Actuators, _: object = None) -> np.ndarray:
+        return actuators.table[:, self._index]
+
+
+class _Common:
+    """A number that is the same in all rows of the table as an attribute."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, actuators: Actuators, _: object = None) -> float:
+        return float(actuators.table[0, self._index])
+
+
+class _Table(NamedTuple):
+    """The hydraulics of a machine in numbers."""
 
     table: np.ndarray  # (N, COLUMNS), see STROKE and following
+
+
+class Actuators(_Table):
+    """
+    The hydraulics of a machine in numbers; see :func:`actuators_of`.
+
+    Compiled code takes ``table``; the other attributes, of all cylinders (N,), are for the rest.
+    """
+
+    __slots__ = ()
+
+    stroke = _Column(STROKE)  # [m]
+    head_area = _Column(HEAD_AREA)  # A_1 [m^2]
+    rod_area = _Column(ROD_AREA)  # ring area A_2 [m^2]
+    head_volume = _Column(HEAD_VOLUME)  # V_01 at s_p = 0, with beta C of the hose [m^3]
+    rod_volume = _Column(ROD_VOLUME)  # V_02
+    head_opening = _Column(HEAD_OPENING)  # at full spool [m^2]
+    rod_opening = _Column(ROD_OPENING)
+    dead_band = _Column(DEAD_BAND)  # spool position up to which a valve is closed
+    viscous = _Column(VISCOUS)  # friction r_V [N s/m]
+    coulomb = _Column(COULOMB)  # r_C [N]
+    static = _Column(STATIC)  # r_S [N]; 0: this piston never sticks
+    bulk_modulus = _Common(BULK_MODULUS)  # beta [Pa]
+    supply = _Common(SUPPLY)  # p_s [Pa]
+    tank = _Common(TANK)  # p_t [Pa]
+    vapour = _Common(VAPOUR)  # [Pa]
+    flow_coefficient = _Common(FLOW_COEFFICIENT)  # alpha sqrt(2 / rho) [(m^3/kg)^(1/2)]
+    laminar = _Common(LAMINAR)  # pressure difference below which a valve flows in proportion [Pa]
 
     @property
     def linkage(self) -> np.ndarray:
         """The machine's own columns (N, LINKAGE); a copy."""
         return np.ascontiguousarray(self.table[:, :LINKAGE])
-
-    @property
-    def stroke(self) -> np.ndarray:
-        """Strokes (N,) [m]."""
-        return self.table[:, STROKE]
-
-    @property
-    def head_area(self) -> np.ndarray:
-        """Piston areas A_1 (N,) [m^2]."""
-        return self.table[:, HEAD_AREA]
-
-    @property
-    def rod_area(self) -> np.ndarray:
-        """Ring areas A_2 (N,) [m^2]."""
-        return self.table[:, ROD_AREA]
-
-    @property
-    def head_volume(self) -> np.ndarray:
-        """Volumes V_01 of head sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
-        return self.table[:, HEAD_VOLUME]
-
-    @property
-    def rod_volume(self) -> np.ndarray:
-        """Volumes V_02 of rod sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
-        return self.table[:, ROD_VOLUME]
-
-    @property
-    def head_opening(self) -> np.ndarray:
-        """Openings to the head sides at full spool (N,) [m^2]."""
-        return self.table[:, HEAD_OPENING]
-
-    @property
-    def rod_opening(self) -> np.ndarray:
-        """Openings to the rod sides at full spool (N,) [m^2]."""
-        return self.table[:, ROD_OPENING]
-
-    @property
-    def dead_band(self) -> np.ndarray:
-        """Spool positions up to which the valves are closed (N,)."""
-        return self.table[:, DEAD_BAND]
-
-    @property
-    def viscous(self) -> np.ndarray:
-        """Viscous friction r_V (N,) [N s/m]."""
-        return self.table[:, VISCOUS]
-
-    @property
-    def coulomb(self) -> np.ndarray:
-        """Coulomb friction r_C (N,) [N]."""
-        return self.table[:, COULOMB]
-
-    @property
-    def static(self) -> np.ndarray:
-        """Static friction r_S (N,) [N]; 0: this piston never sticks."""
-        return self.table[:, STATIC]
-
-    @property
-    def bulk_modulus(self) -> float:
-        """Bulk modulus, beta [Pa]."""
-        return float(self.table[0, BULK_MODULUS])
-
-    @property
-    def supply(self) -> float:
-        """Supply pressure, p_s [Pa]."""
-        return float(self.table[0, SUPPLY])
-
-    @property
-    def tank(self) -> float:
-        """Tank pressure, p_t [Pa]."""
-        return float(self.table[0, TANK])
-
-    @property
-    def vapour(self) -> float:
-        """Vapour pressure [Pa]."""
-        return float(self.table[0, VAPOUR])
-
-    @property
-    def flow_coefficient(self) -> float:
-        """Alpha sqrt(2 / rho) [(m^3/kg)^(1/2)]."""
-        return float(self.table[0, FLOW_COEFFICIENT])
-
-    @property
-    def laminar(self) -> float:
-        """Pressure difference below which a valve flows in proportion [Pa]."""
-        return float(self.table[0, LAMINAR])
 
 
 def actuators_of(
