@@ -48,28 +48,13 @@ _SMALL_TIP = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Beam:
-    """
-    A beam.
+    """A beam; its distributions are called with arrays of places [m]."""
 
-    Parameters
-    ----------
-    length : float
-        L [m].
-    mass_per_length : callable
-        sigma(x) [kg/m], of an array of places [m].
-    bending_stiffness : callable
-        EI(x) [N m^2].
-    support : float
-        x_m [m]; 0 for a beam that is clamped at its root.
-    breaks : tuple of float
-        Places [m] where sigma or EI have a kink.
-    """
-
-    length: float
-    mass_per_length: Distribution
-    bending_stiffness: Distribution
-    support: float = 0.0
-    breaks: tuple[float, ...] = ()
+    length: float  # L [m]
+    mass_per_length: Distribution  # sigma(x) [kg/m]
+    bending_stiffness: Distribution  # EI(x) [N m^2]
+    support: float = 0.0  # x_m [m]; 0 for a beam that is clamped at its root
+    breaks: tuple[float, ...] = ()  # places [m] where sigma or EI have a kink
 
     def __post_init__(self) -> None:
         """Check the lengths."""
@@ -304,18 +289,12 @@ class RitzBasis:
     """
     Functions eta(x) of which a beam's deflection is made, w(x, t) = sum_e h_e(t) eta_e(x).
 
-    Parameters
-    ----------
-    beam : Beam
-    lines : tuple of BendingLine
-        Orthogonal, int eta_e eta_f dx = 0; each is 1 at the tip, so that h_e is in metres there.
-    fit_error : float
-        Of the polynomial in place of the static bending line; 0 where none was fitted.
+    They are orthogonal, int eta_e eta_f dx = 0, and 1 at the tip, so that h_e is in metres there.
     """
 
     beam: Beam
     lines: tuple[BendingLine, ...]
-    fit_error: float = 0.0
+    fit_error: float = 0.0  # of the polynomial in place of the static line; 0: none was fitted
 
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
         """Return all functions or derivatives of them at places (...) [m], shape (F, ...)."""

@@ -65,56 +65,30 @@ class Variable(NamedTuple):
     """
     A state, an input, an output or a parameter.
 
-    Parameters
-    ----------
-    name : str
-        Identifier.
-    unit : str
-        Products of N, kg, m, s, rad with powers, and one division, such as ``N m^2`` or
-        ``rad/s``; ``1`` for none.
-    description : str
-    start : float
-        Of states, inputs and parameters.
-    is_output : bool
-        Of states: whether it is an output, too.
+    Units are products of N, kg, m, s, rad with powers, and one division, such as ``N m^2`` or
+    ``rad/s``; ``1`` for none.
     """
 
-    name: str
+    name: str  # an identifier
     unit: str
     description: str
-    start: float = 0.0
-    is_output: bool = False
+    start: float = 0.0  # of states, inputs and parameters
+    is_output: bool = False  # of states: whether it is an output, too
 
 
 @dataclasses.dataclass(frozen=True)
 class FmuModel:
-    """
-    What an FMU is made of.
-
-    Parameters
-    ----------
-    name : str
-        Identifier of the model.
-    description : str
-    states, inputs, outputs, parameters : tuple of Variable
-        In the order of x, u, y and p.
-    code : str
-        Definitions in C99 of ``model_derivatives`` and ``model_outputs``; math.h is included.
-    step : float
-        Longest step of RK4 in co-simulation [s].
-    duration : float
-        Of an experiment by default [s].
-    """
+    """What an FMU is made of; InputError for names that are no identifiers or stand twice."""
 
     name: str
     description: str
-    states: tuple[Variable, ...]
-    inputs: tuple[Variable, ...]
-    outputs: tuple[Variable, ...]
-    parameters: tuple[Variable, ...]
-    code: str
-    step: float
-    duration: float = 10.0
+    states: tuple[Variable, ...]  # in the order of x
+    inputs: tuple[Variable, ...]  # u
+    outputs: tuple[Variable, ...]  # y
+    parameters: tuple[Variable, ...]  # p
+    code: str  # C99: model_derivatives and model_outputs; math.h is included
+    step: float  # longest step of RK4 in co-simulation [s]
+    duration: float = 10.0  # of an experiment by default [s]
 
     def __post_init__(self) -> None:
         names = [v.name for v in (*self.states, *self.inputs, *self.outputs, *self.parameters)]
@@ -136,11 +110,6 @@ def rk4_step(fastest: float) -> float:
 def write_fmu(file: str | Path, model: FmuModel) -> None:
     """
     Compile a model and write its FMU.
-
-    Parameters
-    ----------
-    file : path
-    model : FmuModel
 
     Raises
     ------
