@@ -54,7 +54,7 @@ class Reference(NamedTuple):
 
 
 class Onset(NamedTuple):
-    """Rates r that fade when planned from rest: adds r t (1 - t / T)^2 until T = 1 s."""
+    """Rates r at the begin of what is planned from rest: adds r t (1 - t / T)^2 until T = 1 s."""
 
     begin: float  # [s]
     rates: np.ndarray  # (N,) [rad/s]

@@ -97,7 +97,7 @@ class Arm(Parameters):
 
 
 class Terms(NamedTuple):
-    """mass q'' + damping q' + stiffness q = force tau of links with motors, (n, n) and (n, N)."""
+    """Linear equations of links with motors: mass q'' + damping q' + stiffness q = force tau."""
 
     mass: np.ndarray
     damping: np.ndarray
