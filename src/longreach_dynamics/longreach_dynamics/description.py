@@ -104,7 +104,7 @@ class Robot:
                     waiting.append(joint.child)
 
     def place(self, positions: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Return T_root_link (4, 4) of all links; a joint without a position is at 0 or follows another."""
+        """Return T_root_link (4, 4) of all links; joints without a position are at 0 or mimic."""
         placed = {self.root: np.eye(4)}
         for joint in self.joints.values():
             motion = _motion(joint, joint.position(positions))
