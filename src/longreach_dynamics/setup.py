@@ -6,7 +6,7 @@ setup(
     name=NAME,
     version='0.1.0',
     packages=find_packages(include=[NAME, NAME + '.*']),
-    package_data={NAME: ['py.typed', '*.pyi']},
+    package_data={NAME: ['py.typed', '*.pyi'], NAME + '.hydraulics': ['*.pyi']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),

@@ -48,28 +48,13 @@ _SMALL_TIP = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Beam:
-    """
-    A beam.
+    """A beam; its distributions are called with arrays of places [m]."""
 
-    Parameters
-    ----------
-    length : float
-        L [m].
-    mass_per_length : callable
-        sigma(x) [kg/m], of an array of places [m].
-    bending_stiffness : callable
-        EI(x) [N m^2].
-    support : float
-        x_m [m]; 0 for a beam that is clamped at its root.
-    breaks : tuple of float
-        Places [m] where sigma or EI have a kink.
-    """
-
-    length: float
-    mass_per_length: Distribution
-    bending_stiffness: Distribution
-    support: float = 0.0
-    breaks: tuple[float, ...] = ()
+    length: float  # L [m]
+    mass_per_length: Distribution  # sigma(x) [kg/m]
+    bending_stiffness: Distribution  # EI(x) [N m^2]
+    support: float = 0.0  # x_m [m]; 0 for a beam that is clamped at its root
+    breaks: tuple[float, ...] = ()  # places [m] where sigma or EI have a kink
 
     def __post_init__(self) -> None:
         """Check the lengths."""
@@ -115,13 +100,6 @@ class _Piecewise:
     A piecewise polynomial; its arrays are read-only, as it is kept and shared.
 
     Not SciPy's: the import of scipy.interpolate would be a third of the start of every command.
-
-    Parameters
-    ----------
-    powers : ndarray, shape (K, panels)
-        Coefficients of the powers of the distance from a panel's left edge, that of 0 first.
-    edges : ndarray, shape (panels + 1,)
-        [m], ascending.
     """
 
     powers: np.ndarray
@@ -161,14 +139,7 @@ def _power_sum(powers: np.ndarray, distance: np.ndarray, derivative: int) -> np.
 
 @dataclasses.dataclass(frozen=True)
 class BendingLine:
-    """
-    A deflection w(x) that keeps the beam's geometric boundary conditions.
-
-    Parameters
-    ----------
-    deflection : callable
-        w [m] over x [m]; its second argument is the order of a derivative.
-    """
+    """A deflection w(x) [m] that keeps the beam's geometric boundary conditions."""
 
     deflection: _Piecewise
 
@@ -234,11 +205,7 @@ def _root_share(beam: Beam, x: np.ndarray) -> np.ndarray:
 
 
 def tip_force_line(beam: Beam) -> BendingLine:
-    """
-    Return the bending line of the massless beam under a force at its tip, with w(L) = 1.
-
-    Henikl 2015, (9) to (11): EI w'' = f (L - x), and f (L - x_m) x / x_m inboard of a support.
-    """
+    """Return the line under a force at the tip, w(L) = 1; massless, Henikl 2015, (9) to (11)."""
     L = beam.length
     return _line(beam, lambda x: _root_share(beam, x) * (L - np.maximum(x, beam.support)))
 
@@ -249,11 +216,7 @@ def tip_moment_line(beam: Beam) -> BendingLine:
 
 
 def self_weight_line(beam: Beam) -> BendingLine:
-    """
-    Return the bending line of the beam under its own weight, with w(L) = 1.
-
-    Henikl 2015, (12) and (13); with a support, its reaction makes the moment vanish at the root.
-    """
+    """Return the line under the beam's own weight, w(L) = 1; Henikl 2015, (12) and (13)."""
     places, weights = beam.gauss()
     mass = beam.mass_per_length(places) * weights
     nodes, node_weights = _gauss_rule()
@@ -296,32 +259,14 @@ def _polynomial(beam: Beam, power: int) -> BendingLine:
 
 @dataclasses.dataclass(frozen=True)
 class FittedLine:
-    """
-    A polynomial in place of a bending line.
-
-    Parameters
-    ----------
-    line : BendingLine
-        The polynomial, with w(L) = 1.
-    error : float
-        Largest deviation from the line that it replaces, over that one's largest deflection.
-    """
+    """A polynomial in place of a line; its largest deviation as a share of the deflection."""
 
     line: BendingLine
     error: float
 
 
 def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> FittedLine:
-    """
-    Fit a polynomial that keeps the geometric boundary conditions, Henikl 2015, (14).
-
-    Parameters
-    ----------
-    beam : Beam
-    line : BendingLine
-    order : int
-        Highest power, 2 to 9. The paper does not name its own.
-    """
+    """Fit a polynomial of order 2 to 9 that keeps the boundary conditions, Henikl 2015, (14)."""
     if not 2 <= order <= _DEGREE + 2:
         raise InputError(f'order = {order}, allowed: 2 to {_DEGREE + 2}')
     places, weights = beam.gauss()
@@ -344,18 +289,12 @@ class RitzBasis:
     """
     Functions eta(x) of which a beam's deflection is made, w(x, t) = sum_e h_e(t) eta_e(x).
 
-    Parameters
-    ----------
-    beam : Beam
-    lines : tuple of BendingLine
-        Orthogonal, int eta_e eta_f dx = 0; each is 1 at the tip, so that h_e is in metres there.
-    fit_error : float
-        Of the polynomial in place of the static bending line; 0 where none was fitted.
+    They are orthogonal, int eta_e eta_f dx = 0, and 1 at the tip, so that h_e is in metres there.
     """
 
     beam: Beam
     lines: tuple[BendingLine, ...]
-    fit_error: float = 0.0
+    fit_error: float = 0.0  # of the polynomial in place of the static line; 0: none was fitted
 
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
         """Return all functions or derivatives of them at places (...) [m], shape (F, ...)."""
@@ -401,8 +340,7 @@ def _moment(
     """
     Return the lines of tip force and tip moment, then of the weight, and polynomials after these.
 
-    An inner beam carries a moment at its tip, too, which the paper's first function lacks. The
-    last beam carries its own weight.
+    An inner beam carries a moment at its tip, too, which the paper's first function lacks.
     """
     if last:
         return _with_polynomials(beam, self_weight_line(beam), count), 0.0

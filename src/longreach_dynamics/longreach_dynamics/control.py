@@ -1,5 +1,5 @@
 """
-Control of joints that cylinders move: PID, valve inversion, a controller of piston positions.
+Control of joints that cylinders move: PI, valve inversion, a controller of piston positions.
 
 :class:`JointController` acts on each piston by itself. With s_p = f(phi), the references phi_r
 and phi_r' of a joint are s_r = f(phi_r) and v_r = f'(phi_r) phi_r' of its piston. With the error
@@ -42,31 +42,24 @@ from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.trajectories import Reference
 
 
-class Pid(NamedTuple):
+class Pi(NamedTuple):
     """
-    PID controllers with feed-forward, bounds and anti-windup, one for each element of an array.
+    PI controllers with feed-forward, bounds and anti-windup, one for each element of an array.
 
-    u = u_f + K_p e + I + K_d de/dt with I' = K_i e, bounded. The integral does not grow while the
-    actuator is saturated (conditional integration), and has a bound of its own.
+    u = u_f + K_p e + I with I' = K_i e, bounded. The integral does not grow while the actuator is
+    saturated (conditional integration), and has a bound of its own.
     """
 
     proportional: float
     integral: float
-    derivative: float = 0.0
     limit: float = math.inf  # of |u|
     integral_limit: float = math.inf  # of |I|
 
     def output(
-        self,
-        integral: np.ndarray,
-        error: np.ndarray,
-        feed_forward: np.ndarray | float = 0.0,
-        error_rate: np.ndarray | float = 0.0,
+        self, integral: np.ndarray, error: np.ndarray, feed_forward: np.ndarray | float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return u without and with its bounds; all arguments have the same shape."""
         wanted = feed_forward + self.proportional * error + integral
-        if self.derivative:
-            wanted = wanted + self.derivative * error_rate
         return wanted, np.clip(wanted, -self.limit, self.limit)
 
     def integrated(
@@ -77,18 +70,7 @@ class Pid(NamedTuple):
         limited: np.ndarray,
         interval: float,
     ) -> np.ndarray:
-        """
-        Return the integral I of the next cycle.
-
-        Parameters
-        ----------
-        integral, error, wanted : ndarray
-            I, e, and u without bounds.
-        limited : ndarray of bool
-            True where the actuator is saturated.
-        interval : float
-            Sample time [s].
-        """
+        """Return I after an interval [s]; it stays where ``limited`` and the error drives on."""
         grown = integral + self.integral * interval * error
         grown = np.clip(grown, -self.integral_limit, self.integral_limit)
         return np.where(limited & (error * wanted > 0.0), integral, grown)
@@ -134,9 +116,9 @@ class PistonControllerParameters(Parameters):
                 f' {self.closing_error:g} m'
             )
 
-    def pid(self) -> Pid:
+    def pi(self) -> Pi:
         """Return the loop from the error of a piston [m] to its velocity [m/s]."""
-        return Pid(
+        return Pi(
             self.proportional_gain,
             self.integral_gain,
             limit=self.maximum_velocity,
@@ -240,15 +222,15 @@ class JointController:
         allowed = np.where(memory.closed, gains.opening_error, gains.closing_error)
         closed = (target_velocities == 0.0) & (np.abs(errors) <= allowed)
 
-        pid = gains.pid()
-        wanted, velocities = pid.output(memory.integral, errors, target_velocities)
+        pi = gains.pi()
+        wanted, velocities = pi.output(memory.integral, errors, target_velocities)
         velocities[closed] = 0.0
         spools = spool_positions(p, velocities, pistons, head_pressures, rod_pressures)
         # Opened against pressures that are too high, a valve would let the load down.
         given = np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
 
         limited = (given != spools) | (velocities != wanted)
-        integral = pid.integrated(memory.integral, errors, wanted, limited, self.sample_time)
+        integral = pi.integrated(memory.integral, errors, wanted, limited, self.sample_time)
         integral[closed] = 0.0
         return ControllerState(integral, closed, slow_forces), given
 

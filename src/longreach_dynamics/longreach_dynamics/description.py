@@ -70,20 +70,7 @@ class Shape(NamedTuple):
 
 
 class Robot:
-    """
-    A machine of links and joints.
-
-    Attributes
-    ----------
-    name : str
-    joints : dict of str to Joint
-        Parents before children.
-    shapes : tuple of Shape
-    skipped : tuple of str
-        Links with shapes that are not read.
-    root : str
-        The link without a parent.
-    """
+    """Links, joints (parents before children) and shapes; ``skipped``: links with other shapes."""
 
     def __init__(
         self,
@@ -117,11 +104,7 @@ class Robot:
                     waiting.append(joint.child)
 
     def place(self, positions: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """
-        Return T_root_link of all links, shape (4, 4) each, for positions of joints [rad or m].
-
-        Joints without a position are at 0, or where the joint that they follow puts them.
-        """
+        """Return T_root_link (4, 4) of all links; joints without a position are at 0 or mimic."""
         placed = {self.root: np.eye(4)}
         for joint in self.joints.values():
             motion = _motion(joint, joint.position(positions))
@@ -140,14 +123,7 @@ class Robot:
 
 
 def parse_description(text: str, source: str = 'robot description') -> Robot:
-    """
-    Return the machine of a URDF text; ``source`` names it in errors.
-
-    Raises
-    ------
-    InputError
-        If the text is not a URDF.
-    """
+    """Return the machine of a URDF text; ``source`` names it in errors."""
     try:
         root = ElementTree.fromstring(text)
         if root.tag != 'robot':

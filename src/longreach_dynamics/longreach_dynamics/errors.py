@@ -15,11 +15,7 @@ def shortened(text: str) -> str:
 
 
 class LongreachError(Exception):
-    """
-    Something failed that the user can know about; the text is one clear sentence or two.
-
-    A text of more than 2000 characters is shortened.
-    """
+    """A failure that the user can know about; texts above 2000 characters are shortened."""
 
     def __init__(self, text: object = '') -> None:
         super().__init__(shortened(str(text)))

@@ -13,8 +13,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
     """
     Return a package's ``__getattr__`` and ``__all__``; modules are imported when they are used.
 
-    ``package`` and ``file`` are the package's ``__name__`` and ``__file__``. The stub holds lines
-    ``from package.module import Name as Name``, which type checkers read as well.
+    The stub of ``file`` has lines ``from package.module import Name as Name``.
     """
     stub = ast.parse(Path(file).with_suffix('.pyi').read_text('utf-8'))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

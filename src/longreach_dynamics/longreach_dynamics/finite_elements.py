@@ -110,9 +110,8 @@ class Modes(NamedTuple):
     Natural frequencies and the chain displaced in each mode.
 
     Frequencies are ascending; a negative one -f stands for an unstable mode that grows with the
-    rate 2 pi f, as of a column that buckles under its weight. Each mode is scaled so that its
-    largest displacement is a tenth of the chain's length; the places without displacement are
-    those of :func:`chain_points`, or of :func:`chain_equilibrium` for a sagged chain.
+    rate 2 pi f, as of a column that buckles under its weight. Each mode is added to the element
+    boundaries at rest, scaled so that its largest displacement is a tenth of the chain's length.
     """
 
     frequencies: np.ndarray  # (count,) [Hz]
@@ -189,69 +188,8 @@ def chain_modes(
     return Modes(frequencies, _plane(points) + modes)
 
 
-def chain_equilibrium(
-    beams: Sequence[ChainBeam],
-    elements: int = 20,
-    gravity: float = 0.0,
-    foreshortening: bool = True,
-) -> np.ndarray:
-    """
-    Return the element boundaries of a chain that sags under its weight, with all joints locked.
-
-    Parameters
-    ----------
-    beams : sequence of ChainBeam
-    elements : int
-    gravity : float
-    foreshortening : bool
-        All as of :func:`chain_modes`.
-
-    Returns
-    -------
-    array, shape (points, 2)
-        x, z [m]; the chain's root is the origin and the first point, as in :func:`chain_points`.
-
-    Raises
-    ------
-    InputError
-        As :func:`chain_modes`.
-    LongreachError
-        When no static equilibrium was found.
-    """
-    _check(beams, elements, None, gravity)
-    chain = _Chain(beams, elements, np.zeros(0), gravity, foreshortening)
-    return _plane(chain.inertia(chain.equilibrium())[1])
-
-
-def chain_points(beams: Sequence[ChainBeam], elements: int = 20) -> np.ndarray:
-    """
-    Return the element boundaries of an undeformed chain, shape (points, 2): x, z [m].
-
-    Parameters
-    ----------
-    beams : sequence of ChainBeam
-    elements : int
-        As of :func:`chain_modes`; the chain's root is the origin and the first point.
-
-    Raises
-    ------
-    InputError
-        As :func:`chain_modes`.
-    """
-    _check(beams, elements, None, 0.0)
-    points = [np.zeros((1, 2))]
-    for beam in beams:
-        along = np.array([math.cos(beam.angle), math.sin(beam.angle)])
-        points.append(points[-1][-1] + np.outer(_nodes(beam, elements)[1:], along))
-    return np.concatenate(points)
-
-
 class _Part:
-    """
-    The elements of one beam: nodes, Gauss points, and deflections from the end curvatures.
-
-    The coordinates are w'' at the left and at the right end of element 0, of element 1, ...
-    """
+    """Elements of one beam; coordinates: w'' at the left and right end of element 0, of 1, ..."""
 
     def __init__(self, index: int, beam: ChainBeam, elements: int) -> None:
         self.beam = beam
@@ -314,12 +252,7 @@ class _Part:
         return w, start + h * ((part - square) * left + square * right)
 
     def shortening(self, x: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """
-        Return the rows of int_0^x psi dw' ds, shape (x.size, size).
-
-        psi is the slope with the coordinates ``own`` (size,); half the rows times ``own`` is the
-        shortening itself.
-        """
+        """Return int_0^x psi dw' ds (x.size, size), psi the slope of coordinates ``own``."""
 
         def weighted(places: np.ndarray, weights: np.ndarray) -> np.ndarray:
             slope = self.deflection(places)[1]
@@ -345,12 +278,7 @@ class _Part:
 
 
 class _Chain:
-    """
-    The parts of a chain and what they have in common.
-
-    The coordinates q are the free delta phi_i, none where ``joints`` (beams,) or (0,) [N m/rad] is
-    empty, those of the parts, in order, and heave and pitch of a base.
-    """
+    """A chain; coordinates: free delta phi_i, those of the parts, heave and pitch of a base."""
 
     def __init__(
         self,
@@ -424,11 +352,7 @@ class _Chain:
         return gradient, hessian
 
     def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """
-        Return the mass matrix at q, the places of the nodes and the rows of their displacements.
-
-        Places (points,) and rows (points, size) are complex, x + j z [m].
-        """
+        """Return the mass matrix at q, places (points,) x + j z [m], rows of displacements."""
         M = np.zeros((self.size, self.size))
         place, root = 0j, np.zeros(self.size, dtype=complex)
         if self._base is not None:
@@ -582,43 +506,33 @@ def _check(
     joint_stiffness: Sequence[float] | None,
     gravity: float,
 ) -> None:
-    """Raise InputError for arguments that cannot be used."""
+    """Raise InputError for arguments that cannot be used; sections are checked where needed."""
+
+    def require(good: bool, name: str, value: object, allowed: str) -> None:
+        if not good:
+            raise InputError(f'{name} = {value}, allowed: {allowed}')
+
     if not len(beams):
         raise InputError('beams is empty, allowed: one beam or more')
-    if not (elements >= 1 and float(elements).is_integer()):
-        raise InputError(f'elements = {elements}, allowed: integers from 1')
-    if not math.isfinite(gravity):
-        raise InputError(f'gravity = {gravity}, allowed: (-inf, inf) m/s^2')
-    if joint_stiffness is not None:
-        if len(joint_stiffness) != len(beams):
-            raise InputError(
-                f'joint_stiffness has {len(joint_stiffness)} values, allowed: one for each of the'
-                f' {len(beams)} beams, or None to lock all joints'
-            )
-        for index, value in enumerate(joint_stiffness):
-            if not (math.isfinite(value) and value >= 0.0):
-                raise InputError(f'joint_stiffness[{index}] = {value}, allowed: [0, inf) N m/rad')
-    for index, beam in enumerate(beams):
-        _check_beam(f'beams[{index}]', beam)
-
-
-def _check_beam(name: str, beam: ChainBeam) -> None:
-    """Raise InputError for a beam that cannot be used; its sections are checked where needed."""
-    length = beam.length
-    if not (math.isfinite(length) and length > 0.0):
-        raise InputError(f'{name}.length = {length}, allowed: (0, inf) m')
-    if not math.isfinite(beam.angle):
-        raise InputError(f'{name}.angle = {beam.angle}, allowed: (-inf, inf) rad')
-    # Comparisons with NaN are false.
-    if not 0.0 <= beam.support < length:
+    whole = elements >= 1 and float(elements).is_integer()
+    require(whole, 'elements', elements, 'integers from 1')
+    require(math.isfinite(gravity), 'gravity', gravity, '(-inf, inf) m/s^2')
+    if joint_stiffness is not None and len(joint_stiffness) != len(beams):
         raise InputError(
-            f'{name}.support = {beam.support}, allowed: [0, {length:g}) m, 0 for none'
+            f'joint_stiffness has {len(joint_stiffness)} values, allowed: one for each of the'
+            f' {len(beams)} beams, or None to lock all joints'
         )
-    for place in beam.breaks:
-        if not 0.0 <= place <= length:
-            raise InputError(f'{name}.breaks has {place}, allowed: [0, {length:g}] m')
-    for place, mass in beam.masses:
-        if not 0.0 <= place <= length:
-            raise InputError(f'{name}.masses has one at x = {place}, allowed: [0, {length:g}] m')
-        if not (math.isfinite(mass) and mass >= 0.0):
-            raise InputError(f'{name}.masses has m = {mass}, allowed: [0, inf) kg')
+    for index, value in enumerate(() if joint_stiffness is None else joint_stiffness):
+        require(0.0 <= value < math.inf, f'joint_stiffness[{index}]', value, '[0, inf) N m/rad')
+    for index, beam in enumerate(beams):
+        name, L = f'beams[{index}]', beam.length
+        # Comparisons with NaN are false.
+        require(0.0 < L < math.inf, f'{name}.length', L, '(0, inf) m')
+        require(math.isfinite(beam.angle), f'{name}.angle', beam.angle, '(-inf, inf) rad')
+        along = f'[0, {L:g}) m, 0 for none'
+        require(0.0 <= beam.support < L, f'{name}.support', beam.support, along)
+        for place in beam.breaks:
+            require(0.0 <= place <= L, f'{name}.breaks: x', place, f'[0, {L:g}] m')
+        for place, mass in beam.masses:
+            require(0.0 <= place <= L, f'{name}.masses: x', place, f'[0, {L:g}] m')
+            require(0.0 <= mass < math.inf, f'{name}.masses: m', mass, '[0, inf) kg')

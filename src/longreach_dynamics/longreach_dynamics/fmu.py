@@ -65,56 +65,30 @@ class Variable(NamedTuple):
     """
     A state, an input, an output or a parameter.
 
-    Parameters
-    ----------
-    name : str
-        Identifier.
-    unit : str
-        Products of N, kg, m, s, rad with powers, and one division, such as ``N m^2`` or
-        ``rad/s``; ``1`` for none.
-    description : str
-    start : float
-        Of states, inputs and parameters.
-    is_output : bool
-        Of states: whether it is an output, too.
+    Units are products of N, kg, m, s, rad with powers, and one division, such as ``N m^2`` or
+    ``rad/s``; ``1`` for none.
     """
 
-    name: str
+    name: str  # an identifier
     unit: str
     description: str
-    start: float = 0.0
-    is_output: bool = False
+    start: float = 0.0  # of states, inputs and parameters
+    is_output: bool = False  # of states: whether it is an output, too
 
 
 @dataclasses.dataclass(frozen=True)
 class FmuModel:
-    """
-    What an FMU is made of.
-
-    Parameters
-    ----------
-    name : str
-        Identifier of the model.
-    description : str
-    states, inputs, outputs, parameters : tuple of Variable
-        In the order of x, u, y and p.
-    code : str
-        Definitions in C99 of ``model_derivatives`` and ``model_outputs``; math.h is included.
-    step : float
-        Longest step of RK4 in co-simulation [s].
-    duration : float
-        Of an experiment by default [s].
-    """
+    """What an FMU is made of; InputError for names that are no identifiers or stand twice."""
 
     name: str
     description: str
-    states: tuple[Variable, ...]
-    inputs: tuple[Variable, ...]
-    outputs: tuple[Variable, ...]
-    parameters: tuple[Variable, ...]
-    code: str
-    step: float
-    duration: float = 10.0
+    states: tuple[Variable, ...]  # in the order of x
+    inputs: tuple[Variable, ...]  # u
+    outputs: tuple[Variable, ...]  # y
+    parameters: tuple[Variable, ...]  # p
+    code: str  # C99: model_derivatives and model_outputs; math.h is included
+    step: float  # longest step of RK4 in co-simulation [s]
+    duration: float = 10.0  # of an experiment by default [s]
 
     def __post_init__(self) -> None:
         names = [v.name for v in (*self.states, *self.inputs, *self.outputs, *self.parameters)]
@@ -136,11 +110,6 @@ def rk4_step(fastest: float) -> float:
 def write_fmu(file: str | Path, model: FmuModel) -> None:
     """
     Compile a model and write its FMU.
-
-    Parameters
-    ----------
-    file : path
-    model : FmuModel
 
     Raises
     ------
@@ -303,38 +272,26 @@ def _variables(
     model: FmuModel, parameters: Sequence[Variable], rates: Sequence[str]
 ) -> Iterable[tuple[Variable, dict[str, str], dict[str, object]]]:
     """Yield variables with attributes of ScalarVariable and of Real; places are references."""
-    for state in model.states:
-        causality = 'output' if state.is_output else 'local'
-        yield (
-            state,
-            {'causality': causality, 'variability': 'continuous', 'initial': 'exact'},
-            {'start': state.start},
-        )
-    for index, (state, unit) in enumerate(zip(model.states, rates, strict=True), 1):
-        yield (
-            Variable(f'der({state.name})', unit, f'derivative of {state.name}'),
-            {'causality': 'local', 'variability': 'continuous', 'initial': 'calculated'},
-            {'derivative': index},
-        )
-    for variable in model.inputs:
-        yield (
-            variable,
-            {'causality': 'input', 'variability': 'continuous'},
-            {'start': variable.start},
-        )
-    for variable in model.outputs:
-        yield (
-            variable,
-            {'causality': 'output', 'variability': 'continuous', 'initial': 'calculated'},
-            {},
-        )
-    for variable in parameters:
-        limit: dict[str, object] = {'min': 1e-9} if variable.name == STEP else {}
-        yield (
-            variable,
-            {'causality': 'parameter', 'variability': 'tunable', 'initial': 'exact'},
-            {'start': variable.start, **limit},
-        )
+
+    def row(
+        variable: Variable, causality: str, kind: str, initial: str = '', **real: object
+    ) -> tuple[Variable, dict[str, str], dict[str, object]]:
+        attributes = {'causality': causality, 'variability': kind}
+        return variable, attributes | ({'initial': initial} if initial else {}), real
+
+    for v in model.states:
+        causality = 'output' if v.is_output else 'local'
+        yield row(v, causality, 'continuous', 'exact', start=v.start)
+    for index, (v, unit) in enumerate(zip(model.states, rates, strict=True), 1):
+        rate = Variable(f'der({v.name})', unit, f'derivative of {v.name}')
+        yield row(rate, 'local', 'continuous', 'calculated', derivative=index)
+    for v in model.inputs:
+        yield row(v, 'input', 'continuous', start=v.start)
+    for v in model.outputs:
+        yield row(v, 'output', 'continuous', 'calculated')
+    for v in parameters:
+        limit: dict[str, object] = {'min': 1e-9} if v.name == STEP else {}
+        yield row(v, 'parameter', 'tunable', 'exact', start=v.start, **limit)
 
 
 # --- code -----------------------------------------------------------------------------------
@@ -435,18 +392,13 @@ const char *fmi2GetTypesPlatform(void) { return fmi2TypesPlatform; }
 const char *fmi2GetVersion(void) { return fmi2Version; }
 
 fmi2Status fmi2SetDebugLogging(fmi2Component c, fmi2Boolean on, size_t n,
-                               const fmi2String categories[])
-{
-    (void)c; (void)on; (void)n; (void)categories;
-    return fmi2OK;
-}
+                               const fmi2String categories[]) { return fmi2OK; }
 
 fmi2Component fmi2Instantiate(fmi2String name, fmi2Type type, fmi2String guid,
                               fmi2String resources, const fmi2CallbackFunctions *functions,
                               fmi2Boolean visible, fmi2Boolean logging)
 {
     Instance *instance = calloc(1, sizeof(Instance));
-    (void)type; (void)resources; (void)visible; (void)logging;
     if (!instance)
         return NULL;
     instance->name = calloc(1, strlen(name) + 1);
@@ -478,14 +430,13 @@ void fmi2FreeInstance(fmi2Component c)
 fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean has_tolerance, fmi2Real tolerance,
                                fmi2Real start, fmi2Boolean has_stop, fmi2Real stop)
 {
-    (void)has_tolerance; (void)tolerance; (void)has_stop; (void)stop;
     ((Instance *)c)->state.time = start;
     return fmi2OK;
 }
 
-fmi2Status fmi2EnterInitializationMode(fmi2Component c) { (void)c; return fmi2OK; }
+fmi2Status fmi2EnterInitializationMode(fmi2Component c) { return fmi2OK; }
 fmi2Status fmi2ExitInitializationMode(fmi2Component c) { return update(c); }
-fmi2Status fmi2Terminate(fmi2Component c) { (void)c; return fmi2OK; }
+fmi2Status fmi2Terminate(fmi2Component c) { return fmi2OK; }
 
 fmi2Status fmi2Reset(fmi2Component c)
 {
@@ -526,23 +477,6 @@ fmi2Status fmi2SetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n,
     return fmi2OK;
 }
 
-#define NONE_OF(type) \
-fmi2Status fmi2Get##type(fmi2Component c, const fmi2ValueReference vr[], size_t n, \
-                         fmi2##type value[]) \
-{ \
-    (void)vr; (void)value; \
-    return n ? failed(c, "all variables are of type Real") : fmi2OK; \
-} \
-fmi2Status fmi2Set##type(fmi2Component c, const fmi2ValueReference vr[], size_t n, \
-                         const fmi2##type value[]) \
-{ \
-    (void)vr; (void)value; \
-    return n ? failed(c, "all variables are of type Real") : fmi2OK; \
-}
-NONE_OF(Integer)
-NONE_OF(Boolean)
-NONE_OF(String)
-
 fmi2Status fmi2GetFMUstate(fmi2Component c, fmi2FMUstate *kept)
 {
     if (!*kept)
@@ -561,47 +495,56 @@ fmi2Status fmi2SetFMUstate(fmi2Component c, fmi2FMUstate kept)
 
 fmi2Status fmi2FreeFMUstate(fmi2Component c, fmi2FMUstate *kept)
 {
-    (void)c;
     free(*kept);
     *kept = NULL;
     return fmi2OK;
 }
 
-fmi2Status fmi2SerializedFMUstateSize(fmi2Component c, fmi2FMUstate kept, size_t *size)
-{
-    (void)kept; (void)size;
-    return failed(c, "states cannot be serialized");
-}
+#define REFUSED(name, arguments, message) \
+fmi2Status name arguments { return failed(c, message); }
+REFUSED(fmi2SerializedFMUstateSize, (fmi2Component c, fmi2FMUstate kept, size_t *size),
+        "states cannot be serialized")
+REFUSED(fmi2SerializeFMUstate, (fmi2Component c, fmi2FMUstate kept, fmi2Byte bytes[], size_t n),
+        "states cannot be serialized")
+REFUSED(fmi2DeSerializeFMUstate,
+        (fmi2Component c, const fmi2Byte bytes[], size_t n, fmi2FMUstate *kept),
+        "states cannot be serialized")
+REFUSED(fmi2GetDirectionalDerivative,
+        (fmi2Component c, const fmi2ValueReference unknown[], size_t unknowns,
+         const fmi2ValueReference known[], size_t knowns, const fmi2Real seed[], fmi2Real found[]),
+        "directional derivatives are not provided")
+REFUSED(fmi2CancelStep, (fmi2Component c), "no step is under way")
 
-fmi2Status fmi2SerializeFMUstate(fmi2Component c, fmi2FMUstate kept, fmi2Byte bytes[], size_t size)
-{
-    (void)kept; (void)bytes; (void)size;
-    return failed(c, "states cannot be serialized");
-}
-
-fmi2Status fmi2DeSerializeFMUstate(fmi2Component c, const fmi2Byte bytes[], size_t size,
-                                   fmi2FMUstate *kept)
-{
-    (void)bytes; (void)size; (void)kept;
-    return failed(c, "states cannot be serialized");
-}
-
-fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReference unknown[],
-                                        size_t unknowns, const fmi2ValueReference known[],
-                                        size_t knowns, const fmi2Real seed[], fmi2Real found[])
-{
-    (void)unknown; (void)unknowns; (void)known; (void)knowns; (void)seed; (void)found;
-    return failed(c, "directional derivatives are not provided");
-}
+#define REFUSED_IF_ANY(name, arguments, message) \
+fmi2Status name arguments { return n ? failed(c, message) : fmi2OK; }
+#define REFUSED_TYPE(type) \
+REFUSED_IF_ANY(fmi2Get##type, \
+               (fmi2Component c, const fmi2ValueReference vr[], size_t n, fmi2##type value[]), \
+               "all variables are of type Real") \
+REFUSED_IF_ANY(fmi2Set##type, \
+               (fmi2Component c, const fmi2ValueReference vr[], size_t n, \
+                const fmi2##type value[]), "all variables are of type Real")
+REFUSED_TYPE(Integer)
+REFUSED_TYPE(Boolean)
+REFUSED_TYPE(String)
+REFUSED_IF_ANY(fmi2SetRealInputDerivatives,
+               (fmi2Component c, const fmi2ValueReference vr[], size_t n,
+                const fmi2Integer order[], const fmi2Real value[]),
+               "derivatives of inputs are not interpolated")
+REFUSED_IF_ANY(fmi2GetRealOutputDerivatives,
+               (fmi2Component c, const fmi2ValueReference vr[], size_t n,
+                const fmi2Integer order[], fmi2Real value[]),
+               "derivatives of outputs are not provided")
+REFUSED_IF_ANY(fmi2GetEventIndicators, (fmi2Component c, fmi2Real indicators[], size_t n),
+               "there are no event indicators")
 
 /* Model exchange */
 
-fmi2Status fmi2EnterEventMode(fmi2Component c) { (void)c; return fmi2OK; }
-fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c) { (void)c; return fmi2OK; }
+fmi2Status fmi2EnterEventMode(fmi2Component c) { return fmi2OK; }
+fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c) { return fmi2OK; }
 
 fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info)
 {
-    (void)c;
     memset(info, 0, sizeof *info);
     return fmi2OK;
 }
@@ -609,7 +552,6 @@ fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info)
 fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean no_rollback,
                                        fmi2Boolean *enter_event_mode, fmi2Boolean *terminate)
 {
-    (void)c; (void)no_rollback;
     *enter_event_mode = *terminate = fmi2False;
     return fmi2OK;
 }
@@ -650,16 +592,9 @@ fmi2Status fmi2GetDerivatives(fmi2Component c, fmi2Real dx[], size_t n)
     return fmi2OK;
 }
 
-fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real indicators[], size_t n)
-{
-    (void)indicators;
-    return n ? failed(c, "there are no event indicators") : fmi2OK;
-}
-
 fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real nominal[], size_t n)
 {
     size_t i;
-    (void)c;
     for (i = 0; i < n; i++)
         nominal[i] = 1.0;
     return fmi2OK;
@@ -675,7 +610,6 @@ fmi2Status fmi2DoStep(fmi2Component c, fmi2Real time, fmi2Real duration,
     double count = ceil(duration / instance->state.values[VALUES - 1] * (1.0 - 1e-12));
     double k[4][STATES], at[STATES], h, done;
     int i, stage;
-    (void)no_set_state_before;
     if (!(duration >= 0.0 && count < 1e12))
         return failed(instance, "the communication step is negative or too many times longer "
                                 "than the integration step");
@@ -697,28 +631,8 @@ fmi2Status fmi2DoStep(fmi2Component c, fmi2Real time, fmi2Real duration,
     return update(instance);
 }
 
-fmi2Status fmi2CancelStep(fmi2Component c) { return failed(c, "no step is under way"); }
-
-fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t n,
-                                       const fmi2Integer order[], const fmi2Real value[])
-{
-    (void)vr; (void)order; (void)value;
-    return n ? failed(c, "derivatives of inputs are not interpolated") : fmi2OK;
-}
-
-fmi2Status fmi2GetRealOutputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t n,
-                                        const fmi2Integer order[], fmi2Real value[])
-{
-    (void)vr; (void)order; (void)value;
-    return n ? failed(c, "derivatives of outputs are not provided") : fmi2OK;
-}
-
 #define NO_STATUS(name, type) \
-fmi2Status name(fmi2Component c, const fmi2StatusKind kind, type *value) \
-{ \
-    (void)c; (void)kind; (void)value; \
-    return fmi2Discard; \
-}
+fmi2Status name(fmi2Component c, const fmi2StatusKind kind, type *value) { return fmi2Discard; }
 NO_STATUS(fmi2GetStatus, fmi2Status)
 NO_STATUS(fmi2GetRealStatus, fmi2Real)
 NO_STATUS(fmi2GetIntegerStatus, fmi2Integer)

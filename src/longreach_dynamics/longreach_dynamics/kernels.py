@@ -118,9 +118,8 @@ class _KernelCache(FunctionCache):
     """
     numba's cache of a function, with a digest in place of the file's time of change.
 
-    numba also imports the implementations of all that it can compile (SciPy's linear algebra
-    among them) before it loads anything. Loading needs none of them; compiling imports them
-    itself.
+    numba also imports all that it can compile (SciPy's linear algebra among it) before it loads
+    anything. Loading needs none of it.
     """
 
     def __init__(self, function: FunctionType) -> None:

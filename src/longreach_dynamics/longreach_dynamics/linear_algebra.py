@@ -52,12 +52,11 @@ def cholesky_solve(factor, vector):  # type: ignore[no-untyped-def]
 @njit(inline='always')
 def ldl_of(matrix, n):  # type: ignore[no-untyped-def]
     """
-    Overwrite the lower triangle of a symmetric matrix (n, n) with L D and the inverse of D.
+    Overwrite the lower triangle of a symmetric matrix (n, n) with L D, 1/D on the diagonal.
 
-    The matrix is L D L^T, with ones on the diagonal of L; 1/D is stored on the diagonal. For a few
-    rows it is faster than :func:`cholesky`, as it takes no square roots, and for a constant n its
-    loops are unrolled. What lies above the diagonal stays. Returns False when the matrix is not
-    positive definite.
+    For a few rows faster than :func:`cholesky`, as it takes no square roots; for a constant n
+    loops are unrolled. What lies above the diagonal stays. Returns False when not positive
+    definite.
     """
     for j in range(n):
         total = matrix[j, j]
@@ -93,10 +92,9 @@ def ldl_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
 @njit
 def lu(matrix, pivots):  # type: ignore[no-untyped-def]
     """
-    Overwrite a square matrix (n, n) of finite numbers with its LU factors, by partial pivoting.
+    Overwrite a square matrix (n, n) of finite numbers with its LU factors, 1/U on the diagonal.
 
-    The diagonal of U is stored as its inverse. ``pivots`` (n,), integers, are set to the row with
-    which each one was exchanged. Returns False when the matrix is singular.
+    ``pivots`` (n,), integers: the row with which each was exchanged. Returns False when singular.
     """
     n = matrix.shape[0]
     for j in range(n):

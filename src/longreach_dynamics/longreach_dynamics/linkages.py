@@ -57,36 +57,12 @@ def arm_slope(rows, i, angle):  # type: ignore[no-untyped-def]
 
 @kernel
 def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
-    """
-    Return positions [m] and lever arms [m] of N linkages at many joint angles.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, 5)
-    angles : ndarray, shape (M, N)
-        [rad].
-
-    Returns
-    -------
-    positions, arms : ndarray, shape (M, N)
-    """
+    """Return positions and lever arms (M, N) [m] of N linkages' rows at angles (M, N) [rad]."""
     positions, arms = np.empty(angles.shape), np.empty(angles.shape)
     for k in range(angles.shape[0]):
         for i in range(angles.shape[1]):
             positions[k, i], arms[k, i] = piston_and_arm(rows, i, angles[k, i])
     return positions, arms
-
-
-@kernel
-def piston_position(row, angle):  # type: ignore[no-untyped-def]
-    """Return s_p = f(phi) [m] of one linkage's row (5,) at a joint angle [rad]."""
-    return piston_and_arm(row.reshape((1, -1)), 0, angle)[0]
-
-
-@kernel
-def lever_arm(row, angle):  # type: ignore[no-untyped-def]
-    """Return df/dphi [m] of one linkage's row (5,) at a joint angle [rad]."""
-    return piston_and_arm(row.reshape((1, -1)), 0, angle)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,21 +109,18 @@ class Linkage(Parameters):
 
     def position(self, angle: float) -> float:
         """Return the piston position [m] at a joint angle [rad]."""
-        return float(piston_position(self.row(), float(angle)))
+        return self._piston_and_arm(angle)[0]
 
     def arm(self, angle: float) -> float:
         """Return the lever arm df/dphi [m] at a joint angle [rad]."""
-        return float(lever_arm(self.row(), float(angle)))
+        return self._piston_and_arm(angle)[1]
+
+    def _piston_and_arm(self, angle: float) -> tuple[float, float]:
+        positions, arms = pistons_and_arms(self.row()[None], np.array([[angle]], dtype=float))
+        return float(positions[0, 0]), float(arms[0, 0])
 
     def angle(self, position: float) -> float:
-        """
-        Return the joint angle [rad] at a piston position [m], on the rising branch.
-
-        Raises
-        ------
-        InputError
-            When no angle of the rising branch has this position.
-        """
+        """Return the joint angle [rad] at a piston position [m], on the rising branch."""
         low, high = self.angles_of_rise()
         lowest, highest = self.position(low), self.position(high)
         if not lowest <= position <= highest:
@@ -172,14 +145,7 @@ class Linkage(Parameters):
         return angle
 
     def angles(self, stroke: float) -> tuple[float, float]:
-        """
-        Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0.
-
-        Raises
-        ------
-        InputError
-            When the linkage cannot reach both ends.
-        """
+        """Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0."""
         return self.angle(0.0), self.angle(stroke)
 
     def angles_of_rise(self) -> tuple[float, float]:

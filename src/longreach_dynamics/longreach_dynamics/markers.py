@@ -22,46 +22,20 @@ _BEGIN, _LITTLE, _BIG = 4, b'\x00\x01', b'\x00\x00'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marker:
-    """
-    A marker.
+    """A marker."""
 
-    Attributes
-    ----------
-    stamp : int
-        [ns]
-    frame : str
-    name : str
-        Its ``ns``.
-    number : int
-        Its ``id``.
-    kind : int
-        Its ``type``.
-    action : int
-    position : ndarray, shape (3,)
-        [m].
-    rotation : ndarray, shape (4,)
-        Quaternion w, x, y, z as it was sent.
-    scale : ndarray, shape (3,)
-    color : ndarray, shape (4,)
-        Red, green, blue, opacity, 0 to 1.
-    points : ndarray, shape (N, 3)
-    colors : ndarray, shape (M, 4)
-        Of the points; none, or as many.
-    text : str
-    """
-
-    stamp: int
+    stamp: int  # [ns]
     frame: str
-    name: str
-    number: int
-    kind: int
+    name: str  # its ``ns``
+    number: int  # its ``id``
+    kind: int  # its ``type``
     action: int
-    position: np.ndarray
-    rotation: np.ndarray
-    scale: np.ndarray
-    color: np.ndarray
-    points: np.ndarray
-    colors: np.ndarray
+    position: np.ndarray  # (3,) [m]
+    rotation: np.ndarray  # quaternion w, x, y, z as it was sent
+    scale: np.ndarray  # (3,)
+    color: np.ndarray  # red, green, blue, opacity, 0 to 1
+    points: np.ndarray  # (N, 3)
+    colors: np.ndarray  # (M, 4) of the points; none, or as many
     text: str
 
 
@@ -73,14 +47,7 @@ class Markers:
 
 
 def read_markers(data: bytes) -> Markers:
-    """
-    Return the markers of a serialised ``MarkerArray``.
-
-    Raises
-    ------
-    InputError
-        When the data are no such message.
-    """
+    """Return the markers of a serialised ``MarkerArray``; InputError when it is none."""
     try:
         cdr = _Cdr(data)
         return Markers([cdr.marker() for _ in range(cdr.count())])

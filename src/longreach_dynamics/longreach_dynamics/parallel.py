@@ -181,8 +181,7 @@ def _in_processes(
     Yield the number and the outcome of each job when it has finished.
 
     A pool ends when one of its processes is killed, and does not tell which job that process had.
-    After some kills the jobs therefore run one at a time, so that one that does not get through is
-    known.
+    After some kills the jobs run one at a time, so that one that does not get through is known.
     """
     left = dict(enumerate(jobs))
     kills: Counter[int] = Counter()
@@ -255,11 +254,7 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare_worker() -> None:
-    """
-    Give tqdm a lock without a semaphore, for the progress bars of the runs in this process.
-
-    Its own lock is a named semaphore, which a process that is terminated does not remove.
-    """
+    """Give tqdm a lock that is no named semaphore, which a terminated process does not remove."""
     tqdm.set_lock(threading.RLock())
 
 

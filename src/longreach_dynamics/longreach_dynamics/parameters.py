@@ -43,40 +43,19 @@ _SHOWN.maxlevel = 3
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """
-    Allowed values and meaning of a field.
+    """Allowed values and meaning of a field."""
 
-    Parameters
-    ----------
-    description : str
-        One line, for people.
-    unit : str
-        Unit symbol; '1' for a pure number, '' for what has none.
-    at_least, above, at_most, below : float, optional
-        Bounds; for a field of several values they hold for each.
-    choices : tuple of str
-        The only texts allowed; empty for any.
-    length : int, optional
-        The number of values of a sequence.
-    source : str
-        Where the value comes from.
-    read_only : bool
-        As a node's parameter: fixed from the start on.
-    zero : str
-        Word for the value 0 in commands, such as ``auto``; empty: none.
-    """
-
-    description: str
-    unit: str = ''
-    at_least: float | None = None
+    description: str  # one line, for people
+    unit: str = ''  # '1' for a pure number, '' for what has none
+    at_least: float | None = None  # bounds; for a field of several values they hold for each
     above: float | None = None
     at_most: float | None = None
     below: float | None = None
-    choices: tuple[str, ...] = ()
-    length: int | None = None
-    source: str = ''
-    read_only: bool = True
-    zero: str = ''
+    choices: tuple[str, ...] = ()  # the only texts allowed; empty for any
+    length: int | None = None  # the number of values of a sequence
+    source: str = ''  # where the value comes from
+    read_only: bool = True  # as a node's parameter: fixed from the start on
+    zero: str = ''  # word for the value 0 in commands, such as ``auto``; empty: none
 
     def range_text(self) -> str:
         """Return what is allowed, as in ``[0, 5) m``."""
@@ -110,36 +89,30 @@ def quantity(
     unit: str = '1',
     *,
     default: Any = dataclasses.MISSING,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
-    below: float | None = None,
-    length: int | None = None,
-    source: str = '',
-    read_only: bool = True,
-    zero: str = '',
     kw_only: bool | None = None,
+    **rule: Any,
 ) -> Any:
     """
     Declare a field: a number, a truth value, a text, a sequence, or another parameter object.
 
-    The arguments are those of :class:`Rule`; without a default the field is required. A field with
-    a default that derived classes follow with others is ``kw_only``; None: as its class says.
+    Parameters
+    ----------
+    description : str
+        One line, for people.
+    unit : str
+        Unit symbol; '1' for a pure number, '' for what has none.
+    default : object, optional
+        Without a default the field is required.
+    kw_only : bool, optional
+        True for a field with a default that derived classes follow with others.
+    **rule
+        Bounds ``at_least``, ``above``, ``at_most``, ``below``, which hold for each value of a
+        sequence; its ``length``; the ``source`` of the value; ``read_only`` (default True): as a
+        node's parameter fixed from the start on; ``zero``: word for 0 in commands.
     """
-    rule = Rule(
-        description,
-        unit,
-        at_least=at_least,
-        above=above,
-        at_most=at_most,
-        below=below,
-        length=length,
-        source=source,
-        read_only=read_only,
-        zero=zero,
-    )
     keyword_only: Any = dataclasses.MISSING if kw_only is None else kw_only
-    return dataclasses.field(default=default, kw_only=keyword_only, metadata={'rule': rule})
+    metadata = {'rule': Rule(description, unit, **rule)}
+    return dataclasses.field(default=default, kw_only=keyword_only, metadata=metadata)
 
 
 def choice(
@@ -147,12 +120,10 @@ def choice(
     choices: Sequence[str],
     *,
     default: Any = dataclasses.MISSING,
-    source: str = '',
-    read_only: bool = True,
+    **rule: Any,
 ) -> Any:
-    """Declare a field whose value is one of a few texts."""
-    rule = Rule(description, choices=tuple(choices), source=source, read_only=read_only)
-    return dataclasses.field(default=default, metadata={'rule': rule})
+    """Declare a field whose value is one of a few texts; the rest as of :func:`quantity`."""
+    return quantity(description, '', default=default, choices=tuple(choices), **rule)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -449,11 +420,7 @@ def _merged(below: Any, above: Any) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """
-    The numbers of YAML 1.2, and no key twice.
-
-    PyYAML follows YAML 1.1, where 1e5 is a text and 1:30 is ninety.
-    """
+    """The numbers of YAML 1.2 (in 1.1 1e5 is a text and 1:30 is ninety), and no key twice."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [

@@ -36,12 +36,7 @@ from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vecto
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
-from longreach_dynamics.stepping import (
-    EVALUATIONS,
-    WORK_ROWS,
-    continued_nonstiff_integrator,
-    raise_for,
-)
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
 # Rows of the table that compiled code works with, one column for each link. One array for numbers
 # and for intermediate results, because numba counts references to each array at each use, and each
@@ -109,12 +104,7 @@ def add_wrench(link, x, z, fx, fz, moment, table):  # type: ignore[no-untyped-de
 
 @njit
 def newton_euler(torque, table):  # type: ignore[no-untyped-def]
-    """
-    Overwrite q'' (n,) [rad/s^2] with the joint torques [N m], by recursive Newton-Euler.
-
-    Afterwards rows FORCE and FORCE_IM of the table hold the force with which each link is carried
-    by its predecessor [N], in the world's axes.
-    """
+    """Overwrite q'' (n,) with joint torques [N m], and write rows FORCE and FORCE_IM."""
     n = table.shape[1]
     joint, turn = complex(0.0, table[GRAVITY, 0]), 0.0
     for i in range(n):
@@ -151,12 +141,7 @@ def absolute_mass_matrix(table):  # type: ignore[no-untyped-def]
 
 @njit
 def accelerations(torque, table):  # type: ignore[no-untyped-def]
-    """
-    Overwrite the joint torques (n,) [N m] with q'' [rad/s^2].
-
-    Returns whether the mass matrix was positive definite, as it is unless the inertias of links
-    are too different for floating point.
-    """
+    """Overwrite joint torques (n,) [N m] with q'' [rad/s^2]; False where floating point fails."""
     if table.shape[1] == _USUAL:
         return _accelerations(torque, table, _USUAL)
     return _accelerations(torque, table, table.shape[1])
@@ -303,22 +288,20 @@ def _free_motion(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
     accelerations(dx[n:], table)
 
 
-_advance = continued_nonstiff_integrator(_free_motion)
+_integrate = nonstiff_integrator(_free_motion)
 
 
 @kernel
 def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-def]
     """Write states (rows, 2 n) of a chain without torques; return the status of the last one."""
     torque, step, status = np.zeros(table.shape[1]), interval, 0
-    work = np.empty((WORK_ROWS, x.size))
-    _free_motion(0.0, x, torque, table, work[0])
     for row in range(states.shape[0]):
         if row > 0:
             # Steps of equal length: a short last one would be wasted.
             step = interval / math.ceil(interval / step)
             time = (row - 1) * interval
-            _, step, status = _advance(
-                time, interval, x, work, torque, table, tolerance, tolerance, step, EVALUATIONS
+            x, _, step, status = _integrate(
+                time, interval, x, torque, table, tolerance, tolerance, step
             )
             if status != 0:
                 break
@@ -468,18 +451,9 @@ class PlanarChain:
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray, wrenches: Any = None
     ) -> np.ndarray:
         """
-        Return what acts on each link from its predecessor, in the joint between them.
+        Return what acts on each link from its predecessor, in the joint between them, (n, 3).
 
-        Parameters
-        ----------
-        q, v, a : ndarray, shape (n,)
-        wrenches : rows of Wrench, optional
-
-        Returns
-        -------
-        ndarray, shape (n, 3)
-            Force forward and up, in the world's axes [N], and joint torque [N m]. The
-            predecessor, for the first link the ground, gets the opposite.
+        Force forward and up, in the world's axes [N], and joint torque [N m].
         """
         reactions = np.empty((len(self.lengths), 3))
         rows = _NO_WRENCHES if wrenches is None else wrenches
@@ -515,32 +489,10 @@ def swing(
     tolerance: float = 1e-9,
 ) -> np.ndarray:
     """
-    Let a chain swing freely from q, v, with steps of order 8 that are as long as errors allow.
+    Let a chain swing freely from q, v (n,), with steps of order 8 as long as errors allow.
 
-    Parameters
-    ----------
-    chain : PlanarChain
-    q, v : ndarray, shape (n,)
-        Relative joint angles [rad] and their rates [rad/s] at the beginning.
-    interval : float
-        Of the rows [s].
-    intervals : int
-        How many.
-    tolerance : float
-        Of the local error of each number, absolute and relative.
-
-    Returns
-    -------
-    ndarray, shape (intervals + 1, 2 n)
-        Rows of q and v, the beginning first.
-
-    Raises
-    ------
-    InputError
-        For an interval, a tolerance or a state that cannot be used.
-    IntegrationError
-        When the motion is too fast for steps that floating point can resolve, or for the budget
-        of an interval.
+    ``interval`` of the rows [s]; ``tolerance`` of the local error, absolute and relative. Returns
+    rows of q and v, (intervals + 1, 2 n), the beginning first.
     """
     if not 0.0 < interval < math.inf:
         raise InputError(f'interval = {interval} s, allowed: (0, inf) s')

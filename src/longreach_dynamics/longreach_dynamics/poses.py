@@ -42,14 +42,7 @@ class JointedMachine:
         return {name: value for name, value in self.__dict__.items() if name != '_hash'}
 
     def pose(self, name: str) -> np.ndarray:
-        """
-        Return the joint angles of a named pose [rad], shape (joints,).
-
-        Raises
-        ------
-        InputError
-            For an unknown name.
-        """
+        """Return the joint angles of a named pose [rad], shape (joints,)."""
         for pose in self.poses:
             if pose.name == name:
                 return np.radians(pose.angles_deg)

@@ -18,14 +18,7 @@ _MOST_NAMES = 20
 
 @contextlib.contextmanager
 def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
-    """
-    Open a text file for reading: a regular file, or a pipe with a writer.
-
-    Raises
-    ------
-    InputError
-        When it cannot be opened, is a directory or a device, or does not contain text.
-    """
+    """Open a text file for reading: a regular file, or a pipe with a writer; else InputError."""
     try:
         # Of a pipe without a writer nothing is read, where a blocking call would wait for good.
         number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -75,14 +68,7 @@ def data_directory(package: str) -> Path:
 
 
 def share_directory(package: str) -> Path:
-    """
-    Return the directory share/<package> of the first environment prefix that has it.
-
-    Raises
-    ------
-    InputError
-        When no prefix has it: the workspace is not built or not sourced.
-    """
+    """Return the directory share/<package> of the first environment prefix that has it."""
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
     for prefix in filter(None, prefixes):
         share = Path(prefix) / 'share' / package

@@ -27,15 +27,7 @@ class Schedule(NamedTuple):
 
 
 def check_knots(knots: Knots, what: str, least: float = -1.0, most: float = 1.0) -> None:
-    """
-    Check knots of an input.
-
-    Raises
-    ------
-    InputError
-        With the knot: for none, a time that falls, more than two at one time, or a value that is
-        not allowed. ``what`` is named first.
-    """
+    """Raise InputError with the first knot that is not allowed; ``what`` is named first."""
     if not knots:
         raise InputError(f'{what} has no knots, allowed: 1 or more pairs of time and value')
     for k, (time, value) in enumerate(knots):
@@ -56,12 +48,8 @@ def schedule_of(inputs: Sequence[Knots], levels: Sequence[Sequence[float]]) -> S
     """
     Return inputs in intervals that end at all knots and crossings of levels.
 
-    Parameters
-    ----------
-    inputs : sequence of Knots
-        As :func:`check_knots` allows them; before its first knot an input has the value of it.
-    levels : sequence of sequence of float
-        Of each input: what it crosses, such as the ends of a dead band.
+    ``levels``: what each input crosses, such as the ends of a dead band. Before its first knot an
+    input has the value of it.
     """
     cuts = {0.0}
     for knots, crossed in zip(inputs, levels, strict=True):

@@ -93,18 +93,7 @@ class SensorGroup:
         return sample % self._every == 0
 
     def show(self, truth: np.ndarray, warmth: float, sample: int) -> np.ndarray:
-        """
-        Return the readings of the sensors, shape (count,).
-
-        Parameters
-        ----------
-        truth : ndarray, shape (count,)
-            True values.
-        warmth : float
-            Temperature less that of the calibration [K].
-        sample : int
-            Number of the plant's sample, from 0.
-        """
+        """Return readings (count,) of true values; warmth [K]; sample: of the plant, from 0."""
         # The number of the sample counts blocks that one reading never uses up.
         counter = np.array([0, sample, 0, 0], dtype=np.uint64)
         bits = np.random.Philox(key=self._key, counter=counter)
@@ -113,21 +102,7 @@ class SensorGroup:
     def show_many(
         self, truth: np.ndarray, warmth: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
-        """
-        Return readings at many samples at once, with noise of ``random``.
-
-        Parameters
-        ----------
-        truth : ndarray, shape (rows, count)
-            True values at the samples at which these sensors are read.
-        warmth : ndarray, shape (rows,)
-            Temperature less that of the calibration [K].
-        random : Generator
-
-        Returns
-        -------
-        ndarray, shape (rows, count)
-        """
+        """Return readings (rows, count) at many samples at once, with noise of ``random``."""
         return self._shown(truth, self._bias + self._drift * warmth[:, None], random)
 
     def _shown(

@@ -92,11 +92,7 @@ class CubicTrajectory(Trajectory):
         return np.asarray(ends.max(axis=(0, 1), initial=0.0))
 
     def check_with(self, machine: Jointed, before: int = 0) -> None:
-        """
-        Check waypoints, and the turning points between them, against the limits of a machine.
-
-        Parameters and errors are those of :meth:`Trajectory.check_with`.
-        """
+        """Check waypoints, and turning points between them, against a machine's limits."""
         super().check_with(machine, before)
         a, b, c, d = self._polynomials()
         # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.

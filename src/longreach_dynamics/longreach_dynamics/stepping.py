@@ -38,8 +38,6 @@ from longreach_dynamics.linear_algebra import lu, lu_solve
 
 # Default budget of one interval: about a second of a small model.
 EVALUATIONS = 1_000_000
-# Rows of the work array of continued_nonstiff_integrator.
-WORK_ROWS = 14
 
 RightHandSide = Callable[..., None]
 Integrator = Callable[..., tuple[np.ndarray, int, float, int]]
@@ -123,7 +121,6 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
 
     For smooth motion at tight tolerances. What is returned is described in the module's docstring.
     """
-    advance = continued_nonstiff_integrator(right_hand_side)
 
     @njit
     def integrate(  # type: ignore[no-untyped-def]
@@ -138,46 +135,23 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         budget=EVALUATIONS,
     ):
         x = state.copy()
-        work = np.empty((WORK_ROWS, x.size))
-        right_hand_side(time, x, inputs, parameters, work[0])
-        evaluations, step, status = advance(
-            time, duration, x, work, inputs, parameters, relative, absolute, first_step, budget
-        )
-        return x, evaluations + 1, step, status
-
-    return cast('Integrator', integrate)
-
-
-def continued_nonstiff_integrator(right_hand_side: RightHandSide) -> Callable[..., Any]:
-    """
-    Return the integrator of :func:`nonstiff_integrator` for intervals that follow one another.
-
-    It is called as ``advance(time, duration, x, work, inputs, parameters, relative, absolute,
-    first_step, budget)`` and returns ``evaluations, next_step, status``. ``x`` (n,) is
-    overwritten with the state at the end. ``work`` (WORK_ROWS, n) has the derivative at ``x`` in
-    its first row, at the start and at the end, so that an interval that goes on from the one
-    before evaluates nothing twice.
-    """
-
-    @njit
-    def advance(  # type: ignore[no-untyped-def]
-        time, duration, x, work, inputs, parameters, relative, absolute, first_step, budget
-    ):
         n = x.size
+        work = np.empty((14, n))
         stages = work[:12]
         trial = work[12]
         scale = work[13]
+        right_hand_side(time, x, inputs, parameters, stages[0])
+        evaluations = 1
         done = 0.0
         step = min(first_step, duration)
-        evaluations = 0
         while done < duration:
             # The last step ends on the end of the interval to the last bit.
             last = step >= duration - done
             h = duration - done if last else step
             if h < 1e-15 * max(abs(time + done), duration):
-                return evaluations, step, 1
+                return x, evaluations, step, 1
             if evaluations >= budget:
-                return evaluations, step, 3
+                return x, evaluations, step, 3
             for i in range(1, 12):
                 for k in range(n):
                     trial[k] = STAGES[i, 0] * stages[0, k]
@@ -211,7 +185,7 @@ def continued_nonstiff_integrator(right_hand_side: RightHandSide) -> Callable[..
                 error = h * error_5 / math.sqrt((error_5 + 0.01 * error_3) * n)
             if not math.isfinite(error):
                 if h < 1e-12 * duration:
-                    return evaluations, step, 2
+                    return x, evaluations, step, 2
                 step = 0.1 * h
                 continue
             factor = 6.0 if error == 0.0 else min(6.0, max(0.2, 0.9 * error ** (-1.0 / 8.0)))
@@ -224,9 +198,9 @@ def continued_nonstiff_integrator(right_hand_side: RightHandSide) -> Callable[..
                 evaluations += 1
             else:
                 step = min(1.0, factor) * h
-        return evaluations, step, 0
+        return x, evaluations, step, 0
 
-    return cast('Callable[..., Any]', advance)
+    return cast('Integrator', integrate)
 
 
 _S6 = math.sqrt(6.0)
@@ -251,11 +225,7 @@ def _stage_solver(right_hand_side: RightHandSide) -> Any:
 
     @njit
     def solve_stages(time, h, x, inputs, parameters, newton, pivots, scale, z):  # type: ignore[no-untyped-def]
-        """
-        Solve Z_i = h sum_j a_ij f(x + Z_j) by simplified Newton iterations, from the Z given.
-
-        Returns whether they converged and the number of evaluations.
-        """
+        """Solve Z_i = h sum_j a_ij f(x + Z_j) by Newton; return whether found, and evaluations."""
         n = x.size
         slopes = np.empty((3, n))
         trial = np.empty(n)

@@ -34,14 +34,7 @@ class Table(dict[str, np.ndarray]):
         self.file = Path(file)
 
     def stack(self, names: Sequence[str]) -> np.ndarray:
-        """
-        Return columns side by side, shape (rows, names).
-
-        Raises
-        ------
-        InputError
-            For a column that is missing, with those that are there.
-        """
+        """Return columns side by side, shape (rows, names); InputError for one that is missing."""
         for name in names:
             if name not in self:
                 raise InputError(

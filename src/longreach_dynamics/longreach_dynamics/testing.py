@@ -15,20 +15,9 @@ def random_operation(
     random: np.random.Generator, axes: int, duration: float, step: float = 1e-3
 ) -> tuple[ValveCommand, ...]:
     """
-    Return what a careless operator does with the valves of a machine.
+    Return what a careless operator does with the valves of a machine, every ``step`` [s] or less.
 
-    For some commands each he gives full spool to all axes, or to some, reverses all of them,
-    closes all, or moves them anywhere; each command lasts 0.2 to 2 s.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-    axes : int
-        Number of valves.
-    duration : float
-        [s].
-    step : float
-        Times are multiples of it [s].
+    For some commands each: full spool to all axes, or to some, reversed, closed, or anywhere.
     """
     commands, time = [], 0.0
     spools, way = np.zeros(axes), 'full'

@@ -54,11 +54,7 @@ class Reference(NamedTuple):
 
 
 class Onset(NamedTuple):
-    """
-    Rates at the begin of a trajectory that is planned from rest, which they fade into.
-
-    With r at the time t = 0 it adds r t (1 - t / T)^2 until T = 1 s, at most 0.15 s times r.
-    """
+    """Rates r at the begin of what is planned from rest: adds r t (1 - t / T)^2 until T = 1 s."""
 
     begin: float  # [s]
     rates: np.ndarray  # (N,) [rad/s]
@@ -127,14 +123,7 @@ class Trajectory:
 
     @classmethod
     def of(cls, waypoints: Sequence[Waypoint]) -> Self:
-        """
-        Return the trajectory through the waypoints of a scenario.
-
-        Raises
-        ------
-        InputError
-            When there is none, they differ in their number of angles, or times do not ascend.
-        """
+        """Return the trajectory through the waypoints of a scenario."""
         times = np.array([point.time for point in waypoints])
         counts = {len(point.angles_deg) for point in waypoints}
         if len(counts) > 1:
@@ -151,20 +140,9 @@ class Trajectory:
 
     def check_with(self, machine: Jointed, before: int = 0) -> None:
         """
-        Check the trajectory against the joint limits of a machine.
+        Check the waypoints against the joint limits of a machine, which is monotone between them.
 
-        It is monotone between two waypoints, so that the waypoints bound all of it.
-
-        Parameters
-        ----------
-        machine : Jointed
-        before : int
-            So many first waypoints are where the machine is; they are not checked, nor counted.
-
-        Raises
-        ------
-        InputError
-            When a waypoint has the wrong number of angles or lies outside the limits.
+        So many waypoints ``before`` are where the machine is; they are not checked, nor counted.
         """
         limits, angles = machine.joint_limits(), self.angles[before:]
         suspects = np.arange(len(angles))
@@ -183,20 +161,9 @@ class Trajectory:
         """
         Check the speeds of the joints on the way, without those of its onset.
 
-        Parameters
-        ----------
-        joints : sequence of str
-            Names of the N joints.
-        limits : callable
-            Takes angles (M, N) [rad], returns the lowest (negative) and highest rates (M, N, 2)
-            [rad/s] there.
-        before : int
-            So many first waypoints are not counted.
-
-        Raises
-        ------
-        InputError
-            With waypoint, joint, speed, limit, and the time that the way takes at least.
+        ``limits`` takes angles (M, N) [rad] and returns the lowest (negative) and highest rates
+        there, (M, N, 2) [rad/s]. Waypoints ``before`` are not counted. The error says how long the
+        way takes.
         """
         # One way after the other.
         angles, rates = (
@@ -221,16 +188,7 @@ class Trajectory:
         return self.angles[:-1] + share * way, 30.0 * (s * (1.0 - s)) ** 2 * (way / spans)
 
     def at(self, time: float) -> Reference:
-        """
-        Return the reference at a time [s].
-
-        The first waypoint holds before its time, the last one after.
-
-        Raises
-        ------
-        InputError
-            When the time is not finite.
-        """
+        """Return the reference at a time [s]; the joints rest before and after all waypoints."""
         if not math.isfinite(time):
             raise InputError(f'time = {time} s, allowed: a finite number')
         after = int(np.searchsorted(self.times, time, side='right'))
@@ -284,16 +242,8 @@ def check_speeds(
     """
     Raise InputError for the speed of a joint that exceeds its limit the most.
 
-    Parameters
-    ----------
-    joints : sequence of str
-        Names of the N joints.
-    rates : ndarray, shape (M, N)
-        [rad/s].
-    limits : ndarray, shape (M, N, 2)
-        Lowest (negative) and highest rates [rad/s].
-    where : callable
-        Takes the index of a sample and rate over limit; returns text before and after the speed.
+    ``rates`` (M, N), ``limits`` (M, N, 2): lowest (negative) and highest [rad/s]. ``where`` takes
+    the index of a sample and rate over limit; returns text before and after the speed.
     """
     highest = np.where(rates < 0.0, limits[..., 0], limits[..., 1])
     # Joints without a reference have NaN.

@@ -54,14 +54,7 @@ class Limit(NamedTuple):
 
 
 def numbers(*values: float) -> str:
-    """
-    Return numbers as URDF writes them, to 12 digits.
-
-    Raises
-    ------
-    InputError
-        When one is not finite.
-    """
+    """Return numbers as URDF writes them, to 12 digits; InputError for one that is not finite."""
     for value in values:
         if not math.isfinite(value):
             raise InputError(
@@ -72,14 +65,7 @@ def numbers(*values: float) -> str:
 
 
 def new_robot(name: str, materials: Iterable[str]) -> Element:
-    """
-    Return a robot without links, with materials of COLORS.
-
-    Raises
-    ------
-    KeyError
-        For a material that COLORS does not have.
-    """
+    """Return a robot without links, with materials of COLORS."""
     root = Element('robot', name=name)
     for material in materials:
         SubElement(SubElement(root, 'material', name=material), 'color', rgba=COLORS[material])

@@ -86,11 +86,7 @@ def pid_table(
 
 
 def new_memory(joints: int) -> np.ndarray:
-    """
-    Return the memory before the first cycle, (5, N).
-
-    I [V], last error and reference [rad], rate of the error [rad/s], spool position.
-    """
+    """Return the memory before the first cycle (5, N): I, last error, reference, rate, spool."""
     nothing = np.full(joints, np.nan)
     return np.array([np.zeros(joints), nothing, nothing, np.zeros(joints), np.zeros(joints)])
 
@@ -98,18 +94,9 @@ def new_memory(joints: int) -> np.ndarray:
 @kernel
 def pid_cycle(angles, references, memory, table, interval, spools):  # type: ignore[no-untyped-def]
     """
-    Run one cycle: write spool positions, and the memory for the next one.
+    Run one cycle of ``interval`` [s]: write spool positions (N,), and the memory for the next one.
 
-    Parameters
-    ----------
-    angles, references : ndarray, shape (N,)
-        [rad]. A joint whose reference is NaN has its valve closed.
-    memory : ndarray, shape (5, N)
-    table : ndarray, shape (N, 11)
-        As :func:`pid_table` makes it.
-    interval : float
-        Of the cycles, T [s].
-    spools : ndarray, shape (N,)
+    angles, references (N,) [rad]; a joint whose reference is NaN has its valve closed.
     """
     for i in range(spools.size):
         if math.isnan(references[i]):

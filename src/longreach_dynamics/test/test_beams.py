@@ -205,72 +205,6 @@ def test_strong_taper_by_quadrature(tip: float) -> None:
     )
 
 
-def test_shear_jumps_at_the_support() -> None:
-    # (10b), (10c) are limits from both sides: the moment is continuous, its derivative is not.
-    beam = tapered(2.4)
-    line = tip_force_line(beam)
-    step = 1e-3
-
-    def moment(x: float) -> float:
-        return float(beam.bending_stiffness(np.array(x)) * line.at(x, 2))
-
-    inboard = (moment(2.4 - step) - moment(2.4 - 2.0 * step)) / step
-    outboard = (moment(2.4 + 2.0 * step) - moment(2.4 + step)) / step
-    assert inboard / outboard == pytest.approx(-(LENGTH - 2.4) / 2.4, rel=1e-4)
-    assert moment(2.4 - 1e-9) == pytest.approx(moment(2.4 + 1e-9), rel=1e-6)
-    assert moment(0.0) == pytest.approx(0.0, abs=1e-6 * moment(2.4))
-
-
-def test_weight_line_follows_the_mass() -> None:
-    # All mass near the tip bends the beam as a force there does.
-    def near_tip(x: np.ndarray) -> np.ndarray:
-        return np.where(np.asarray(x) > 0.999 * LENGTH, 1e4, 1e-6)
-
-    beam = Beam(LENGTH, near_tip, constant(EI), 0.0, (0.999 * LENGTH,))
-    x = np.linspace(0.0, LENGTH, 20)
-    np.testing.assert_allclose(self_weight_line(beam).at(x), clamped_force(x / LENGTH), atol=1e-3)
-
-
-@pytest.mark.parametrize('support', [0.0, 2.4])
-@pytest.mark.parametrize('line', LINES.values())
-def test_lines_keep_the_geometric_conditions(
-    line: Callable[[Beam], BendingLine], support: float
-) -> None:
-    bent = line(kinked(support))
-    assert bent.at(0.0) == 0.0
-    if support:
-        assert bent.at(support) == pytest.approx(0.0, abs=1e-15)
-    else:
-        assert bent.at(0.0, 1) == 0.0
-    assert bent.at(LENGTH) == pytest.approx(1.0, abs=1e-15)
-
-
-def test_scale_of_the_section_does_not_matter() -> None:
-    # An arbitrary f_L only scales the line, and so do E and g.
-    x = np.linspace(0.0, LENGTH, 11)
-    for line in LINES.values():
-        soft = Beam(LENGTH, constant(1.0), constant(1e-3), 2.4)
-        np.testing.assert_allclose(line(soft).at(x), line(uniform(2.4)).at(x), atol=1e-13)
-
-
-def test_line_algebra() -> None:
-    beam = tapered(2.4)
-    force, moment = tip_force_line(beam), tip_moment_line(beam)
-    x = np.linspace(0.0, LENGTH, 11)
-    for derivative in range(4):
-        together = force.scaled(3.0).plus(moment, -2.0).at(x, derivative)
-        expected = 3.0 * force.at(x, derivative) - 2.0 * moment.at(x, derivative)
-        np.testing.assert_allclose(together, expected, atol=1e-12)
-    assert force.scaled(-7.0).normalised().at(LENGTH) == pytest.approx(1.0, abs=1e-15)
-
-
-def test_grid_has_its_edges_at_support_and_kinks() -> None:
-    beam = kinked(2.4)
-    for place in (0.0, 1.7, 2.4, 3.1, 7.0, LENGTH):
-        assert np.abs(beam.grid - place).min() == 0.0
-    assert np.all(np.diff(beam.grid) > 0.0)
-
-
 def test_quadrature_is_exact_for_products_of_functions() -> None:
     beam = kinked(2.4)
     x, weights = beam.gauss()
@@ -339,39 +273,7 @@ def test_fit_reports_its_error(support: float) -> None:
     assert errors[0] > 1e-2
 
 
-def test_fit_of_a_polynomial_is_exact() -> None:
-    beam = uniform()
-    line = tip_force_line(beam)
-    assert fit_polynomial(beam, line, 2).error > 0.01
-    for order in (3, 6, 9):
-        fit = fit_polynomial(beam, line, order)
-        assert fit.error < 1e-13
-        x = np.linspace(0.0, LENGTH, 9)
-        np.testing.assert_allclose(fit.line.at(x), line.at(x), atol=1e-12)
-
-
 # Ritz functions.
-
-
-def integrals(basis: RitzBasis) -> np.ndarray:
-    """Return int eta_e eta_f dx, shape (F, F), by a rule finer than the one that made them."""
-    edges = np.unique(np.concatenate([basis.beam.grid, np.linspace(0.0, LENGTH, 40)]))
-    nodes, weights = np.polynomial.legendre.leggauss(7)
-    halves = np.diff(edges)[:, None] / 2.0
-    places = (edges[:-1, None] + halves * (nodes + 1.0)).ravel()
-    values = basis.at(places)
-    return np.asarray((values * (halves * weights).ravel()) @ values.T)
-
-
-@pytest.mark.parametrize('support', [0.0, 2.4])
-@pytest.mark.parametrize('last', [False, True])
-@pytest.mark.parametrize('name', BASIS_SETS)
-def test_functions_are_orthogonal_and_normalised(name: str, last: bool, support: float) -> None:
-    basis = ritz_basis(kinked(support), last, name, 3)
-    products = integrals(basis)
-    sizes = np.sqrt(np.diag(products))
-    np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(3), atol=1e-9)
-    np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-12)
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])

@@ -118,28 +118,6 @@ def package(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture
-def library(package: Path) -> Path:
-    """Another package, with generated code, that the kernel takes a function and numbers from."""
-    directory = package.parent / 'library'
-    directory.mkdir()
-    (directory / '__init__.py').write_text('')
-    (directory / 'numbers.py').write_text(
-        'import numpy as np\nWEIGHTS = np.array([1.0, 2.0])\nSIZE = 2\n'
-    )
-    (directory / 'generated.py').write_text(
-        'from numba import njit\n\n@njit\ndef weighted(x):\n    return 0.0 * x\n'
-    )
-    outer = package / 'outer.py'
-    text = outer.read_text().replace(
-        'from machine import aside',
-        'from library import numbers as n\nfrom library.generated import weighted\n'
-        'from library.numbers import WEIGHTS\nfrom machine import aside',
-    )
-    outer.write_text(text.replace('made(x, p)', 'made(x, p) + weighted(x) + WEIGHTS[1] * n.SIZE'))
-    return directory
-
-
 def edit(module: Path, old: str, new: str) -> None:
     """Replace a text that stands in a module by another of the same length."""
     text = module.read_text()
@@ -258,26 +236,6 @@ def test_who_may_write_a_cache(
     else:
         with pytest.warns(UserWarning, match=r'cache \(owner \d+, mode 6.*chmod go-w cache'):
             assert not kernels._is_private('cache', 'source')
-
-
-def test_an_edit_of_the_kernel_itself_is_a_change(
-    package: Path, run: Callable[[Path], Outcome]
-) -> None:
-    run(package)
-    edit(package / 'outer.py', 'made(x, p)', '-made(x,p)')
-    assert run(package) == (-7.0, 0, 1, 1)
-
-
-def test_code_and_numbers_of_any_package_are_noticed(
-    package: Path, library: Path, run: Callable[[Path], Outcome]
-) -> None:
-    assert run(package) == (11.0, 0, 1, 1)
-    edit(library / 'generated.py', '0.0 * x', '1.0 * x')
-    assert run(package) == (13.0, 0, 1, 1)
-    edit(library / 'numbers.py', '2.0]', '3.0]')
-    assert run(package) == (15.0, 0, 1, 1)
-    edit(library / 'numbers.py', 'SIZE = 2', 'SIZE = 3')
-    assert run(package) == (18.0, 0, 1, 1)
 
 
 @pytest.fixture

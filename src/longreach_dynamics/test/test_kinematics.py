@@ -99,13 +99,6 @@ def test_a_joint_whose_limits_coincide_stays(width: float) -> None:
         solve_pose(tip, [12.0, 0.0], limits, START)
 
 
-def test_without_a_free_joint_there_is_one_place() -> None:
-    limits = np.stack([START, START], axis=1)
-    np.testing.assert_array_equal(solve_pose(tip, tip(START), limits, START + 0.3), START)
-    with pytest.raises(InputError, match=r'nearest that was found .* 0\.1 m away'):
-        solve_pose(tip, tip(START) + np.array([0.1, 0.0]), limits, START)
-
-
 def test_limits_out_of_order_are_refused() -> None:
     limits = LIMITS.copy()
     limits[1] = limits[1, ::-1]

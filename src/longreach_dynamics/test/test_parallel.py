@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics import parallel
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import InterruptedSweep, keep_workers, run_jobs
 
 
@@ -137,11 +137,6 @@ def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not
     assert 'killed 3 times' in found[2]
 
 
-def test_without_a_substitute_that_is_an_error():
-    with pytest.raises(LongreachError, match='killed 3 times'):
-        run_jobs(always_killed, [1, 2], processes=2)
-
-
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:1'}, {'processes': 1}])
 def test_errors_of_a_job_are_raised(where):
     with pytest.raises(InputError, match='number = 5'):
@@ -156,15 +151,6 @@ def test_a_cluster_that_exists_is_used_and_goes_on(tmp_path: Path):
         for _ in range(2):
             address = cluster.scheduler_address
             assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
-
-
-def test_interruption_of_a_cluster_keeps_what_is_done():
-    def interrupt(number, _):
-        raise KeyboardInterrupt
-
-    with pytest.raises(InterruptedSweep) as caught:
-        run_jobs(square, [1, 2, 3], cluster='local:1', finished=interrupt)
-    assert sum(one is not None for one in caught.value.outcomes) == 1
 
 
 @pytest.mark.parametrize(

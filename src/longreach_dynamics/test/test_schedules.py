@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.schedules import check_knots, constant_schedule, schedule_of
+from longreach_dynamics.schedules import check_knots, schedule_of
 
 
 def value(schedule, time, i=0):
@@ -27,17 +27,6 @@ def test_intervals_end_where_levels_are_crossed():
     schedule = schedule_of([[(0, 0), (1, 0.5), (2, -0.5)]], [(-0.05, 0, 0.05)])
     assert schedule.edges[:-1] == pytest.approx([0, 0.1, 1, 1.45, 1.5, 1.55, 2])
     assert (np.diff(schedule.edges) > 0).all()
-
-
-def test_jump_across_the_band_has_no_interval():
-    schedule = schedule_of([[(0, 0.3), (1, 0.3), (1, -0.3), (2, -0.3)]], [(-0.05, 0, 0.05)])
-    assert schedule.edges[:3] == pytest.approx([0, 1, 2])
-    assert schedule.starts[:, 0] == pytest.approx([0.3, -0.3, -0.3])
-
-
-def test_constant_inputs():
-    schedule = constant_schedule([0.2, -1.0])
-    assert (value(schedule, 5e5), value(schedule, 0.0, 1)) == (0.2, -1.0)
 
 
 @pytest.mark.parametrize(

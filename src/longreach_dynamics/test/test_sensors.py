@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
+from longreach_dynamics.sensors import SensorGroup, SensorKind
 
 TRUTH = np.array([0.5, -2.0, 1e3])
 
@@ -16,10 +16,6 @@ TRUTH = np.array([0.5, -2.0, 1e3])
 def group(key: tuple[int, int] = (7, 0), **changes: Any) -> SensorGroup:
     kind = {'rate': None, 'noise': 0.0, 'bias': (), 'drift': (), 'step': 0.0} | changes
     return SensorGroup('load_cell', SensorKind(**kind), 3, key, 1000.0)
-
-
-def test_ideal_sensors_show_the_truth() -> None:
-    assert group().show(TRUTH, 40.0, 3).tolist() == TRUTH.tolist()
 
 
 def test_bias_drift_and_counts_add_up_in_that_order() -> None:
@@ -53,8 +49,3 @@ def test_rates_are_whole_divisors_of_the_plants() -> None:
 def test_a_wrong_number_of_biases_is_refused() -> None:
     with pytest.raises(InputError, match=r'load_cell\.bias has 2 values.*or 3, one for each'):
         group(bias=(1.0, 2.0))
-
-
-def test_the_temperature_is_an_offset_and_a_sine() -> None:
-    profile = TemperatureProfile(offset=5.0, amplitude=10.0, period=60.0)
-    assert [profile.at(t) for t in (0.0, 15.0, 45.0)] == pytest.approx([5.0, 15.0, -5.0])

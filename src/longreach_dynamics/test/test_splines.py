@@ -68,12 +68,6 @@ def test_turning_points_between_waypoints_count() -> None:
         CubicTrajectory([0.0], [[3.0, 0.0]], [[0.0, 0.0]]).check_with(Limits())
 
 
-def test_what_planners_leave_of_the_last_rates_counts_as_rest() -> None:
-    rates = RATES.copy()
-    rates[-1] = 1e-6
-    assert not CubicTrajectory(TIMES, ANGLES, rates).rates[-1].any()
-
-
 @pytest.mark.parametrize(
     ('rates', 'error'),
     [

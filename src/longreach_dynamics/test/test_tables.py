@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tracemalloc
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.tables import Table, read_table
+from longreach_dynamics.tables import read_table
 
 PLAIN = 'time,force\n0,1.5\n0.5,-2e3\n2,+7\n'
 
@@ -56,28 +55,11 @@ def test_numbers_survive_a_file(tmp_path: Path) -> None:
     assert np.array_equal(table.stack(['d', 'a']), numbers[:, [3, 0]])
 
 
-def test_one_row_is_a_table(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path, 'time\n3\n'))
-    assert table['time'].tolist() == [3.0]
-
-
 def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
     file = write(tmp_path, 't,x\n2,1\n1,1\n')
     assert read_table(file, time=None)['t'].tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match=r'table\.csv:3: t = 1, allowed: above 2'):
         read_table(file, time='t')
-
-
-def test_has_and_stack() -> None:
-    table = Table('somewhere.csv', {'a': np.array([1.0, 2.0]), 'b': np.array([3.0, 4.0])})
-    assert table.has(['a'])
-    assert table.has(('b', 'a'))
-    assert table.has(())
-    assert not table.has(['a', 'c'])
-    assert table.stack(['b', 'a']).tolist() == [[3.0, 1.0], [4.0, 2.0]]
-    message = 'somewhere.csv: column c is missing, found: a, b; needed: a, c'
-    with pytest.raises(InputError, match=re.escape(message)):
-        table.stack(['a', 'c'])
 
 
 # What is refused
@@ -126,20 +108,6 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
     assert '\n' not in str(caught.value)
 
 
-def test_files_that_are_no_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'none\.csv cannot be read: No such file'):
-        read_table(tmp_path / 'none.csv')
-    with pytest.raises(InputError, match='cannot be read: Is a directory'):
-        read_table(tmp_path)
-    file = tmp_path / 'table.csv'
-    file.write_bytes(b'time,x\n0,\xff\xfe\n')
-    with pytest.raises(InputError, match=r'table\.csv cannot be read: not a text file'):
-        read_table(file)
-    file.write_bytes(b'time,x\n0,1\x00\n1,2\n')
-    with pytest.raises(InputError, match=r'table\.csv'):
-        read_table(file)
-
-
 @pytest.mark.parametrize(
     'text', ['time,x\n0,"1\n1,2\n', 'time,x\n0,"1\n1"\n2,3\n', '"time,x\n0,1\n']
 )
@@ -149,14 +117,6 @@ def test_quotes_that_do_not_close(tmp_path: Path, text: str) -> None:
         InputError, match=r'table\.csv: a quotation mark is not closed on its line'
     ):
         read_table(write(tmp_path, text))
-
-
-def test_devices_and_pipes_without_a_writer_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='/dev/zero cannot be read: a device'):
-        read_table('/dev/zero')
-    os.mkfifo(tmp_path / 'pipe')
-    with pytest.raises(InputError, match='pipe: 0 lines'):
-        read_table(tmp_path / 'pipe')
 
 
 def test_a_large_table_takes_little_more_memory_than_its_numbers(tmp_path: Path) -> None:

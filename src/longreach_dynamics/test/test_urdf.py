@@ -13,7 +13,6 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, ValveParameters
 from longreach_dynamics.urdf import (
-    COLORS,
     FORWARD,
     LIFT,
     Limit,
@@ -140,43 +139,6 @@ def test_numbers_that_no_reader_knows_are_refused(
         add(root, value)
 
 
-def test_materials_are_those_asked_for_in_their_order() -> None:
-    names = ['glass', 'steel']
-    materials = new_robot('crane', names).findall('material')
-    assert [material.attrib['name'] for material in materials] == names
-    for material in materials:
-        color = material.find('color')
-        assert color is not None
-        assert color.attrib['rgba'] == COLORS[material.attrib['name']]
-    with pytest.raises(KeyError, match='gold'):
-        new_robot('crane', ['gold'])
-
-
-def test_colors_have_four_parts_from_0_to_1() -> None:
-    for text in COLORS.values():
-        parts = [float(word) for word in text.split()]
-        assert len(parts) == 4
-        assert all(0.0 <= part <= 1.0 for part in parts)
-
-
-def test_a_box_is_turned_where_a_turn_is_given(root: Element) -> None:
-    link = add_link(root, 'arm')
-    add_box(link, 'steel', (3.0, 2.0, 1.0), (0.1, 0.2, 0.3), (0.0, -0.5, 0.0))
-    assert read(root, 'link/visual/geometry/box', 'size') == [3.0, 2.0, 1.0]
-    assert read(root, 'link/visual/origin', 'xyz') == [0.1, 0.2, 0.3]
-    assert read(root, 'link/visual/origin', 'rpy') == [0.0, -0.5, 0.0]
-    assert reread(root, 'link/visual/material').attrib == {'name': 'steel'}
-
-
-def test_a_link_shows_all_its_shapes(root: Element) -> None:
-    link = add_link(root, 'arm')
-    add_box(link, 'steel', (1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
-    add_cylinder(link, 'steel', 0.1, 2.0, (0.0, 0.0, 0.0))
-    kinds = [shape.tag for shape in link.iterfind('visual/geometry/*')]
-    assert kinds == ['box', 'cylinder']
-    assert reread(root, 'link/visual[2]/origin').attrib == {'xyz': '0 0 0'}
-
-
 def test_a_tube_reaches_along_x_from_begin_to_end(root: Element) -> None:
     add_tube(add_link(root, 'rod'), 'steel', 0.25, -1.5, 0.5, side=0.75)
     (length,) = read(root, 'link/visual/geometry/cylinder', 'length')
@@ -197,32 +159,11 @@ def test_an_inertial_has_no_products(root: Element) -> None:
     }  # fmt: skip
 
 
-def test_a_fixed_joint_has_neither_axis_nor_limit(root: Element) -> None:
-    add_joint(root, 'mount', 'fixed', 'base', 'arm', turn=(0.0, 0.5, 0.0))
-    joint = reread(root, 'joint')
-    assert joint.attrib == {'name': 'mount', 'type': 'fixed'}
-    assert [part.tag for part in joint] == ['parent', 'child', 'origin']
-    assert reread(root, 'joint/origin').attrib == {'xyz': '0 0 0', 'rpy': '0 0.5 0'}
-
-
-def test_a_limit_goes_by_its_names(root: Element) -> None:
-    limit = Limit(0.0, 1.5, 2e5, 0.25)
-    add_joint(root, 'piston', 'prismatic', 'barrel', 'rod', axis=FORWARD, limit=limit)
-    assert read(root, 'joint/axis', 'xyz') == [1.0, 0.0, 0.0]
-    for name, value in limit._asdict().items():
-        assert read(root, 'joint/limit', name) == [value]
-
-
 def test_a_positive_turn_about_lift_raises_what_points_forward() -> None:
     # About -y by an angle: about y by its negative.
     assert LIFT == (0.0, -1.0, 0.0)
     raised = turned([0.0, 0.3 * LIFT[1], 0.0]) @ FORWARD
     np.testing.assert_allclose(raised, [math.cos(0.3), 0.0, math.sin(0.3)], atol=1e-15)
-
-
-def test_names_are_escaped() -> None:
-    text = document(new_robot('a "b" & <c>', []), 'Made for a test.')
-    assert ElementTree.fromstring(text).attrib['name'] == 'a "b" & <c>'
 
 
 OIL = OilParameters(

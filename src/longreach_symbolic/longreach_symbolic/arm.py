@@ -82,14 +82,7 @@ class Arm(Parameters):
             raise InputError('drives has 0 entries, allowed: one for each link, or one for all')
 
     def on(self, links: Links) -> Arm:
-        """
-        Return the arm with a drive for each link.
-
-        Raises
-        ------
-        InputError
-            When there are neither one nor as many drives as links.
-        """
+        """Return the arm with a drive for each link."""
         count = len(links.links)
         if len(self.drives) not in (1, count):
             raise InputError(
@@ -104,14 +97,7 @@ class Arm(Parameters):
 
 
 class Terms(NamedTuple):
-    """
-    The linear equations of links with motors, mass q'' + damping q' + stiffness q = force tau.
-
-    Parameters
-    ----------
-    mass, damping, stiffness : ndarray (n, n)
-    force : ndarray (n, N)
-    """
+    """Linear equations of links with motors: mass q'' + damping q' + stiffness q = force tau."""
 
     mass: np.ndarray
     damping: np.ndarray
@@ -140,11 +126,7 @@ def _evaluated(links: Links, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linear_terms(links: Links, arm: Arm, q: np.ndarray) -> Terms:
-    """
-    Return the linear equations about a pose at rest, q (n,).
-
-    ``arm`` has a drive for each link.
-    """
+    """Return the linear equations about a pose at rest q (n,), of an arm with all drives."""
     force = force_matrix(links)
     mass, _ = _evaluated(links, q)
     steps = _STEP * np.eye(links.size)
@@ -175,14 +157,7 @@ def spectral_radius(terms: Terms, arm: Arm) -> float:
 
 
 def check_stable(links: Links, arm: Arm, poses: Sequence[np.ndarray]) -> None:
-    """
-    Check that the digital loop is stable about poses at rest, q (n,) each.
-
-    Raises
-    ------
-    InputError
-        With the spectral radius, and what would make it stable.
-    """
+    """Raise InputError, with remedies, unless the loop is stable at rest about poses q (n,)."""
 
     def radius(one: Arm) -> float:
         with np.errstate(over='ignore', invalid='ignore'):
@@ -304,14 +279,7 @@ def designed_arm(links: Links) -> Arm:
 
 
 def load_arm(file: str | Path, links: Links) -> Arm:
-    """
-    Read an arm file for links.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read an arm file for links."""
     return load(Arm, file, check=lambda arm: arm.on(links)).on(links)
 
 

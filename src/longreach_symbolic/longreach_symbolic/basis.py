@@ -21,35 +21,16 @@ _XI = sympy.Symbol('xi', real=True)
 
 
 class Basis(NamedTuple):
-    """
-    Functions of the deflection of a link of length 1, and integrals over xi from -1 to 0.
+    """Functions of the deflection of a link of length 1, and integrals over xi from -1 to 0."""
 
-    Parameters
-    ----------
-    functions : tuple
-        phi_k, k = 1 to s, in ``place``.
-    place : Symbol
-        xi.
-    area : tuple
-        Integrals of phi_k.
-    moment : tuple
-        Integrals of xi phi_k.
-    product : tuple of tuple
-        Integrals of phi_k phi_l.
-    bending : tuple of tuple
-        Integrals of phi_k'' phi_l''.
-    inner_slope, far_slope : tuple
-        phi_k' at xi = -1 and at xi = 0.
-    """
-
-    functions: tuple[Any, ...]
-    place: Any
-    area: tuple[Any, ...]
-    moment: tuple[Any, ...]
-    product: tuple[tuple[Any, ...], ...]
-    bending: tuple[tuple[Any, ...], ...]
-    inner_slope: tuple[Any, ...]
-    far_slope: tuple[Any, ...]
+    functions: tuple[Any, ...]  # phi_k, k = 1 to s, in place
+    place: Any  # xi
+    area: tuple[Any, ...]  # integrals of phi_k
+    moment: tuple[Any, ...]  # of xi phi_k
+    product: tuple[tuple[Any, ...], ...]  # of phi_k phi_l
+    bending: tuple[tuple[Any, ...], ...]  # of phi_k'' phi_l''
+    inner_slope: tuple[Any, ...]  # phi_k' at xi = -1
+    far_slope: tuple[Any, ...]  # at xi = 0
 
 
 @functools.cache

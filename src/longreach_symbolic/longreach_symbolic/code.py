@@ -7,9 +7,11 @@ derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from string import Template
 from typing import Any, NamedTuple
 
 import sympy
@@ -23,16 +25,7 @@ _SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
 
 
 class Assignments(NamedTuple):
-    """
-    Code of some results, before it has a language.
-
-    Parameters
-    ----------
-    locals : list of (str, Expr)
-        Variables in the order of their computation.
-    results : list of Expr
-        In those variables, coordinates and parameters.
-    """
+    """Code of some results without a language: variables in order, and results in them."""
 
     locals: list[tuple[str, Any]]
     results: list[Any]
@@ -47,8 +40,8 @@ def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = (
     """
     Return the number of operations that expressions have as they are written.
 
-    Sums and products of n terms have n - 1, powers and functions one. What is shared counts as
-    often as it stands there; a symbol counts as much as its definition in ``definitions``.
+    Sums and products of n terms have n - 1, powers and functions one. A symbol counts as much as
+    its definition in ``definitions``.
     """
     known: dict[Any, int] = {}
 
@@ -71,17 +64,7 @@ def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = (
 
 
 def assignments(equations: Equations, results: Sequence[Any], cse: bool) -> Assignments:
-    """
-    Return the code of some results of equations.
-
-    Parameters
-    ----------
-    equations : Equations
-        With definitions; those that the results do not need are left out.
-    results : sequence of Expr
-    cse : bool
-        Whether to compute what stands more than once only once, also within the definitions.
-    """
+    """Return the code of results and of the definitions they need; cse: share what repeats."""
     needed = _needed(equations, results)
     if not cse:
         return Assignments([(d.symbol.name, d.expression) for d in needed], list(results))
@@ -234,24 +217,22 @@ def description(equations: Equations) -> list[str]:
     return lines
 
 
-def _state(equations: Equations, of_rates: bool = True) -> Iterator[tuple[str, str, int]]:
-    """Yield variable, array and index of coordinates, rates and parameters."""
-    for index, symbol in enumerate(equations.coordinates):
-        yield symbol.name, 'q', index
-    if of_rates:
-        for index, symbol in enumerate(equations.rates):
-            yield symbol.name, 'rates', index
-    for index, parameter in enumerate(equations.model.parameters):
-        yield parameter.name, 'parameters', index
-
-
-def _used(code: Assignments) -> set[str]:
-    """Return the names of all symbols in assignments."""
+def _inputs(equations: Equations, code: Assignments) -> Iterator[tuple[str, str]]:
+    """Yield variable and element of an array of what assignments use of q, rates, parameters."""
     values = [value for _, value in code.locals] + code.results
-    return {symbol.name for value in values for symbol in value.free_symbols}
+    used = {symbol.name for value in values for symbol in value.free_symbols}
+    arrays = {
+        'q': equations.coordinates,
+        'rates': equations.rates,
+        'parameters': equations.model.parameters,
+    }
+    for array, symbols in arrays.items():
+        for index, symbol in enumerate(symbols):
+            if symbol.name in used:
+                yield symbol.name, f'{array}[{index}]'
 
 
-# --- Python and numba -----------------------------------------------------------------------
+# --- Python, numba, CasADi --------------------------------------------------------------------
 
 
 def _python_body(
@@ -259,10 +240,8 @@ def _python_body(
 ) -> Iterator[str]:
     """Yield the lines of a function of Python; targets are names of results and their mirror."""
     printer = _Python()
-    used = _used(code)
-    for name, array, index in _state(equations):
-        if name in used:
-            yield f'    {name} = {array}[{index}]'
+    for name, element in _inputs(equations, code):
+        yield f'    {name} = {element}'
     for name, value in code.locals:
         yield f'    {name} = {printer.doprint(value)}'
     for (target, mirror), value in zip(targets, code.results, strict=True):
@@ -271,28 +250,28 @@ def _python_body(
             yield f'    {also}{target} = {printer.doprint(value)}'
 
 
-def _targets(equations: Equations, separator: str = ', ') -> list[tuple[str, str]]:
+def _targets(equations: Equations) -> list[tuple[str, str]]:
     """Return where :func:`entries` are stored: lower triangle, and the mirrored entry."""
     size = len(equations.coordinates)
     found = []
     for row in range(size):
         for column in range(size):
-            target = f'mass_matrix[{row}{separator}{column}]' if column <= row else ''
-            mirror = f'mass_matrix[{column}{separator}{row}]' if column < row else ''
+            target = f'mass_matrix[{row}, {column}]' if column <= row else ''
+            mirror = f'mass_matrix[{column}, {row}]' if column < row else ''
             found.append((target, mirror))
     for name in ('velocity_terms', 'gravity_and_stiffness'):
         found += [(f'{name}[{row}]', '') for row in range(size)]
     return found
 
 
-def _python_head(equations: Equations, imports: Sequence[str]) -> Iterator[str]:
+def _python_head(equations: Equations, imports: str) -> Iterator[str]:
     """Yield docstring, imports and constants of a module of Python."""
     model = equations.model
     yield '"""'
     yield from description(equations)
     yield '"""'
     yield ''
-    yield from imports
+    yield imports
     yield ''
     yield f'LINKS = {model.count}'
     yield f'MODES = {model.modes}'
@@ -303,130 +282,175 @@ def _python_head(equations: Equations, imports: Sequence[str]) -> Iterator[str]:
         yield f'DEFAULTS = np.array([{values}], dtype=float)'
 
 
-def _default(equations: Equations) -> str:
-    """Return the argument of parameters of a function of Python."""
-    return 'parameters=DEFAULTS' if equations.model.has_values else 'parameters'
+_PYTHON = '''$head
+
+
+def equations(q, rates, $arguments):
+    """
+    Return mass matrix, velocity terms, gravity and stiffness, and force map.
+
+    Shapes ($size, $size), ($size,), ($size,), ($size, $links).
+    """
+    _check(q, $size, 'q')
+    _check(rates, $size, 'rates')
+    mass_matrix = np.zeros(($size, $size))
+    velocity_terms = np.zeros($size)
+    gravity_and_stiffness = np.zeros($size)
+$equations
+    return mass_matrix, velocity_terms, gravity_and_stiffness, force_map(parameters)
+
+
+def accelerations(q, rates, torques, $arguments):
+    """Return the second derivative of q for motor torques [N m]."""
+    _check(torques, $links, 'torques')
+    mass, velocity, static, force = equations(q, rates, parameters)
+    return np.linalg.solve(mass, force @ torques - velocity - static)
+
+
+def force_map($arguments):
+    """Return the matrix from torques to forces; transposed from q to motor angles."""
+    _check(parameters, $parameters, 'parameters')
+    found = np.zeros(($size, $links))
+$force_map
+    return found
+
+
+def energy(q, rates, $arguments):
+    """Return kinetic and potential energy [J]; the latter is 0 at q = 0."""
+    mass = equations(q, rates, parameters)[0]
+$potential
+    return 0.5 * (rates @ mass @ rates), potential
+
+
+def positions(q, $arguments):
+    """Return x and y of the ends of the links, ($links, 2) [m]; y is up."""
+    _check(q, $size, 'q')
+    _check(parameters, $parameters, 'parameters')
+    found = np.zeros(($links, 2))
+$positions
+    return found
+
+
+def _check(values, size, name):
+    """Raise ValueError for an array of the wrong shape."""
+    if np.shape(values) != (size,):
+        raise ValueError(f'{name} has the shape {np.shape(values)}, allowed: ({size},)')
+'''
+
+_NUMBA = '''$head
+
+
+@njit(cache=True)
+def equations(q, rates, parameters, mass_matrix, velocity_terms, gravity_and_stiffness):
+    """
+    Fill mass matrix, velocity terms, gravity and stiffness. Shapes are not checked.
+
+    mass_matrix ($size, $size), parameters ($parameters,), others ($size,).
+    """
+    mass_matrix[:] = 0.0
+    velocity_terms[:] = 0.0
+    gravity_and_stiffness[:] = 0.0
+$equations
+
+
+@njit(cache=True)
+def force_map(parameters, found):
+    """Fill the matrix from torques to forces; its transpose maps q to motor angles."""
+    found[:] = 0.0
+$force_map
+
+
+@njit(cache=True)
+def potential_energy(q, parameters):
+    """Return the potential energy [J], which is 0 at q = 0."""
+$potential
+    return potential
+
+
+@njit(cache=True)
+def positions(q, parameters, found):
+    """Fill x and y of the ends of the links, ($links, 2) [m]; y is up."""
+$positions
+'''
+
+_CASADI = '''$head
+
+
+def equations():
+    """
+    Return a Function of q, rates, parameters.
+
+    Its results are mass_matrix, velocity_terms, gravity_and_stiffness, force_map.
+    """
+    q = SX.sym('q', $size)
+    rates = SX.sym('rates', $size)
+    parameters = SX.sym('parameters', $parameters)
+    mass_matrix = SX.zeros($size, $size)
+    velocity_terms = SX.zeros($size)
+    gravity_and_stiffness = SX.zeros($size)
+$equations
+    force_map = SX.zeros($size, $links)
+$force_map
+    return Function(
+        'links',
+        [q, rates, parameters],
+        [mass_matrix, velocity_terms, gravity_and_stiffness, force_map],
+        ['q', 'rates', 'parameters'],
+        ['mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map'],
+    )
+'''
+
+
+def _python_text(
+    text: str,
+    equations: Equations,
+    cse: bool,
+    parts: Parts | None,
+    imports: str,
+    force_map: str = 'found',
+) -> str:
+    """Return a template with what depends on equations; ``force_map`` is its variable there."""
+    parts = parts or parts_of(equations, cse)
+    model = equations.model
+    size, n = len(equations.coordinates), model.count
+
+    def body(code: Assignments, targets: Sequence[tuple[str, str]]) -> str:
+        return '\n'.join(_python_body(equations, code, targets))
+
+    def matrix(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
+        places = itertools.product(range(rows), range(columns))
+        return [(f'{name}[{row}, {column}]', '') for row, column in places]
+
+    return Template(text).substitute(
+        head='\n'.join(_python_head(equations, imports)),
+        arguments='parameters=DEFAULTS' if model.has_values else 'parameters',
+        size=size,
+        links=n,
+        parameters=len(model.parameters),
+        equations=body(parts.equations, _targets(equations)),
+        force_map=body(parts.force_map, matrix(force_map, size, n)),
+        potential=body(parts.potential, [('potential', '')]),
+        positions=body(parts.positions, matrix('found', n, 2)),
+    )
 
 
 def as_python(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module that needs NumPy: equations, accelerations, energies and positions."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, default = len(equations.coordinates), _default(equations)
-    lines = list(
-        _python_head(equations, ['from math import cos, pi, sin', '', 'import numpy as np'])
-    )
-    lines += [
-        '',
-        '',
-        f'def equations(q, rates, {default}):',
-        '    """',
-        '    Return mass matrix, velocity terms, gravity and stiffness, and force map.',
-        '',
-        f'    Shapes ({size}, {size}), ({size},), ({size},), ({size}, {model.count}).',
-        '    """',
-        f"    _check(q, {size}, 'q')",
-        f"    _check(rates, {size}, 'rates')",
-        f'    mass_matrix = np.zeros(({size}, {size}))',
-        f'    velocity_terms = np.zeros({size})',
-        f'    gravity_and_stiffness = np.zeros({size})',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        '    return mass_matrix, velocity_terms, gravity_and_stiffness, force_map(parameters)',
-        '',
-        '',
-        f'def accelerations(q, rates, torques, {default}):',
-        '    """Return the second derivative of q for motor torques [N m]."""',
-        f"    _check(torques, {model.count}, 'torques')",
-        '    mass, velocity, static, force = equations(q, rates, parameters)',
-        '    return np.linalg.solve(mass, force @ torques - velocity - static)',
-        '',
-        '',
-        f'def force_map({default}):',
-        '    """Return the matrix from torques to forces; transposed from q to motor angles."""',
-        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
-        f'    found = np.zeros(({size}, {model.count}))',
-        *_python_body(
-            equations, parts.force_map, _matrix_targets('found', size, model.count)
-        ),
-        '    return found',
-        '',
-        '',
-        f'def energy(q, rates, {default}):',
-        '    """Return kinetic and potential energy [J]; the latter is 0 at q = 0."""',
-        '    mass = equations(q, rates, parameters)[0]',
-        *_python_body(equations, parts.potential, [('potential', '')]),
-        '    return 0.5 * (rates @ mass @ rates), potential',
-        '',
-        '',
-        f'def positions(q, {default}):',
-        f'    """Return x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
-        f"    _check(q, {size}, 'q')",
-        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
-        f'    found = np.zeros(({model.count}, 2))',
-        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
-        '    return found',
-        '',
-        '',
-        'def _check(values, size, name):',
-        '    """Raise ValueError for an array of the wrong shape."""',
-        '    if np.shape(values) != (size,):',
-        "        raise ValueError(f'{name} has the shape {np.shape(values)}, allowed: ({size},)')",
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
-
-
-def _matrix_targets(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
-    """Return where the entries of a matrix are stored."""
-    return [(f'{name}[{row}, {column}]', '') for row in range(rows) for column in range(columns)]
+    imports = 'from math import cos, pi, sin\n\nimport numpy as np'
+    return _python_text(_PYTHON, equations, cse, parts, imports)
 
 
 def as_numba(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of functions compiled by numba that fill arrays."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, parameters = len(equations.coordinates), model.parameters
-    imports = ['from math import cos, pi, sin', '', 'import numpy as np', 'from numba import njit']
-    lines = [
-        *_python_head(equations, imports),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def equations(q, rates, parameters, mass_matrix, velocity_terms, gravity_and_stiffness):',
-        '    """',
-        '    Fill mass matrix, velocity terms, gravity and stiffness. Shapes are not checked.',
-        '',
-        f'    mass_matrix ({size}, {size}), parameters ({len(parameters)},), others ({size},).',
-        '    """',
-        '    mass_matrix[:] = 0.0',
-        '    velocity_terms[:] = 0.0',
-        '    gravity_and_stiffness[:] = 0.0',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def force_map(parameters, found):',
-        '    """Fill the matrix from torques to forces; its transpose maps q to motor angles."""',
-        '    found[:] = 0.0',
-        *_python_body(
-            equations, parts.force_map, _matrix_targets('found', size, model.count)
-        ),
-        '',
-        '',
-        '@njit(cache=True)',
-        'def potential_energy(q, parameters):',
-        '    """Return the potential energy [J], which is 0 at q = 0."""',
-        *_python_body(equations, parts.potential, [('potential', '')]),
-        '    return potential',
-        '',
-        '',
-        '@njit(cache=True)',
-        'def positions(q, parameters, found):',
-        f'    """Fill x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
-        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
+    imports = 'from math import cos, pi, sin\n\nimport numpy as np\nfrom numba import njit'
+    return _python_text(_NUMBA, equations, cse, parts, imports)
+
+
+def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+    """Return a module of Python that builds a function of CasADi."""
+    casadi = 'from casadi import SX, Function, cos, sin'
+    imports = f'from math import pi\n\nimport numpy as np\n{casadi}'
+    return _python_text(_CASADI, equations, cse, parts, imports, 'force_map')
 
 
 # --- C --------------------------------------------------------------------------------------
@@ -437,12 +461,8 @@ def _c_body(
 ) -> Iterator[str]:
     """Yield the lines of a function of C."""
     printer = _C()
-    used = _used(code)
-    arrays = set()
-    for name, array, index in _state(equations):
-        if name in used:
-            arrays.add(array)
-            yield f'    const double {name} = {array}[{index}];'
+    for name, element in _inputs(equations, code):
+        yield f'    const double {name} = {element};'
     for name, value in code.locals:
         yield f'    const double {name} = {printer.doprint(value)};'
     for (target, mirror), value in zip(targets, code.results, strict=True):
@@ -451,14 +471,10 @@ def _c_body(
             yield f'    {also}{target} = {printer.doprint(value)};'
 
 
-def _c_function(
-    head: str, arguments: Sequence[str], body: Iterable[str], result: str = ''
-) -> list[str]:
-    """Return the lines of a function of C."""
-    lines = list(body)
+def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> list[str]:
+    """Return the lines of a function of C; what is assigned to ``result`` is returned."""
+    lines = [line.replace('    result = ', '    return ') for line in body]
     unused = [a for a in arguments if not any(f' = {a}[' in line for line in lines)]
-    if result:
-        lines = [line.replace(f'{result} = ', 'return ') for line in lines]
     return ['', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
 
 
@@ -468,20 +484,7 @@ def as_c(
     """
     Return a header and a source of C99 that need math.h only; matrices are by rows.
 
-    Parameters
-    ----------
-    equations : Equations
-    cse : bool
-    parts : Parts, optional
-        Of these equations, where they are known.
-    name : str
-        Begins all names that other files see, so that a program can have several models. The
-        source includes ``name.h``.
-
-    Raises
-    ------
-    InputError
-        When the name is no identifier of C.
+    ``name`` begins all names that other files see; the source includes ``name.h``.
     """
     if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
         raise InputError(
@@ -496,16 +499,10 @@ def as_c(
     def flat(array: str, rows: int, columns: int) -> list[tuple[str, str]]:
         return [(f'{array}[{index}]', '') for index in range(rows * columns)]
 
-    targets = []
-    for index, (target, mirror) in enumerate(_targets(equations)[: size * size]):
-        row, column = divmod(index, size)
-        targets.append(
-            (
-                f'mass_matrix[{index}]' if target else '',
-                f'mass_matrix[{column * size + row}]' if mirror else '',
-            )
-        )
-    targets += _targets(equations)[size * size :]
+    def by_rows(target: str) -> str:
+        return re.sub(r'\[(\d+), (\d+)\]', lambda m: f'[{int(m[1]) * size + int(m[2])}]', target)
+
+    targets = [(by_rows(target), by_rows(mirror)) for target, mirror in _targets(equations)]
     heads = {
         f'void {name}_equations(const double *q, const double *rates, const double *parameters,\n'
         '    double *mass_matrix, double *velocity_terms, double *gravity_and_stiffness)': (
@@ -538,26 +535,14 @@ def as_c(
     for head, meaning in heads.items():
         header += ['', f'/* {meaning} */', f'{head};']
     header += ['', '#ifdef __cplusplus', '}', '#endif', '', '#endif', '']
-    equations_head, force_head, potential_head, positions_head = heads
-    source += _c_function(
-        equations_head, ('q', 'rates', 'parameters'), _c_body(equations, parts.equations, targets)
+    bodies = (
+        (('q', 'rates', 'parameters'), parts.equations, targets),
+        (('parameters',), parts.force_map, flat('force_map', size, n)),
+        (('q', 'parameters'), parts.potential, [('result', '')]),
+        (('q', 'parameters'), parts.positions, flat('positions', n, 2)),
     )
-    source += _c_function(
-        force_head,
-        ('parameters',),
-        _c_body(equations, parts.force_map, flat('force_map', size, n)),
-    )
-    source += _c_function(
-        potential_head,
-        ('q', 'parameters'),
-        _c_body(equations, parts.potential, [('result', '')]),
-        'result',
-    )
-    source += _c_function(
-        positions_head,
-        ('q', 'parameters'),
-        _c_body(equations, parts.positions, flat('positions', n, 2)),
-    )
+    for head, (arguments, part, places) in zip(heads, bodies, strict=True):
+        source += _c_function(head, arguments, _c_body(equations, part, places))
     return '\n'.join(header), '\n'.join([*source, ''])
 
 
@@ -565,52 +550,6 @@ def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = No
     """Return header and source of :func:`as_c` as one text."""
     header, source = as_c(equations, cse, parts)
     return header + source.partition('\n')[2]
-
-
-# --- CasADi ---------------------------------------------------------------------------------
-
-
-def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
-    """Return a module of Python that builds a function of CasADi."""
-    parts = parts or parts_of(equations, cse)
-    model = equations.model
-    size, n = len(equations.coordinates), model.count
-    imports = [
-        'from math import pi',
-        '',
-        'import numpy as np',
-        'from casadi import SX, Function, cos, sin',
-    ]
-    outputs = ('mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map')
-    lines = [
-        *_python_head(equations, imports),
-        '',
-        '',
-        'def equations():',
-        '    """',
-        '    Return a Function of q, rates, parameters.',
-        '',
-        '    Its results are mass_matrix, velocity_terms, gravity_and_stiffness, force_map.',
-        '    """',
-        f"    q = SX.sym('q', {size})",
-        f"    rates = SX.sym('rates', {size})",
-        f"    parameters = SX.sym('parameters', {len(model.parameters)})",
-        f'    mass_matrix = SX.zeros({size}, {size})',
-        f'    velocity_terms = SX.zeros({size})',
-        f'    gravity_and_stiffness = SX.zeros({size})',
-        *_python_body(equations, parts.equations, _targets(equations)),
-        f'    force_map = SX.zeros({size}, {n})',
-        *_python_body(equations, parts.force_map, _matrix_targets('force_map', size, n)),
-        '    return Function(',
-        "        'links',",
-        '        [q, rates, parameters],',
-        f'        [{", ".join(outputs)}],',
-        "        ['q', 'rates', 'parameters'],",
-        f'        {list(outputs)!r},',
-        '    )',
-        '',
-    ]  # fmt: skip
-    return '\n'.join(lines)
 
 
 # --- JSON -----------------------------------------------------------------------------------

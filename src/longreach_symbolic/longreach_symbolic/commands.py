@@ -314,7 +314,7 @@ def _growth(options: argparse.Namespace) -> None:
         )
     _tell('')
     if options.plot is not None:
-        from longreach_symbolic.growth_figures import plot_growth
+        from longreach_symbolic.figures import plot_growth
 
         plot_growth(options.plot, rows)
     head = ('links', 'derived [s]', 'as C [s]', 'operations written out', 'after cse')

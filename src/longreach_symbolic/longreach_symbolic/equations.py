@@ -33,18 +33,7 @@ from longreach_symbolic.links import Model
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """
-    An abbreviation in equations.
-
-    Parameters
-    ----------
-    symbol : Symbol
-    expression : Expr
-        In parameters, coordinates, and symbols that are defined before.
-    kind : str
-        Equal for all that stand for the same quantity of different links.
-    indices : tuple of int
-    """
+    """An abbreviation in symbols defined before it; kind: the quantity, indices: whose."""
 
     symbol: Any
     expression: Any
@@ -57,40 +46,25 @@ class Equations:
     """
     Equations of motion as SymPy expressions.
 
-    Parameters
-    ----------
-    model : Model
-    form : 'reduced' or 'trace'
-    as_printed : bool
-        With the Coriolis terms and M_ff that the paper prints.
-    definitions : tuple of Definition
-        Abbreviations that the rest uses, in their order; empty when everything is written out.
-    mass_matrix : Matrix (n, n)
-    velocity_terms, gravity_and_stiffness : Matrix (n, 1)
-    force_map : Matrix (n, N)
-        Its transpose maps q to the motor angles.
-    potential_energy : Expr
-    positions : Matrix (N, 2)
-        x and y of the ends of the chords; y is up.
-    latex_names : dict
-        Symbols in formulas by their names.
+    ``definitions`` are abbreviations that the rest uses, in their order; the potential energy is 0
+    at q = 0; ``positions`` are x and y of the ends of the chords, y is up.
     """
 
     model: Model
-    form: str
-    as_printed: bool
+    form: str  # 'reduced' or 'trace'
+    as_printed: bool  # with the Coriolis terms and M_ff that the paper prints
     theta: tuple[Any, ...]
     theta_rate: tuple[Any, ...]
     f: tuple[Any, ...]
     f_rate: tuple[Any, ...]
     definitions: tuple[Definition, ...]
-    mass_matrix: Any
-    velocity_terms: Any
+    mass_matrix: Any  # (n, n)
+    velocity_terms: Any  # (n, 1)
     gravity_and_stiffness: Any
-    force_map: Any
+    force_map: Any  # (n, N); its transpose maps q to the motor angles
     potential_energy: Any
-    positions: Any
-    latex_names: dict[str, str]
+    positions: Any  # (N, 2)
+    latex_names: dict[str, str]  # of symbols by their names
 
     @classmethod
     def of(
@@ -121,15 +95,7 @@ class Equations:
 
 
 class Namer:
-    """
-    Coordinates of a model, and abbreviations.
-
-    Parameters
-    ----------
-    model : Model
-    abbreviated : container of str, optional
-        Kinds of abbreviations that get symbols; others are written out. None: all kinds.
-    """
+    """Coordinates of a model, and abbreviations of some kinds; None: all."""
 
     def __init__(self, model: Model, abbreviated: Container[str] | None) -> None:
         links = range(1, model.count + 1)
@@ -169,50 +135,23 @@ def _index(i: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Coefficients:
-    """
-    Constants of a link with its lumped mass; s functions.
+    """Constants of a link with its lumped mass; of functions phi_k lists (s,), (s, s)."""
 
-    Parameters
-    ----------
-    length, mass, lumped_mass, lumped_place : Expr
-        L, m, M, mu.
-    first : Expr
-        Integral of x + L over the mass [kg m].
-    second : Expr
-        Integral of (x + L)^2 [kg m^2].
-    deflection : list (s,)
-        Integrals of phi_k [kg].
-    turning : list (s,)
-        Integrals of (x + L) phi_k [kg m].
-    product : list of list (s, s)
-        Integrals of phi_k phi_l [kg].
-    printed_product : list of list (s, s)
-        The same without the lumped mass.
-    weight : list (s,)
-        Integrals of phi_k over what weighs where it is deflected to [kg].
-    stiffness : list of list (s, s)
-        E I times the integrals of phi_k'' phi_l'' [N/m].
-    inner_slope, far_slope : list (s,)
-        phi_k' at the ends [1/m].
-    at_lump : list (s,)
-        phi_k at the lumped mass.
-    """
-
-    length: Any
-    mass: Any
-    lumped_mass: Any
-    lumped_place: Any
-    first: Any
-    second: Any
-    deflection: list[Any]
-    turning: list[Any]
-    product: list[list[Any]]
-    printed_product: list[list[Any]]
-    weight: list[Any]
-    stiffness: list[list[Any]]
-    inner_slope: list[Any]
+    length: Any  # L
+    mass: Any  # m
+    lumped_mass: Any  # M
+    lumped_place: Any  # mu
+    first: Any  # integral of x + L over the mass [kg m]
+    second: Any  # of (x + L)^2 [kg m^2]
+    deflection: list[Any]  # of phi_k [kg]
+    turning: list[Any]  # of (x + L) phi_k [kg m]
+    product: list[list[Any]]  # of phi_k phi_l [kg]
+    printed_product: list[list[Any]]  # the same without the lumped mass
+    weight: list[Any]  # of phi_k over what weighs where it is deflected to [kg]
+    stiffness: list[list[Any]]  # E I times the integrals of phi_k'' phi_l'' [N/m]
+    inner_slope: list[Any]  # phi_k' at the inner end [1/m]
     far_slope: list[Any]
-    at_lump: list[Any]
+    at_lump: list[Any]  # phi_k at the lumped mass
 
 
 def number_or_symbol(quantity: Any) -> Any:
@@ -308,16 +247,8 @@ def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False
     Return the matrix (n, N) from motor torques to generalized forces.
 
     Motor i acts between the ends of links i - 1 and i, so its angle is gamma_i = theta_i +
-    y_i'(-L_i) - y_{i-1}'(0). The matrix is the transpose of the Jacobian of gamma.
-
-    Parameters
-    ----------
-    model : Model
-    links : sequence of Coefficients
-    printed : bool
-        With the signs and ends of the paper's (32) and (A.9): phi'(0) of a link's own motor and
-        phi'(L), which is phi'(-L), of the next one. PD control of the motor angles through it is
-        unstable.
+    y_i'(-L_i) - y_{i-1}'(0). The matrix is the transpose of the Jacobian of gamma. ``printed``:
+    with the signs and ends of the paper's (32) and (A.9), through which PD control is unstable.
     """
     count, modes = model.count, model.modes
     found = sympy.zeros(count * (1 + modes), count)
@@ -339,17 +270,9 @@ def reduced(
     """
     Derive the equations in the reduced form.
 
-    Parameters
-    ----------
-    model : Model
-    as_printed : bool
-        With the Coriolis terms theta' f' of the paper's (39) and M_ff of its (37).
-    abbreviated : container of str, optional
-        Kinds of abbreviations that get symbols, () to write everything out. None: all kinds.
-
-    Returns
-    -------
-    Equations
+    ``as_printed``: with the Coriolis terms of the paper's (39) and M_ff of its (37).
+    ``abbreviated``: kinds of abbreviations that get symbols, () to write everything out; None:
+    all.
     """
     namer = Namer(model, abbreviated)
     define = namer.define
@@ -377,20 +300,20 @@ def reduced(
         sine.append(define('sin', r'\mathrm{s}', (0, i + 1), sympy.sin(angle)))
     product_f = [
         [
-            define('h', 'h', (i + 1, k + 1), _dot(links[i].product[k], f[i]))
+            define('h', 'h', (i + 1, k + 1), dot(links[i].product[k], f[i]))
             for k in modes
         ]
         for i in indices
     ]  # fmt: skip
-    inertia = [define('J', 'J', (i + 1,), second[i] + _dot(f[i], product_f[i])) for i in indices]
-    d = [define('d', 'd', (i + 1,), _dot(links[i].deflection, f[i])) for i in indices]
+    inertia = [define('J', 'J', (i + 1,), second[i] + dot(f[i], product_f[i])) for i in indices]
+    d = [define('d', 'd', (i + 1,), dot(links[i].deflection, f[i])) for i in indices]
     d_rate = [
-        define('dd', r'\dot d', (i + 1,), _dot(links[i].deflection, f_rate[i])) for i in indices
+        define('dd', r'\dot d', (i + 1,), dot(links[i].deflection, f_rate[i])) for i in indices
     ]
     weight = (
         d
         if model.links.gravity_on_deflection
-        else [define('w', 'w', (i + 1,), _dot(links[i].weight, f[i])) for i in indices]
+        else [define('w', 'w', (i + 1,), dot(links[i].weight, f[i])) for i in indices]
     )
 
     # Pairs j < i: L_j times cosine, sine, u and w = -du/dPhi.
@@ -431,7 +354,7 @@ def reduced(
     square = [define('q', r'\Omega^2', (i + 1,), omega[i] ** 2) for i in indices]
     total_v = total_g = zero
     for a in reversed(range(n)):
-        own = 2 * omega[a] * _dot(product_f[a], f_rate[a])
+        own = 2 * omega[a] * dot(product_f[a], f_rate[a])
         outward = [
             -(square[i] * swing[a][i] + 2 * omega[i] * d_rate[i] * across[a][i])
             for i in range(a + 1, n)
@@ -464,14 +387,14 @@ def reduced(
                 source = links[i].printed_product if as_printed else links[i].product
                 mass[row, n + i * s + m] = source[k][m]
             velocity[row] = links[i].deflection[k] * pull - square[i] * product_f[i][k]
-            static[row] = gravity * links[i].weight[k] * cosine[i] + _dot(
+            static[row] = gravity * links[i].weight[k] * cosine[i] + dot(
                 links[i].stiffness[k], f[i]
             )
 
     potential = _sum(
         [
             gravity * (first[i] * sine[i] + weight[i] * cosine[i])
-            + _dot(f[i], [_dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
+            + dot(f[i], [dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
             for i in indices
         ]
     )
@@ -493,7 +416,7 @@ def reduced(
     )
 
 
-def _dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
+def dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """Return the sum of products."""
     return _sum([a * b for a, b in zip(first, second, strict=True)])
 

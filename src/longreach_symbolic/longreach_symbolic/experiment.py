@@ -44,22 +44,7 @@ _PADDING = 16
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """
-    A run of the experiment.
-
-    Parameters
-    ----------
-    links : Links
-    case : 'free' or 'circle'
-    joints : str
-        One of :data:`longreach_symbolic.vibration.JOINTS`.
-    printed : bool
-        With the printed force map.
-    time : ndarray (K,)
-    references : ndarray (K, 2)
-        Desired motor angles.
-    motion : Motion
-    """
+    """A run of the experiment, K rows; ``references`` (K, 2) are desired motor angles [rad]."""
 
     links: Links
     case: str
@@ -100,11 +85,7 @@ class Experiment:
         return frequency, amplitude * 2.0 / window.sum()
 
     def peaks(self) -> list[float]:
-        """
-        Return the frequencies of the two highest peaks of the spectrum, ascending [rad/s].
-
-        For vibrations that last, those without damping.
-        """
+        """Return the frequencies of the two highest peaks of the spectrum, ascending [rad/s]."""
         frequency, amplitude = self.spectrum
         inner = amplitude[1:-1]
         places = 1 + np.flatnonzero((inner > amplitude[:-2]) & (inner >= amplitude[2:]))
@@ -176,20 +157,7 @@ class Experiment:
 
 
 def frequency_table(links: Links) -> list[dict[str, Any]]:
-    """
-    Return the lowest frequencies and decay rates: exact beams, and both families of functions.
-
-    Parameters
-    ----------
-    links : Links
-        Two; their basis does not matter.
-
-    Returns
-    -------
-    list of dict
-        joints, mode, exact, sine, cubic [rad/s]; exact_decay, sine_decay, cubic_decay [1/s];
-        sine_error, cubic_error: of the frequency relative to the exact one.
-    """
+    """Return the lowest frequencies [rad/s] and decays [1/s]: exact, and of both bases."""
     rows = []
     for name in JOINTS:
         joints = Joints.of(name, GAIN, RATE_GAIN)
@@ -214,27 +182,9 @@ def experiment(
     links: Links, case: str, joints: str | None = None, printed: bool = False
 ) -> Experiment:
     """
-    Run a case of the experiment.
+    Run a case of the experiment with two links; ``printed``: with the printed force map.
 
-    Parameters
-    ----------
-    links : Links
-        Two.
-    case : 'free' or 'circle'
-    joints : str, optional
-        What holds the motors: 'locked', 'springs' or 'pd'. None: locked for ``free``; ``circle``
-        is under PD control.
-    printed : bool
-        Send torques through the printed force map; not with locked motors.
-
-    Returns
-    -------
-    Experiment
-
-    Raises
-    ------
-    InputError
-        For other than two links, and for options that do not go together.
+    ``joints``: 'locked', 'springs' or 'pd'; None: locked for ``free``, pd for ``circle``.
     """
     if len(links.links) != 2:
         raise InputError(

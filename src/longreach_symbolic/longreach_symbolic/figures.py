@@ -1,7 +1,8 @@
-"""Figures 10 to 14 of the experiment."""
+"""Figures 10 to 14 of the experiment, and that of ``longreach symbolic growth``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,13 @@ from longreach_tools.output import figure, legend
 
 _COLORS = ('tab:blue', 'tab:orange')
 _MOST_FREQUENCY = 100.0  # [rad/s]
+# Table 1 of the paper, for 1 to 5 links [s].
+_PAPER = (0.36, 0.92, 4.21, 21.3, 114.6)
+_PAPER_TRADITIONAL = (41.63, 106.28, 212.57, 365.28, 1316.45)
 
 
 def draw(file: str | Path, run: Experiment) -> None:
-    """
-    Draw a run: figure 10 of the paper for ``free``, figures 11 to 14 for ``circle``.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its suffix selects the format.
-    run : Experiment
-    """
+    """Draw a run: figure 10 of the paper for ``free``, figures 11 to 14 for ``circle``."""
     if run.case == 'free':
         _draw_free(file, run)
     else:
@@ -93,3 +89,25 @@ def _draw_torques(axis: Any, run: Experiment) -> None:
         label = f'motor {number + 1}'
         axis.plot(run.time, run.motion.torques[:, number], color=color, linewidth=0.8, label=label)
     axis.set_ylabel('torque [N m]')
+
+
+def plot_growth(file: Path, rows: Sequence[Mapping[str, float]]) -> None:
+    """Draw processor times [s] and operations by the number of links."""
+    links = [row['links'] for row in rows]
+    with figure(file, (7.0, 6.0), rows=2) as (times, operations):
+        printed = range(1, len(_PAPER) + 1)
+        times.plot(printed, _PAPER_TRADITIONAL, '^--', color='0.6', label='paper, traditional')
+        times.plot(printed, _PAPER, 'v--', color='0.35', label='paper')
+        times.plot(
+            links, [r['derived'] + r['written'] for r in rows], 's-', label='reduced form, as C'
+        )
+        times.plot(links, [r['derived'] for r in rows], 'o-', label='reduced form')
+        times.set_yscale('log')
+        times.set_ylabel('time [s]')
+        legend(times, 4)
+        operations.plot(links, [r['written_out'] for r in rows], 's-', label='written out')
+        operations.plot(links, [r['operations'] for r in rows], 'o-', label='after cse')
+        operations.set_yscale('log')
+        operations.set_ylabel('operations')
+        operations.set_xlabel('links')
+        legend(operations, 2)

@@ -68,32 +68,12 @@ static int model_outputs(const double *x, const double *u, const double *p, doub
 
 
 def write_links_fmu(file: str | Path, equations: Any, cse: bool = True) -> None:
-    """
-    Write the FMU of equations; raises the errors of :func:`write_fmu`.
-
-    Parameters
-    ----------
-    file : path
-    equations : Equations
-        Symbols become parameters; they must have values.
-    cse : bool
-        As of :func:`longreach_symbolic.code.as_c`.
-    """
+    """Write the FMU of equations; symbols become parameters, and must have values."""
     write_fmu(file, links_fmu(equations, cse))
 
 
 def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
-    """
-    Return what the FMU of equations is made of.
-
-    Inputs are the motor torques. States are q and rates; joint angles and deflections are outputs,
-    and so are motor angles and the ends of the links.
-
-    Raises
-    ------
-    InputError
-        For symbols without values.
-    """
+    """Return the FMU of equations: torques in; angles, deflections and ends out."""
     model = equations.model
     if not model.has_values:
         raise InputError(

@@ -30,20 +30,12 @@ _GENERATOR = ('basis', 'code', 'equations', 'links')
 
 
 class Evaluation(NamedTuple):
-    """
-    Terms of the equations of motion at a state, n = N (1 + s).
+    """Terms of the equations of motion at a state, n = N (1 + s)."""
 
-    Parameters
-    ----------
-    mass_matrix : ndarray (n, n)
-    velocity_terms, gravity_and_stiffness : ndarray (n,)
-    force_map : ndarray (n, N)
-    """
-
-    mass_matrix: np.ndarray
-    velocity_terms: np.ndarray
-    gravity_and_stiffness: np.ndarray
-    force_map: np.ndarray
+    mass_matrix: np.ndarray  # (n, n)
+    velocity_terms: np.ndarray  # (n,)
+    gravity_and_stiffness: np.ndarray  # (n,)
+    force_map: np.ndarray  # (n, N)
 
 
 def derive(model: Model, form: str = 'reduced', as_printed: bool = False, **options: Any) -> Any:
@@ -127,21 +119,9 @@ def _compiled(
 
 def module_of(stem: str, key: str, generate: Callable[[], str]) -> ModuleType:
     """
-    Return a module of generated code, from its file where there is one.
+    Return a module of generated code, from its file ``stem_..`` where there is one.
 
-    Parameters
-    ----------
-    stem : str
-        Beginning of the name of the file.
-    key : str
-        What the text depends on, besides the files of this package.
-    generate : callable
-        Returns the text.
-
-    Raises
-    ------
-    LongreachError
-        When the directory of the cache cannot be written.
+    ``key``: what the text depends on, besides the files of this package.
     """
     digest = hashlib.sha256(f'{_version()} {key}'.encode()).hexdigest()[:16]
     file = source_directory() / f'{stem}_{digest}.py'

@@ -46,13 +46,7 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Guidance(TrajectoryFollower[Measurement, Torques]):
-    """
-    The controllers with what they follow.
-
-    Parameters
-    ----------
-    controller : Controller
-    """
+    """The controllers with what they follow."""
 
     controller: Controller
     largest_acceleration: float = dataclasses.field(init=False, repr=False)

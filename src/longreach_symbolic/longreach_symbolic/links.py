@@ -121,47 +121,23 @@ def chord_ends(links: Links, theta: np.ndarray) -> np.ndarray:
 
 
 class Quantity(NamedTuple):
-    """
-    A quantity of the links.
-
-    Parameters
-    ----------
-    name : str
-        As in code: L_1, m_1, EI_1, M_1, mu_1 of the first link, and g.
-    latex : str
-        As in formulas.
-    unit : str
-    meaning : str
-    value : float
-    is_symbol : bool
-        Whether it stays a symbol.
-    """
+    """A quantity of the links, named as in code: g, and L_1, m_1, EI_1, M_1, mu_1 of link 1."""
 
     name: str
     latex: str
     unit: str
     meaning: str
     value: float
-    is_symbol: bool
+    is_symbol: bool  # whether it stays one
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """
-    What equations are derived for.
-
-    Parameters
-    ----------
-    links : Links
-    symbols : tuple of bool
-        For each of :attr:`quantities` whether it stays a symbol.
-    has_values : bool
-        Whether symbols have values, those of ``links``, which generated code takes by default.
-    """
+    """What equations are derived for, and which of its ``quantities`` stay symbols."""
 
     links: Links
     symbols: tuple[bool, ...]
-    has_values: bool = True
+    has_values: bool = True  # whether symbols have those of links, as defaults of generated code
 
     @property
     def count(self) -> int:
@@ -205,15 +181,7 @@ class Model:
 
 
 def model_of(links: Links, symbols: str = 'file') -> Model:
-    """
-    Return what equations of links are derived for.
-
-    Parameters
-    ----------
-    links : Links
-    symbols : 'file', 'all' or 'none'
-        Which quantities stay symbols: those that the file names, all, or none.
-    """
+    """Return links with symbols: of 'file' (those that it names), 'all' or 'none'."""
     flags = ['gravity' in links.symbols]
     for link in links.links:
         flags += [name in link.symbols for name in LINK_QUANTITIES]
@@ -225,14 +193,7 @@ def model_of(links: Links, symbols: str = 'file') -> Model:
 def symbolic_model(
     count: int, modes: int = 2, basis: str = 'sine', gravity_on_deflection: bool = False
 ) -> Model:
-    """
-    Return a model all of whose quantities are symbols without values.
-
-    Raises
-    ------
-    InputError
-        For a number of links, functions or a basis that is not allowed.
-    """
+    """Return a model all of whose quantities are symbols without values."""
     check_count(count, 'links = {}')
     link = Link(length=1.0, mass=1.0, bending_stiffness=1.0, lumped_mass=1.0, lumped_place=0.0)
     links = Links(
@@ -251,26 +212,12 @@ def default_file() -> Path:
 
 
 def load_links(file: str | Path | None = None) -> Links:
-    """
-    Read a file of links; None for the paper's two links.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a file of links; None for the paper's two links."""
     return load(Links, file or default_file())
 
 
 def load_state(file: str | Path, links: Links) -> State:
-    """
-    Read a state from a JSON file.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a state from a JSON file."""
     with open_text(file) as stream:
         text = stream.read()
     try:

@@ -95,8 +95,7 @@ def resting_pose(equations: Callable[..., None]) -> Callable[..., bool]:
     Return the compiled function that finds how links rest.
 
     ``rest(q, torque, constants)`` takes joint angles q[:N], fills the deflections q[N:] and the
-    holding torques (N,), and returns False when there are none. What is left of weight, stiffness
-    and torques is linear in the deflections.
+    holding torques (N,), and returns False when there are none.
     """
 
     @njit
@@ -210,20 +209,7 @@ def joint_names(links: Links) -> tuple[str, ...]:
 
 
 class Controller:
-    """
-    The digital controllers of all motors, and what they follow.
-
-    Parameters
-    ----------
-    links : Links
-    arm : Arm
-    scenario : Scenario
-
-    Raises
-    ------
-    InputError
-        When the three do not fit together, or the loop is unstable.
-    """
+    """The digital controllers of all motors, and what they follow."""
 
     def __init__(self, links: Links, arm: Arm, scenario: Scenario) -> None:
         self.links, self.arm, self.scenario = links, arm.on(links), scenario
@@ -244,14 +230,7 @@ class Controller:
         check_stable(links, self.arm, [self.rest(time)[0] for time in times])
 
     def rest(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Return q (n,) of links that rest where the scenario wants them at a time [s], and torques.
-
-        Raises
-        ------
-        LongreachError
-            When the links are too weak for their weight.
-        """
+        """Return q (n,) of links that rest where the scenario wants them, and torques."""
         try:
             return self.rest_at(self.planned_angles(time))
         except LongreachError as error:
@@ -277,16 +256,7 @@ class Controller:
         return x[:n] @ self._force, x[n:] @ self._force
 
     def torques(self, angles: np.ndarray, rates: np.ndarray, cycle: int) -> Torques:
-        """
-        Return the torques of a cycle of the scenario.
-
-        Parameters
-        ----------
-        angles, rates : ndarray (N,)
-            Of the motors [rad], [rad/s].
-        cycle : int
-            Number of the cycle since time 0.
-        """
+        """Return the torques of a cycle of the scenario for motor angles and rates (N,)."""
         return self.torques_towards(self.planned_angles, angles, rates, self.time(cycle))
 
     def torques_towards(
@@ -297,18 +267,10 @@ class Controller:
         time: float,
     ) -> Torques:
         """
-        Return the torques at a time [s].
+        Return the torques at a time [s]; ``wanted`` returns joint angles (N,) [rad] near it.
 
         Feed-forward torques move links that are bent as at rest along the way: forces on the joint
-        angles, where the force map is the identity.
-
-        Parameters
-        ----------
-        wanted : callable
-            Takes a time [s] near this one, returns joint angles (N,) [rad].
-        angles, rates : ndarray (N,)
-            Of the motors [rad], [rad/s].
-        time : float
+        angles, where the force map is the identity. ``angles``, ``rates``: of the motors.
         """
         behind, q, ahead = (
             self.rest_at(wanted(time + shift))[0] for shift in (-_APART, 0, _APART)
@@ -414,11 +376,7 @@ class FlexibleLinks:
         return State(x, acting)
 
     def joint_sample(self, state: State, command: Torques | ByScenario) -> JointSample:  # noqa: ARG002
-        """
-        Return chords (joint_1, ..), motors with their torques (motor_1, ..), deflections [m].
-
-        A motor's effort is the torque that acted until now [N m]; others are 0.
-        """
+        """Return chords, motors with the torques that acted until now, deflections [m]."""
         n, count = self.links.size, len(self.links.links)
         q, rates = state.x[:n].tolist(), state.x[n:].tolist()
         angles, angle_rates = (values.tolist() for values in self.controller.motors(state.x))

@@ -42,12 +42,7 @@ def record(*arguments):
 
 
 class Law(NamedTuple):
-    """
-    How motor torques follow from the state.
-
-    PD: gain (reference - angle) + rate_gain (reference_rate - rate). Locked: such that no motor
-    turns.
-    """
+    """How torques follow: PD of angle and rate, or such that no motor turns."""
 
     locked: bool
     gain: float  # [N m/rad]
@@ -55,23 +50,13 @@ class Law(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """
-    Motion at equal intervals, K rows; fewer where a deflection exceeded the length of its link.
+    """Motion at equal intervals, K rows; incomplete where a link bent by more than its length."""
 
-    Parameters
-    ----------
-    q, rates, accelerations : ndarray (K, n)
-    torques : ndarray (K, N)
-        [N m].
-    complete : bool
-        Whether the end was reached.
-    """
-
-    q: np.ndarray
+    q: np.ndarray  # (K, n)
     rates: np.ndarray
     accelerations: np.ndarray
-    torques: np.ndarray
-    complete: bool
+    torques: np.ndarray  # (K, N) [N m]
+    complete: bool  # whether the end was reached
 
 
 class _Constants(NamedTuple):
@@ -120,10 +105,9 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
     """
     Return the compiled function that integrates equations and records.
 
-    It is called as ``record(x, references, reference_rates, interval, constants, limits, out)``
-    with the state x = (q, rates), references (K, N), the largest deflections (n - N,), and
-    recorded q, rates, accelerations (K, 3 n) and torques (K, N); it returns the number of rows
-    and the status of the integrator.
+    ``record(x, references (K, N), rates (K, N), interval, constants, limits, out)``: x = (q,
+    rates), limits of deflections; ``out`` are q, rates, accelerations (K, 3 n), torques (K, N). It
+    returns the number of rows and the status of the integrator.
     """
 
     @njit
@@ -206,15 +190,7 @@ def _kernel(equations: ModuleType) -> Callable[..., tuple[int, int]]:
 
 
 def force_matrix(links: Links, printed: bool = False) -> np.ndarray:
-    """
-    Return the matrix (n, N) from motor torques to forces.
-
-    Parameters
-    ----------
-    links : Links
-    printed : bool
-        That of the paper's (32) and (A.9), which is wrong.
-    """
+    """Return the matrix (n, N) from torques to forces; ``printed``: (32) and (A.9), wrong."""
     if printed:
         from longreach_symbolic.equations import Namer, coefficients, force_map
         from longreach_symbolic.links import model_of
@@ -237,29 +213,10 @@ def move(
     force: np.ndarray | None = None,
 ) -> Motion:
     """
-    Return the motion from rest.
+    Return the motion from rest at q (n,) under a law.
 
-    Parameters
-    ----------
-    links : Links
-    q : ndarray (n,)
-        Coordinates at time 0.
-    references, reference_rates : ndarray (K, N)
-        Desired motor angles [rad] and rates [rad/s], from time 0 on; cubics between them.
-    interval : float
-        [s].
-    law : Law
-    force : ndarray (n, N), optional
-        From torques to forces, if it is not that of the links; not for locked motors.
-
-    Returns
-    -------
-    Motion
-
-    Raises
-    ------
-    IntegrationError
-        When there is no finite state to record.
+    ``references``, ``reference_rates`` (K, N): desired motor angles from time 0 on, cubics between
+    them. ``force`` (n, N): if it is not that of the links; not for locked motors.
     """
     count, size, rows = len(links.links), links.size, len(references)
     own = force_matrix(links)

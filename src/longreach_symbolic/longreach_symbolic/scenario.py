@@ -34,8 +34,7 @@ class Circle(Parameters):
     """
     A circle of the end in the vertical plane, with lengths in multiples of all links' length.
 
-    The links form a polygon with equal angles between each and the next; for two links that is
-    the usual inverse kinematics. A single link points at the circle.
+    The links form a polygon with equal angles between each and the next.
     """
 
     centre: tuple[float, float] = quantity(
@@ -157,12 +156,5 @@ def resting_scenario(links: Links) -> Scenario:
 
 
 def load_scenario(file: str | Path, links: Links) -> Scenario:
-    """
-    Read a scenario of links.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a scenario of links."""
     return load(Scenario, file, check=lambda scenario: scenario.check_links(links))

@@ -92,19 +92,7 @@ class LinksRun(Run[Links]):
 
 
 def simulate(machine: FlexibleLinks) -> LinksRun:
-    """
-    Simulate links under their controllers.
-
-    Returns
-    -------
-    LinksRun
-        One that could not go on has its rows up to there, and a message.
-
-    Raises
-    ------
-    InputError
-        When the duration is no whole number of cycles.
-    """
+    """Simulate links under their controllers; a run that could not go on has a message."""
     columns = columns_of(machine.links)
     step, scenario = machine.step, machine.scenario
     _, samples = sample_counts(scenario.duration, step, step, len(columns))

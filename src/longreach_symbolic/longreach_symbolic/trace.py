@@ -19,6 +19,7 @@ from longreach_symbolic.equations import (
     Equations,
     Namer,
     coefficients,
+    dot,
     number_or_symbol,
     rounded,
 )
@@ -34,13 +35,7 @@ def trace(
     as_printed: bool = False,
     abbreviated: Container[str] | None = None,
 ) -> Equations:
-    """
-    Derive the equations in the paper's form; parameters as of :func:`equations.reduced`.
-
-    Returns
-    -------
-    Equations
-    """
+    """Derive the equations in the paper's form; parameters as of :func:`equations.reduced`."""
     namer = Namer(model, abbreviated)
     n, s = model.count, model.modes
     links = [coefficients(model, i + 1, namer) for i in range(n)]
@@ -192,18 +187,7 @@ def _trace(left: Any, middle: Any, right: Any) -> Any:
 
 
 class _Inertias:
-    """
-    Pseudo-inertia matrices of a link with its lumped mass, as expressions.
-
-    Attributes
-    ----------
-    u : Matrix (3, 3)
-        J_u, (16) with its signs and (17).
-    u_by, v_by : list of Matrix (3, 3)
-        J_u,lam and J_v,lam of (28).
-    weight : Matrix (3, 1)
-        Integral of (x, y, 1) over what weighs there, the sum in (20).
-    """
+    """Pseudo-inertia matrices J_u (16), (17), J_u,lam and J_v,lam (28), and weights of (20)."""
 
     def __init__(self, model: Model, namer: Namer, link: Coefficients, index: int) -> None:
         s, length = model.modes, link.length
@@ -218,14 +202,15 @@ class _Inertias:
             link.mass * length * rounded(basis.moment[k]) + lump * place * link.at_lump[k]
             for k in range(s)
         ]
-        y = sympy.Add(*[a * b for a, b in zip(link.deflection, f, strict=True)])
-        xy = sympy.Add(*[a * b for a, b in zip(moment, f, strict=True)])
-        along = [
-            sympy.Add(*[a * b for a, b in zip(products, f, strict=True)])
-            for products in link.product
-        ]
-        yy = sympy.Add(*[a * b for a, b in zip(along, f, strict=True)])
-        entries = {'xx': second, 'x': first, 'xy': xy, 'y': y, 'yy': yy, 'm': total}
+        along = [dot(products, f) for products in link.product]
+        entries = {
+            'xx': second,
+            'x': first,
+            'xy': dot(moment, f),
+            'y': dot(link.deflection, f),
+            'yy': dot(along, f),
+            'm': total,
+        }
         named = {
             name: namer.define(f'J{name}', f'J^{{{name}}}', (index,), value)
             for name, value in entries.items()
@@ -244,5 +229,4 @@ class _Inertias:
             v = sympy.Matrix([[0, moment[k], 0], [0, deflected, 0], [0, link.deflection[k], 0]])
             self.v_by.append(v)
             self.u_by.append(v + v.T)
-        weight = sympy.Add(*[a * b for a, b in zip(link.weight, f, strict=True)])
-        self.weight = sympy.Matrix([first, weight, total])
+        self.weight = sympy.Matrix([first, dot(link.weight, f), total])

@@ -40,19 +40,10 @@ _STEP = 1e-5
 
 
 class Joints(NamedTuple):
-    """
-    What holds the motor angles.
+    """What holds the motor angles."""
 
-    Parameters
-    ----------
-    stiffness : float
-        [N m/rad]; infinite: locked.
-    damping : float
-        [N m s/rad].
-    """
-
-    stiffness: float
-    damping: float
+    stiffness: float  # [N m/rad]; infinite: locked
+    damping: float  # [N m s/rad]
 
     @classmethod
     def of(cls, name: str, proportional: float, derivative: float) -> Joints:
@@ -65,17 +56,7 @@ class Joints(NamedTuple):
 def linear_system(
     links: Links, theta: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return mass matrix (n, n), stiffness (n, n) and force map (n, N) of straight links.
-
-    Weight is left out.
-
-    Parameters
-    ----------
-    links : Links
-    theta : sequence of float, shape (N,)
-        Joint angles [rad].
-    """
+    """Return mass (n, n), stiffness (n, n), force map (n, N) of links without weight."""
     evaluate = evaluator(dataclasses.replace(links, gravity=0.0))
     size, count = links.size, len(links.links)
     rest = np.zeros(size)
@@ -98,19 +79,8 @@ def modal_eigenvalues(
     """
     Return the eigenvalues s [1/s] of links with assumed modes, by increasing modulus.
 
-    Parameters
-    ----------
-    links : Links
-    theta : sequence of float, shape (N,)
-        Joint angles [rad].
-    joints : Joints
-    force_map : ndarray (n, N), optional
-        From torques to forces, if it is not that of the links; motor angles are those of the
-        links. Not for locked joints.
-
-    Returns
-    -------
-    ndarray of complex
+    ``theta`` (N,) [rad]; ``force_map`` (n, N): if it is not that of the links, not for locked
+    joints.
     """
     mass, stiffness, own = linear_system(links, theta)
     if math.isinf(joints.stiffness):
@@ -131,14 +101,7 @@ def modal_eigenvalues(
 
 
 def oscillating(eigenvalues: np.ndarray, count: int) -> np.ndarray:
-    """
-    Return the first ``count`` eigenvalues that oscillate, by their frequency.
-
-    Raises
-    ------
-    LongreachError
-        When there are fewer.
-    """
+    """Return the first ``count`` eigenvalues that oscillate, by their frequency."""
     found = eigenvalues[eigenvalues.imag > 1e-6 * np.abs(eigenvalues)]
     if len(found) < count:
         raise LongreachError(
@@ -151,28 +114,7 @@ def oscillating(eigenvalues: np.ndarray, count: int) -> np.ndarray:
 def exact_eigenvalues(
     links: Links, theta: Sequence[float], joints: Joints, count: int
 ) -> np.ndarray:
-    """
-    Return the eigenvalues s [1/s] of exact beams that oscillate at the lowest frequencies.
-
-    Parameters
-    ----------
-    links : Links
-        Their functions do not matter.
-    theta : sequence of float, shape (N,)
-        Joint angles [rad].
-    joints : Joints
-    count : int
-        Number of eigenvalues.
-
-    Returns
-    -------
-    ndarray of complex, shape (count,)
-
-    Raises
-    ------
-    LongreachError
-        When the iteration does not converge, or finds an eigenvalue twice.
-    """
+    """Return the lowest eigenvalues (count,) [1/s] of exact beams that oscillate."""
     fine = dataclasses.replace(links, basis='cubic', modes=_MOST_MODES)
     guesses = oscillating(modal_eigenvalues(fine, theta, joints), count)
     found = np.array([_root(links, theta, joints, complex(guess)) for guess in guesses])

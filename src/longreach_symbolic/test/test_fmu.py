@@ -101,26 +101,6 @@ def test_parameters_without_motion_are_an_error(tmp_path):
     assert any(b'no finite solution' in words for words in said)
 
 
-def test_equal_models_give_equal_files(tmp_path):
-    files = [tmp_path / f'{name}.fmu' for name in 'ab']
-    for file in files:
-        write_links_fmu(file, derive(model_of(random_links(1), 'all')))
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
-@pytest.mark.parametrize(
-    ('words', 'text'),
-    [
-        (('--links', 2, '--out', 'links.fmu'), '--format fmu needs --file with the numbers'),
-        (('--file', default_file()), '--format fmu needs --file with the numbers'),
-    ],
-)
-def test_refused(capsys, tmp_path, monkeypatch, words, text):
-    monkeypatch.chdir(tmp_path)
-    Outcome(capsys, 'symbolic', 'generate', '--format', 'fmu', *words).refused(text)
-    assert not list(tmp_path.iterdir())
-
-
 def test_without_compiler_nothing_is_written(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(fmu.shutil, 'which', lambda _: None)
     done = Outcome(

@@ -73,17 +73,6 @@ def test_another_form_is_another_file(monkeypatch, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2 + (tmp_path / '__pycache__').is_dir()
 
 
-def test_failed_generation_leaves_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(generated, 'source_directory', lambda: tmp_path / 'kept')
-
-    def interrupted():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        generated.module_of('made', '1', interrupted)
-    assert not list(tmp_path.rglob('*.py'))
-
-
 def test_directory_that_cannot_be_written(monkeypatch, tmp_path):
     (tmp_path / 'file').write_text('')
     monkeypatch.setattr(generated, 'source_directory', lambda: tmp_path / 'file')

@@ -1,10 +1,7 @@
 """Flexible links as a machine: motion, rotors, rest, brakes, the digital loop, runs, the cache."""
 
 import math
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -259,14 +256,6 @@ def test_torques_that_move_a_stiff_link_are_those_of_a_rigid_one():
         assert found == pytest.approx([expected], abs=near)
 
 
-def test_straight_links_begin_to_swing():
-    still, swinging = (
-        simulate(machine(scenario=POSE.replace(straight=straight))) for straight in (False, True)
-    )
-    assert np.ptp(still.column('tip_z')) < 1e-9
-    assert np.ptp(swinging.column('tip_z')) > 0.01
-
-
 def test_a_run_that_cannot_go_on_keeps_its_rows():
     points = ((0.0, (45.0, -45.0)), (0.1, (45.0, -45.0)), (0.4, (3000.0, -45.0)))
     waypoints = tuple(Waypoint(time=time, angles_deg=angles) for time, angles in points)
@@ -314,12 +303,6 @@ def test_links_on_a_circle_are_a_polygon_that_ends_there(lengths, bend):
         before = theta
 
 
-def test_a_single_link_points_at_the_circle():
-    (theta,) = CIRCLE.angles(3.0, (2.0,))
-    place = CIRCLE.place(3.0)
-    assert theta == pytest.approx(math.atan2(place.imag, place.real))
-
-
 @pytest.mark.parametrize(
     ('changes', 'text'),
     [
@@ -346,9 +329,6 @@ def test_bad_scenarios_are_refused(tmp_path):
             'both are given',
         ),
         ('{duration: 1, trajectory: [{time: 0, angles_deg: [1]}]}', 'have 1 angles, allowed: 2'),
-        ('{duration: -1, trajectory: [{time: 0, angles_deg: [1, 2]}]}', 'duration = -1'),
-        ('{duration: 1, circle: {centre: [0.7], radius: 0.1, period: 1}}', 'centre'),
-        ('{duration: 1, circle: {centre: [0.7, .nan], radius: 0.1, period: 1}}', 'centre'),
     ):
         with pytest.raises(InputError, match=r'scenario\.yaml') as raised:
             load(text)
@@ -359,16 +339,10 @@ def test_bad_scenarios_are_refused(tmp_path):
 
 def test_bad_arms_are_refused(tmp_path):
     for text, error in (
-        ('{}', 'drives'),
         ('{drives: []}', 'drives has 0 entries'),
         ('{drives: [{gain: 1, rate_gain: 1}, {gain: 1, rate_gain: 1}, {gain: 1, rate_gain: 1}]}',
          'drives has 3 entries, allowed for 2 links: 2, or 1 for all'),
-        ('{drives: [{gain: -1, rate_gain: 1}]}', 'gain = -1'),
-        ('{drives: [{gain: 1, rate_gain: .inf}]}', 'rate_gain = inf'),
-        ('{drives: [{gain: 1, rate_gain: 1, rotor_inertia: -2}]}', 'rotor_inertia = -2'),
-        ('{drives: [{gain: 1, rate_gain: 1}], sample_time: 0}', 'sample_time = 0'),
         ('{drives: [{gain: 1, rate_gain: 1}], sample_time: 0.0033333333333333}', 'nanoseconds'),
-        ('{drives: [{gain: 1, rate_gain: 1}], inertia: 0}', 'inertia'),
     ):  # fmt: skip
         file = tmp_path / 'arm.yaml'
         file.write_text(text)
@@ -381,39 +355,6 @@ def test_bad_arms_are_refused(tmp_path):
             one.advance(one.initial_state(), torques, 0.0, 0.005)
     with pytest.raises(LongreachError, match='finite'):
         one.advance(one.initial_state(), (1e300, 0.0), 0.0, 0.005)
-
-
-CALL = """
-import sys
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.trajectories import Waypoint
-from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.links import Link, Links
-from longreach_symbolic.machine import FlexibleLinks
-from longreach_symbolic.scenario import Scenario
-link = Link(length=1.0, mass=1.0, bending_stiffness=100.0, lumped_mass=1.0, lumped_place=0.0)
-links = Links(gravity=9.81, gravity_on_deflection=False, basis='sine', links=(link,), modes=1)
-scenario = Scenario(duration=1.0, trajectory=(Waypoint(time=0.0, angles_deg=(45.0,)),))
-machine = FlexibleLinks(links, designed_arm(links), scenario)
-machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
-kernels = machine.controller.kernels
-found = [sum(getattr(f.stats, name).values()) for f in (kernels.rest, kernels.step)
-         for name in ('cache_misses', 'cache_hits')]
-print('sympy' in sys.modules, *found)
-"""
-
-
-@pytest.mark.slow
-def test_the_second_start_derives_and_compiles_nothing(tmp_path):
-    environment = os.environ | {'NUMBA_CACHE_DIR': str(tmp_path)}
-    lines = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, '-c', CALL], capture_output=True, text=True, env=environment
-        )
-        assert done.returncode == 0, done.stderr
-        lines.append(done.stdout.split())
-    assert lines == [['True', '1', '0', '1', '0'], ['False', '0', '1', '0', '1']]
 
 
 def test_the_machine_takes_whole_cycles_by_its_scenario():

@@ -25,6 +25,16 @@ one at which the flows through all open valves add up to what the pump gives, se
 others. All of these laws are continuous, and so are their first derivatives, but for the
 directional valve's dead band, the check valves at no flow, and
 :func:`longreach_dynamics.hydraulics.chamber_pressure`.
+
+Arguments of compiled functions, besides those of :mod:`longreach_dynamics.hydraulics.valves`:
+
+    y, at              state, and where its part of the actuators begins
+    dy                 derivative of the state, to be filled
+    i                  index of the cylinder
+    table              constants (N, COLUMNS), see STROKE and following
+    rail               pressure from :func:`rail_pressure` [Pa]
+    command            commanded spool position
+    load, pilot        pressures of a chamber and of the other line [Pa]
 """
 
 from __future__ import annotations
@@ -72,104 +82,63 @@ CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 _MOST_ROUNDS = 100
 
 
-class Actuators(NamedTuple):
+class _Column:
+    """A column of the table of :class:`Actuators` as an attribute (N,)."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, actuators: Actuators, _: object = None) -> np.ndarray:
+        return actuators.table[:, self._index]
+
+
+class _Common:
+    """A number that is the same in all rows of the table as an attribute."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, actuators: Actuators, _: object = None) -> float:
+        return float(actuators.table[0, self._index])
+
+
+class _Table(NamedTuple):
+    """The hydraulics of a machine in numbers."""
+
+    table: np.ndarray  # (N, COLUMNS), see STROKE and following
+
+
+class Actuators(_Table):
     """
     The hydraulics of a machine in numbers; see :func:`actuators_of`.
 
-    Compiled code takes ``table``; the properties are for the rest.
+    Compiled code takes ``table``; the other attributes, of all cylinders (N,), are for the rest.
     """
 
-    table: np.ndarray  # (N, COLUMNS), see STROKE and following
+    __slots__ = ()
+
+    stroke = _Column(STROKE)  # [m]
+    head_area = _Column(HEAD_AREA)  # A_1 [m^2]
+    rod_area = _Column(ROD_AREA)  # ring area A_2 [m^2]
+    head_volume = _Column(HEAD_VOLUME)  # V_01 at s_p = 0, with beta C of the hose [m^3]
+    rod_volume = _Column(ROD_VOLUME)  # V_02
+    head_opening = _Column(HEAD_OPENING)  # at full spool [m^2]
+    rod_opening = _Column(ROD_OPENING)
+    dead_band = _Column(DEAD_BAND)  # spool position up to which a valve is closed
+    viscous = _Column(VISCOUS)  # friction r_V [N s/m]
+    coulomb = _Column(COULOMB)  # r_C [N]
+    static = _Column(STATIC)  # r_S [N]; 0: this piston never sticks
+    bulk_modulus = _Common(BULK_MODULUS)  # beta [Pa]
+    supply = _Common(SUPPLY)  # p_s [Pa]
+    tank = _Common(TANK)  # p_t [Pa]
+    vapour = _Common(VAPOUR)  # [Pa]
+    flow_coefficient = _Common(FLOW_COEFFICIENT)  # alpha sqrt(2 / rho) [(m^3/kg)^(1/2)]
+    laminar = _Common(LAMINAR)  # pressure difference below which a valve flows in proportion [Pa]
 
     @property
     def linkage(self) -> np.ndarray:
         """The machine's own columns (N, LINKAGE); a copy."""
         return np.ascontiguousarray(self.table[:, :LINKAGE])
-
-    @property
-    def stroke(self) -> np.ndarray:
-        """Strokes (N,) [m]."""
-        return self.table[:, STROKE]
-
-    @property
-    def head_area(self) -> np.ndarray:
-        """Piston areas A_1 (N,) [m^2]."""
-        return self.table[:, HEAD_AREA]
-
-    @property
-    def rod_area(self) -> np.ndarray:
-        """Ring areas A_2 (N,) [m^2]."""
-        return self.table[:, ROD_AREA]
-
-    @property
-    def head_volume(self) -> np.ndarray:
-        """Volumes V_01 of head sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
-        return self.table[:, HEAD_VOLUME]
-
-    @property
-    def rod_volume(self) -> np.ndarray:
-        """Volumes V_02 of rod sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
-        return self.table[:, ROD_VOLUME]
-
-    @property
-    def head_opening(self) -> np.ndarray:
-        """Openings to the head sides at full spool (N,) [m^2]."""
-        return self.table[:, HEAD_OPENING]
-
-    @property
-    def rod_opening(self) -> np.ndarray:
-        """Openings to the rod sides at full spool (N,) [m^2]."""
-        return self.table[:, ROD_OPENING]
-
-    @property
-    def dead_band(self) -> np.ndarray:
-        """Spool positions up to which the valves are closed (N,)."""
-        return self.table[:, DEAD_BAND]
-
-    @property
-    def viscous(self) -> np.ndarray:
-        """Viscous friction r_V (N,) [N s/m]."""
-        return self.table[:, VISCOUS]
-
-    @property
-    def coulomb(self) -> np.ndarray:
-        """Coulomb friction r_C (N,) [N]."""
-        return self.table[:, COULOMB]
-
-    @property
-    def static(self) -> np.ndarray:
-        """Static friction r_S (N,) [N]; 0: this piston never sticks."""
-        return self.table[:, STATIC]
-
-    @property
-    def bulk_modulus(self) -> float:
-        """Bulk modulus, beta [Pa]."""
-        return float(self.table[0, BULK_MODULUS])
-
-    @property
-    def supply(self) -> float:
-        """Supply pressure, p_s [Pa]."""
-        return float(self.table[0, SUPPLY])
-
-    @property
-    def tank(self) -> float:
-        """Tank pressure, p_t [Pa]."""
-        return float(self.table[0, TANK])
-
-    @property
-    def vapour(self) -> float:
-        """Vapour pressure [Pa]."""
-        return float(self.table[0, VAPOUR])
-
-    @property
-    def flow_coefficient(self) -> float:
-        """Alpha sqrt(2 / rho) [(m^3/kg)^(1/2)]."""
-        return float(self.table[0, FLOW_COEFFICIENT])
-
-    @property
-    def laminar(self) -> float:
-        """Pressure difference below which a valve flows in proportion [Pa]."""
-        return float(self.table[0, LAMINAR])
 
 
 def actuators_of(
@@ -260,20 +229,7 @@ def _openings(spool, i, table):  # type: ignore[no-untyped-def]
 # Inlined: as a function call it took 4 % of the time of a step.
 @njit(inline='always')
 def poppet_opening(load, pilot, setting, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the opening of the poppet of a counterbalance valve [m^2].
-
-    Parameters
-    ----------
-    load, pilot : float
-        Pressures of the chamber and of the other line [Pa].
-    setting : float
-        Of the valve [Pa].
-    i : int
-        Index of the cylinder.
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    """
+    """Return the opening of a counterbalance valve's poppet; pilot: pressure of the other line."""
     tank = table[i, TANK]
     excess = load - tank + table[i, PILOT_RATIO] * (pilot - tank) - setting
     return pilot_opening(excess, table[i, HOLDING_OVERRIDE], table[i, HOLDING_AREA])
@@ -281,22 +237,7 @@ def poppet_opening(load, pilot, setting, i, table):  # type: ignore[no-untyped-d
 
 @njit
 def _behind_poppet(opening, load, pilot, setting, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the opening out of a chamber behind its counterbalance valve [m^2].
-
-    Parameters
-    ----------
-    opening : float
-        Of the directional valve and the hose [m^2].
-    load, pilot : float
-        Pressures of the chamber and of the other line [Pa].
-    setting : float
-        Of the valve [Pa]; 0: this chamber has none.
-    i : int
-        Index of the cylinder.
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    """
+    """Return the opening out of a chamber behind its counterbalance valve; setting 0: none."""
     # Oil from the tank enters through the check valve.
     if setting == 0.0 or load <= table[i, TANK] or opening == 0.0:
         return opening
@@ -312,18 +253,7 @@ def _holding(spool, i, table):  # type: ignore[no-untyped-def]
 
 @njit
 def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
-    """
-    Return the pressure with which the pump feeds all valves [Pa].
-
-    Parameters
-    ----------
-    y : ndarray
-        State.
-    at : int
-        Where its part of the actuators begins.
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    """
+    """Return the pressure with which the pump feeds all valves [Pa]."""
     supply, flow, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
     if flow == np.inf:
         return supply
@@ -374,10 +304,9 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
 @njit
 def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
     """
-    Return the opening out of a chamber behind its cushion [m^2], ``way`` [m] into the cushion.
+    Return the opening out of a chamber behind its cushion, ``way`` [m] into it, NaN: outside.
 
-    The gap's resistance grows in proportion to its length, so the opening falls from any to
-    CUSHION_AREA at the end; in a row with ``opening``.
+    The gap's resistance grows in proportion to its length: CUSHION_AREA at the end.
     """
     # Not a number: outside.
     if not way > 0.0 or opening == 0.0:
@@ -388,31 +317,7 @@ def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
 
 @njit
 def spool_flows(y, at, i, rail, table, position=np.nan):  # type: ignore[no-untyped-def]
-    """
-    Return the flows through the directional valve of cylinder i, and its pressures.
-
-    Parameters
-    ----------
-    y : ndarray
-        State.
-    at : int
-        Where its part of the actuators begins.
-    i : int
-        Index of the cylinder.
-    rail : float
-        Pressure of the rail, from :func:`rail_pressure` [Pa].
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    position : float
-        Of the piston [m], for end cushions; NaN: outside them.
-
-    Returns
-    -------
-    q1, q2 : float
-        Into the head side and out of the rod side [m^3/s].
-    p1, p2 : float
-        Pressures on the piston [Pa].
-    """
+    """Return q1, q2 through the directional valve, p1, p2; position NaN: outside cushions."""
     N = table.shape[0]
     p1 = chamber_pressure(y[at + i], table[i, VAPOUR])
     p2 = chamber_pressure(y[at + N + i], table[i, VAPOUR])
@@ -455,20 +360,7 @@ def spool_flows(y, at, i, rail, table, position=np.nan):  # type: ignore[no-unty
 
 @njit
 def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the flow through relief and make-up valve into a chamber of cylinder i [m^3/s].
-
-    Parameters
-    ----------
-    p : float
-        Pressure of the chamber [Pa].
-    relief : int
-        Column of the setting: HEAD_RELIEF or ROD_RELIEF.
-    i : int
-        Index of the cylinder.
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    """
+    """Return the flow through relief and make-up valve into a chamber; relief: its column."""
     return port_flow(
         p,
         table[i, relief],
@@ -487,11 +379,9 @@ def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
 @njit
 def open_port_rate(y, dy, at, i, position, ahead, table):  # type: ignore[no-untyped-def]
     """
-    Return how fast open relief and make-up valves of cylinder i change pressures [1/s].
+    Return a bound of how fast open relief and make-up valves change pressures [1/s]; 0.0: closed.
 
-    0.0: closed. A bound: the steepest slope of the flow of each valve that is open, or will be
-    after a time ``ahead`` [s] at the present rates ``dy``. Other arguments as of
-    :func:`actuator_rates`.
+    Counted are those that are open, or will be after a time ``ahead`` [s] at the rates ``dy``.
     """
     N, fastest = table.shape[0], 0.0
     for side in range(2):
@@ -525,33 +415,7 @@ def actuator_force(y, at, i, table):  # type: ignore[no-untyped-def]
 # Inlined: where the loop is, numba knows that no index is negative.
 @njit(inline='always')
 def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # type: ignore[no-untyped-def]
-    """
-    Write the time derivatives of pressures and spool position of cylinder i; Henikl 2015, (23).
-
-    Parameters
-    ----------
-    y : ndarray
-        State.
-    at : int
-        Where its part of the actuators begins.
-    i : int
-        Index of the cylinder.
-    position, velocity : float
-        Of the piston [m], [m/s].
-    command : float
-        Commanded spool position.
-    rail : float
-        Pressure of the rail, from :func:`rail_pressure` [Pa].
-    table : ndarray, shape (N, COLUMNS)
-        See STROKE and following.
-    dy : ndarray
-        Derivative of the state.
-
-    Returns
-    -------
-    float
-        p_1 A_1 - p_2 A_2 [N], without friction.
-    """
+    """Write the rates of pressures and spool, Henikl 2015, (23); return p_1 A_1 - p_2 A_2 [N]."""
     N = table.shape[0]
     q1, q2, p1, p2 = spool_flows(y, at, i, rail, table, position)
     if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:

@@ -5,6 +5,12 @@ A piston slides outwards or inwards, sticks, or rests at an end of its stroke; m
 steps only. A sliding piston has viscous and Coulomb friction, Henikl 2015, (25); a piston at rest
 is held by up to its static friction, (26), (27). An end of the stroke supports any force towards
 it. A machine may use springs for the ends instead (:func:`stop_force`).
+
+    net                to be held by friction, positive outwards [N]
+    static             static friction [N]; 0: a piston reverses without sticking
+    position, stroke   [m]
+    velocity           [m/s]; of next_mode any number of the same sign
+    stiffness, loss    of the springs [N/m]; damping per spring force and velocity [s/m]
 """
 
 from __future__ import annotations
@@ -25,18 +31,7 @@ def is_held(mode):  # type: ignore[no-untyped-def]
 
 @njit
 def overload(net, mode, static):  # type: ignore[no-untyped-def]
-    """
-    Return the excess of the force on a piston at rest over the holding force [N]; 0.0 if it holds.
-
-    Parameters
-    ----------
-    net : float
-        Force to be held by friction, positive outwards [N].
-    mode : int
-        Mode of the piston, at rest.
-    static : float
-        Static friction [N].
-    """
+    """Return by how much a force [N] exceeds what holds a piston at rest; 0.0 if it holds."""
     if net > static and mode != AT_ROD_END:
         return net - static
     if net < -static and mode != AT_HEAD_END:
@@ -46,20 +41,7 @@ def overload(net, mode, static):  # type: ignore[no-untyped-def]
 
 @njit
 def next_mode(mode, velocity, position, stroke, static):  # type: ignore[no-untyped-def]
-    """
-    Return the mode of a piston after a step: it stops when it reverses or its stroke ends.
-
-    Parameters
-    ----------
-    mode : int
-        Mode before the step.
-    velocity : float
-        Velocity of the piston, or any number of the same sign.
-    position, stroke : float
-        Position of the piston, and its stroke [m].
-    static : float
-        Static friction [N]; 0: the piston reverses without sticking.
-    """
+    """Return the mode after a step: a piston stops where it reverses or its stroke ends."""
     if is_held(mode):
         return mode
     if velocity > 0.0 and position >= stroke:
@@ -73,20 +55,7 @@ def next_mode(mode, velocity, position, stroke, static):  # type: ignore[no-unty
 
 @njit
 def stop_force(position, velocity, stroke, stiffness, loss):  # type: ignore[no-untyped-def]
-    """
-    Return the force of springs at the ends of a stroke on the rod [N], and their loss [W].
-
-    Parameters
-    ----------
-    position, velocity : float
-        Of the piston [m], [m/s].
-    stroke : float
-        Stroke [m].
-    stiffness : float
-        Stiffness of the springs [N/m].
-    loss : float
-        Damping force over spring force and velocity [s/m] (Hunt and Crossley 1975).
-    """
+    """Return force of end springs on the rod [N], their loss [W]; Hunt and Crossley 1975."""
     beyond = position - stroke if position > 0.5 * stroke else -position
     if beyond <= 0.0:
         return 0.0, 0.0

@@ -78,15 +78,7 @@ def holding_pressures(
 
 
 def oil_stiffness(a: Actuators, pistons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return k_1 and k_2, beta A^2 / V of the oil on both sides of closed valves [N/m], each (N,).
-
-    Parameters
-    ----------
-    a : Actuators
-    pistons : ndarray, shape (N,)
-        Positions [m].
-    """
+    """Return k_1 and k_2, beta A^2 / V of closed chambers, at positions [m], each (N,) [N/m]."""
     head_volumes = a.head_volume + a.head_area * pistons
     rod_volumes = a.rod_volume - a.rod_area * pistons
     return (
@@ -133,22 +125,7 @@ def spool_positions(
 
 @kernel
 def _fill_spools(velocities, pistons, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
-    """
-    Write the spool positions of :func:`spool_positions`.
-
-    Parameters
-    ----------
-    velocities, pistons : ndarray, shape (N,)
-        [m/s], [m].
-    k1, k2 : ndarray, shape (N,)
-        Stiffness of the oil [N/m].
-    y : ndarray, shape (3 N,)
-        Pressures [Pa], and space for spool positions.
-    table : ndarray, shape (N, COLUMNS)
-        Constants of the actuators, see STROKE and following in ``actuators``.
-    spools : ndarray, shape (N,)
-        Receives the spool positions; not changed where the velocity is 0.
-    """
+    """Write the spool positions of :func:`spool_positions`; y: pressures and room for spools."""
     for i in range(velocities.size):
         velocity = velocities[i]
         if velocity == 0.0:
@@ -178,22 +155,7 @@ def _fill_spools(velocities, pistons, k1, k2, y, table, spools):  # type: ignore
 
 @njit
 def _velocity(spool, position, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the velocity at which the force of a cylinder is constant [m/s].
-
-    Parameters
-    ----------
-    spool, position : float
-        Of the spool, and of the piston [m].
-    k1, k2 : float
-        Stiffness of the oil in head and rod side [N/m].
-    y : ndarray, shape (3 N,)
-        Pressures [Pa], and space for the spool position, which is written.
-    i : int
-        Index of the cylinder.
-    table : ndarray, shape (N, COLUMNS)
-        Constants of the actuators.
-    """
+    """Return the velocity at which the cylinder's force is constant; writes ``spool`` into y."""
     y[2 * table.shape[0] + i] = spool
     q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table, position)
     return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
@@ -203,9 +165,7 @@ def fastest_pistons(a: Actuators) -> np.ndarray:
     """
     Return the largest velocities of pistons inwards (negative) and outwards, (N, 2) [m/s].
 
-    Faster than this, what the fully open valve lets in from the full supply pressure, or all that
-    the pump gives, does not fill the chamber, even when it is at the vapour pressure. A load
-    against the motion makes it slower, and so do cushions near the ends of the stroke.
+    Faster than this, the open valve, or the pump, does not fill a chamber at the vapour pressure.
     """
     table, drop = a.table, math.sqrt(a.supply - a.vapour)
     found = []
@@ -225,23 +185,14 @@ def smallest_volumes(a: Actuators) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spool_rates(a: Actuators) -> np.ndarray:
-    """
-    Return the fastest rates at which flows through open valves change pressures, (N,) [1/s].
-
-    They occur for laminar flow at a small pressure difference, in the smallest volume.
-    """
+    """Return the fastest rates (N,) [1/s] of pressures by open valves, in laminar flow."""
     opening = np.maximum(a.head_opening, a.rod_opening)
     per_pressure = a.flow_coefficient / math.sqrt(a.laminar) * opening
     return np.asarray(per_pressure * a.bulk_modulus / np.minimum(*smallest_volumes(a)))
 
 
 def port_rates(a: Actuators) -> np.ndarray:
-    """
-    Return the fastest rates at which pressure-operated valves change pressures, (N,) [1/s].
-
-    Relief, make-up and counterbalance valves: the largest slope of each valve's flow over the
-    pressure that opens it, in the smallest volume.
-    """
+    """Return the fastest rates (N,) [1/s] by relief, make-up and counterbalance valves."""
     table = a.table
     rates = np.zeros(len(table))
     share = np.linspace(0.0, 1.0, 101)
@@ -270,10 +221,9 @@ def counterbalance_rates(a: Actuators) -> np.ndarray:
     """
     Return the fastest rates at which counterbalance valves change pressures, (N,) [1/s].
 
-    The slope over the load pressure of a poppet in series with the fully open directional valve,
-    at the pressure that opens it without a pilot. The pilot pressure depends on the load pressure
-    only through the motion of the piston, so that its slope contributes to the stiffness of the
-    oil and not to this rate.
+    Of the poppet behind the fully open directional valve, without a pilot: the pilot pressure
+    depends on the load pressure through the piston's motion only, and is part of the oil's
+    stiffness.
     """
     table = a.table
     rates = np.zeros(len(table))

@@ -35,7 +35,14 @@ Beyond the paper, and left out where a file does not have them:
   pressure at the sum of their flows;
 - a lag and a bounded speed of the spools.
 
-Compiled functions take one actuator i of a table as :func:`lines_of` makes it.
+Compiled functions take one actuator i of a table as :func:`lines_of` makes it. Their arguments:
+
+    p, p1, p2          pressures of capacitances [Pa]
+    flow, flows        Q at the beginning [m^3/s]; of rail_step from the rail into lines (N,)
+    drop               pressure difference over orifice and inertance [Pa]
+    resistance(s)      C_R of orifices [Pa s^2/m^6], above 0
+    inertance          I [kg/m^4]
+    duration           [s]
 """
 
 from __future__ import annotations
@@ -277,25 +284,9 @@ def lines_of(
     """
     Return the table of a machine's actuators.
 
-    Parameters
-    ----------
-    actuators : sequence of LinedCylinder or LinedMotor
-        A motor turns its joint directly.
-    supply, tank : float
-        Pressures of pump and tank [Pa].
-    viscous : sequence of float or None
-        Friction at the joint of each motor [N m s/rad]; None for cylinders, which have their own.
-    oil : PortOilParameters, optional
-        Needed with relief and make-up valves.
-    pump : PumpParameters, optional
-        None: the supply pressure does not depend on the flow.
-    stops : StopParameters, optional
-        Of the cylinders; None: strokes have no ends.
-
-    Raises
-    ------
-    InputError
-        For relief and make-up valves without oil, and make-up valves that could never open.
+    ``supply``, ``tank`` [Pa]; ``viscous``: friction at the joint of each motor [N m s/rad], None
+    for cylinders. Relief and make-up valves need ``oil``; without ``pump`` the supply is constant,
+    without ``stops`` strokes have no ends.
     """
     N = len(actuators)
     table = np.zeros((N, _COLUMNS))
@@ -352,19 +343,7 @@ def sources(spool, rail, tank):  # type: ignore[no-untyped-def]
 
 @njit
 def relief_and_make_up(p, side, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the flow through relief and make-up valve into a line [m^3/s].
-
-    Parameters
-    ----------
-    p : float
-        Pressure of its capacitance [Pa].
-    side : int
-        RELIEF_1 or RELIEF_2.
-    i : int
-        Index of the actuator.
-    table : ndarray, shape (N, columns)
-    """
+    """Return the flow through relief and make-up valve into a line; side: RELIEF_1 or RELIEF_2."""
     return port_flow(
         p,
         table[i, side],
@@ -385,24 +364,9 @@ def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
     """
     Let oil through relief and make-up valve of a line that is otherwise closed, for a time [s].
 
-    C P' = flow, by the exponential Rosenbrock-Euler method: of order 2, and stable for valves of
-    any size. By itself a line never passes the pressure at which its valve closes.
-
-    Parameters
-    ----------
-    p : float
-        State of its capacitance [Pa].
-    side, i, table
-        As in :func:`relief_and_make_up`.
-    duration : float
-        [s].
-
-    Returns
-    -------
-    p : float
-        Afterwards [Pa].
-    given, lost : float
-        Energy of the oil at the pressures of tank and charge line, and what the valves lose [J].
+    C P' = flow, by the exponential Rosenbrock-Euler method: of order 2, stable for valves of any
+    size. Takes and returns the state P; also the energy of the oil that comes from tank and charge
+    line, and what the valves lose [J].
     """
     C = table[i, CAPACITANCE]
     before = chamber_pressure(p, VAPOUR)
@@ -435,30 +399,11 @@ def rail_of(flow, table):  # type: ignore[no-untyped-def]
 @njit
 def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ignore[no-untyped-def]
     """
-    Return the pressure of the rail over a time [s], in which it and the lines' pressures stay.
+    Return the pressure of the rail over a time [s], from a first guess; NaN: none was found.
 
     With it the pump gives what the orifices take, a mean of their mean and their final flows: by
     the weights of exponential fitting, so that the flows follow a pump near its largest flow
-    without overshoot, and the mean counts otherwise (order 2).
-
-    Parameters
-    ----------
-    rail : float
-        First guess [Pa].
-    flows : ndarray, shape (N,)
-        From the rail into lines at the beginning [m^3/s].
-    pressures : ndarray, shape (N,)
-        Of these lines [Pa].
-    resistances : ndarray, shape (N,)
-        C_R of their orifices [Pa s^2/m^6]; 0.0: the valve is closed.
-    duration : float
-        [s].
-    table : ndarray, shape (N, columns)
-
-    Returns
-    -------
-    float
-        [Pa]; NaN when the search found none.
+    without overshoot, and the mean counts otherwise (order 2). C_R = 0.0: the valve is closed.
     """
     supply, most, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
     response = 0.0
@@ -526,29 +471,9 @@ def residual_flow(drop, resistance):  # type: ignore[no-untyped-def]
 @njit
 def orifice_step(flow, drop, resistance, inertance, duration):  # type: ignore[no-untyped-def]
     """
-    Return the flow through orifice and inertance after a time, and the volume until then.
+    Return the flow Q through orifice and inertance after a time, and the volume until then.
 
     The exact solution of I Q' = dp - C_R Q |Q| at constant dp, hence stable for any duration.
-
-    Parameters
-    ----------
-    flow : float
-        Q at the beginning [m^3/s].
-    drop : float
-        Pressure difference dp over both [Pa].
-    resistance : float
-        C_R [Pa s^2/m^6], above 0.
-    inertance : float
-        I [kg/m^4].
-    duration : float
-        [s].
-
-    Returns
-    -------
-    flow : float
-        [m^3/s].
-    volume : float
-        [m^3].
     """
     # With the sign of dp taken out, dp is positive or 0.
     sign = 1.0 if drop > 0.0 or (drop == 0.0 and flow >= 0.0) else -1.0
@@ -579,11 +504,7 @@ def orifice_step(flow, drop, resistance, inertance, duration):  # type: ignore[n
 
 @njit
 def orifice_response(flow, resistance, inertance, duration):  # type: ignore[no-untyped-def]
-    """
-    Return by how much a flow has changed per pressure that has grown evenly [m^3/(s Pa)].
-
-    Of I q' = p t / duration - 2 C_R |Q| q, linear about the flow Q: q(duration) / p.
-    """
+    """Return q(T) / p of I q' = p t / T - 2 C_R |Q| q, linear about the flow Q [m^3/(s Pa)]."""
     slope = 2.0 * resistance * abs(flow)
     x = slope * duration / inertance
     if x < 1e-3:
@@ -593,26 +514,7 @@ def orifice_response(flow, resistance, inertance, duration):  # type: ignore[no-
 
 @njit
 def ports(p1, p2, speed, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return what happens between the capacitances and an actuator.
-
-    Parameters
-    ----------
-    p1, p2 : float
-        Pressures of the capacitances [Pa].
-    speed : float
-        Of the piston [m/s], or of the motor's joint [rad/s].
-    i : int
-        Index of the actuator.
-    table : ndarray, shape (N, columns)
-
-    Returns
-    -------
-    port_1, port_2 : float
-        Pressures at the actuator [Pa].
-    into, out : float
-        Flows from line 1 into port 1, and out of port 2 into line 2 [m^3/s].
-    """
+    """Return pressures of ports 1, 2, flows into port 1, out of 2; speed [m/s] or [rad/s]."""
     q1, q2, R = table[i, AREA_1] * speed, table[i, AREA_2] * speed, table[i, RESISTANCE]
     if table[i, MOTOR] == 0.0:
         return p1 - R * q1 * abs(q1), p2 + R * q2 * abs(q2), q1, q2

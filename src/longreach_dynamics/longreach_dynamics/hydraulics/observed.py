@@ -31,17 +31,7 @@ from longreach_dynamics.runs import Column, each
 
 
 def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[Column]:
-    """
-    Return the columns of :func:`port_series`; none for a machine without such parts.
-
-    Parameters
-    ----------
-    a : Actuators
-    keys : sequence
-        Of the cylinders, for names.
-    mark : str
-        Placeholder of a key in documents.
-    """
+    """Return the columns of :func:`port_series`; ``mark`` is the placeholder of keys."""
     columns: list[Column] = []
     if _has_ports(a):
         for side in ('head', 'rod'):
@@ -63,21 +53,11 @@ def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[
 
 def port_series(a: Actuators, states: np.ndarray) -> np.ndarray:
     """
-    Return what relief and make-up valves, the pump's rail and counterbalance valves do.
+    Return what relief, make-up and counterbalance valves and the rail do, (rows, columns).
 
-    An opening is that of the poppet for oil that leaves the chamber, 1 where a chamber has no
-    valve. While the directional valve is in its dead band, its lines are taken as relieved.
-
-    Parameters
-    ----------
-    a : Actuators
-    states : ndarray, shape (rows, 3 N)
-        Pressures of head sides and of rod sides [Pa], and spool positions.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        Columns as in :func:`port_columns`.
+    ``states`` (rows, 3 N). An opening is that of the poppet for oil that leaves the chamber, 1
+    where it has no valve. While the directional valve is in its dead band, its lines are taken as
+    relieved.
     """
     N = len(a.table)
     seen = np.empty((len(states), 4 * N + 2))

@@ -17,11 +17,7 @@ from longreach_dynamics.parameters import Parameters, quantity
 
 @dataclasses.dataclass(frozen=True)
 class PumpParameters(Parameters):
-    """
-    A pressure-controlled pump of limited flow, shared by all cylinders of a machine.
-
-    At the flow Q it holds the pressure p_s - band x / sqrt(1 - x^2), x = Q / flow.
-    """
+    """A pump for all cylinders; at the flow Q = x flow it holds p_s - band x / sqrt(1 - x^2)."""
 
     flow: float = quantity(
         'largest flow, which the pump approaches but does not exceed',
@@ -163,29 +159,10 @@ def port_row(
     names: tuple[str, str, str],
 ) -> tuple[float, ...]:
     """
-    Return relief and make-up valves in the numbers of :func:`..valves.port_flow`.
+    Return relief and make-up valves as the 8 numbers of :func:`..valves.port_flow`.
 
-    Parameters
-    ----------
-    relief, make_up
-        None: no such valve.
-    tank : float
-        Tank pressure [Pa].
-    least : float
-        Pressure above which a make-up valve has to open [Pa].
-    names : tuple of str
-        Of the actuator, of the tank pressure and of ``least``, for the message.
-
-    Returns
-    -------
-    tuple of 8 floats
-        Settings of the relief valves of the head and rod side, override, area; pressure below
-        which make-up valves open, override, area, pressure of their supply.
-
-    Raises
-    ------
-    InputError
-        For a make-up valve that could never open.
+    ``tank`` [Pa]; make-up valves have to open above ``least`` [Pa]. ``names``, for the error: of
+    the actuator, of the tank pressure and of ``least``.
     """
     row = [0.0] * 8
     if relief:
@@ -274,11 +251,7 @@ class HoseParameters(Parameters):
         return self.volume / self.stiffness
 
     def loss(self, contraction: float) -> float:
-        """
-        Return 1 / A^2 of the orifice whose pressure drop is that of the hose [1/m^4].
-
-        dp = f (l / d) (rho / 2) (Q / A_d)^2, and Q = alpha A sqrt(2 dp / rho) through the orifice.
-        """
+        """Return 1 / A^2 [1/m^4] of the orifice whose pressure drop is that of the hose."""
         return (
             self.friction_factor
             * self.length

@@ -1,9 +1,21 @@
 """
 Elements of hydraulic circuits: orifices, valves and chambers, compiled functions of numbers.
 
-Head side 1 (extends the cylinder), rod side 2. Pressures are absolute [Pa], flows [m^3/s] positive
-into chamber 1 and out of chamber 2. Spool positions are relative to the spool's travel, in
-[-1, 1]; a positive one connects the supply with chamber 1. Source: Henikl 2015, (23), (24).
+Head side 1 (extends the cylinder), rod side 2. Source: Henikl 2015, (23), (24). Arguments:
+
+    p1, p2, pressure   pressures, absolute [Pa]; states of chambers where vapour stands beside
+    supply, tank, rail, feed, vapour      pressures [Pa]
+    q1, q2             flows into chamber 1, out of chamber 2 [m^3/s]
+    spool              position in [-1, 1]; a positive one connects the supply with chamber 1
+    dead_band          spool position up to which a valve is closed, below 1
+    area, opening_*    openings [m^2]; area: when fully open
+    coefficient        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)]
+    smallest, laminar  pressure difference below which the flow is about laminar [Pa], above 0
+    setting, cracking  where relief valves begin to open, below which make-up valves do [Pa]
+    override, excess   pressure beyond that at which a valve is open, and at present [Pa]
+    position, velocity of the piston [m], [m/s]
+    area_*, volume_*   areas of the sides [m^2], their volumes at position 0 [m^3]
+    bulk_modulus       [Pa]
 
 Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Below the vapour
 pressure p_v the state p represents the missing volume of oil, V - V_oil = V (1 - exp((p - p_v) /
@@ -21,72 +33,26 @@ from numba import njit
 
 @njit
 def signed_root(difference, smallest):  # type: ignore[no-untyped-def]
-    """
-    Return sign(d) sqrt(|d|) [Pa^(1/2)] with a finite slope at zero: d / (d^2 + s^2)^(1/4).
-
-    Parameters
-    ----------
-    difference : float
-        Pressure difference d [Pa].
-    smallest : float
-        Pressure difference s below which the flow is about laminar [Pa], above 0.
-    """
+    """Return sign(d) sqrt(|d|) with a finite slope at zero: d / (d^2 + s^2)^(1/4)."""
     return difference / math.sqrt(math.sqrt(difference * difference + smallest * smallest))
 
 
 @njit
 def valve_opening(spool, dead_band, area):  # type: ignore[no-untyped-def]
-    """
-    Return the opening area of a valve [m^2]; 0 while the spool is within the dead band.
-
-    Parameters
-    ----------
-    spool : float
-        Spool position, -1 to 1.
-    dead_band : float
-        Spool position at which the valve begins to open, below 1.
-    area : float
-        Opening area at full spool travel [m^2].
-    """
+    """Return the opening of a valve of ``area``; 0 while the spool is within the dead band."""
     beyond = (abs(spool) - dead_band) / (1.0 - dead_band)
     return area * min(beyond, 1.0) if beyond > 0.0 else 0.0
 
 
 @njit
 def behind_hose(opening, loss):  # type: ignore[no-untyped-def]
-    """
-    Return the equivalent opening area [m^2] of a valve and a hose in series.
-
-    Parameters
-    ----------
-    opening : float
-        Opening area of the valve [m^2].
-    loss : float
-        1 / A^2 of the orifice with the pressure drop of the hose [1/m^4]; 0: no hose.
-    """
+    """Return the opening of a valve and a hose of 1 / A^2 = ``loss`` in series."""
     return opening / math.sqrt(1.0 + loss * opening * opening)
 
 
 @njit
 def pilot_opening(excess, override, area):  # type: ignore[no-untyped-def]
-    """
-    Return the opening area [m^2] of a pressure-operated valve, such as a relief valve.
-
-    Parameters
-    ----------
-    excess : float
-        Pressure above that at which it begins to open [Pa].
-    override : float
-        Excess at which it is fully open [Pa].
-    area : float
-        Opening area when fully open [m^2].
-
-    Returns
-    -------
-    float
-        area x^2 (3 - 2 x) with x = excess / override, limited to [0, area]; continuously
-        differentiable.
-    """
+    """Return the opening by excess pressure: area x^2 (3 - 2 x), x = excess / override."""
     share = excess / override
     if share <= 0.0:
         return 0.0
@@ -108,28 +74,7 @@ def port_flow(  # type: ignore[no-untyped-def]
     coefficient,
     laminar,
 ):
-    """
-    Return the flow through relief and make-up valve into a chamber [m^3/s].
-
-    Parameters
-    ----------
-    p : float
-        Pressure of the chamber [Pa].
-    setting, override : float
-        Of the relief valve: where it begins to open, and the excess at which it is open [Pa].
-    area : float
-        Opening of the relief valve [m^2]; 0: none.
-    cracking, make_up_override : float
-        Of the make-up valve: pressure below which it opens, and how far below it is open [Pa].
-    make_up_area : float
-        Opening of the make-up valve [m^2]; 0: none.
-    feed, tank : float
-        Pressures behind make-up and relief valve [Pa].
-    coefficient : float
-        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)].
-    laminar : float
-        See :func:`signed_root` [Pa].
-    """
+    """Return the flow through relief and make-up valve into a chamber; area 0: no such valve."""
     flow = 0.0
     if area > 0.0 and p > setting:
         opening = pilot_opening(p - setting, override, area)
@@ -142,22 +87,7 @@ def port_flow(  # type: ignore[no-untyped-def]
 
 @njit
 def pump_flow(rail, supply, most, band):  # type: ignore[no-untyped-def]
-    """
-    Return the flow of a pressure-controlled pump, and how fast it falls with the pressure.
-
-    Parameters
-    ----------
-    rail : float
-        Pressure that it works against [Pa].
-    supply, most, band : float
-        Supply pressure [Pa], largest flow [m^3/s] and band [Pa], see
-        :class:`longreach_dynamics.hydraulics.PumpParameters`.
-
-    Returns
-    -------
-    flow, slope : float
-        [m^3/s], [m^3/(s Pa)].
-    """
+    """Return the flow of a pump against a rail, and its fall [m^3/(s Pa)]; see PumpParameters."""
     behind = (supply - rail) / band
     root = math.sqrt(1.0 + behind * behind)
     return most * behind / root, most / (band * root * root * root)
@@ -185,24 +115,9 @@ def spool_step(spool, command, inverse, fastest, duration):  # type: ignore[no-u
 @njit
 def valve_flows(spool, p1, p2, supply, tank, opening_1, opening_2, coefficient, smallest):  # type: ignore[no-untyped-def]
     """
-    Return the flows q1 into the head side and q2 out of the rod side [m^3/s]; Henikl 2015, (24).
+    Return the flows q1 into the head side and q2 out of the rod side; Henikl 2015, (24).
 
     For a negative spool position both are negative; the printed equation omits the signs.
-
-    Parameters
-    ----------
-    spool : float
-        Spool position; only its sign is used.
-    p1, p2 : float
-        Pressures of head and rod side [Pa].
-    supply, tank : float
-        Pressures of supply and tank [Pa].
-    opening_1, opening_2 : float
-        Opening areas to head and rod side [m^2].
-    coefficient : float
-        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)].
-    smallest : float
-        See :func:`signed_root` [Pa].
     """
     if opening_1 == 0.0 and opening_2 == 0.0:
         return 0.0, 0.0
@@ -217,22 +132,7 @@ def valve_flows(spool, p1, p2, supply, tank, opening_1, opening_2, coefficient, 
 
 @njit
 def pressure_rates(position, velocity, q1, q2, area_1, area_2, volume_1, volume_2, bulk_modulus):  # type: ignore[no-untyped-def]
-    """
-    Return the time derivatives of both chamber pressures [Pa/s]; Henikl 2015, (23).
-
-    Parameters
-    ----------
-    position, velocity : float
-        Of the piston [m], [m/s].
-    q1, q2 : float
-        Flows into the head side and out of the rod side [m^3/s].
-    area_1, area_2 : float
-        Piston areas of head and rod side [m^2].
-    volume_1, volume_2 : float
-        Chamber volumes V_01, V_02 with the piston at position 0 [m^3].
-    bulk_modulus : float
-        [Pa].
-    """
+    """Return the time derivatives of both chamber pressures [Pa/s]; Henikl 2015, (23)."""
     rate_1 = bulk_modulus / (volume_1 + area_1 * position) * (q1 - area_1 * velocity)
     rate_2 = bulk_modulus / (volume_2 - area_2 * position) * (area_2 * velocity - q2)
     return rate_1, rate_2
@@ -243,17 +143,7 @@ def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
     """
     Return V_oil / V of a chamber: 1, or less below the vapour pressure.
 
-    While a chamber cavitates, (23) holds with q / V_oil instead of q / V: pass ``q / oil_share``
-    to :func:`pressure_rates`.
-
-    Parameters
-    ----------
-    pressure : float
-        State p of the chamber [Pa].
-    vapour : float
-        Vapour pressure [Pa].
-    bulk_modulus : float
-        [Pa].
+    While a chamber cavitates, (23) holds with q / V_oil: pass ``q / oil_share`` to pressure_rates.
     """
     if pressure >= vapour:
         return 1.0
