@@ -26,20 +26,7 @@ _PLACES, _INSIDE = 121, 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Breakout:
-    """
-    Breakout forces over a stroke.
-
-    Parameters
-    ----------
-    cylinder : str
-        One of BREAKOUTS.
-    stroke : ndarray, shape (rows,)
-        Piston position from the retracted end [m].
-    force : ndarray, shape (rows,)
-        Force of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
-    loads : InverseResult
-        Forces of cylinders and rods, and in all pins; its times are 0, 1, 2, ..
-    """
+    """Breakout forces over a stroke of the cylinder of arm or bucket."""
 
     cylinder: str
     stroke: np.ndarray

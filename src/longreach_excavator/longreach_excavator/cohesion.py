@@ -78,26 +78,7 @@ _ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
 
 @dataclasses.dataclass(frozen=True)
 class Measurements:
-    """
-    Measurements of digging.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Names, each one of MEASURED.
-    values : ndarray, shape (rows, columns)
-        Tensions of the rods [N], joint angles [rad], lengths of cylinders [m].
-    times : ndarray, shape (rows,), optional
-        Increasing, from the start of the scenario [s]; None: a single row at its end.
-    name : str
-        Name in error messages.
-
-    Raises
-    ------
-    InputError
-        For columns that are not known, shapes that do not fit, numbers that are not finite, and
-        times that are negative or do not increase.
-    """
+    """Measurements of digging; InputError for what cannot have been measured."""
 
     columns: tuple[str, ...]
     values: np.ndarray
@@ -247,26 +228,7 @@ def _force_of(
 
 @dataclasses.dataclass(frozen=True)
 class CohesionFit:
-    """
-    The cohesion that fits measurements best.
-
-    Parameters
-    ----------
-    cohesion : float
-        [Pa]
-    standard_error : float
-        [Pa]
-    data : Measurements
-    noise : ndarray, shape (columns,)
-        Standard deviations that weight the columns, in their units.
-    fitted : ndarray, shape (rows, columns)
-        Values of the run with this cohesion at the measured times.
-    scan : ndarray, shape (values, 2)
-        Cohesions that were tried, increasing [Pa], and the sums of squares [1], each column in
-        units of its noise.
-    result : ExcavatorRun
-        The run with this cohesion.
-    """
+    """The cohesion that fits measurements best."""
 
     cohesion: float
     standard_error: float
@@ -480,8 +442,8 @@ def _explore(runs: _Runs, sigma: np.ndarray) -> None:
     Try cohesions between neighbours while one of them could be better than the best.
 
     In units of the noise, an error is the distance of a curve from the data. By the triangle
-    inequality, a curve between two neighbours can meet the data only if the sum of the distances
-    of the neighbours from the data does not exceed their distance from each other.
+    inequality, a curve between two neighbours can meet the data only if the sum of their distances
+    from the data does not exceed their distance from each other.
     """
     while len(known := runs.tried()) < _MOST:
         errors = np.array([runs.errors(value) / sigma for value in known])

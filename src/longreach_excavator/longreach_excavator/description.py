@@ -81,15 +81,7 @@ _APART = (0.30, 0.14, 0.14)
 
 
 def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of an excavator, with the joints of longreach_excavator.kinematics.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    prefix : str
-        Put before the names of frames.
-    """
+    """Return the URDF of an excavator with the joints of kinematics, frame names with a prefix."""
     root = new_robot('excavator', _MATERIALS)
     _add_chassis(root, excavator)
     _add_boom(root, excavator)

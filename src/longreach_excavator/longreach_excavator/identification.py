@@ -62,13 +62,10 @@ class Dig(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class ExcavatorIdentification(Identifiable):
     """
-    The excavator as a :class:`longreach_identification.machine.Identifiable`.
+    The excavator, for ``longreach identify``.
 
-    Parameters
-    ----------
-    depth : str
-        Depth that the soil's law counts, see ``Scenario``: ``swing``, as if the bucket's joint
-        were at rest (Ozunlu 2009, (4.1)), or ``surface``.
+    ``depth`` is that of the soil's law, see ``Scenario``: swing, as if the bucket's joint were at
+    rest (Ozunlu 2009, (4.1)), or surface.
     """
 
     depth: str = 'swing'
@@ -109,11 +106,7 @@ class ExcavatorIdentification(Identifiable):
         )
 
     def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
-        """
-        Return the signals of an excavator, named as the columns of its runs.
-
-        ``spool_*`` are its inputs. Tensions of the rods are in no message, only in CSV files.
-        """
+        """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""
         found = [
             MeasuredSignal(name, 'rad', (Source('joint_states', 'position', f'{part}_joint'),))
             for name, part in zip(_JOINTS, CYLINDERS, strict=True)

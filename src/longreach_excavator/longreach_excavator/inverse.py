@@ -131,28 +131,7 @@ _BEYOND = math.radians(1.0)
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """
-    A prescribed motion.
-
-    Parameters
-    ----------
-    times : ndarray, shape (rows,)
-        Increasing [s].
-    angles, rates, accelerations : ndarray, shape (rows, 3)
-        Of theta_2, theta_3, theta_4 [rad], [rad/s], [rad/s^2].
-    tooth_forces : ndarray, shape (rows, 2), optional
-        Force on the tooth, forward and up in the world's axes [N].
-    loads : ndarray, shape (rows, 2), optional
-        Moment of the soil about the tooth [N m], and mass of the soil in the bucket [kg].
-    name : str
-        Name in error messages.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit, numbers that are not finite, masses below 0, and times that do
-        not increase.
-    """
+    """A prescribed motion; InputError for arrays that do not fit or times that do not increase."""
 
     times: np.ndarray
     angles: np.ndarray
@@ -215,27 +194,7 @@ def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
 
 
 def motion_from(table: Table, cutoff: float | None = None) -> Motion:
-    """
-    Return the motion in a table.
-
-    Parameters
-    ----------
-    table : Table
-        Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
-        alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
-        tooth, in the world's axes; soil_moment [N m] about the tooth and bucket_mass [kg] of the
-        soil in the bucket, by default 0. Names of angles may end in _deg. Files of ``dig --csv``
-        can be read: their force is in soil_x and soil_z.
-    cutoff : float, optional
-        Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
-        from the angles, even if the table has them.
-
-    Raises
-    ------
-    InputError
-        For missing columns, too few rows to compute rates and accelerations from, and a cutoff
-        outside the frequencies that the rows resolve.
-    """
+    """Return the motion in a table, see :func:`read_motion`."""
     name = str(table.file)
     times = table.stack(['time'])[:, 0]
     angles = _columns(table, _ANGLES)
@@ -315,24 +274,11 @@ def _smoothed(
 @kernel
 def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyped-def]
     """
-    Compute the loads of a motion, one row of _WRITTEN each; arguments are not checked.
+    Compute the loads of a motion, one row of _WRITTEN for each row of it.
 
-    Parameters
-    ----------
-    times : ndarray, shape (rows,)
-        Increasing [s].
-    motion : ndarray, shape (rows, 9)
-        Angles [rad], rates [rad/s], accelerations [rad/s^2].
-    tooth : ndarray, shape (rows, 2)
-        Force on the tooth, x and z in the world's axes [N]; not read with ``law``.
-    loads : ndarray, shape (rows, 2)
-        Moment of the soil [N m]; mass of the soil in the bucket [kg], read if there is a ground.
-    law : bool
-        Whether the force on the tooth follows from the soil's law.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, len(_WRITTEN))
-        Output; units as in _WRITTEN.
+    motion (rows, 9): angles, rates, accelerations; tooth (rows, 2): force [N], not read with
+    ``law``; loads (rows, 2): moment of the soil [N m], and mass of the soil in the bucket [kg],
+    read if there is a ground.
     """
     room = room_for(p, np.zeros(SIZE + FIRM))
     table, pins, medium = p.actuators.table, p.pins, p.medium
@@ -409,17 +355,8 @@ class InverseResult(Run[ExcavatorParameters]):
     """
     The loads of a motion.
 
-    Parameters
-    ----------
-    motion : Motion
-
-    Notes
-    -----
-    Columns are time, the motion, joint torques of the cylinders, lengths and velocities of the
-    cylinders, their forces with (``force_``) and without (``pin_force_``) the friction of the
-    piston, the power of the former, tensions of LK and PK, forces in the pins as x, z and
-    magnitude, force on the tooth, its depth and position, and forces in the axes of the links.
-    Positive cylinder forces extend.
+    Cylinder forces are with the friction of the piston (``force_``) and without (``pin_force_``);
+    the power is that of the former.
     """
 
     motion: Motion

@@ -51,26 +51,13 @@ CYCLE = 0.01
 @dataclasses.dataclass(frozen=True)
 class Excavator:
     """
-    The excavator as a machine; implements :class:`longreach_dynamics.machine.Machine`.
+    The excavator as a :class:`longreach_dynamics.machine.Machine`.
 
-    It accepts one more command, :data:`BY_SCENARIO`: the commands of the scenario.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-        Parameters of the file. ``parameters`` are these with the values that the scenario
-        overrides, see :meth:`longreach_excavator.scenario.Scenario.excavator`.
-    scenario : Scenario
-    step : float
-        Length of a step [s].
-    tolerance : float
-        0: Runge-Kutta steps of order 4, as in the thesis. Otherwise adaptive steps of order 8
-        within each step, with this local error, relative and absolute in SI units.
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the excavator or the step.
+    It also accepts the command BY_SCENARIO: the commands of the scenario. ``parameters`` are those
+    of the file with what the scenario overrides. With a ``tolerance`` of 0 steps are Runge-Kutta
+    steps of order 4, as in the thesis; else adaptive steps of order 8 within each step, with this
+    local error, relative and absolute in SI units. InputError for a scenario or step that does not
+    fit.
     """
 
     excavator: dataclasses.InitVar[ExcavatorParameters]
@@ -116,14 +103,7 @@ class Excavator:
         return max(1, round(CYCLE / self.step))
 
     def initial_state(self) -> ExcavatorState:
-        """
-        Return the excavator at rest in the scenario's pose, its weight held by the cylinders.
-
-        Raises
-        ------
-        InputError
-            When the step is too long for the excavator.
-        """
+        """Return the machine at rest in its pose; InputError when the step is too long for it."""
         excavator = self.parameters
         q = self.scenario.angles(excavator)
         ground = self.constants.ground
@@ -162,16 +142,7 @@ class Excavator:
             )
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
-        """
-        Return the command of the scenario at a time.
-
-        Parameters
-        ----------
-        time : float
-            [s]. A command is held until the time of the next one.
-        swept : bool
-            Whether the sweep has ended; all valves are then closed.
-        """
+        """Return the scenario's command at a time [s]; closed valves after the sweep."""
         given: GivenForces | None = self.__dict__['_given']
         if given is not None:
             return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
@@ -188,16 +159,9 @@ class Excavator:
         duration: float,
     ) -> ExcavatorState:
         """
-        Return the state ``duration`` [s] after ``time`` [s]; both are rounded to whole steps.
+        Return the state ``duration`` [s] after ``time`` [s], both rounded to whole steps.
 
-        The command is constant, or BY_SCENARIO.
-
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        IntegrationError
-            When the state does not stay finite.
+        IntegrationError when the state does not stay finite.
         """
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
@@ -211,32 +175,10 @@ class Excavator:
         every: int,
     ) -> tuple[ExcavatorState, np.ndarray]:
         """
-        Advance and record.
+        Take ``steps`` steps after ``first`` ones; return the state, and y after each ``every``-th.
 
-        Parameters
-        ----------
-        state : ExcavatorState
-        command : ExcavatorCommand or BY_SCENARIO
-        first : int
-            Number of steps from time 0 to ``state``.
-        steps : int
-            Number of steps to take.
-        every : int
-            Interval of rows in steps; 0: no rows.
-
-        Returns
-        -------
-        state : ExcavatorState
-        table : ndarray, shape (rows, size of y)
-            The state after every ``every``-th step, counted from step 0.
-
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        PartialRunError
-            With state, command and time at the start of the step that failed, and the table up to
-            there.
+        Rows are counted from time 0; 0: none. PartialRunError has state, command and time at the
+        start of a step that failed, and the rows before it.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -277,14 +219,7 @@ class Excavator:
         return bool(state.y[:RATE].sum() <= end)
 
     def given_forces(self, times: np.ndarray) -> np.ndarray:
-        """
-        Return the forces [N] that the scenario prescribes at times [s].
-
-        Returns
-        -------
-        ndarray, shape (rows, 3) or (1, 3)
-            NaN for cylinders with oil.
-        """
+        """Return the scenario's forces (rows, 3) or (1, 3) [N] at times (rows,) [s]; NaN: oil."""
         given: GivenForces | None = self.__dict__['_given']
         if given is not None:
             return given.at(times)
@@ -368,12 +303,7 @@ class Excavator:
         state: ExcavatorState,
         command: ExcavatorCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
-        """
-        Return the joints of the robot description, see :func:`moving_joints`.
-
-        Joint angles [rad] with the cylinders' torques [N m], piston positions from the retracted
-        end [m] with the cylinders' forces [N], and the angles of cylinders, lever and rod [rad].
-        """
+        """Return the joints of the robot description, see :func:`moving_joints`."""
         return moving_joints(self.parameters, state.y, self.observed(state))
 
 

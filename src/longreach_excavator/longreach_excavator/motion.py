@@ -163,22 +163,11 @@ def constants_of(
     """
     Return the constants of an excavator for compiled code.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    surface : float
-        Height of the soil, z [m]; -inf for none.
-    joint : float
-        Fixed height of the bucket's joint D for the depth of its edge, z [m]; NaN: the actual
-        height.
-    fixed_direction : bool
-        Whether the soil's force has the thesis' direction phi_1 in the bucket, with the moment
-        M_45, instead of acting against the motion; there are then no stops either.
-    terrain : tuple of float, optional
-        Interval of the ground that is cut and carried, x [m]. It is flat at first, at the height
-        ``surface``.
-    held : mapping of int to float, optional
-        Index and length [m] of each cylinder that is locked: stops on both sides.
+    ``surface``: height of the soil [m], -inf: none; ``joint``: fixed height of D for the depth of
+    the edge [m], NaN: the actual one; ``fixed_direction``: the soil's force has the thesis'
+    direction phi_1 in the bucket and the moment M_45, and there are no stops; ``terrain``:
+    interval in x of ground that is cut and carried, flat at first [m]; ``held``: lengths of locked
+    cylinders by index [m].
     """
     soil = excavator.soil
     turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
@@ -230,16 +219,7 @@ class Room(NamedTuple):
 
 @njit
 def room_for(p, y):  # type: ignore[no-untyped-def]
-    """
-    Return the work space of a kernel.
-
-    Parameters
-    ----------
-    p : Constants
-        Numbers of the excavator.
-    y : ndarray, shape (SIZE + size of the ground's state,)
-        State; the room has a view of its ground, and the mass of the soil in the bucket.
-    """
+    """Return the work space of a kernel, with a view of the ground in y and the bucket's load."""
     room = Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3), y[SIZE:])
     if p.ground.cells > 0:
         carry(p.ground, room.ground, room.chain)
@@ -249,27 +229,9 @@ def room_for(p, y):  # type: ignore[no-untyped-def]
 @njit
 def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
     """
-    Return position and velocity of the tooth, its depth and the soil's resistance.
+    Return position, velocity and depth of the tooth, and the largest resistance there [N].
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,)
-        State; the rates [rad/s] are read.
-    pins : Pins
-        Positions of the pins [m].
-    medium : Medium
-        Numbers of the soil.
-    chain : ndarray, shape (quantities, 3)
-        Table of the chain, in which :func:`place_links` has placed the links.
-
-    Returns
-    -------
-    place, velocity : complex
-        Of the tooth in the world's axes [m], [m/s].
-    depth : float
-        Depth that counts for the resistance [m]; below 0 above the surface.
-    force : float
-        Largest resistance at this depth [N].
+    The links are placed in ``chain``; a depth below 0 is above the surface.
     """
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
@@ -286,11 +248,7 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 @njit
 def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
-    """
-    Return what replaces the mobilisation in mode thesis, and the moment on the bucket [N m].
-
-    The unit vector against the soil's force in the world's axes; ``push``: the largest resistance.
-    """
+    """Return the unit vector against the soil's force in mode thesis, and the moment [N m]."""
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
 
@@ -298,11 +256,11 @@ def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
 @njit
 def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     """
-    Return the force of the ground on the bucket, see :mod:`longreach_excavator.terrain`.
+    Return the force of the ground on the bucket, with the chain in the room placed.
 
     Force at the tooth [N] and moment about it [N m], the power on the ground [W], the depth of the
     tooth [m], the largest resistance of its edge [N], stiffness [N/m] and damping [N s/m] of the
-    shell's contact. The chain in the room is placed.
+    shell's contact.
     """
     chain, medium, ground = room.chain, p.medium, p.ground
     z4 = complex(chain[Z, 2], chain[Z_IM, 2])
@@ -332,10 +290,10 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
 @njit
 def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
     """
-    Move the soil after a step, in place, and return the position of the tooth.
+    Move the soil after a step, in place, and return the tooth; ``before``: that before it.
 
-    ``before`` is its position before the step. The energy of soil that enters or leaves the bucket
-    is counted as work on the soil; the room's chain receives the new mass.
+    The energy of soil that enters or leaves the bucket is counted as work on the soil; the room's
+    chain receives the new mass.
     """
     ground, chain, state = p.ground, room.chain, y[SIZE:]
     place_links(y[:RATE], y[RATE:HEAD], chain)
@@ -372,27 +330,9 @@ def _lug_force(i, y, table, medium):  # type: ignore[no-untyped-def]
 @njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
-    Compute the time derivative of the state.
+    Compute dy / dt of the first SIZE elements; return whether the mass matrix is definite.
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,) or more
-        State, SI units.
-    spools : ndarray, shape (3,)
-        Commanded spool positions in [-1, 1].
-    forces : ndarray, shape (3,)
-        Prescribed forces of the cylinders, positive extends [N]; NaN for those with oil.
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space; receives lengths and levers, and the chain with the wrench of the soil.
-    dy : ndarray, shape (SIZE,)
-        Output: derivative of the first SIZE elements of the state, SI units per second.
-
-    Returns
-    -------
-    definite : bool
-        Whether the mass matrix is positive definite.
+    The room receives lengths and levers, and the chain with the wrench of the soil.
     """
     chain, lengths, levers, torque = room.chain, room.lengths, room.levers, room.torque
     table, pins, medium = p.actuators.table, p.pins, p.medium
@@ -444,20 +384,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
 
 @njit
 def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
-    """
-    Return the number of parts of a step.
-
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,) or more
-        State at the start of the step, SI units.
-    step : float
-        Length of the step [s].
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space, overwritten.
-    """
+    """Return the number of parts of a step [s] from y on; the room is overwritten."""
     if not math.isnan(p.medium.along.real):
         # The thesis has no stops, and its soil no shear displacement.
         return 1
@@ -491,16 +418,7 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
 
 @njit
 def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
-    """
-    Return whether a chamber has run empty or filled, or a spool has crossed its dead band.
-
-    Parameters
-    ----------
-    before, after : ndarray, shape (SIZE,) or more
-        State at the start and at the end of a step, SI units.
-    table : ndarray, shape (3, columns)
-        Table of the actuators.
-    """
+    """Return whether a chamber ran empty or filled, or a spool crossed its dead band."""
     for i in range(3):
         for k in (HEAD + i, ROD + i):
             if (before[k] < table[i, VAPOUR]) != (after[k] < table[i, VAPOUR]):
@@ -513,25 +431,13 @@ def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _drives(levers):  # type: ignore[no-untyped-def]
-    """
-    Return whether no linkage is past a dead point; False for NaN.
-
-    Parameters
-    ----------
-    levers : ndarray, shape (3,)
-        d length / d theta [m].
-    """
+    """Return whether no linkage is past a dead point; False for NaN."""
     return levers[0] > 0.0 and levers[1] < 0.0 and levers[2] < 0.0
 
 
 @njit
 def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
-    """
-    Interpolate the forces within a step by a parabola through the three known ones.
-
-    ``forces`` as in :func:`advance_motion`, ``share`` of the step that has elapsed; ``told`` is
-    the output (3,) [N].
-    """
+    """Compute ``told``: ``forces`` at a share of a step, by a parabola through three values."""
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
     for i in range(3):
@@ -542,33 +448,12 @@ def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
 @kernel
 def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # type: ignore[no-untyped-def]
     """
-    Take steps with constant commands, in place; arguments are not checked.
+    Take steps of order 4 with constant commands, in place; return how many were taken.
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,), with terrain (SIZE + size of the ground's state,)
-        State, SI units; replaced by that after the last step, or before a step that failed.
-    spools : ndarray, shape (3,)
-        Commanded spool positions in [-1, 1].
-    forces : ndarray, shape (1, 3) or (2 steps + 1, 3)
-        Prescribed forces of the cylinders, positive extends [N], NaN for those with oil: constant,
-        or at the start, in the middle and at the end of each step.
-    p : Constants
-        Numbers of the excavator.
-    step : float
-        Length of a step [s].
-    first, steps : int
-        Number of steps before these, and number of steps to take.
-    every : int
-        Interval of the rows of the table in steps, counted from step 0; 0: no rows.
-    table : ndarray, shape (rows, size of y)
-        Output: state after each ``every``-th step, SI units.
-
-    Returns
-    -------
-    taken : int
-        Number of steps taken: less than ``steps`` when the state diverged, or a linkage passed a
-        dead point.
+    y becomes the state after the last step, or before one that failed: the state diverged, or a
+    linkage passed a dead point. Forces are constant (1, 3), or (2 steps + 1, 3) at the start, in
+    the middle and at the end of each step. ``first``: number of steps before; ``table`` receives y
+    after each ``every``-th step, counted from step 0; 0: no rows.
     """
     room, actuators = room_for(p, y), p.actuators.table
     tooth = complex(0.0, 0.0)
@@ -645,20 +530,8 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
     """
     Take steps as :func:`advance_motion`, each by adaptive steps of order 8.
 
-    Parameters
-    ----------
-    y, spools, forces, p, first, steps, every, table
-        As in :func:`advance_motion`.
-    step : float
-        Length of a step, and maximum length of the adaptive steps [s].
-    tolerance : float
-        Tolerance of the local error, relative and absolute in SI units, see
-        :func:`longreach_dynamics.stepping.nonstiff_integrator`.
-
-    Returns
-    -------
-    taken : int
-        As in :func:`advance_motion`.
+    ``step`` is also the longest adaptive step, ``tolerance`` that of the local error, relative and
+    absolute in SI units.
     """
     guess, room = step, room_for(p, y)
     tooth = complex(0.0, 0.0)
@@ -691,14 +564,7 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute the derivative of one state; arguments are not checked.
-
-    Parameters
-    ----------
-    y, spools, forces, p, dy
-        As in :func:`derivative`.
-    """
+    """Compute the derivative dy (SIZE,) of one state."""
     derivative(y, spools, forces, p, room_for(p, y), dy)
 
 
@@ -711,26 +577,10 @@ def _spread(value, row, k):  # type: ignore[no-untyped-def]
 @njit
 def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
     """
-    Add the forces of cylinders and rods to the links, which :func:`place_links` has placed.
+    Add the forces of cylinders and rods to the links, which are placed in the chain.
 
-    Parameters
-    ----------
-    q : ndarray, shape (3,) or more
-        Joint angles [rad]; further elements are ignored.
-    pushes : ndarray, shape (3,)
-        Forces of the cylinders with friction and stops, positive extends [N].
-    chain : ndarray, shape (quantities, 3)
-        Table of the chain; its wrenches are changed.
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    boom, arm, bucket, lk, pk : complex
-        Forces of the cylinders on boom, arm and K, of LK and PK on L and P, in the world's axes
-        [N].
-    tension_lk, tension_pk : float
-        Tensions of the rods [N].
+    ``pushes``: forces of the cylinders at their pins. Return those on boom, arm and K, and those
+    of LK and PK on L and P, in the world's axes, and the tensions of LK and PK [N].
     """
     z2 = complex(chain[Z, 0], chain[Z_IM, 0])
     z23 = complex(chain[Z, 1], chain[Z_IM, 1])
@@ -755,25 +605,10 @@ def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
 @kernel
 def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     """
-    Compute the quantities of OBSERVED, one row for each state; arguments are not checked.
+    Compute the quantities of OBSERVED, a row for each state; forces (1 or rows, 3).
 
-    Accelerations [rad/s^2]; lengths of the cylinders [m]; their forces, and those with friction
-    and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
-    on the links in A, C and D, those of the cylinders on boom, arm and K, those of LK and PK on L
-    and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without soil, and
-    position of the tooth [m]; flows [m^3/s]; moment of the soil about the tooth [N m]; volume
-    [m^3] and mass [kg] of the soil in the bucket.
-
-    Parameters
-    ----------
-    states : ndarray, shape (rows, size of y)
-        States, SI units.
-    forces : ndarray, shape (1, 3) or (rows, 3)
-        Prescribed forces of the cylinders [N], NaN for those with oil: constant, or by row.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, len(OBSERVED))
-        Output, units as above.
+    Forces on the links in A, C and D, of the cylinders on boom, arm and K, of LK and PK on L and
+    P, and of the soil on the tooth are in the world's axes; without soil the depth is 0.
     """
     table, pins, medium = p.actuators.table, p.pins, p.medium
     dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
@@ -834,18 +669,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def energy(states, p, rows):  # type: ignore[no-untyped-def]
-    """
-    Compute kinetic, potential and spring energy of states; arguments are not checked.
-
-    Parameters
-    ----------
-    states : ndarray, shape (rows, size of y)
-        States, SI units.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, 3)
-        Output: energies [J].
-    """
+    """Compute kinetic, potential and spring energy (rows, 3) [J] of states."""
     table, medium = p.actuators.table, p.medium
     for k in range(states.shape[0]):
         y = states[k]

@@ -48,46 +48,24 @@ def columns_of(machine: Excavator) -> Columns:
 def swept_angle(
     excavator: ExcavatorParameters, scenario: Scenario, states: np.ndarray
 ) -> np.ndarray:
-    """
-    Return the rotation of the bucket in the world, downwards, since time 0 [rad].
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    scenario : Scenario
-    states : ndarray, shape (..., SIZE)
-    """
+    """Return how far the bucket turned downwards in the world since time 0 (...) [rad]."""
     start = scenario.angles(excavator).sum()
     return np.asarray(start - states[..., :RATE].sum(axis=-1))
 
 
 def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """
-    Return the observed quantities of a run of the scenario.
-
-    Parameters
-    ----------
-    machine : Excavator
-    times : ndarray, shape (rows,)
-        [s].
-    states : ndarray, shape (rows, SIZE)
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        As in :func:`columns_of`.
-    """
+    """Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE)."""
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
     observe(states, machine.given_forces(times), machine.constants, seen)
     energy(states, machine.constants, energies)
-    soil = [OBSERVED.index('soil_x'), OBSERVED.index('soil_z')]
+    sizes = [OBSERVED.index(f'{name}_x') for name in ('soil', *REACTIONS)]
     vapour = machine.parameters.oil.vapour_pressure
     return np.concatenate(
         [
             times[:, None],
             states[:, :HEAD],
             seen[:, : -len(CARRIED)],
-            np.hypot(*seen[:, soil].T)[:, None],
+            *(np.hypot(*seen[:, [k, k + 1]].T)[:, None] for k in sizes),
             swept_angle(machine.parameters, machine.scenario, states)[:, None],
             # Below the vapour pressure the state counts missing oil.
             np.maximum(states[:, HEAD:SPOOL], vapour),
@@ -103,14 +81,7 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class ExcavatorRun(Run[ExcavatorParameters]):
-    """
-    A simulated run of an excavator.
-
-    Parameters
-    ----------
-    machine : Excavator
-    states : ndarray, shape (rows, SIZE)
-    """
+    """A simulated run of an excavator."""
 
     UNITS: ClassVar = {
         'cohesion_pa': 'Pa',
@@ -132,10 +103,6 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     machine: Excavator
     states: np.ndarray
-
-    def magnitude(self, name: str) -> np.ndarray:
-        """Return the magnitude of a force [N] with the columns ``name_x`` and ``name_z``."""
-        return np.asarray(np.hypot(self.column(f'{name}_x'), self.column(f'{name}_z')))
 
     def time_to_sweep(self) -> float | None:
         """Return the time at which the scenario's sweep ends [s]; None if it does not end."""
@@ -185,10 +152,10 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     def energy_error(self) -> float:
         """
-        Return the largest error of the energy balance relative to the largest energy exchanged.
+        Return the largest error of the energy balance over the largest energy exchanged.
 
         Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses. The reference is at least 1 J, as for a machine at rest all changes are rounding.
+        losses; at least 1 J, as at rest all changes are rounding.
         """
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)
@@ -212,8 +179,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         Return what was cut, dumped, and is in the bucket at the end, of a run on terrain.
 
         Volumes are those of undisturbed soil: cut is what is no longer firm, dumped what lies
-        loose on the ground, fallen from the bucket or pushed by it, at the x of its centroid; None
-        for no volume.
+        loose on the ground, at the x of its centroid; None for no volume.
         """
         ground = self.machine.constants.ground
         parts = np.split(self.states[[0, -1], SIZE + FIRM :], 2, axis=1)
@@ -241,7 +207,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         """
         Return the swing, the soil on terrain, largest forces and the energy balance.
 
-        Cylinders whose force is prescribed have None as their peak pressure: no oil is simulated.
+        The peak pressure of a cylinder with a prescribed force is None: no oil is simulated.
         """
         given = self.machine.given_forces(np.zeros(1))[0]
         terrain = self.machine.constants.ground.cells > 0
@@ -252,7 +218,9 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             **(self.swing() if self.machine.scenario.sweep_deg or not terrain else {}),
             **(self.soil() if terrain else {}),
             'peak_soil_force_n': float(self.column('soil_force').max()),
-            'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
+            'peak_reactions_n': {
+                name: float(self.column(f'load_{name}').max()) for name in REACTIONS
+            },
             'peak_pressures_pa': {
                 name: max(float(self.column(f'{side}_{name}').max()) for side in _SIDES)
                 if np.isnan(force)

@@ -134,11 +134,10 @@ def ground_of(
     span: tuple[float, float],
 ) -> Ground:
     """
-    Return the constants of the terrain over a span of x [m], for a bucket of a length [m].
+    Return the constants of the terrain over a span of x, for a bucket of a length [m].
 
-    ``table`` is the link table of the chain with an empty bucket, see
-    :mod:`longreach_dynamics.planar_chain`. Without gravity the density is the unit weight over
-    9.81 m/s^2.
+    ``table`` is that of the chain with an empty bucket. Without gravity the density is the unit
+    weight over 9.81 m/s^2.
     """
     terrain, tool = soil.terrain, soil.earthmoving
     inside, middle, gyration, held = bucket_volumes(terrain.repose_deg)
@@ -190,11 +189,10 @@ def _pieces(length: float, width: float, rebound: float) -> np.ndarray:
 @functools.lru_cache(maxsize=16)
 def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray]:
     """
-    Return the volumes of a bucket of length 1 and width 1.
+    Return full volume, its centroid and squared radius of gyration, and the volumes held.
 
-    Full volume, up to the line from lip to tooth; its centroid in the bucket's frame, from D; the
-    square of its radius of gyration; and the volumes that the bucket holds, heaped to the angle of
-    repose, at attitudes (angles of DN above the horizontal) from 0 to 2 pi.
+    Of a bucket of length and width 1. Full: up to the line from lip to tooth; held: heaped to the
+    angle of repose, at attitudes (angles of DN above the horizontal) from 0 to 2 pi.
     """
     pitch = 0.01
     x, z = np.meshgrid(
@@ -275,7 +273,7 @@ def _top(x, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def _beside(x, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the height of the soil at x, with (1) or without (0) the loose soil [m].
+    Return the height of the soil at x, with (1) or without (0) the loose soil.
 
     A tooth in the soil is a point of the surface in place of its cell, which is cut in part.
     """
@@ -302,10 +300,10 @@ def _ahead(ground):  # type: ignore[no-untyped-def]
 @njit
 def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the effective depth of the tooth below the surface ahead of it [m]; negative above.
+    Return the effective depth of the tooth below the surface ahead of it; negative above.
 
     ``forward`` is the x component of the cutting direction: the surface is taken nearer for a
-    steep cut. Loose soil counts with the fraction ``loose_share`` of its height.
+    steep cut.
     """
     x = place.real + _ahead(ground) * min(max(2.0 * forward, -1.0), 1.0)
     firm = _height(x, FIRM, ground, state)
@@ -319,7 +317,7 @@ def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def _penetration(point, outward, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the penetration of a point of the shell into the soil [m]; at most 0 outside.
+    Return the penetration of a point of the shell into the soil; at most 0 outside.
 
     It is the distance to the straight line through two points of the surface: above the point, and
     where the surface has the height of the point, in the direction opposite to the normal, of
@@ -378,10 +376,9 @@ def bearing_of_edge(tooth, z4, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the force on the shell [N], its moment about the tooth, and the power on the soil.
+    Return force on the shell, its moment about the tooth, power on the soil, and two sums.
 
-    ``place`` and ``velocity`` are those of the tooth, ``rate`` the bucket's angular velocity and
-    ``z4`` the unit vector along DN. Also the sums of stiffness [N/m] and damping [N s/m].
+    These are stiffness [N/m] and damping [N s/m]. ``rate``: the bucket's angular velocity.
     """
     fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     left, right, low = np.inf, -np.inf, np.inf
@@ -587,9 +584,9 @@ def _push_aside(place, z4, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
     """
-    Return the volume that the bucket holds [m^3] at an attitude of DN above the horizontal [rad].
+    Return the volume that the bucket holds at an attitude [rad] of DN.
 
-    At effective depths of the tooth from 0 to ``_CLOSED`` [m] the soil closes the mouth.
+    At effective depths of the tooth from 0 to ``_CLOSED`` the soil closes the mouth.
     """
     place = attitude / (2.0 * math.pi)
     place = (place - math.floor(place)) * (ground.held.shape[0] - 1)
@@ -605,8 +602,8 @@ def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignor
     """
     Update the terrain after a step, in place.
 
-    ``joint`` (of the bucket, D), ``z4`` and ``attitude`` (angle of DN above the horizontal [rad])
-    are those after the step, ``before`` and ``after`` the positions of the tooth.
+    ``joint`` D, ``z4`` and ``attitude`` [rad] of DN are those after the step, ``before`` and
+    ``after`` positions of the tooth.
     """
     cut = ground.cut * z4
     moved = after - before
