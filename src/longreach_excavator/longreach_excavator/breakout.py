@@ -28,10 +28,11 @@ _PLACES, _INSIDE = 121, 1e-6
 class Breakout:
     """Breakout forces over a stroke of the cylinder of arm or bucket."""
 
-    cylinder: str
-    stroke: np.ndarray
+    cylinder: str  # one of BREAKOUTS
+    stroke: np.ndarray  # (rows,) piston position from the retracted end [m]
+    # (rows,) of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
     force: np.ndarray
-    loads: InverseResult
+    loads: InverseResult  # its times are 0, 1, 2, ..
 
     @property
     def best(self) -> int:

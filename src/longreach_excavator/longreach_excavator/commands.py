@@ -16,18 +16,12 @@ from longreach_dynamics.kinematics import solve_pose
 from longreach_excavator import figures
 from longreach_excavator import inverse as loads
 from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
-from longreach_excavator.cohesion import (
-    BOUNDS,
-    STEEL,
-    CohesionFit,
-    Measurements,
-    fit_cohesion,
-    read_measurements,
-)
+from longreach_excavator.cohesion import BOUNDS, CohesionFit, fit_cohesion
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import STEP
+from longreach_excavator.measurements import STEEL, Measurements, read_measurements
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import (
     DEPTHS,

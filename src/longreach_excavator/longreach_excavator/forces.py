@@ -47,8 +47,8 @@ _WEAKEST = 5e4
 class GivenForces:
     """Forces of the cylinders over time."""
 
-    at: Callable[[np.ndarray], np.ndarray]
-    end: float
+    at: Callable[[np.ndarray], np.ndarray]  # times (rows,) [s] to forces (rows, 3) [N]
+    end: float  # time of the last known force [s]
 
 
 def printed_forces() -> GivenForces:

@@ -18,9 +18,10 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Source
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.cohesion import BOUNDS
+from longreach_excavator.cohesion import BOUNDS, roughly
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.measurements import Measurements
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
@@ -39,8 +40,6 @@ _FREE = (
 )
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
-# Values of the cohesion that are tried first: the sum of squares has narrow minima.
-_SCAN = 15
 # Standard deviation of measured joint angles [rad].
 _POSE = 5e-3
 # Limits of the largest spool position in a recording, which percent exceed.
@@ -163,14 +162,7 @@ class ExcavatorIdentification(Identifiable):
         times: Mapping[str, np.ndarray],
     ) -> dict[str, np.ndarray]:
         """Return columns of the run at given times; LongreachError when the run fails."""
-        # What is recorded are positions of spools, not commands.
-        followed = machine.replace(
-            cylinders=tuple(
-                cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))
-                for cylinder in machine.cylinders
-            )
-        )
-        run = simulate(followed, experiment.scenario)
+        run = simulate(_followed(machine), experiment.scenario)
         if run.message:
             raise LongreachError(run.message)
         allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
@@ -201,28 +193,37 @@ class ExcavatorIdentification(Identifiable):
         self, machine: ExcavatorParameters, experiment: Dig, recording: Recording
     ) -> dict[str, float]:
         """Return the best of some cohesions over the whole range."""
+        # A signal that hardly moves says nothing.
         shown = {
             name: signal
             for name, signal in recording.signals.items()
-            if name in (*_JOINTS, *_RODS)
+            if name in (*_JOINTS, *_RODS) and np.nanvar(signal.values) > 0.0
         }
-        times = {name: signal.times for name, signal in shown.items()}
+        if not shown:
+            return {'cohesion': machine.soil.cohesion}
+        times = recording.signals[_JOINTS[0]].times
+        times = times[(times >= experiment.start) & (times <= experiment.end)]
+        known = [signal[:2] for signal in shown.values()]
+        values = np.stack([_between(times, *pair) for pair in known], axis=1)
+        data = Measurements(tuple(shown), values, times - experiment.start, recording.name)
+        scenario, spread = experiment.scenario, np.std(values, axis=0)
+        return {'cohesion': roughly(_followed(machine), scenario, data, spread)}
 
-        def misfit(cohesion: float) -> float:
-            tried = self.with_values(machine, {'cohesion': cohesion})
-            try:
-                found = self.predict(tried, experiment, times)
-            except LongreachError:
-                return math.inf
-            # A signal that hardly moves says nothing.
-            return sum(
-                float(np.nansum((found[name] - signal.values) ** 2) / np.nanvar(signal.values))
-                for name, signal in shown.items()
-                if np.nanvar(signal.values) > 0.0
-            )
 
-        scan = {float(value): misfit(float(value)) for value in np.geomspace(*BOUNDS, _SCAN)}
-        return {'cohesion': min(scan, key=scan.__getitem__)}
+def _between(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return values (rows,) at other times, across gaps."""
+    there = np.isfinite(values)
+    return np.asarray(np.interp(times, known[there], values[there]))
+
+
+def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:
+    """Return the excavator with spools at once where told: recorded are positions of spools."""
+    return machine.replace(
+        cylinders=tuple(
+            cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))
+            for cylinder in machine.cylinders
+        )
+    )
 
 
 def _commands(start: float, spools: list[Signal]) -> tuple[ValveCommand, ...]:

@@ -54,6 +54,7 @@ from longreach_dynamics.planar_chain import (
 )
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.excavation import carry
 from longreach_excavator.linkage import CYLINDERS, cylinders
 from longreach_excavator.motion import (
     HEAD,
@@ -61,13 +62,13 @@ from longreach_excavator.motion import (
     SIZE,
     TRAVEL,
     constants_of,
-    load_links,
     room_for,
     tooth_motion,
 )
+from longreach_excavator.observation import load_links
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
-from longreach_excavator.terrain import FIRM, VOLUME, carry, ground_of
+from longreach_excavator.terrain import FIRM, VOLUME, ground_of
 
 # Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')
@@ -133,12 +134,13 @@ _BEYOND = math.radians(1.0)
 class Motion:
     """A prescribed motion; InputError for arrays that do not fit or times that do not increase."""
 
-    times: np.ndarray
-    angles: np.ndarray
-    rates: np.ndarray
-    accelerations: np.ndarray
-    tooth_forces: np.ndarray | None = None
-    name: str = 'motion'
+    times: np.ndarray  # (rows,) [s]
+    angles: np.ndarray  # (rows, 3) theta_2..4 [rad]
+    rates: np.ndarray  # (rows, 3) [rad/s]
+    accelerations: np.ndarray  # (rows, 3) [rad/s^2]
+    tooth_forces: np.ndarray | None = None  # (rows, 2) on the tooth, x and z in the world [N]
+    name: str = 'motion'  # in error messages
+    # (rows, 2) moment of the soil about the tooth [N m], mass of the soil in the bucket [kg].
     loads: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -182,13 +184,25 @@ class Motion:
 
 def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
     """
-    Read a motion from a CSV file; see :func:`motion_from` for its columns and for errors.
+    Read a motion from a CSV file.
 
     Parameters
     ----------
     file : path
+        Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
+        alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
+        tooth, in the world's axes; soil_moment [N m] about the tooth and bucket_mass [kg] of the
+        soil in the bucket, by default 0. Names of angles may end in _deg. Files of ``dig --csv``
+        can be read: their force is in soil_x and soil_z.
     cutoff : float, optional
-        Cutoff frequency for measured angles [Hz].
+        Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
+        from the angles, even if the file has them.
+
+    Raises
+    ------
+    InputError
+        For missing columns, too few rows to compute rates and accelerations from, and a cutoff
+        outside the frequencies that the rows resolve.
     """
     return motion_from(read_table(file), cutoff)
 

@@ -21,7 +21,9 @@ side, in all poses between the dead points, where the lever or the rod points al
 - LK along KJ: the cylinder has no lever arm, d length / d theta_4 = 0;
 - LK along PK: the four-bar is stretched, and would open.
 
-The compiled functions do not check their arguments; the methods of :class:`Linkage` do.
+Kernels do not check their arguments, as the methods of :class:`Linkage` do. Their symbols: theta,
+q [rad]; vectors of cylinder (along), lever and rod [m], of which the magnitudes are the lengths;
+levers (arm, arms) d length / d theta [m].
 """
 
 from __future__ import annotations

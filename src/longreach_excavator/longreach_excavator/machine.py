@@ -34,8 +34,8 @@ from longreach_excavator.motion import (
     advance_adaptive,
     advance_motion,
     constants_of,
-    observe,
 )
+from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState

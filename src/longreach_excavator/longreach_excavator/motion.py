@@ -12,6 +12,15 @@ step:
     b (3)                                      friction of the seals over that of sliding ones
     work of the cylinders (3), on the soil (1), losses (1)         [J], since time 0
 
+Other symbols of the kernels, which do not check their arguments:
+
+    spools          (3,) commanded spool positions, -1 to 1
+    forces, told    prescribed forces of the cylinders, positive extends [N]; NaN: those with oil
+    p, table, pins  Constants, their table of the actuators, their pins
+    chain           table of the links, see planar_chain
+    room            Room, work space
+    z4              unit vector along the bucket's DN in the world; complex numbers are x + j z
+
 A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or prescribed. The stops at the ends of
 the stroke are springs. The piston has viscous friction, and that of its seals F b, which builds up
 as they shear, b' = (v - |v| b) / K (Dahl 1968): a piston at rest is held by up to F, and small
@@ -50,17 +59,13 @@ from longreach_dynamics.hydraulics.actuators import (
     STROKE,
     VAPOUR,
     VISCOUS,
-    actuator_force,
     actuator_rates,
     rail_pressure,
-    spool_flows,
 )
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import (
     CENTER,
     CENTER_IM,
-    FORCE,
-    FORCE_IM,
     GRAVITY,
     INERTIA,
     LENGTH,
@@ -69,32 +74,23 @@ from longreach_dynamics.planar_chain import (
     Z,
     accelerations,
     add_wrench,
-    newton_euler,
     place_links,
 )
 from longreach_dynamics.stepping import nonstiff_integrator
-from longreach_excavator.columns import OBSERVED
-from longreach_excavator.linkage import (
-    Pins,
-    arm_cylinder,
-    boom_cylinder,
-    bucket_cylinder,
-    cylinders,
-    rod_forces,
-)
-from longreach_excavator.parameters import ExcavatorParameters, SealParameters
-from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
-from longreach_excavator.terrain import (
-    VOLUME,
-    Ground,
+from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
     contact_of_shell,
     depth_ahead,
-    ground_of,
     move_soil,
-    no_ground,
 )
+from longreach_excavator.linkage import (
+    Pins,
+    cylinders,
+)
+from longreach_excavator.parameters import ExcavatorParameters, SealParameters
+from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
+from longreach_excavator.terrain import VOLUME, Ground, ground_of, no_ground
 
 # Start indices of the parts of the state; the angles start at 0.
 RATE, HEAD, ROD, SPOOL, SOIL, SEAL = 3, 6, 9, 12, 15, 17
@@ -104,15 +100,6 @@ WORK, SOIL_WORK, LOSS, SIZE = 20, 23, 24, 25
 # [m] of the lugs; travel of the seals [m].
 RETRACTED, LOWEST, HIGHEST, LUG, TRAVEL = range(LINKAGE)
 
-# Indices of OBSERVED; of a group the first one.
-_at = OBSERVED.index
-_ALPHA, _LENGTH, _FORCE = _at('alpha_2'), _at('length_boom'), _at('force_boom')
-_PIN_FORCE, _TENSION_LK, _TENSION_PK = _at('pin_force_boom'), _at('force_lk'), _at('force_pk')
-_JOINTS, _PUSH_BOOM, _PUSH_ARM = _at('boom_chassis_x'), _at('boom_x'), _at('arm_x')
-_PUSH_BUCKET, _PUSH_LK, _PUSH_PK = _at('bucket_x'), _at('lk_x'), _at('pk_x')
-_PUSH_SOIL, _DEPTH, _TIP = _at('soil_x'), _at('depth'), _at('tip_x')
-_HEAD_FLOW, _ROD_FLOW = _at('head_flow_boom'), _at('rod_flow_boom')
-_MOMENT, _VOLUME = _at('soil_moment'), _at('bucket_volume')
 # Bound of angles and rates beyond which a run has diverged [rad, rad/s]; printed forces: 30 rad/s.
 _RUNAWAY = 1e3
 # Number of parts of a step with a kink in the derivative, which would cause errors of up to 1e-5
@@ -247,14 +234,14 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
+def fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
     """Return the unit vector against the soil's force in mode thesis, and the moment [N m]."""
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
 
 
 @njit
-def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
+def terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     """
     Return the force of the ground on the bucket, with the chain in the room placed.
 
@@ -364,7 +351,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
             velocity.real, velocity.imag, sx, sz, medium.shear
         )
     else:
-        sx, sz, moment = _fixed_direction(push, medium, chain)
+        sx, sz, moment = fixed_direction(push, medium, chain)
         dy[SOIL] = dy[SOIL + 1] = 0.0
     if push > 0.0:
         add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, moment, chain)
@@ -372,7 +359,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     if moment != 0.0:
         dy[SOIL_WORK] -= moment * (y[RATE] + y[RATE + 1] + y[RATE + 2])
     if p.ground.cells > 0:
-        fx, fz, moment, dy[SOIL_WORK], _, _, _, _ = _terrain_force(y, place, velocity, p, room)
+        fx, fz, moment, dy[SOIL_WORK], _, _, _, _ = terrain_force(y, place, velocity, p, room)
         add_wrench(2, pins.n, 0.0, fx, fz, moment, chain)
     dy[LOSS] = lost
     definite = accelerations(torque, chain)
@@ -402,7 +389,7 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
     place, velocity, _, push = tooth_motion(y, p.pins, p.medium, chain)
     rate, stiffness, damping = abs(velocity) / p.medium.shear, 0.0, 0.0
     if p.ground.cells > 0:
-        _, _, _, _, _, push, stiffness, damping = _terrain_force(y, place, velocity, p, room)
+        _, _, _, _, _, push, stiffness, damping = terrain_force(y, place, velocity, p, room)
     if push > 0.0 or stiffness > 0.0:
         # The soil is a spring F / K under the tooth; the bucket alone on it is fastest.
         arm = complex(chain[CENTER, 2] - p.pins.n, chain[CENTER_IM, 2])
@@ -566,132 +553,3 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
     """Compute the derivative dy (SIZE,) of one state."""
     derivative(y, spools, forces, p, room_for(p, y), dy)
-
-
-@njit
-def _spread(value, row, k):  # type: ignore[no-untyped-def]
-    """Store x and z of a complex number in ``row[k]`` and ``row[k + 1]``."""
-    row[k], row[k + 1] = value.real, value.imag
-
-
-@njit
-def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
-    """
-    Add the forces of cylinders and rods to the links, which are placed in the chain.
-
-    ``pushes``: forces of the cylinders at their pins. Return those on boom, arm and K, and those
-    of LK and PK on L and P, in the world's axes, and the tensions of LK and PK [N].
-    """
-    z2 = complex(chain[Z, 0], chain[Z_IM, 0])
-    z23 = complex(chain[Z, 1], chain[Z_IM, 1])
-    along, _ = boom_cylinder(q[0], pins)
-    boom = pushes[0] * along / abs(along)
-    along, _ = arm_cylinder(q[1], pins)
-    arm = pushes[1] * along / abs(along) * z2
-    along, lever, rod, _ = bucket_cylinder(q[2], pins)
-    bucket = pushes[2] * along / abs(along) * z23
-    tension_lk, tension_pk = rod_forces(pushes[2], along, lever, rod)
-    lk = tension_lk * lever / abs(lever) * z23
-    pk = tension_pk * rod / abs(rod) * z23
-    add_wrench(0, pins.b.real, pins.b.imag, boom.real, boom.imag, 0.0, chain)
-    add_wrench(0, pins.i.real, pins.i.imag, -arm.real, -arm.imag, 0.0, chain)
-    add_wrench(1, pins.f.real, pins.f.imag, arm.real, arm.imag, 0.0, chain)
-    add_wrench(1, pins.j.real, pins.j.imag, -bucket.real, -bucket.imag, 0.0, chain)
-    add_wrench(1, pins.l.real, pins.l.imag, lk.real, lk.imag, 0.0, chain)
-    add_wrench(2, pins.p.real, pins.p.imag, pk.real, pk.imag, 0.0, chain)
-    return boom, arm, bucket, lk, pk, tension_lk, tension_pk
-
-
-@kernel
-def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
-    """
-    Compute the quantities of OBSERVED, a row for each state; forces (1 or rows, 3).
-
-    Forces on the links in A, C and D, of the cylinders on boom, arm and K, of LK and PK on L and
-    P, and of the soil on the tooth are in the world's axes; without soil the depth is 0.
-    """
-    table, pins, medium = p.actuators.table, p.pins, p.medium
-    dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
-    for k in range(states.shape[0]):
-        y, row = states[k], rows[k]
-        room = room_for(p, y)
-        chain, lengths, levers = room.chain, room.lengths, room.levers
-        told = forces[k if forces.shape[0] > 1 else 0]
-        derivative(y, spools, told, p, room, dy)
-        rail = rail_pressure(y, HEAD, table)
-        for i in range(3):
-            acceleration[i] = row[_ALPHA + i] = dy[RATE + i]
-            row[_LENGTH + i] = lengths[i]
-            velocity = levers[i] * y[RATE + i]
-            q1, q2, _, _ = spool_flows(y, HEAD, i, rail, table)
-            oil = math.isnan(told[i])
-            force = actuator_force(y, HEAD, i, table) if oil else told[i]
-            row[_HEAD_FLOW + i] = q1 if oil else 0.0
-            row[_ROD_FLOW + i] = q2 if oil else 0.0
-            stop, _ = stop_force(
-                lengths[i] - table[i, RETRACTED],
-                velocity,
-                table[i, STROKE],
-                medium.stop_stiffness,
-                medium.stop_loss,
-            )
-            pushes[i] = force + stop - table[i, VISCOUS] * velocity
-            pushes[i] -= table[i, COULOMB] * y[SEAL + i]
-            row[_FORCE + i], row[_PIN_FORCE + i] = force, pushes[i]
-        place_links(y[:RATE], y[RATE:HEAD], chain)
-        boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
-        row[_TENSION_LK], row[_TENSION_PK] = tension_lk, tension_pk
-        place, velocity, depth, push = tooth_motion(y, pins, medium, chain)
-        sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
-        if not math.isnan(medium.along.real):
-            sx, sz, moment = _fixed_direction(push, medium, chain)
-        soil = complex(-push * sx, -push * sz)
-        row[_VOLUME], row[_VOLUME + 1] = 0.0, 0.0
-        if p.ground.cells > 0:
-            fx, fz, moment, _, depth, _, _, _ = _terrain_force(y, place, velocity, p, room)
-            soil = complex(fx, fz)
-            row[_VOLUME] = room.ground[VOLUME]
-            row[_VOLUME + 1] = p.ground.density * room.ground[VOLUME]
-        row[_MOMENT] = moment
-        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, moment, chain)
-        newton_euler(acceleration, chain)
-        for i in range(3):
-            _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, _JOINTS + 2 * i)
-        _spread(boom, row, _PUSH_BOOM)
-        _spread(arm, row, _PUSH_ARM)
-        _spread(bucket, row, _PUSH_BUCKET)
-        _spread(lk, row, _PUSH_LK)
-        _spread(pk, row, _PUSH_PK)
-        _spread(soil, row, _PUSH_SOIL)
-        row[_DEPTH] = depth if medium.surface > -np.inf or p.ground.cells > 0 else 0.0
-        _spread(place, row, _TIP)
-
-
-@kernel
-def energy(states, p, rows):  # type: ignore[no-untyped-def]
-    """Compute kinetic, potential and spring energy (rows, 3) [J] of states."""
-    table, medium = p.actuators.table, p.medium
-    for k in range(states.shape[0]):
-        y = states[k]
-        room = room_for(p, y)
-        chain, lengths = room.chain, room.lengths
-        place_links(y[:RATE], y[RATE:HEAD], chain)
-        cylinders(y, p.pins, lengths, room.levers)
-        kinetic, potential, spring = 0.0, 0.0, 0.0
-        joint, speed, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
-        for i in range(3):
-            rate += y[RATE + i]
-            z = complex(chain[Z, i], chain[Z_IM, i])
-            arm = z * complex(chain[CENTER, i], chain[CENTER_IM, i])
-            moving = speed + complex(-arm.imag, arm.real) * rate
-            square = moving.real * moving.real + moving.imag * moving.imag
-            kinetic += 0.5 * (chain[MASS, i] * square + chain[INERTIA, i] * rate * rate)
-            potential += chain[MASS, i] * chain[GRAVITY, 0] * (joint + arm).imag
-            joint += z * chain[LENGTH, i]
-            speed += z * complex(0.0, rate) * chain[LENGTH, i]
-            position = lengths[i] - table[i, RETRACTED]
-            beyond = max(position - table[i, STROKE], -position, 0.0)
-            turned = table[i, LUG] * max(y[i] - table[i, HIGHEST], table[i, LOWEST] - y[i], 0.0)
-            spring += 0.5 * medium.stop_stiffness * beyond * beyond
-            spring += 0.5 * medium.stop_stiffness * turned * turned
-        rows[k, 0], rows[k, 1], rows[k, 2] = kinetic, potential, spring

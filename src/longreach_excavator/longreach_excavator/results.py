@@ -20,9 +20,8 @@ from longreach_excavator.motion import (
     SOIL,
     SPOOL,
     WORK,
-    energy,
-    observe,
 )
+from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
@@ -102,7 +101,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
     }
 
     machine: Excavator
-    states: np.ndarray
+    states: np.ndarray  # (rows, SIZE)
 
     def time_to_sweep(self) -> float | None:
         """Return the time at which the scenario's sweep ends [s]; None if it does not end."""

@@ -13,14 +13,14 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table
-from longreach_excavator.cohesion import (
+from longreach_excavator.cohesion import fit_cohesion
+from longreach_excavator.columns import COLUMNS
+from longreach_excavator.measurements import (
     STEEL,
     Measurements,
-    fit_cohesion,
     measurements_from,
     read_measurements,
 )
-from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
