@@ -68,60 +68,28 @@ def add_studies(commands: Any) -> None:
         return parser
 
     dig = add('dig', _run_dig, 'turn the bucket through the soil')
-    _add_digging(dig, 'longest time [s] (default: 7)')
-    dig.add_argument(
-        '--cohesion',
-        type=not_negative,
-        help='cohesion of the soil [Pa] (default: from the file)',
-    )
+    _add_digging(dig)
+    dig.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
     add_options(dig, ExcavatorOptions)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
-    _add_inverse(
-        add('inverse', _run_inverse, 'forces of cylinders, rods and pins in a prescribed motion')
-    )
-    _add_cohesion(
-        add(
-            'cohesion',
-            _run_cohesion,
-            'estimate the cohesion from measured rod forces or a final pose',
-        )
-    )
+    _add_inverse(add('inverse', _run_inverse, 'forces of cylinders, rods, pins in a motion'))
+    _add_cohesion(add('cohesion', _run_cohesion, 'cohesion from rod forces or a final pose'))
     forces = add(
-        'forces',
-        _run_forces,
-        'compare cylinder forces of the digging with the measured (5.8) to (5.10)',
+        'forces', _run_forces, 'cylinder forces of a dig and the measured (5.8) to (5.10)'
     )
     forces.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
-    forces.add_argument(
-        '--depth', choices=DEPTHS, default='swing', help='as for dig (default: swing)'
-    )
+    forces.add_argument('--depth', choices=DEPTHS, default='swing', help='as for dig')
     add_results(forces, 'computed and measured forces', 'both over time')
-    steps = add(
-        'steps',
-        _run_steps,
-        "force in the boom's foot with several cohesions and step sizes (figures 5.33, 5.34)",
-    )
+    steps = add('steps', _run_steps, 'force in A by cohesions and step sizes (figures 5.33, 5.34)')
     steps.add_argument('--mode', choices=MODES, default='thesis', help='as for dig')
     steps.add_argument(
         '--cohesion', type=numbers, default=COHESIONS, help='list [Pa] (default: 10 to 20 kPa)'
     )
-    steps.add_argument(
-        '--step', type=numbers, default=STEPS, help='list [s] (default: 0.01,0.002)'
-    )
+    steps.add_argument('--step', type=numbers, default=STEPS, help='[s] (default: 0.01,0.002)')
     add_results(steps, 'cohesion, step, time and force of all rows', 'the forces over time')
-    out = add(
-        'breakout',
-        _run_breakout,
-        'breakout forces of bucket and arm over their strokes, and pin loads',
-    )
-    out.add_argument(
-        '--pose', default='dig', help='pose of the file, for the other joints (default: dig)'
-    )
-    add_results(
-        out,
-        'forces over both strokes; column arm: 1 for the arm, 0 for the bucket',
-        'both forces and the loads of the joints',
-    )
+    out = add('breakout', _run_breakout, 'breakout forces of bucket and arm, and pin loads')
+    out.add_argument('--pose', default='dig', help='of the other joints (default: dig)')
+    add_results(out, 'both strokes; column arm: 1 or 0: the bucket', 'forces, loads of joints')
     _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
 
 
@@ -156,17 +124,18 @@ def _hand_out(
 # --- digging ----------------------------------------------------------------------------------
 
 
-def _add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
-    """Add the options of digging; ``duration`` is the help text of ``--duration``."""
-    parser.add_argument(
+def _add_digging(parser: argparse.ArgumentParser) -> None:
+    """Add the options of digging."""
+    add = parser.add_argument
+    add(
         '--mode',
         choices=MODES,
         default='hydraulic',
         help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
         ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
     )
-    parser.add_argument('--law', choices=LAWS, help='law of the soil (default: from the file)')
-    parser.add_argument(
+    add('--law', choices=LAWS, help='law of the soil (default: from the file)')
+    add(
         '--depth',
         choices=DEPTHS,
         default='swing',
@@ -174,29 +143,29 @@ def _add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
         " the soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
         ' (default: swing)',
     )
-    parser.add_argument(
+    add(
         '--flow',
         type=positive,
         help="flow through the bucket's fully open valve at the full supply pressure [L/min]"
         ' (default: from the file); mode hydraulic only',
     )
-    parser.add_argument(
+    add(
         '--forces',
         metavar='FILE.csv',
         type=Path,
         help='forces of the cylinders, or pressures, over time (default: (5.8) to (5.10));'
         ' modes printed and thesis only',
     )
-    parser.add_argument(
+    add(
         '--held',
         action='store_const',
         const=_STANDING,
         default=(),
-        help="lock boom and arm at their lengths, so that the bucket's joint does not move, as"
-        ' (4.1) assumes; mode hydraulic only',
+        help="lock boom and arm, so that the bucket's joint stands, as (4.1) assumes; mode"
+        ' hydraulic only',
     )
-    parser.add_argument('--pose', default='dig', help='initial pose of the file (default: dig)')
-    parser.add_argument('--duration', type=positive, default=7.0, help=duration)
+    add('--pose', default='dig', help='initial pose of the file (default: dig)')
+    add('--duration', type=positive, default=7.0, help='longest time [s] (default: 7)')
 
 
 def _digging_machine(arguments: argparse.Namespace) -> ExcavatorParameters:
@@ -350,14 +319,10 @@ def _breakout_summary(found: Breakout) -> dict[str, Any]:
 def _add_pose(pose: argparse.ArgumentParser) -> None:
     """Add the options of ``pose``."""
     allow_lists(pose)
-    which = pose.add_mutually_exclusive_group()
-    which.add_argument(
-        '--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
-    )
-    which.add_argument(
-        '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='lengths of the cylinders [m]'
-    )
-    which.add_argument(
+    add = pose.add_mutually_exclusive_group().add_argument
+    add('--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)')
+    add('--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]')
+    add(
         '--tip',
         type=numbers,
         metavar='X,Z[,ATTITUDE]',
@@ -415,7 +380,8 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
 
 def _add_inverse(inverse: argparse.ArgumentParser) -> None:
     """Add the options of ``inverse``."""
-    inverse.add_argument(
+    add = inverse.add_argument
+    add(
         '--motion',
         metavar='FILE.csv',
         type=Path,
@@ -424,30 +390,15 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
         ' force_x, force_z on the tooth, soil_moment about it, bucket_mass in the bucket; what dig'
         ' --csv writes will do',
     )
-    inverse.add_argument(
-        '--cutoff',
-        type=positive,
-        help='cut-off frequency of the filter for measured angles [Hz] (default: no filter)',
-    )
-    inverse.add_argument(
+    add('--cutoff', type=positive, help='of the filter for angles [Hz] (default: no filter)')
+    add(
         '--soil',
         choices=loads.SOIL_SOURCES,
         default='file',
-        help="force on the tooth: of the file, with its moment and bucket mass, by the soil's law,"
-        ' or none (default: file)',
+        help="force on the tooth: of the file, by the soil's law, or none (default: file)",
     )
-    inverse.add_argument(
-        '--surface',
-        type=finite,
-        help="height of the soil over the boom's foot [m]"
-        " (default: the bucket's edge in the first row)",
-    )
-    inverse.add_argument(
-        '--depth',
-        choices=FIXED_DEPTHS,
-        default='surface',
-        help='with --soil law (default: surface)',
-    )
+    add('--surface', type=finite, help="height of the soil [m] (default: the edge's at first)")
+    add('--depth', choices=FIXED_DEPTHS, default='surface', help='with --soil law')
     add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
 
 
@@ -481,7 +432,9 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
 
 def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     """Add the options of ``cohesion``."""
-    cohesion.add_argument(
+    _add_digging(cohesion)
+    add = cohesion.add_argument
+    add(
         '--data',
         metavar='FILE.csv',
         type=Path,
@@ -489,17 +442,15 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
         help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
         ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',
     )
-    _add_digging(cohesion, 'of the digging, where the data have no time [s] (default: 7)')
-    cohesion.add_argument(
+    add(
         '--scenario',
         metavar='SCENARIO.yaml',
         type=Path,
-        help='scenario of the measurement, instead of --pose, --mode, --forces, --depth and'
-        ' --held',
+        help='of the measurement, instead of --pose, --mode, --forces, --depth and --held',
     )
-    cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
-    cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
-    cohesion.add_argument(
+    add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
+    add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
+    add(
         '--noise',
         metavar='COLUMN=VALUE',
         type=_noise,
@@ -508,18 +459,13 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
         help='standard deviation of a column, in its unit, for each one (default: estimated; of'
         ' a single row 2 kN, 0.5 deg, 5 mm)',
     )
-    cohesion.add_argument(
+    add(
         '--rod-area',
         type=positive,
         help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
         ' rods are side by side, of both [m^2]',
     )
-    cohesion.add_argument(
-        '--youngs-modulus',
-        type=positive,
-        default=STEEL,
-        help=f"Young's modulus of the rod [Pa] (default: {STEEL:g})",
-    )
+    add('--youngs-modulus', type=positive, default=STEEL, help=f'E [Pa] (default: {STEEL:g})')
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 
@@ -528,7 +474,7 @@ def _noise(text: str) -> tuple[str, float]:
     name, _, value = text.partition('=')
     try:
         return name, positive(value)
-    except ValueError as error:
+    except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Source
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.cohesion import BOUNDS, roughly
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.measurements import Measurements
@@ -38,6 +40,12 @@ _FREE = (
     FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),
     FreeParameter('supply_pressure', 'oil', 'Pa', 1e6, 1e8, 'of the pump'),
 )
+_PATHS = {
+    'cohesion': 'soil.cohesion',
+    'bucket_mass': 'bucket.mass',
+    'supply_pressure': 'oil.supply_pressure',
+}
+_SIGNALS = ('theta_*', 'length_*', 'force_lk', 'force_pk', 'p_head_*', 'p_rod_*', 'spool_*')
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
 # Standard deviation of measured joint angles [rad].
@@ -86,43 +94,29 @@ class ExcavatorIdentification(Identifiable):
 
     def values(self, machine: ExcavatorParameters) -> dict[str, float]:
         """Return the values of all of them."""
-        return {
-            'cohesion': machine.soil.cohesion,
-            'bucket_mass': machine.bucket.mass,
-            'supply_pressure': machine.oil.supply_pressure,
-        }
+        return {name: attrgetter(path)(machine) for name, path in _PATHS.items()}
 
     def with_values(
         self, machine: ExcavatorParameters, values: Mapping[str, float]
     ) -> ExcavatorParameters:
         """Return the excavator with some changed; InputError for values not allowed."""
         self.check_names(machine, values)
-        all_values = {**self.values(machine), **values}
-        return machine.replace(
-            soil=machine.soil.replace(cohesion=all_values['cohesion']),
-            bucket=machine.bucket.replace(mass=all_values['bucket_mass']),
-            oil=machine.oil.replace(supply_pressure=all_values['supply_pressure']),
-        )
+        for name, value in values.items():
+            machine = machine.with_value(_PATHS[name], value)
+        return machine
 
     def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""
-        found = [
-            MeasuredSignal(name, 'rad', (Source('joint_states', 'position', f'{part}_joint'),))
-            for name, part in zip(_JOINTS, CYLINDERS, strict=True)
-        ]
-        found += [MeasuredSignal(f'length_{name}', 'm', ()) for name in CYLINDERS]
-        found += [MeasuredSignal(name, 'N', ()) for name in _RODS]
-        kinds = (
-            ('p_head', 'Pa', 'head_pressure', (0.0, math.inf)),
-            ('p_rod', 'Pa', 'rod_pressure', (0.0, math.inf)),
-            ('spool', '1', 'spool', _SPOOLS),
+        return tuple(
+            MeasuredSignal(
+                column.name,
+                column.unit,
+                (column.source,) if isinstance(column.source, Source) else (),
+                sizes=_SPOOLS if column.family == 'spool_*' else (0.0, math.inf),
+            )
+            for column in COLUMNS
+            if (column.family or column.name) in _SIGNALS
         )
-        found += [
-            MeasuredSignal(f'{kind}_{name}', unit, (Source('hydraulics', field, name),), '', sizes)
-            for kind, unit, field, sizes in kinds
-            for name in CYLINDERS
-        ]
-        return tuple(found)
 
     def experiment(self, machine: ExcavatorParameters, recording: Recording) -> Dig:
         """Return the digging that a recording shows, from its first spool on; InputError."""

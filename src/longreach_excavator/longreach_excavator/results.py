@@ -23,7 +23,6 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
 
@@ -44,14 +43,6 @@ def columns_of(machine: Excavator) -> Columns:
     return Columns((*COLUMNS, *port_columns(machine.constants.actuators, CYLINDERS)))
 
 
-def swept_angle(
-    excavator: ExcavatorParameters, scenario: Scenario, states: np.ndarray
-) -> np.ndarray:
-    """Return how far the bucket turned downwards in the world since time 0 (...) [rad]."""
-    start = scenario.angles(excavator).sum()
-    return np.asarray(start - states[..., :RATE].sum(axis=-1))
-
-
 def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE)."""
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
@@ -59,13 +50,14 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
     energy(states, machine.constants, energies)
     sizes = [OBSERVED.index(f'{name}_x') for name in ('soil', *REACTIONS)]
     vapour = machine.parameters.oil.vapour_pressure
+    start = machine.scenario.angles(machine.parameters).sum()
     return np.concatenate(
         [
             times[:, None],
             states[:, :HEAD],
             seen[:, : -len(CARRIED)],
             *(np.hypot(*seen[:, [k, k + 1]].T)[:, None] for k in sizes),
-            swept_angle(machine.parameters, machine.scenario, states)[:, None],
+            (start - states[:, :RATE].sum(axis=-1))[:, None],
             # Below the vapour pressure the state counts missing oil.
             np.maximum(states[:, HEAD:SPOOL], vapour),
             states[:, SPOOL:SOIL],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_excavator.breakout import BREAKOUTS, breakout
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
@@ -59,8 +58,3 @@ def test_breakout_of_the_bucket_is_the_force_at_which_the_dig_stalls(
     assert rows['breakout_force'].max() == pytest.approx(done.json['bucket']['force_n'])
     stall = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, *words).json
     assert stall['peak_soil_force_n'] == pytest.approx(92.5e3, rel=0.01)
-
-
-def test_other_cylinders_are_refused(excavator: ExcavatorParameters) -> None:
-    with pytest.raises(InputError, match=r"cylinder = 'boom', allowed: bucket \| arm"):
-        breakout(excavator, 'boom', excavator.pose('dig'))

@@ -259,15 +259,6 @@ def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
     assert dig(1.02 * bound, 5.0).time_to_sweep() is None
 
 
-def test_angle_of_the_boom_is_refused(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
-    result = dig(12e3, 2.0)
-    data = Measurements(('theta_2',), result.column('theta_2')[-1:, None])
-    with pytest.raises(InputError, match=r'from 1000 to .* fit equally well'):
-        fit_cohesion(excavator, blind(2.0), data)
-
-
 def test_cohesion_outside_the_bounds_is_refused(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
@@ -306,77 +297,7 @@ def test_degrees_and_strains_are_turned_into_angles_and_forces() -> None:
     assert np.allclose(data.values, [[1e5, math.pi / 2], [-2e5, math.pi / 4]])
 
 
-def test_tables_that_cannot_be_used_are_refused() -> None:
-    with pytest.raises(
-        InputError, match=r'test\.csv: found the columns time, x; allowed: time with'
-    ):
-        measurements_from(table(time=[0.0], x=[1.0]))
-    with pytest.raises(InputError, match='2 rows and no column time'):
-        measurements_from(table(theta_4=[0.0, 1.0]))
-    with pytest.raises(InputError, match='has columns force_lk and strain_lk, allowed: one'):
-        measurements_from(table(force_lk=[0.0], strain_lk=[0.0]))
-    with pytest.raises(InputError, match='has columns theta_2 and theta_2_deg, allowed: one'):
-        measurements_from(table(theta_2=[0.0], theta_2_deg=[0.0]))
-    strain = table(strain_lk=[1e-4])
-    with pytest.raises(InputError, match='has the column strain_lk, but rod_area is missing'):
-        measurements_from(strain)
-    with pytest.raises(InputError, match=r'rod_area = nan, allowed: \(0, inf\)'):
-        measurements_from(strain, math.nan)
-    with pytest.raises(InputError, match='youngs_modulus = -1'):
-        measurements_from(strain, 1e-3, -1.0)
-    with pytest.raises(InputError, match=r'strain_lk goes to 120, .* microstrain'):
-        measurements_from(table(strain_lk=[-120.0]), 1e-3)
-
-
-def test_measurements_that_cannot_be_are_refused() -> None:
-    one = np.zeros((1, 1))
-    with pytest.raises(InputError, match="has the column 'theta_5', allowed, each once: force_lk"):
-        Measurements(('theta_5',), one)
-    with pytest.raises(InputError, match='each once'):
-        Measurements(('theta_4', 'theta_4'), np.zeros((1, 2)))
-    with pytest.raises(InputError, match=r'shape \(2, 1\), allowed: 1 rows of 1 columns'):
-        Measurements(('theta_4',), np.zeros((2, 1)))
-    with pytest.raises(InputError, match='not finite'):
-        Measurements(('theta_4',), one * math.nan)
-    with pytest.raises(InputError, match='time begins at -1 s'):
-        Measurements(('theta_4',), one, np.array([-1.0]))
-    with pytest.raises(InputError, match=r'time in row 3 = 1 s, allowed: above 1 s'):
-        Measurements(('theta_4',), np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]))
-
-
 # Arguments
-
-
-@pytest.mark.parametrize('bounds', [(0.0, 1e4), (2e4, 1e4), (1e3, math.nan), (1e3, math.inf)])
-def test_bad_bounds_are_refused(
-    excavator: ExcavatorParameters, bounds: tuple[float, float]
-) -> None:
-    data = Measurements(('theta_4',), np.zeros((1, 1)))
-    with pytest.raises(InputError, match=r'bounds = .* Pa, allowed: 0 < lowest < highest'):
-        fit_cohesion(excavator, blind(1.0), data, bounds)
-
-
-def test_bounds_that_the_law_does_not_allow_are_refused(excavator: ExcavatorParameters) -> None:
-    data = Measurements(('theta_4',), np.zeros((1, 1)))
-    with pytest.raises(InputError, match=r'bounds = \(1000, 2e\+06\) Pa: cohesion = '):
-        fit_cohesion(excavator, blind(1.0), data, (1e3, 2e6))
-    sticky = excavator.with_value('soil.law', 'earthmoving')
-    with pytest.raises(InputError, match=r'bounds = .*adhesion = 2000 Pa, allowed: at most coh'):
-        fit_cohesion(sticky, blind(1.0), data)
-
-
-def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters) -> None:
-    data = Measurements(('theta_4',), np.zeros((1, 1)))
-    with pytest.raises(InputError, match='soil: false'):
-        fit_cohesion(excavator, blind(1.0).replace(soil=False), data)
-    with pytest.raises(
-        InputError, match=r"depth = 'terrain', allowed .*: surface \| swing; forces"
-    ):
-        fit_cohesion(excavator, blind(1.0).replace(depth='terrain'), data)
-    with pytest.raises(InputError, match=r"noise of 'force_lk', allowed: of theta_4"):
-        fit_cohesion(excavator, blind(1.0), data, noise={'force_lk': 1.0})
-    with pytest.raises(InputError, match=r'noise of theta_4 = 0\.0, allowed: \(0, inf\) rad'):
-        fit_cohesion(excavator, blind(1.0), data, noise={'theta_4': 0.0})
 
 
 def test_scenario_that_runs_away_is_said_so(

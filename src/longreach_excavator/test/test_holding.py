@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
 from longreach_tools.testing import Outcome
@@ -158,8 +157,3 @@ def test_command_locks_boom_and_arm(capsys: pytest.CaptureFixture[str]) -> None:
     Outcome(capsys, 'excavator', 'dig', '--held', '--mode', 'printed').refused(
         'valve_commands, loose and held belong to mode: hydraulic'
     )
-
-
-def test_what_can_be_held() -> None:
-    with pytest.raises(InputError, match=r"held has 'blade', allowed, each once: boom \| arm"):
-        Scenario(duration=1.0, pose='dig', held=('blade',))

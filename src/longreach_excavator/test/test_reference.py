@@ -32,10 +32,9 @@ from longreach_excavator.motion import (
     SPOOL,
     WORK,
     constants_of,
-    energy,
     evaluate,
-    observe,
 )
+from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,12 +95,6 @@ def test_printed_millimetres_mean_a_giganewton() -> None:
         SOIL.replace(sweep_radius=1448.0)
 
 
-def test_units_of_zelenins_factor() -> None:
-    # The same soil in millimetres: F = k C h^n with k in mm^0.65 and C in N/mm^2.
-    in_millimetres = 10.0 * 1e3**0.65 * 17e3 / 1e6 * (1e3 * DEEPEST) ** 1.35
-    assert resistance(DEEPEST, *coefficients(SOIL)) == pytest.approx(in_millimetres, rel=1e-12)
-
-
 # The common form.
 
 
@@ -113,23 +105,6 @@ def test_resistance_of_arrays_is_the_compiled_one(law: str) -> None:
     expected = [[resistance(h, *coefficients(soil)) for h in row] for row in depths]
     np.testing.assert_allclose(resistance_at(soil, depths), expected, rtol=1e-14)
     assert resistance_at(soil, np.array(0.5)).shape == ()
-
-
-@pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
-def test_resistance_rises_from_zero_at_the_surface(law: str) -> None:
-    soil = without(law)
-    forces = resistance_at(soil, np.linspace(0.0, 2.0, 200))
-    assert forces[0] == 0.0
-    assert np.all(np.diff(forces) > 0.0)
-    np.testing.assert_array_equal(resistance_at(soil, np.array([-1e-300, -0.1, -50.0])), 0.0)
-
-
-def test_earthmoving_sums_its_four_terms() -> None:
-    soil = without('earthmoving').replace(earthmoving=BLADE.replace(surcharge=3e3))
-    n_gamma, n_c, n_q, n_ca = wedge_factors(BLADE)
-    h = 0.45
-    expected = 17e3 * h**2 * n_gamma + 17e3 * h * n_c + 3e3 * h * n_q + 2e3 * h * n_ca
-    assert resistance(h, *coefficients(soil)) == pytest.approx(1.1 * expected, rel=1e-14)
 
 
 # The wedge.
@@ -342,15 +317,6 @@ def test_mobilisation_turns_with_the_motion() -> None:
         assert state == pytest.approx([expected, 0.0], abs=1e-7)
 
 
-def test_resting_tooth_is_held() -> None:
-    assert mobilisation_rate(0.0, 0.0, 0.7, -0.3, K) == (0.0, 0.0)
-
-
-def test_mobilisation_counts_travel_and_not_time() -> None:
-    slow = np.array(mobilisation_rate(0.2, 0.1, 0.5, 0.5, K))
-    np.testing.assert_allclose(mobilisation_rate(2.0, 1.0, 0.5, 0.5, K), 10.0 * slow, rtol=1e-14)
-
-
 def test_mobilisation_lags_on_a_circle() -> None:
     # Steady turning of radius r: s lags by atan(K / r) and has the length 1 / sqrt(1 + (K/r)^2).
     radius, state = 0.1, np.zeros(2)
@@ -409,79 +375,6 @@ def test_soil_takes_work_over_a_closed_path() -> None:
 
 
 # What is refused.
-
-
-def changed(path: str, value: Any) -> Callable[[], SoilParameters]:
-    content = copy.deepcopy(CONTENT)
-    *outer, last = path.split('.')
-    inner = content
-    for part in outer:
-        inner = inner[part]
-    inner[last] = value
-    return lambda: from_mapping(SoilParameters, content)
-
-
-@pytest.mark.parametrize(
-    ('path', 'value', 'message'),
-    [
-        ('law', 'bekker', r"law = 'bekker', allowed: zelenin \| earthmoving"),
-        ('cohesion', -1.0, r'cohesion = -1\.0, allowed: \[0, 1e\+06\] Pa'),
-        ('cohesion', 2e6, r'cohesion = 2000000\.0, allowed: \[0, 1e\+06\] Pa'),
-        ('cohesion', math.nan, r'cohesion = nan, allowed'),
-        ('sweep_radius', 0.0, r'sweep_radius = 0\.0, allowed: \(0, 10\] m'),
-        ('shear_displacement', 0.0, r'shear_displacement = 0\.0, allowed: \[0\.001, 1\] m'),
-        ('zelenin.factor', 0.0, r'zelenin\.factor = 0\.0, allowed'),
-        ('zelenin.exponent', 0.5, r'zelenin\.exponent = 0\.5, allowed: \[1, 3\]'),
-        ('earthmoving.width', 0.0, r'earthmoving\.width = 0\.0, allowed: \(0, 10\] m'),
-        ('earthmoving.rake_angle_deg', 0.0, r'rake_angle_deg = 0\.0, allowed: \[10, 150\] deg'),
-        # A density in kg/m^3.
-        ('earthmoving.unit_weight', 1700.0, r'unit_weight = 1700\.0, allowed: \[3000, 60000\]'),
-        ('earthmoving.adhesion', -1.0, r'earthmoving\.adhesion = -1\.0, allowed'),
-        ('earthmoving.surcharge', math.inf, r'earthmoving\.surcharge = inf, allowed'),
-        (
-            'earthmoving.blade_friction_deg',
-            35.0,
-            r'earthmoving: blade_friction_deg = 35 deg, allowed: at most internal_friction',
-        ),
-        (
-            'earthmoving.rake_angle_deg',
-            140.0,
-            r'earthmoving: rake_angle_deg \+ .* = 189 deg leaves no failure wedge, allowed: below',
-        ),
-        (
-            'earthmoving.rake_angle_deg',
-            129.0,
-            r'= 178 deg leaves a failure wedge of 0\.\d+ deg, allowed: at least 1 deg',
-        ),
-    ],
-)
-def test_impossible_soils_are_refused(path: str, value: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        changed(path, value)()
-
-
-def test_adhesion_must_fit_the_soil() -> None:
-    # Only where it counts.
-    assert SOIL.replace(cohesion=1e3).cohesion == 1e3
-    soil = without('earthmoving')
-    with pytest.raises(
-        InputError, match=r'earthmoving\.adhesion = 2000 Pa, allowed: at most cohesion = 1000 Pa'
-    ):
-        soil.replace(cohesion=1e3)
-    flat = blade(10.0, 29.0, 20.0).replace(adhesion=15e3)
-    with pytest.raises(InputError, match='else the resistance would be negative') as error:
-        soil.replace(earthmoving=flat)
-    allowed = float(str(error.value).split('at most ')[1].split()[0])
-    edge = soil.replace(earthmoving=flat.replace(adhesion=0.999 * allowed))
-    assert coefficients(edge)[0] > 0.0
-
-
-def test_arguments_are_checked() -> None:
-    with pytest.raises(InputError, match='depths has values that are not finite'):
-        resistance_at(SOIL, np.array([0.1, np.nan]))
-    for beta in (0.0, largest_angle(BLADE), math.nan):
-        with pytest.raises(InputError, match=r'beta = .* rad, allowed: \(0, 1\.5'):
-            wedge_factors(BLADE, beta)
 
 
 # Bearing capacity.

@@ -9,39 +9,35 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.teleoperation import OperatorState
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.excavation import (
+    bearing_of_edge,
+    carry,
+    contact_of_shell,
+    depth_ahead,
+    move_soil,
+)
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL, Constants, observe
+from longreach_excavator.motion import RATE, SIZE, SOIL, Constants
+from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.teleoperation import (
-    Measurement,
-    Teleoperation,
-    load_teleoperation,
-)
 from longreach_excavator.terrain import (
     FIRM,
     SHELL,
     VOLUME,
     Ground,
-    bearing_of_edge,
     bucket_volumes,
-    carry,
-    contact_of_shell,
-    depth_ahead,
     flat_ground,
     heights,
-    move_soil,
     places,
     volume_of_ground,
 )
@@ -260,21 +256,6 @@ def test_random_driving_conserves_the_soil_and_never_pulls(
         assert run.energy_error() < 1e-4
 
 
-def test_run_does_not_depend_on_the_pieces_and_repeats(excavator: ExcavatorParameters) -> None:
-    machine = Excavator(excavator, dig_scenario(cohesion=C, depth='terrain'))
-    begin = machine.initial_state()
-    kept = begin.y.copy()
-    whole, table = machine.advance_recorded(begin, BY_SCENARIO, 0, 900, 3)
-    state, rows = begin, []
-    for first, steps in ((0, 1), (1, 13), (14, 486), (500, 400)):
-        state, part = machine.advance_recorded(state, BY_SCENARIO, first, steps, 3)
-        rows.append(part)
-    assert np.array_equal(state.y, whole.y)
-    assert np.array_equal(np.concatenate(rows), table)
-    assert np.array_equal(begin.y, kept)
-    assert machine.observed(whole)['bucket_volume'] > 0.1
-
-
 def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
     scenario = dig_scenario(cohesion=C, depth='terrain', duration=1.0)
     fixed = simulate(excavator, scenario)
@@ -282,32 +263,6 @@ def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
     assert fine.column('bucket_volume')[-1] == pytest.approx(
         fixed.column('bucket_volume')[-1], rel=1e-3
     )
-
-
-def test_joysticks_dig_lift_and_dump(excavator: ExcavatorParameters) -> None:
-    """The operator's station and the plant in lockstep, in the scenario of scenario:=none."""
-    station = Teleoperation(load_teleoperation(), excavator)
-    # ISO: axis 4 is the boom (back lifts), axis 3 the bucket (left curls).
-    sticks = [(4.0, {3: 1.0}), (6.0, {3: 1.0, 4: -0.9}), (9.0, {3: -1.0})]
-    machine, cycle = Excavator(excavator, resting_scenario(excavator)), 0.02
-    state, levers, filled, highest = machine.initial_state(), OperatorState(), 0.0, -9.0
-    surface = machine.observed(state)['tip_z']
-    for k in range(450):
-        time = k * cycle
-        axes = [0.0] * 6
-        for axis, value in next(moved for until, moved in sticks if time < until).items():
-            axes[axis] = value
-        levers = station.take(levers, station.order_of_sticks(axes), time)
-        y = state.y
-        seen = Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
-        levers, command = station.cycle(levers, seen, time)
-        assert command is not None
-        state = machine.advance(state, command, time, cycle)
-        filled = max(filled, state.y[SIZE + VOLUME])
-        highest = max(highest, machine.observed(state)['tip_z'])
-    assert filled > 0.5
-    assert highest > surface + 1.0
-    assert state.y[SIZE + VOLUME] < 0.05
 
 
 # --- the ground by itself ------------------------------------------------------------------------
@@ -545,18 +500,3 @@ def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> Non
     # On the way out it lets go.
     assert contact_of_shell(low, 1.0j, 0.0, z4, ground, state)[:2] == (0.0, 0.0)
     assert contact_of_shell(low + 1.0j, 0j, 0.0, z4, ground, state)[1] == 0.0
-
-
-@pytest.mark.parametrize(
-    ('changes', 'part'),
-    [({'surface': -50.0}, r'surface = -50 m is out of reach, allowed with depth: terrain: above')],
-)
-def test_ground_out_of_reach_is_refused(
-    excavator: ExcavatorParameters, changes: dict[str, float], part: str
-) -> None:
-    with pytest.raises(InputError, match=part):
-        Excavator(excavator, dig_scenario(depth='terrain').replace(**changes))
-
-
-def test_columns_of_the_ground_are_last() -> None:
-    assert OBSERVED[-3:] == ('soil_moment', 'bucket_volume', 'bucket_mass')

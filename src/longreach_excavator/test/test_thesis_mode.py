@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_excavator.forces import agreement
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
@@ -63,25 +62,6 @@ def test_sweep_of_the_thesis_and_of_ours(excavator: ExcavatorParameters) -> None
     bucket = runs['printed'].column('work_bucket')[-1]
     assert runs['printed'].column('work_lost')[-1] > 0.3 * bucket
     assert max(run.energy_error() for run in runs.values()) < 1e-8
-
-
-@pytest.mark.parametrize(
-    ('changes', 'part'),
-    [
-        ({'depth': 'surface'}, "depth = 'surface', allowed with mode: thesis: swing"),
-        ({'valve_commands': ({'time': 0.0, 'spools': [0, 0, 1]},)}, 'belong to mode: hydraulic'),
-    ],
-)
-def test_what_contradicts_the_thesis_is_refused(changes: dict[str, object], part: str) -> None:
-    with pytest.raises(InputError, match=part):
-        dig_scenario('thesis').replace(**changes)
-
-
-def test_the_thesis_has_one_law(excavator: ExcavatorParameters) -> None:
-    other = excavator.with_value('soil.law', 'earthmoving')
-    with pytest.raises(InputError, match=r"law = 'earthmoving'.*mode: thesis: zelenin"):
-        Excavator(other, dig_scenario('thesis'))
-    Excavator(other, Scenario(duration=1.0, pose='dig', mode='thesis', soil=False))
 
 
 def test_thesis_has_no_stops(excavator: ExcavatorParameters) -> None:
@@ -183,7 +163,3 @@ def test_a_loose_cylinder_has_no_pressure(excavator: ExcavatorParameters) -> Non
     peaks = simulate(excavator, scenario).summary()['peak_pressures_pa']
     assert peaks['arm'] is None
     assert peaks['boom'] > 0.0
-
-
-def test_a_study_in_which_no_case_can_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    Outcome(capsys, 'excavator', 'steps', '--step', '1e-7').refused('step')
