@@ -45,26 +45,14 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.actuators import COULOMB, VISCOUS
 from longreach_dynamics.kernels import kernel, read_only
-from longreach_dynamics.planar_chain import (
-    FORCE,
-    FORCE_IM,
-    add_wrench,
-    newton_euler,
-    place_links,
-)
+from longreach_dynamics.planar_chain import FORCE, FORCE_IM, add_wrench, newton_euler, place_links
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.constants import TRAVEL, constants_of
 from longreach_excavator.excavation import carry
 from longreach_excavator.linkage import CYLINDERS, cylinders
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    SIZE,
-    TRAVEL,
-    constants_of,
-    room_for,
-    tooth_motion,
-)
+from longreach_excavator.measurements import check_rising
+from longreach_excavator.motion import HEAD, RATE, SIZE, room_for, tooth_motion
 from longreach_excavator.observation import load_links
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
@@ -173,13 +161,7 @@ class Motion:
             object.__setattr__(self, field, values)
         if self.loads is not None and (lightest := self.loads[:, 1].min()) < 0.0:
             raise InputError(f'{self.name}: bucket_mass = {lightest:g} kg, allowed: 0 or more')
-        wrong = np.flatnonzero(np.diff(self.times) <= 0.0)
-        if wrong.size:
-            k = int(wrong[0]) + 1
-            raise InputError(
-                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
-                f' {self.times[k - 1]:g} s of the row before; sort the rows'
-            )
+        check_rising(self.name, self.times)
 
 
 def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
@@ -381,16 +363,8 @@ class InverseResult(Run[ExcavatorParameters]):
         for name in _LOADS:
             values = self.column(name)
             low, high = int(values.argmin()), int(values.argmax())
-            found.append(
-                Extreme(
-                    name,
-                    self.columns.unit(name),
-                    float(values[low]),
-                    float(times[low]),
-                    float(values[high]),
-                    float(times[high]),
-                )
-            )
+            ends = (float(values[low]), float(times[low]), float(values[high]), float(times[high]))
+            found.append(Extreme(name, self.columns.unit(name), *ends))
         return tuple(found)
 
     def summary(self) -> dict[str, Any]:
@@ -415,28 +389,14 @@ def inverse(
     depth: str = 'surface',
 ) -> InverseResult:
     """
-    Return the loads of a prescribed motion.
+    Return the loads of a prescribed motion; InputError for a pose that a cylinder cannot reach.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    motion : Motion
-    soil : str
-        Source of the force on the tooth. file: columns of the motion, with the soil's moment and
-        the soil in the bucket, 0 if it has none; law: the excavator's soil, against the motion of
-        the tooth, in the first row fully mobilised if the tooth moves and zero if it is at rest,
-        and an empty bucket; none: no force, empty bucket.
-    surface : float, optional
-        Height of the soil, z [m]; by default that of the bucket's edge in the first row.
-    depth : str
-        One of FIXED_DEPTHS; swing computes the depth with the bucket's joint at its height in the
-        first row.
-
-    Raises
-    ------
-    InputError
-        For a pose that a cylinder cannot reach, with its row, and for arguments that are not
-        allowed.
+    ``soil`` is the source of the force on the tooth. file: columns of the motion, with the soil's
+    moment and the soil in the bucket, 0 if it has none; law: the excavator's soil, against the
+    motion of the tooth, in the first row fully mobilised if the tooth moves and zero if it is at
+    rest, and an empty bucket; none: no force, empty bucket. ``surface``: height of the soil [m],
+    by default that of the bucket's edge in the first row. ``depth``: one of FIXED_DEPTHS; swing
+    computes it with the bucket's joint at its height in the first row.
     """
     if soil not in SOIL_SOURCES:
         raise InputError(f'soil = {soil!r}, allowed: {" | ".join(SOIL_SOURCES)}')

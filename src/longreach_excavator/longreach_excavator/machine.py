@@ -20,6 +20,7 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, ste
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import TRAVEL, Constants, constants_of
 from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
@@ -29,11 +30,8 @@ from longreach_excavator.motion import (
     ROD,
     SIZE,
     SPOOL,
-    TRAVEL,
-    Constants,
     advance_adaptive,
     advance_motion,
-    constants_of,
 )
 from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters

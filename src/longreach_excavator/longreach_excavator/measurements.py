@@ -73,12 +73,18 @@ class Measurements:
                 f'{self.name}: time begins at {self.times[0]:g} s, allowed: finite times from 0'
                 ' on, when the bucket begins to dig'
             )
-        if np.any(np.diff(self.times) <= 0.0):
-            k = int(np.argmax(np.diff(self.times) <= 0.0)) + 1
-            raise InputError(
-                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
-                f' {self.times[k - 1]:g} s of the row before; sort the rows'
-            )
+        check_rising(self.name, self.times)
+
+
+def check_rising(name: str, times: np.ndarray) -> None:
+    """Raise InputError for times that do not rise."""
+    wrong = np.flatnonzero(np.diff(times) <= 0.0)
+    if wrong.size:
+        k = int(wrong[0]) + 1
+        raise InputError(
+            f'{name}: time in row {k + 1} = {times[k]:g} s, allowed: above {times[k - 1]:g} s of'
+            ' the row before; sort the rows'
+        )
 
 
 def read_measurements(

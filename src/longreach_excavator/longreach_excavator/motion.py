@@ -41,28 +41,22 @@ DOP853, as the other machines do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.hydraulics import Actuators, actuators_of, stop_force
+from longreach_dynamics.hydraulics import stop_force
 from longreach_dynamics.hydraulics.actuators import (
     COULOMB,
     DEAD_BAND,
-    HEAD_AREA,
-    HEAD_VOLUME,
-    LINKAGE,
-    ROD_AREA,
-    ROD_VOLUME,
     STROKE,
     VAPOUR,
     VISCOUS,
     actuator_rates,
     rail_pressure,
 )
-from longreach_dynamics.kernels import kernel, read_only
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.planar_chain import (
     CENTER,
     CENTER_IM,
@@ -77,6 +71,7 @@ from longreach_dynamics.planar_chain import (
     place_links,
 )
 from longreach_dynamics.stepping import nonstiff_integrator
+from longreach_excavator.constants import HIGHEST, LOWEST, LUG, RETRACTED, TRAVEL
 from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
@@ -84,21 +79,13 @@ from longreach_excavator.excavation import (
     depth_ahead,
     move_soil,
 )
-from longreach_excavator.linkage import (
-    Pins,
-    cylinders,
-)
-from longreach_excavator.parameters import ExcavatorParameters, SealParameters
-from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
-from longreach_excavator.terrain import VOLUME, Ground, ground_of, no_ground
+from longreach_excavator.linkage import cylinders
+from longreach_excavator.soil import mobilisation_rate, resistance
+from longreach_excavator.terrain import VOLUME
 
 # Start indices of the parts of the state; the angles start at 0.
 RATE, HEAD, ROD, SPOOL, SOIL, SEAL = 3, 6, 9, 12, 15, 17
 WORK, SOIL_WORK, LOSS, SIZE = 20, 23, 24, 25
-
-# Columns of the table of actuators: length of the retracted cylinder [m]; angles [rad] and lever
-# [m] of the lugs; travel of the seals [m].
-RETRACTED, LOWEST, HIGHEST, LUG, TRAVEL = range(LINKAGE)
 
 # Bound of angles and rates beyond which a run has diverged [rad, rad/s]; printed forces: 30 rad/s.
 _RUNAWAY = 1e3
@@ -109,89 +96,6 @@ _PARTS, _SLOW, _CLEARANCE = 16, 1e-3, 1e-4
 # In stiff soil, or with seals that slide fast: length of the parts over the shortest time
 # constant, and maximum number of parts.
 _SOIL_SHARE, _MOST_PARTS = 0.5, 256
-
-
-class Medium(NamedTuple):
-    """Numbers of the stops and the ground."""
-
-    stop_stiffness: float  # [N/m]
-    stop_loss: float  # [s/m]
-    surface: float  # of the soil, z [m]; -inf: none, or terrain
-    joint: float  # fixed height of D for the depth of the edge [m]; NaN: the actual height
-    radius: float  # distance from D of the point whose depth counts [m]
-    shear: float  # shear displacement K [m]
-    linear: float  # of the resistance, see soil.coefficients
-    quadratic: float
-    power: float
-    exponent: float
-    along: complex  # direction of the force in the bucket's frame, mode thesis; NaN: against s
-    moment: float  # moment of the soil on the bucket, mode thesis [N m]
-
-
-class Constants(NamedTuple):
-    """Constants for compiled code."""
-
-    chain: np.ndarray  # PlanarChain.table(); copied where it is also work space
-    actuators: Actuators
-    pins: Pins
-    medium: Medium
-    ground: Ground
-
-
-def constants_of(
-    excavator: ExcavatorParameters,
-    surface: float,
-    joint: float = math.nan,
-    *,
-    fixed_direction: bool = False,
-    terrain: tuple[float, float] | None = None,
-    held: Mapping[int, float] | None = None,
-) -> Constants:
-    """
-    Return the constants of an excavator for compiled code.
-
-    ``surface``: height of the soil [m], -inf: none; ``joint``: fixed height of D for the depth of
-    the edge [m], NaN: the actual one; ``fixed_direction``: the soil's force has the thesis'
-    direction phi_1 in the bucket and the moment M_45, and there are no stops; ``terrain``:
-    interval in x of ground that is cut and carried, flat at first [m]; ``held``: lengths of locked
-    cylinders by index [m].
-    """
-    soil = excavator.soil
-    turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
-    driven = excavator.cylinders
-    seals = [c.seals or SealParameters(coulomb=0.0, travel=0.1) for c in driven]
-    own = np.column_stack([excavator.lugs(), [s.travel for s in seals]])
-    actuators = actuators_of(
-        driven,
-        excavator.oil,
-        np.column_stack([[c.retracted for c in driven], own]),
-        viscous=[c.viscous for c in driven],
-        coulomb=[s.coulomb for s in seals],
-        leakage=[c.leakage for c in driven],
-    )
-    for k, length in (held or {}).items():
-        row = actuators.table[k]
-        position = length - row[RETRACTED]
-        row[RETRACTED], row[STROKE] = length, 0.0
-        # The chambers keep the volumes that they have there.
-        row[HEAD_VOLUME] += row[HEAD_AREA] * position
-        row[ROD_VOLUME] -= row[ROD_AREA] * position
-    medium = Medium(
-        0.0 if fixed_direction else excavator.stops.stiffness,
-        excavator.stops.loss,
-        surface if terrain is None else -math.inf,
-        joint,
-        excavator.soil.sweep_radius,
-        excavator.soil.shear_displacement,
-        *coefficients(excavator.soil),
-        complex(math.cos(turn), math.sin(turn)),
-        soil.m_45,
-    )
-    table = excavator.chain().table()
-    ground = no_ground()
-    if terrain is not None:
-        ground = ground_of(soil, excavator.gravity, excavator.bucket.length, table, terrain)
-    return read_only(Constants(table, actuators, excavator.pins(), medium, ground))
 
 
 class Room(NamedTuple):

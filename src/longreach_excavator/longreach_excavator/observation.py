@@ -33,6 +33,7 @@ from longreach_dynamics.planar_chain import (
     place_links,
 )
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import HIGHEST, LOWEST, LUG, RETRACTED
 from longreach_excavator.linkage import (
     arm_cylinder,
     boom_cylinder,
@@ -42,11 +43,7 @@ from longreach_excavator.linkage import (
 )
 from longreach_excavator.motion import (
     HEAD,
-    HIGHEST,
-    LOWEST,
-    LUG,
     RATE,
-    RETRACTED,
     SEAL,
     SIZE,
     SOIL,

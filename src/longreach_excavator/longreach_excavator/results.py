@@ -13,14 +13,7 @@ from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    SIZE,
-    SOIL,
-    SPOOL,
-    WORK,
-)
+from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
 from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.soil import resistance_at

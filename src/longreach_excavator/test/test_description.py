@@ -10,11 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from longreach_excavator.description import (
-    ROOT_FRAME,
-    TOOTH_FRAME,
-    robot_description,
-)
+from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_description
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE

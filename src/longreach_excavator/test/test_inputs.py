@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.forces import (
-    FORCE_COLUMNS,
-    PRESSURE_COLUMNS,
-    printed_forces,
-    read_forces,
-)
+from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario

@@ -11,13 +11,7 @@ import pytest
 
 from longreach_dynamics.tables import Table
 from longreach_excavator.columns import COLUMNS as RUN_COLUMNS
-from longreach_excavator.inverse import (
-    InverseResult,
-    Motion,
-    inverse,
-    motion_from,
-    read_motion,
-)
+from longreach_excavator.inverse import InverseResult, Motion, inverse, motion_from, read_motion
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,26 +37,14 @@ def over_the_strokes(excavator: ExcavatorParameters, rows: int = 201) -> np.ndar
     return low + np.linspace(0.0, 1.0, rows)[:, None] * (high - low)
 
 
-class Places(NamedTuple):
-    """Pins in the world (rows,) [m], from the numbers of the file."""
-
-    E: np.ndarray
-    B: np.ndarray
-    I: np.ndarray  # noqa: E741
-    F: np.ndarray
-    J: np.ndarray
-    L: np.ndarray
-    D: np.ndarray
-    P: np.ndarray
-
-
-def places(excavator: ExcavatorParameters, q: np.ndarray) -> Places:
+def places(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
+    """Return pins in the world (rows,) [m], from the numbers of the file."""
     x, (one, two, three) = excavator, np.cumsum(q, axis=1).T
     rad = math.radians
     b23, b56 = x.boom.beta_2_deg + x.boom.beta_3_deg, x.arm.beta_5_deg + x.arm.beta_6_deg
     C = x.boom.length * np.exp(1j * one)
     D = C + x.arm.length * np.exp(1j * two)
-    return Places(
+    return SimpleNamespace(
         E=np.full(len(q), x.chassis.lhe - 1j * x.chassis.lah),
         B=x.boom.lab * np.exp(1j * (one + rad(b23))),
         I=x.boom.lai * np.exp(1j * (one + rad(x.boom.beta_2_deg))),
@@ -123,19 +111,6 @@ def test_dead_points_are_the_ends(excavator: ExcavatorParameters) -> None:
 # The thesis' equations, with the errors put right that the notes name
 
 
-class Thesis(NamedTuple):
-    """Appendix A: lengths [m] and the directions phi [rad], (rows,)."""
-
-    leb: np.ndarray
-    lif: np.ndarray
-    ljk: np.ndarray
-    phi_2: np.ndarray  # J -> K and so on, in the arm's frame
-    phi_3: np.ndarray
-    phi_4: np.ndarray
-    phi_5: np.ndarray  # I -> F and B -> E in the boom's
-    phi_6: np.ndarray
-
-
 def third_side(one: float, two: float, angle: np.ndarray) -> np.ndarray:
     return np.sqrt(one**2 + two**2 - 2.0 * one * two * np.cos(angle))
 
@@ -144,8 +119,13 @@ def corner(one: np.ndarray | float, two: np.ndarray | float, opposite: np.ndarra
     return np.arccos((one**2 + two**2 - opposite**2) / (2.0 * one * two))
 
 
-def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> Thesis:
-    """Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong."""
+def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
+    """
+    Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong.
+
+    Lengths [m] and directions [rad]: phi_2 of J -> K and so on in the arm's frame, phi_5 and phi_6
+    of I -> F and B -> E in the boom's.
+    """
     x, (t2, t3, t4) = excavator, q.T
     arm, bucket = x.arm, x.bucket
     l2, l3, lab, lai = x.boom.length, arm.length, x.boom.lab, x.boom.lai
@@ -189,7 +169,8 @@ def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> Thesis:
     phi_2 = corner(arm.lcj, ljk, lck) + b5 + b6 - np.pi
     ldk = third_side(bucket.llk, lld, phi_4 + cdl)
     phi_3 = np.pi + b8 + t4 - corner(bucket.lpk, bucket.ldp, ldk)
-    return Thesis(leb, lif, ljk, phi_2, phi_3, phi_4, phi_5, phi_6)
+    phi = {'phi_2': phi_2, 'phi_3': phi_3, 'phi_4': phi_4, 'phi_5': phi_5, 'phi_6': phi_6}
+    return SimpleNamespace(leb=leb, lif=lif, ljk=ljk, **phi)
 
 
 def turned(difference: np.ndarray) -> np.ndarray:

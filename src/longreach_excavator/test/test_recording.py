@@ -105,8 +105,10 @@ def test_compare_tells_the_run_from_another(
     other.write_text(SCENARIO.replace('1.0]', '0.5]'))
     words = ('excavator', 'compare', bag, '--file', default_file('thesis'))
     words = (*words, '--format', 'json', '--scenario')
-    found = Outcome(capsys, *words, scenario).json
+    picture = tmp_path / 'dug.svg'
+    found = Outcome(capsys, *words, scenario, '--plot', picture).json
     assert found['same']
+    assert b'<svg' in picture.read_bytes()
     done = Outcome(capsys, *words, other)
     assert done.code == 1
     assert not json.loads(done.out)['same']

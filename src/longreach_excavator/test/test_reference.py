@@ -20,20 +20,10 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import constants_of
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    ROD,
-    SEAL,
-    SIZE,
-    SOIL,
-    SPOOL,
-    WORK,
-    constants_of,
-    evaluate,
-)
+from longreach_excavator.motion import HEAD, RATE, ROD, SEAL, SIZE, SOIL, SPOOL, WORK, evaluate
 from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario

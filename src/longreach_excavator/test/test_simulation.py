@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, Machine
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
@@ -48,26 +48,6 @@ def same(one: ExcavatorState, other: ExcavatorState) -> bool:
 
 
 # As a machine
-
-
-def test_excavator_is_a_machine(excavator: ExcavatorParameters) -> None:
-    plant = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
-    machine: Machine[ExcavatorState, ExcavatorCommand] = plant
-    before = machine.initial_state()
-    kept = before.y.copy()
-    state = machine.advance(before, ExcavatorCommand((0.5, 0.0, -0.5)), 0.0, 0.5)
-    assert np.array_equal(before.y, kept)
-    assert not np.shares_memory(state.y, before.y)
-    sample = machine.joint_sample(state, CLOSED)
-    assert np.isfinite([sample.positions, sample.velocities, sample.efforts]).all()
-    assert len(set(sample.names)) == len(sample.names) == len(sample.positions)
-    # A spool above zero runs the piston out, and this lifts the boom; the bucket's runs in.
-    linkage = excavator.linkage()
-    out = linkage.lengths(state.y[:RATE]) - linkage.lengths(before.y[:RATE])
-    assert out[0] > 1e-3
-    assert out[2] < -1e-3
-    assert state.y[0] > before.y[0]
-    assert state.y[2] > before.y[2]
 
 
 @pytest.mark.parametrize('pose', ['dig', 'reach', 'tucked'])

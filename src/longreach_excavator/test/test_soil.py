@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import from_mapping
+from longreach_excavator.parameters import load_excavator
 from longreach_excavator.soil import (
     EarthmovingParameters,
     SoilParameters,
@@ -23,23 +22,7 @@ from longreach_excavator.soil import (
     wedge_factors,
 )
 
-CONTENT: dict[str, Any] = {
-    'law': 'zelenin',
-    'cohesion': 17e3,
-    'sweep_radius': 1.448,
-    'shear_displacement': 0.02,
-    'zelenin': {'factor': 10.0, 'exponent': 1.35},
-    'earthmoving': {
-        'width': 1.1,
-        'rake_angle_deg': 45.0,
-        'internal_friction_deg': 29.0,
-        'blade_friction_deg': 20.0,
-        'unit_weight': 17e3,
-        'adhesion': 2e3,
-        'surcharge': 0.0,
-    },
-}
-SOIL = from_mapping(SoilParameters, CONTENT)
+SOIL = load_excavator().soil
 BLADE = SOIL.earthmoving
 HALF_SWEEP = math.radians(54.45)
 # Calculated with 30 digits.

@@ -14,6 +14,7 @@ from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, M
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import Constants
 from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
@@ -23,7 +24,7 @@ from longreach_excavator.excavation import (
 )
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.motion import RATE, SIZE, SOIL, Constants
+from longreach_excavator.motion import RATE, SIZE, SOIL
 from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
