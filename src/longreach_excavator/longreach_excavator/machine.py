@@ -63,6 +63,10 @@ class Excavator:
     step: float = STEP
     tolerance: float = 0.0
     parameters: ExcavatorParameters = dataclasses.field(init=False)
+    constants: Constants = dataclasses.field(init=False, repr=False, compare=False)
+    _given: GivenForces | None = dataclasses.field(init=False, repr=False, compare=False)
+    # Attitude of the bucket at which the sweep ends [rad].
+    _end: float = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self, excavator: ExcavatorParameters) -> None:
         """Check the scenario, apply its overrides, and read its forces."""
@@ -84,16 +88,10 @@ class Excavator:
             terrain=self.scenario.terrain_span(excavator),
             held=self.scenario.held_lengths(excavator),
         )
-        object.__setattr__(self, '_constants', constants)
+        object.__setattr__(self, 'constants', constants)
         object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
         sweep = math.radians(self.scenario.sweep_deg) or math.inf
         object.__setattr__(self, '_end', self.scenario.angles(excavator).sum() - sweep)
-
-    @property
-    def constants(self) -> Constants:
-        """Constants for compiled code, read-only."""
-        known: Constants = self.__dict__['_constants']
-        return known
 
     @property
     def _cycle(self) -> int:
@@ -141,9 +139,9 @@ class Excavator:
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
         """Return the scenario's command at a time [s]; closed valves after the sweep."""
-        given: GivenForces | None = self.__dict__['_given']
-        if given is not None:
-            return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
+        if self._given is not None:
+            forces = self._given.at(np.array(time)).tolist()
+            return ExcavatorCommand(CLOSED.spools, tuple(forces))
         loose = tuple(0.0 if name in self.scenario.loose else None for name in CYLINDERS)
         commands = () if swept else self.scenario.valve_commands
         spools = spools_at(commands, time, len(CYLINDERS))
@@ -188,7 +186,7 @@ class Excavator:
             row = (begin // every - first // every) if every else 0
             if command is BY_SCENARIO:
                 # Only at the scenario's cycles, so that the division into calls has no effect.
-                looks = begin % cycle == 0 and self.__dict__['_given'] is None
+                looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
                 told = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
@@ -203,7 +201,7 @@ class Excavator:
         self, command: ExcavatorCommand | ByScenario, first: int, last: int
     ) -> list[tuple[int, int]]:
         """Return the intervals of steps with a constant command."""
-        if command is not BY_SCENARIO or self.__dict__['_given'] is not None:
+        if command is not BY_SCENARIO or self._given is not None:
             return [(first, last)] if last > first else []
         cuts = {round(entry.time / self.step) for entry in self.scenario.valve_commands}
         if self.scenario.sweep_deg:
@@ -213,22 +211,19 @@ class Excavator:
 
     def has_swept(self, state: ExcavatorState) -> bool:
         """Return whether the bucket has turned by the scenario's sweep."""
-        end: float = self.__dict__['_end']
-        return bool(state.y[:RATE].sum() <= end)
+        return bool(state.y[:RATE].sum() <= self._end)
 
     def given_forces(self, times: np.ndarray) -> np.ndarray:
         """Return the scenario's forces (rows, 3) or (1, 3) [N] at times (rows,) [s]; NaN: oil."""
-        given: GivenForces | None = self.__dict__['_given']
-        if given is not None:
-            return given.at(times)
+        if self._given is not None:
+            return self._given.at(times)
         return _array(self.scenario_command(0.0, swept=False).forces)
 
     def _forces_between(self, first: int, last: int) -> np.ndarray | None:
         """Return the scenario's forces for steps, see advance_motion; None without them."""
-        given: GivenForces | None = self.__dict__['_given']
-        if given is None:
+        if self._given is None:
             return None
-        return given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
+        return self._given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
 
     def _go_on(
         self,

@@ -68,21 +68,13 @@ class ExcavatorRun(Run[ExcavatorParameters]):
     """A simulated run of an excavator."""
 
     UNITS: ClassVar = {
-        'cohesion_pa': 'Pa',
-        'duration_s': 's',
+        **dict.fromkeys(('cohesion_pa', 'peak_pressures_pa'), 'Pa'),
+        **dict.fromkeys(('duration_s', 'time_to_sweep_s'), 's'),
         'sweep_deg': 'deg',
-        'time_to_sweep_s': 's',
-        'bucket_joint_moved_m': 'm',
-        'soil_cut_m3': 'm^3',
-        'soil_dumped_m3': 'm^3',
-        'soil_dumped_kg': 'kg',
-        'soil_dumped_at_m': 'm',
-        'soil_in_bucket_m3': 'm^3',
-        'soil_in_bucket_kg': 'kg',
-        'most_in_bucket_kg': 'kg',
-        'peak_soil_force_n': 'N',
-        'peak_reactions_n': 'N',
-        'peak_pressures_pa': 'Pa',
+        **dict.fromkeys(('bucket_joint_moved_m', 'soil_dumped_at_m'), 'm'),
+        **dict.fromkeys(('soil_cut_m3', 'soil_dumped_m3', 'soil_in_bucket_m3'), 'm^3'),
+        **dict.fromkeys(('soil_dumped_kg', 'soil_in_bucket_kg', 'most_in_bucket_kg'), 'kg'),
+        **dict.fromkeys(('peak_soil_force_n', 'peak_reactions_n'), 'N'),
     }
 
     machine: Excavator
@@ -106,19 +98,14 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         begin = times[-1] - _STALL_TIME
         # The interval of rows may be longer.
         last = np.append(swept[times >= begin], np.interp(begin, times, swept))
+        dead_band = self.parameters.cylinders[CYLINDERS.index('bucket')].valve.dead_band
+        is_open = self.column('spool_bucket')[-1] > dead_band
         return bool(
             self.time_to_sweep() is None
-            and self._pushes()
+            and (is_open or self.machine.scenario.is_driven)
             and times[-1] >= 2.0 * _STALL_TIME
             and np.ptp(last) < _STALL_ANGLE
         )
-
-    def _pushes(self) -> bool:
-        """Return whether the bucket's valve is open at the end, or its force prescribed."""
-        bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
-        spool = float(self.column('spool_bucket')[-1])
-        given = self.machine.scenario.is_driven
-        return given or spool > bucket.valve.dead_band
 
     def bucket_joint(self) -> np.ndarray:
         """Return the displacement of the bucket's joint D since time 0, x + j z [m], (rows,)."""
@@ -193,7 +180,6 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
         The peak pressure of a cylinder with a prescribed force is None: no oil is simulated.
         """
-        given = self.machine.given_forces(np.zeros(1))[0]
         terrain = self.machine.constants.ground.cells > 0
         return {
             'mode': self.machine.scenario.mode,
@@ -207,38 +193,37 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             },
             'peak_pressures_pa': {
                 name: max(float(self.column(f'{side}_{name}').max()) for side in _SIDES)
-                if np.isnan(force)
+                if name in self._with_oil()
                 else None
-                for name, force in zip(CYLINDERS, given, strict=True)
+                for name in CYLINDERS
             },
             'at_stroke_end': list(self.stopped()),
             'energy_error': self.energy_error(),
         }
 
+    def _with_oil(self) -> list[str]:
+        """Return the names of the cylinders whose force is not prescribed."""
+        given = self.machine.given_forces(np.zeros(1))[0]
+        return [name for name, force in zip(CYLINDERS, given, strict=True) if np.isnan(force)]
+
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about cavitation, missing stops, depth: swing, and units."""
-        vapour = self.parameters.oil.vapour_pressure
-        given = self.machine.given_forces(np.zeros(1))[0]
-        empty = tuple(
+        vapour, cohesion = self.parameters.oil.vapour_pressure, self.parameters.soil.cohesion
+        found = [
             f'{name} ran out of oil for some time (cavitation): its pressure stood at the vapour'
             ' pressure'
-            for name, force in zip(CYLINDERS, given, strict=True)
-            if np.isnan(force)
-            and self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
-        )
-        passed = self.stopped() if self.machine.scenario.mode == 'thesis' else ()
-        beyond = tuple(
-            f'{name} passed an end of its stroke, where mode: thesis has no stop'
-            for name in passed
-        )
-        return empty + beyond + self._swing_warning() + self._cohesion_warning()
-
-    def _cohesion_warning(self) -> tuple[str, ...]:
-        """Return a warning about a cohesion that looks like one in kPa."""
-        cohesion = self.parameters.soil.cohesion
-        if not self.machine.scenario.soil or not 0.0 < cohesion < _LEAST_COHESION:
-            return ()
-        return (f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa',)
+            for name in self._with_oil()
+            if self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
+        ]
+        if self.machine.scenario.mode == 'thesis':
+            found += [
+                f'{name} passed an end of its stroke, where mode: thesis has no stop'
+                for name in self.stopped()
+            ]
+        found += self._swing_warning()
+        if self.machine.scenario.soil and 0.0 < cohesion < _LEAST_COHESION:
+            found += [f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa']
+        return tuple(found)
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""

@@ -68,7 +68,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         ),
         Panel('rate', [Curve(f'omega_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg/s'),
         Panel('angle', [Curve(f'theta_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg'),
-        Panel('soil in the\nbucket', (Curve('bucket_mass', 'mass'),)),
+        Panel('soil in the\nbucket', (Curve('bucket_mass', 'mass'),), optional=True),
     )
     results = {
         'sweep_deg': 'deg',
