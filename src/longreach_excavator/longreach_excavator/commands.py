@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import solve_pose
@@ -184,11 +183,12 @@ def _digging_machine(arguments: argparse.Namespace) -> ExcavatorParameters:
 def _digging_scenario(arguments: argparse.Namespace, cohesion: float | None = None) -> Scenario:
     """Return the digging scenario of the arguments, in soil of a cohesion [Pa]."""
     a, forces = arguments, '' if arguments.forces is None else str(arguments.forces)
-    scenario = dig_scenario(a.mode, cohesion, a.duration, forces, a.pose, a.depth, a.held)
-    for path, _, value in (text.partition('=') for text in a.set):
-        if path.startswith('scenario.'):
-            scenario = scenario.with_value(path.removeprefix('scenario.'), yaml.safe_load(value))
-    return scenario
+    if wrong := [text for text in a.set if text.startswith('scenario.')]:
+        raise InputError(
+            f'--set {wrong[0]}, allowed here: values of the machine; take the other options, or'
+            ' run with a scenario'
+        )
+    return dig_scenario(a.mode, cohesion, a.duration, forces, a.pose, a.depth, a.held)
 
 
 def _run_dig(arguments: argparse.Namespace) -> int:

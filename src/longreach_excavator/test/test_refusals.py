@@ -350,6 +350,7 @@ def test_forces_are_read_with_the_scenario(
         (('dig', '--mode', 'printed', '--forces', 'no.csv'), 'no.csv cannot be read'),
         (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
         (('dig', '--flow', 5e4), 'wide valves'),
+        (('dig', '--set', 'scenario.surface=1'), '--set scenario.surface=1, allowed here: values'),
         (('dig', '--plot', 'x.txt'), "extension 'txt'"),
         (('steps', '--step', '1e-7'), 'step'),
         (('pose', '--pose', '20,-95,70', '--degrees'), 'theta_4 (bucket) = 70 deg, allowed'),

@@ -67,9 +67,10 @@ def drive(
     pose: tuple[float, ...] = (20.0, -80.0, -20.0),
     seconds: float = 2.0,
     plant: ExcavatorParameters | None = None,
+    soil: bool = False,
 ) -> np.ndarray:
-    """Return the states (samples, SIZE) of an excavator in the air that obeys an order."""
-    scenario = Scenario(duration=60.0, pose_deg=pose, soil=False)
+    """Return the states (samples, SIZE) of an excavator that obeys an order."""
+    scenario = Scenario(duration=60.0, pose_deg=pose, soil=soil)
     machine = Excavator(plant or station.excavator, scenario)
     state = machine.initial_state()
     at_levers = station.take(OperatorState(), order, 0.0)
@@ -271,7 +272,8 @@ def test_feedback_mends_what_the_valves_law_does_not_know(
     errors = []
     for feedback in (0.0, 1.0):
         station = Teleoperation(parameters.replace(feedback=feedback), wrong)
-        rows = drive(station, Order(rates=(0.0, -0.2, 0.0)), seconds=1.5, plant=excavator)
+        order = Order(rates=(0.0, -0.2, 0.0))
+        rows = drive(station, order, seconds=1.5, plant=excavator, soil=True)
         errors.append(abs(rows[-1, RATE + ARM] + 0.2))
     assert errors[0] > 0.05
     assert errors[1] < 0.6 * errors[0]
