@@ -42,20 +42,9 @@ class Breakout:
 
 def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:
     """
-    Return the breakout forces of arm or bucket.
+    Return the breakout forces of arm or bucket over the stroke, the others in a pose (3,) [rad].
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    cylinder : str
-        One of BREAKOUTS.
-    pose : ndarray, shape (3,)
-        Joint angles [rad]; that of the joint that the cylinder turns has no effect.
-
-    Raises
-    ------
-    InputError
-        For another cylinder, or a pose outside the strokes.
+    InputError for another cylinder, or a pose outside the strokes.
     """
     if cylinder not in BREAKOUTS:
         raise InputError(f'cylinder = {cylinder!r}, allowed: {" | ".join(BREAKOUTS)}')

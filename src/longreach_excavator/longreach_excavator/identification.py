@@ -187,27 +187,29 @@ class ExcavatorIdentification(Identifiable):
         self, machine: ExcavatorParameters, experiment: Dig, recording: Recording
     ) -> dict[str, float]:
         """Return the best of some cohesions over the whole range."""
-        # A signal that hardly moves says nothing.
-        shown = {
-            name: signal
-            for name, signal in recording.signals.items()
-            if name in (*_JOINTS, *_RODS) and np.nanvar(signal.values) > 0.0
-        }
-        if not shown:
-            return {'cohesion': machine.soil.cohesion}
         times = recording.signals[_JOINTS[0]].times
         times = times[(times >= experiment.start) & (times <= experiment.end)]
-        known = [signal[:2] for signal in shown.values()]
-        values = np.stack([_between(times, *pair) for pair in known], axis=1)
-        data = Measurements(tuple(shown), values, times - experiment.start, recording.name)
+        known = {
+            name: _between(times, recording.signals[name])
+            for name in (*_JOINTS, *_RODS)
+            if name in recording.signals
+        }
+        # A signal that does not move says nothing.
+        known = {name: values for name, values in known.items() if np.std(values) > 0.0}
+        if not known:
+            return {'cohesion': machine.soil.cohesion}
+        values = np.stack(list(known.values()), axis=1)
+        data = Measurements(tuple(known), values, times - experiment.start, recording.name)
         scenario, spread = experiment.scenario, np.std(values, axis=0)
         return {'cohesion': roughly(_followed(machine), scenario, data, spread)}
 
 
-def _between(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return values (rows,) at other times, across gaps."""
-    there = np.isfinite(values)
-    return np.asarray(np.interp(times, known[there], values[there]))
+def _between(times: np.ndarray, signal: Signal) -> np.ndarray:
+    """Return a signal (rows,) at other times, across gaps; 0 where it has no value."""
+    there = np.isfinite(signal.values)
+    if not there.any():
+        return np.zeros(len(times))
+    return np.asarray(np.interp(times, signal.times[there], signal.values[there]))
 
 
 def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,9 +65,7 @@ def blind(duration: float, mode: str = 'hydraulic', forces: str = '') -> Scenari
 
 
 @pytest.mark.slow
-def test_known_cohesions_come_back_within_their_errors(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_known_cohesions_come_back_within_their_errors(excavator, dig):
     scores = []
     force, both = ('force_lk',), ('force_lk', 'theta_4')
     cases = [(12e3, force), (17e3, both), (19.5e3, force), (19.5e3, both)]
@@ -85,9 +82,7 @@ def test_known_cohesions_come_back_within_their_errors(
 
 
 @pytest.mark.slow
-def test_narrow_valley_of_a_whole_sweep_is_found(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_narrow_valley_of_a_whole_sweep_is_found(excavator, dig):
     """The bucket is out of the soil after 6 s: another cohesion misses the time, or stalls."""
     data = measured(dig(17e3, 7.0), ('force_lk',), every=20)
     fit = fit_cohesion(excavator, blind(7.0), data)
@@ -96,9 +91,7 @@ def test_narrow_valley_of_a_whole_sweep_is_found(
 
 
 @pytest.mark.slow
-def test_pose_in_which_the_bucket_stalled_is_enough(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_pose_in_which_the_bucket_stalled_is_enough(excavator, dig):
     cohesion = 22e3
     result, off = dig(cohesion, 4.0), math.radians(0.2)
     fits = [
@@ -114,9 +107,7 @@ def test_pose_in_which_the_bucket_stalled_is_enough(
     assert fits[1].standard_error == pytest.approx(2.0 * fits[0].standard_error, rel=0.1)
 
 
-def test_pose_on_the_way_with_its_time_is_enough(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_pose_on_the_way_with_its_time_is_enough(excavator, dig):
     result = dig(15e3, 2.5)
     data = Measurements(
         ('theta_4',), result.column('theta_4')[-1:, None], result.column('time')[-1:]
@@ -127,9 +118,7 @@ def test_pose_on_the_way_with_its_time_is_enough(
     assert fit.result.column('time')[-1] == pytest.approx(2.5)
 
 
-def test_exact_data_at_any_times_give_the_cohesion(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_exact_data_at_any_times_give_the_cohesion(excavator, dig):
     result = dig(14.2e3, 1.2)
     data = measured(result, ('force_pk', 'theta_4'), every=37)
     exact = np.stack([result.column(name)[::37] for name in data.columns], axis=1)
@@ -138,16 +127,14 @@ def test_exact_data_at_any_times_give_the_cohesion(
     assert fit.residuals()['force_pk'] < 20.0
 
 
-def test_printed_forces(excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]) -> None:
+def test_printed_forces(excavator, dig):
     data = measured(dig(17e3, 0.14, 'printed'), ('force_lk', 'theta_4'), every=1)
     fit = fit_cohesion(excavator, blind(0.14, 'printed'), data)
     assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 200.0
 
 
 @pytest.mark.slow
-def test_measured_pressures_as_in_the_thesis(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun], tmp_path: Path
-) -> None:
+def test_measured_pressures_as_in_the_thesis(excavator, dig, tmp_path):
     """Pressures drive the machine, the strain of a rod tells the soil, all in one file."""
     result, area = dig(18e3, 1.5), 4.2e-3
     names = [name for name in COLUMNS.names if name == 'time' or name.startswith('p_')]
@@ -167,9 +154,7 @@ def test_measured_pressures_as_in_the_thesis(
 
 
 @pytest.mark.slow
-def test_errors_that_follow_each_other_count_as_fewer(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_errors_that_follow_each_other_count_as_fewer(excavator, dig):
     result, scores, errors = dig(17e3, 1.5), [], []
     for correlation in (0.0, 0.9):
         rng = np.random.default_rng(8)
@@ -189,9 +174,7 @@ def test_errors_that_follow_each_other_count_as_fewer(
 
 
 @pytest.mark.slow
-def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_model_that_does_not_fit_gives_a_value_with_large_residuals(excavator, dig):
     """A valve that closes at another moment makes many narrow valleys; they are one."""
     names = ('force_lk', 'theta_4')
     result = dig(17e3, 6.5)
@@ -205,9 +188,7 @@ def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
     assert fit.standard_error > 1e3 * exactly.standard_error
 
 
-def test_noise_that_is_given_weights_columns(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_noise_that_is_given_weights_columns(excavator, dig):
     result = dig(17e3, 1.5)
     data = measured(result, ('force_lk', 'theta_4'))
     # The rod's force with a wrong gauge factor.
@@ -220,9 +201,7 @@ def test_noise_that_is_given_weights_columns(
     assert trusting[0] > 18e3
 
 
-def test_result_shows_what_it_came_from(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_result_shows_what_it_came_from(excavator, dig):
     data = measured(dig(12e3, 1.0), ('force_lk', 'theta_4'))
     fit = fit_cohesion(excavator, blind(1.0), data)
     assert fit.result.machine.parameters.soil.cohesion == fit.cohesion
@@ -246,9 +225,7 @@ def test_result_shows_what_it_came_from(
 # Data that do not determine it
 
 
-def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_pose_after_a_whole_sweep_is_refused_with_the_bound(excavator, dig):
     with pytest.raises(InputError, match='do not determine the cohesion') as caught:
         fit_cohesion(excavator, blind(5.0), last_pose(dig(12e3, 5.0)))
     found = re.search(r'from 1000 to (\d+) Pa fit equally well; it is at most \1 Pa', str(caught))
@@ -259,9 +236,7 @@ def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
     assert dig(1.02 * bound, 5.0).time_to_sweep() is None
 
 
-def test_cohesion_outside_the_bounds_is_refused(
-    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
-) -> None:
+def test_cohesion_outside_the_bounds_is_refused(excavator, dig):
     data = measured(dig(12e3, 1.0), ('force_lk',))
     with pytest.raises(
         InputError, match=r'from 15000 to 1[56]\d\d\d Pa .* it is at most 1[56]\d\d\d Pa'
@@ -278,7 +253,7 @@ def table(**columns: list[float]) -> Table:
     return Table('test.csv', {name: np.array(values) for name, values in columns.items()})
 
 
-def test_columns_of_a_run_are_taken_once(dig: Callable[..., ExcavatorRun]) -> None:
+def test_columns_of_a_run_are_taken_once(dig):
     result = dig(12e3, 0.1)
     whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS.names})
     data = measurements_from(whole)
@@ -289,7 +264,7 @@ def test_columns_of_a_run_are_taken_once(dig: Callable[..., ExcavatorRun]) -> No
     assert measurements_from(whole).columns[-1] == 'length_bucket'
 
 
-def test_degrees_and_strains_are_turned_into_angles_and_forces() -> None:
+def test_degrees_and_strains_are_turned_into_angles_and_forces():
     data = measurements_from(
         table(time=[0.0, 1.0], theta_4_deg=[90.0, 45.0], strain_pk=[1e-4, -2e-4]), 5e-3, 2e11
     )
@@ -300,9 +275,7 @@ def test_degrees_and_strains_are_turned_into_angles_and_forces() -> None:
 # Arguments
 
 
-def test_scenario_that_runs_away_is_said_so(
-    excavator: ExcavatorParameters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scenario_that_runs_away_is_said_so(excavator, monkeypatch):
     failed = dataclasses.replace(
         simulate(excavator, blind(0.5)), message='the excavator runs away'
     )

@@ -48,7 +48,7 @@ def test_dig_as_json(capsys):
     assert found['energy_error'] < 1e-6
 
 
-def test_a_cohesion_in_kilopascals_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     done = Outcome(capsys, 'excavator', 'dig', '--cohesion', 17, '--duration', 0.1)
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err
 

@@ -134,7 +134,7 @@ def placed(
     return frames(root, dict(zip(sample.names, sample.positions, strict=True)))
 
 
-def test_links_are_where_their_angles_put_them(some_excavator: ExcavatorParameters) -> None:
+def test_links_are_where_their_angles_put_them(some_excavator):
     root = tree(some_excavator)
     for y in some_states(some_excavator, 5, 1):
         found = placed(some_excavator, root, y)
@@ -152,7 +152,7 @@ def test_links_are_where_their_angles_put_them(some_excavator: ExcavatorParamete
         np.testing.assert_allclose(tooth, [joint.real, 0.0, joint.imag], atol=1e-9)
 
 
-def test_loops_close(some_excavator: ExcavatorParameters) -> None:
+def test_loops_close(some_excavator):
     root, pins = tree(some_excavator), some_excavator.pins()
     for y in some_states(some_excavator, 40, 2):
         found = placed(some_excavator, root, y)
@@ -174,7 +174,7 @@ def test_loops_close(some_excavator: ExcavatorParameters) -> None:
         )
 
 
-def test_joints_are_those_of_joint_states(some_excavator: ExcavatorParameters) -> None:
+def test_joints_are_those_of_joint_states(some_excavator):
     joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
     moving = {name for name, joint in joints.items() if joint.attrib['type'] != 'fixed'}
     assert moving == set(JOINTS)
@@ -191,9 +191,7 @@ def test_joints_are_those_of_joint_states(some_excavator: ExcavatorParameters) -
         assert numbers(piston, 'limit', 'effort')[0] == pytest.approx(force, rel=1e-9)
 
 
-def test_positions_are_within_limits_and_turn_without_a_jump(
-    some_excavator: ExcavatorParameters,
-) -> None:
+def test_positions_are_within_limits_and_turn_without_a_jump(some_excavator):
     joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
     lower, upper = (
         np.array([numbers(joints[name], 'limit', end)[0] for name in JOINTS])
@@ -211,7 +209,7 @@ def test_positions_are_within_limits_and_turn_without_a_jump(
     assert np.all((upper - lower)[2 * RATE :] < math.pi)
 
 
-def test_velocities_are_the_rates_of_positions(some_excavator: ExcavatorParameters) -> None:
+def test_velocities_are_the_rates_of_positions(some_excavator):
     step = 1e-6
     for y in some_states(some_excavator, 20, 4)[2:]:
         sides = []
@@ -224,7 +222,7 @@ def test_velocities_are_the_rates_of_positions(some_excavator: ExcavatorParamete
         np.testing.assert_allclose(sample.velocities, rates, rtol=1e-6, atol=1e-7)
 
 
-def test_cylinders_and_joints_do_the_same_work(some_excavator: ExcavatorParameters) -> None:
+def test_cylinders_and_joints_do_the_same_work(some_excavator):
     forces = {'force_boom': 3e5, 'force_arm': -2e5, 'force_bucket': 1e5}
     for y in some_states(some_excavator, 10, 5):
         sample = moving_joints(some_excavator, y, forces)
@@ -236,7 +234,7 @@ def test_cylinders_and_joints_do_the_same_work(some_excavator: ExcavatorParamete
         assert not power[2 * RATE :].any()
 
 
-def test_rods_are_never_seen_to_leave_their_barrels(some_excavator: ExcavatorParameters) -> None:
+def test_rods_are_never_seen_to_leave_their_barrels(some_excavator):
     root = tree(some_excavator)
     for cylinder in some_excavator.cylinders:
         spans = {}

@@ -11,7 +11,6 @@ import pytest
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
@@ -40,7 +39,7 @@ def write(tmp_path: Path, text: str, name: str = 'forces.csv') -> Path:
 # --- the installed file, with the notes' numbers ----------------------------------------------
 
 
-def test_installed_pins(excavator: ExcavatorParameters) -> None:
+def test_installed_pins(excavator):
     # beta_1, Lci, Lld, which follow from the others.
     pins = excavator.pins()
     assert math.degrees(math.atan2(-pins.e.imag, pins.e.real)) == pytest.approx(53.5, abs=0.05)
@@ -51,7 +50,7 @@ def test_installed_pins(excavator: ExcavatorParameters) -> None:
         assert 0.2 < math.sqrt(link.inertia / link.mass) / link.length < 0.4
 
 
-def test_installed_cylinders(excavator: ExcavatorParameters) -> None:
+def test_installed_cylinders(excavator):
     boom, _, bucket = excavator.cylinders
     assert (bucket.retracted, bucket.extended) == pytest.approx((1.577, 2.599), abs=1e-9)
     assert np.degrees(excavator.joint_limits()[2]) == pytest.approx([-105.0, 60.0], abs=0.3)
@@ -68,7 +67,7 @@ def test_installed_cylinders(excavator: ExcavatorParameters) -> None:
     assert flow * 6e4 == pytest.approx(200.0, rel=0.02)
 
 
-def test_thesis_begins_with_the_tooth_in_front(excavator: ExcavatorParameters) -> None:
+def test_thesis_begins_with_the_tooth_in_front(excavator):
     # 54.45 deg before the vertical, half of the sweep.
     turned = math.degrees(excavator.pose('dig').sum())
     assert turned == pytest.approx(-90.0 + 54.45, abs=1e-9)
@@ -79,7 +78,7 @@ def test_thesis_begins_with_the_tooth_in_front(excavator: ExcavatorParameters) -
 # --- scenarios --------------------------------------------------------------------------------
 
 
-def test_file_becomes_a_scenario(tmp_path: Path, excavator: ExcavatorParameters) -> None:
+def test_file_becomes_a_scenario(tmp_path, excavator):
     file = write(tmp_path, DIG, 'scenario.yaml')
     assert load_scenario(file, excavator, STEP) == Scenario(
         duration=8.0,
@@ -96,9 +95,7 @@ def test_file_becomes_a_scenario(tmp_path: Path, excavator: ExcavatorParameters)
     )
 
 
-def test_forces_are_found_beside_the_scenario(
-    tmp_path: Path, excavator: ExcavatorParameters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
     forces = write(tmp_path, FORCES)
     (tmp_path / 'elsewhere').mkdir()
     monkeypatch.chdir(tmp_path / 'elsewhere')
@@ -110,7 +107,7 @@ def test_forces_are_found_beside_the_scenario(
         assert given.at(np.array([0.5])).tolist() == [[15.0, 15.0, 10.0]]
 
 
-def test_dig_is_the_thesis(excavator: ExcavatorParameters) -> None:
+def test_dig_is_the_thesis(excavator):
     scenario = dig_scenario('hydraulic', 15e3)
     assert scenario.valve_commands == (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
     assert (scenario.mode, scenario.sweep_deg, scenario.depth) == ('hydraulic', 108.9, 'swing')
@@ -121,7 +118,7 @@ def test_dig_is_the_thesis(excavator: ExcavatorParameters) -> None:
     assert pytest.approx(2.0 * 54.45) == SWEEP_DEG
 
 
-def test_soil_begins_at_the_edge_of_the_bucket(excavator: ExcavatorParameters) -> None:
+def test_soil_begins_at_the_edge_of_the_bucket(excavator):
     scenario = dig_scenario()
     q = np.cumsum(excavator.pose('dig'))
     joint = 5.648 * math.sin(q[0]) + 2.889 * math.sin(q[1])
@@ -136,7 +133,7 @@ def test_soil_begins_at_the_edge_of_the_bucket(excavator: ExcavatorParameters) -
 # --- given forces -----------------------------------------------------------------------------
 
 
-def test_trend_lines_at_hand_computed_times() -> None:
+def test_trend_lines_at_hand_computed_times():
     # (5.8) to (5.10): at 0 s the constants, at 1 s the sums, at 2 s by Horner's rule.
     boom = 432.22 - 8025.2 + 55726.0 - 174147.0 + 203089.0 - 82794.0 + 304693.0
     arm = 55.87 - 740.01 + 990.47 + 21511.0 - 124023.0 + 261122.0 + 143365.0
@@ -149,7 +146,7 @@ def test_trend_lines_at_hand_computed_times() -> None:
     assert printed_forces().at(np.array(2.0))[1] == pytest.approx(two + 143365, rel=1e-13)
 
 
-def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator: ExcavatorParameters) -> None:
+def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator):
     # Within the six seconds of the measurement: no more than its pressures can give.
     forces = printed_forces().at(np.linspace(0.0, 6.0, 61))
     highest = 350e5
@@ -163,9 +160,7 @@ def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator: ExcavatorParamet
     assert np.median(forces[10:51, 2]) == pytest.approx(290e3, rel=0.05)
 
 
-def test_forces_of_a_file_are_straight_lines(
-    tmp_path: Path, excavator: ExcavatorParameters
-) -> None:
+def test_forces_of_a_file_are_straight_lines(tmp_path, excavator):
     given = read_forces(write(tmp_path, FORCES), excavator)
     assert given.end == 2.0
     found = given.at(np.array([-0.5, 0.0, 0.5, 2.0]))
@@ -174,9 +169,7 @@ def test_forces_of_a_file_are_straight_lines(
 
 
 @pytest.mark.parametrize('more', [(), FORCE_COLUMNS])
-def test_pressures_become_forces_without_forces(
-    tmp_path: Path, excavator: ExcavatorParameters, more: tuple[str, ...]
-) -> None:
+def test_pressures_become_forces_without_forces(tmp_path, excavator, more):
     pressures = np.random.default_rng(2).uniform(0.0, 300e5, (4, 6))
     head = ','.join(('time', *PRESSURE_COLUMNS, *more))
     given_forces = [1.0, 2.0, 3.0][: len(more)]
@@ -195,7 +188,7 @@ def test_pressures_become_forces_without_forces(
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_moments_of_the_weight_about_each_joint(standard: ExcavatorParameters, seed: int) -> None:
+def test_moments_of_the_weight_about_each_joint(standard, seed):
     low, high = standard.joint_limits().T
     q = np.random.default_rng(seed).uniform(low, high)
     links, linkage, e = (standard.boom, standard.arm, standard.bucket), standard.linkage(), 1e-6
@@ -214,7 +207,7 @@ def test_moments_of_the_weight_about_each_joint(standard: ExcavatorParameters, s
         assert forces[k] * lever == pytest.approx(moment, rel=1e-6, abs=1e-3)
 
 
-def test_pressures_hold_the_machine(excavator: ExcavatorParameters) -> None:
+def test_pressures_hold_the_machine(excavator):
     machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
     state = machine.initial_state()
     after = machine.advance(state, CLOSED, 0.0, 1.0)

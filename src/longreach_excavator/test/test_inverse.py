@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,9 +74,7 @@ def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize('depth', ['terrain', 'swing'])
-def test_loads_of_soil_in_the_bucket_are_its_own(
-    excavator: ExcavatorParameters, depth: str
-) -> None:
+def test_loads_of_soil_in_the_bucket_are_its_own(excavator, depth):
     """Of soil that is carried, and of the thesis' moment on the bucket."""
     if depth == 'terrain':
         dug = simulate(excavator, dig_scenario(cohesion=12e3, depth=depth))
@@ -94,7 +91,7 @@ def test_loads_of_soil_in_the_bucket_are_its_own(
         np.testing.assert_allclose(found.column(f'pin_{pin}'), expected, rtol=1e-9)
 
 
-def test_loads_of_a_simulated_dig_are_its_own(run: ExcavatorRun) -> None:
+def test_loads_of_a_simulated_dig_are_its_own(run):
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     same = [*(f'{kind}_{name}' for kind in ('force', 'pin_force', 'length') for name in CYLINDERS)]
     same += ['force_lk', 'force_pk', 'soil_x', 'soil_z', 'tip_x', 'tip_z', 'soil_force']
@@ -121,7 +118,7 @@ def test_loads_of_a_simulated_dig_are_its_own(run: ExcavatorRun) -> None:
         )
 
 
-def test_soil_law_is_that_of_the_run(run: ExcavatorRun) -> None:
+def test_soil_law_is_that_of_the_run(run):
     errors = []
     for every in (2, 8):
         motion = motion_from(table_of(run, every=every))
@@ -134,7 +131,7 @@ def test_soil_law_is_that_of_the_run(run: ExcavatorRun) -> None:
     assert errors[0] < errors[1] / 8.0
 
 
-def test_power_is_what_the_cylinders_did(run: ExcavatorRun) -> None:
+def test_power_is_what_the_cylinders_did(run):
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     for name in CYLINDERS:
         power = found.column(f'power_{name}')
@@ -147,7 +144,7 @@ def test_power_is_what_the_cylinders_did(run: ExcavatorRun) -> None:
 # Free bodies and statics
 
 
-def test_forces_and_moments_on_each_link_make_its_motion(excavator: ExcavatorParameters) -> None:
+def test_forces_and_moments_on_each_link_make_its_motion(excavator):
     motion = swinging(np.linspace(0.0, 5.0, 300))
     found = inverse(excavator, motion)
     pins = excavator.pins()
@@ -178,7 +175,7 @@ def test_forces_and_moments_on_each_link_make_its_motion(excavator: ExcavatorPar
         joint = joint + spin * link.length
 
 
-def test_pose_at_rest_is_statics_by_hand(excavator: ExcavatorParameters) -> None:
+def test_pose_at_rest_is_statics_by_hand(excavator):
     """Moments of the weights about A, C and D, with the lengths of levers by triangles."""
     q = np.radians([25.0, -85.0, -20.0])
     still = Motion(np.zeros(1), q[None], REST, REST, np.array([[-3e4, 1e4]]))
@@ -216,7 +213,7 @@ def test_pose_at_rest_is_statics_by_hand(excavator: ExcavatorParameters) -> None
     assert np.allclose(base, [3e4, sum(weights) - 1e4], rtol=1e-12)
 
 
-def test_source_of_the_soil_force_is_chosen(excavator: ExcavatorParameters) -> None:
+def test_source_of_the_soil_force_is_chosen(excavator):
     motion = swinging(np.linspace(0.0, 2.0, 50))
     assert np.array_equal(inverse(excavator, motion).column('soil_x'), motion.tooth_forces[:, 0])
     assert not inverse(excavator, motion, 'none').column('soil_force').any()
@@ -232,7 +229,7 @@ def test_source_of_the_soil_force_is_chosen(excavator: ExcavatorParameters) -> N
     assert not inverse(excavator, bare, 'law', surface=-20.0).column('soil_force').any()
 
 
-def test_soil_stays_mobilised_while_the_tooth_rests(excavator: ExcavatorParameters) -> None:
+def test_soil_stays_mobilised_while_the_tooth_rests(excavator):
     times = np.linspace(0.0, 2.0, 201)
     run = np.minimum(times, 1.0)
     q = np.radians([20.0, -95.0, 20.0]) - np.outer(run**2 * (3.0 - 2.0 * run), [0.0, 0.0, 0.5])
@@ -250,7 +247,7 @@ def test_soil_stays_mobilised_while_the_tooth_rests(excavator: ExcavatorParamete
 # Rates and accelerations
 
 
-def test_splines_find_rates_and_accelerations_as_well_as_they_say() -> None:
+def test_splines_find_rates_and_accelerations_as_well_as_they_say():
     w, errors = 3.7, []
     for h in (0.02, 0.01):
         exact = swinging(np.arange(0.0, 4.0, h), tooth=False)
@@ -277,7 +274,7 @@ def test_splines_find_rates_and_accelerations_as_well_as_they_say() -> None:
     assert np.allclose(np.array(errors[0]) / errors[1], [16.0, 4.0, 16.0], rtol=0.1)
 
 
-def test_forces_of_a_spline_come_near_those_of_the_run(excavator: ExcavatorParameters) -> None:
+def test_forces_of_a_spline_come_near_those_of_the_run(excavator):
     result = simulate(excavator, dig_scenario('hydraulic', 17e3, 3.0), sample_time=5e-3)
     motion = motion_from(table_of(result, ('time', *ANGLES, 'soil_x', 'soil_z')))
     found = inverse(result.machine.parameters, motion)
@@ -289,7 +286,7 @@ def test_forces_of_a_spline_come_near_those_of_the_run(excavator: ExcavatorParam
         assert np.abs(difference).max() < 1e-3 * np.abs(expected).max()
 
 
-def test_cutoff_smooths_as_it_says() -> None:
+def test_cutoff_smooths_as_it_says():
     rng = np.random.default_rng(5)
     h, cutoff, noise = 0.01, 3.0, math.radians(0.1)
     W = 2.0 * math.pi * cutoff
@@ -311,7 +308,7 @@ def test_cutoff_smooths_as_it_says() -> None:
     assert math.isclose(error, 0.297 * noise * W**2 * math.sqrt(W * h), rel_tol=0.1)
 
 
-def test_rows_may_be_uneven() -> None:
+def test_rows_may_be_uneven():
     rng = np.random.default_rng(6)
     times = np.cumsum(rng.uniform(0.005, 0.015, 1500))
     exact = swinging(times, tooth=False)
@@ -327,9 +324,7 @@ def test_rows_may_be_uneven() -> None:
 # Tables and results
 
 
-def test_file_in_degrees_is_the_same_motion(
-    tmp_path: Path, excavator: ExcavatorParameters
-) -> None:
+def test_file_in_degrees_is_the_same_motion(tmp_path, excavator):
     exact = swinging(np.linspace(0.0, 1.0, 30))
     parts = dict(zip(ANGLES, exact.angles.T, strict=True))
     files = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +18,6 @@ from longreach_excavator.linkage import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 
-MakeExcavator = Callable[..., ExcavatorParameters]
 # To the dead points but for this share: at them angles are known to half the digits.
 NEAR = 1e-3
 
@@ -72,11 +70,11 @@ def check_closure(excavator: ExcavatorParameters, q: np.ndarray, tolerance: floa
     assert np.abs(abs(K - at.J) - lengths[:, 2]).max() < tolerance
 
 
-def test_linkage_closes_over_the_whole_range(excavator: ExcavatorParameters) -> None:
+def test_linkage_closes_over_the_whole_range(excavator):
     check_closure(excavator, over_the_range(excavator.linkage(), 2001), 1e-12)
 
 
-def test_linkage_closes_at_angles_of_strokes(excavator: ExcavatorParameters) -> None:
+def test_linkage_closes_at_angles_of_strokes(excavator):
     linkage = excavator.linkage()
     lengths = over_the_strokes(excavator, 1001)
     q = np.array([linkage.angles(row) for row in lengths])
@@ -87,7 +85,7 @@ def test_linkage_closes_at_angles_of_strokes(excavator: ExcavatorParameters) -> 
     np.testing.assert_allclose(ends, excavator.joint_limits(), rtol=0.0, atol=1e-14)
 
 
-def test_angles_and_lengths_are_inverse(excavator: ExcavatorParameters) -> None:
+def test_angles_and_lengths_are_inverse(excavator):
     linkage = excavator.linkage()
     q = over_the_range(linkage)
     lengths, levers = linkage.lengths(q), linkage.levers(q)
@@ -97,7 +95,7 @@ def test_angles_and_lengths_are_inverse(excavator: ExcavatorParameters) -> None:
     assert np.all(np.diff(lengths, axis=0) * [1.0, -1.0, -1.0] > 0.0)
 
 
-def test_dead_points_are_the_ends(excavator: ExcavatorParameters) -> None:
+def test_dead_points_are_the_ends(excavator):
     linkage = excavator.linkage()
     ends = np.array(linkage.ranges()).T
     lengths, levers = linkage.lengths(ends), linkage.levers(ends)
@@ -184,7 +182,7 @@ def working(excavator: ExcavatorParameters) -> np.ndarray:
     return low + np.linspace(0.0, 1.0, 501)[:, None] * (high - low)
 
 
-def test_lengths_are_the_corrected_thesis(excavator: ExcavatorParameters) -> None:
+def test_lengths_are_the_corrected_thesis(excavator):
     q = working(excavator)
     known = thesis(excavator, q)
     lengths = excavator.linkage().lengths(q)
@@ -192,7 +190,7 @@ def test_lengths_are_the_corrected_thesis(excavator: ExcavatorParameters) -> Non
     np.testing.assert_allclose(lengths, expected, rtol=0.0, atol=1e-13)
 
 
-def test_directions_are_the_corrected_thesis(excavator: ExcavatorParameters) -> None:
+def test_directions_are_the_corrected_thesis(excavator):
     pins = excavator.pins()
     q = working(excavator)
     known = thesis(excavator, q)
@@ -207,7 +205,7 @@ def test_directions_are_the_corrected_thesis(excavator: ExcavatorParameters) -> 
     assert np.abs(turned(found - q[:, 0] - known.phi_6)).max() < 1e-13
 
 
-def test_rod_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
+def test_rod_forces_are_the_thesis(excavator):
     q = working(excavator)
     known, force = thesis(excavator, q), 290e3
     rods = excavator.linkage().rod_forces(q, np.array(force))
@@ -223,7 +221,7 @@ def test_rod_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
     np.testing.assert_allclose(rods.lk, -force * lk, rtol=1e-10, atol=1e-6)
 
 
-def test_installed_bucket(excavator: ExcavatorParameters) -> None:
+def test_installed_bucket(excavator):
     linkage = excavator.linkage()
     q = np.radians([[0.0, -90.0, angle] for angle in np.linspace(-105.0, 60.0, 331)])
     lengths, levers = linkage.lengths(q)[:, 2], linkage.levers(q)[:, 2]
@@ -244,7 +242,7 @@ def test_installed_bucket(excavator: ExcavatorParameters) -> None:
 # Derivatives and forces
 
 
-def test_levers_are_derivatives(excavator: ExcavatorParameters) -> None:
+def test_levers_are_derivatives(excavator):
     linkage = excavator.linkage()
     low, high = np.array(linkage.ranges()).T
     q = low + np.linspace(0.01, 0.99, 301)[:, None] * (high - low)
@@ -274,7 +272,7 @@ def check_rod_forces(excavator: ExcavatorParameters, q: np.ndarray, force: np.nd
     np.testing.assert_allclose(moment, force * linkage.levers(q)[:, 2], rtol=1e-9)
 
 
-def test_rods_balance_and_do_the_work(excavator: ExcavatorParameters) -> None:
+def test_rods_balance_and_do_the_work(excavator):
     q = over_the_range(excavator.linkage())
     check_rod_forces(excavator, q, np.random.default_rng(4).normal(0.0, 3e5, len(q)))
 
@@ -282,7 +280,7 @@ def test_rods_balance_and_do_the_work(excavator: ExcavatorParameters) -> None:
 # Other machines
 
 
-def test_other_linkages_close(random_excavator: MakeExcavator) -> None:
+def test_other_linkages_close(random_excavator):
     random = np.random.default_rng(5)
     for _ in range(20):
         other = random_excavator(random)
@@ -295,7 +293,7 @@ def test_other_linkages_close(random_excavator: MakeExcavator) -> None:
         assert np.abs(linkage.lengths(angles) - strokes).max() < 1e-12
 
 
-def test_geometry_may_be_shifted_and_turned(excavator: ExcavatorParameters) -> None:
+def test_geometry_may_be_shifted_and_turned(excavator):
     # The boom cylinder in front of the foot or behind it turns the range with it.
     chassis = excavator.chassis
     linkage = excavator.linkage()
@@ -315,7 +313,7 @@ def test_geometry_may_be_shifted_and_turned(excavator: ExcavatorParameters) -> N
         assert lever == pytest.approx(abs(pins.e) * abs(pins.b) / length)
 
 
-def test_corners_that_fall_together_are_no_crash(excavator: ExcavatorParameters) -> None:
+def test_corners_that_fall_together_are_no_crash(excavator):
     # At theta_4 = 0 P falls on L, or K on J: a hole in the range, and no division by zero.
     pins = excavator.pins()
     together = pins._replace(p=pins.l - pins.d)

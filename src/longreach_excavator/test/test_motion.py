@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,6 @@ from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 
-MakeExcavator = Callable[..., ExcavatorParameters]
 OIL = np.full(3, np.nan)
 HALF_SWEEP = math.radians(54.45)
 
@@ -153,7 +151,7 @@ def check_reactions(machine: Excavator, states: np.ndarray, forces: np.ndarray) 
 
 
 @pytest.mark.parametrize('cohesion', [10e3, 17e3, 20e3])
-def test_reactions_of_digs(excavator: ExcavatorParameters, cohesion: float) -> None:
+def test_reactions_of_digs(excavator, cohesion):
     machine = Excavator(excavator, dig_scenario('hydraulic', cohesion))
     check_reactions(machine, run(machine, 7000, 50), OIL)
     machine = Excavator(excavator, dig_scenario('printed', cohesion, duration=0.12))
@@ -161,7 +159,7 @@ def test_reactions_of_digs(excavator: ExcavatorParameters, cohesion: float) -> N
     check_reactions(machine, run(machine, 120), machine.given_forces(times))
 
 
-def test_reactions_of_other_machines(random_excavator: MakeExcavator) -> None:
+def test_reactions_of_other_machines(random_excavator):
     random = np.random.default_rng(31)
     for _ in range(6):
         excavator = random_excavator(random)
@@ -195,7 +193,7 @@ def check_energy(machine: Excavator, states: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
 @pytest.mark.parametrize('cohesion', [10e3, 20e3])
-def test_energy_of_digs(excavator: ExcavatorParameters, cohesion: float, law: str) -> None:
+def test_energy_of_digs(excavator, cohesion, law):
     excavator = excavator.replace(soil=excavator.soil.replace(law=law))
     for depth in ('swing', 'surface'):
         machine = Excavator(excavator, dig_scenario('hydraulic', cohesion, depth=depth))
@@ -204,7 +202,7 @@ def test_energy_of_digs(excavator: ExcavatorParameters, cohesion: float, law: st
         check_energy(machine, run(machine, 120))
 
 
-def test_energy_of_free_swing_into_the_stops(excavator: ExcavatorParameters) -> None:
+def test_energy_of_free_swing_into_the_stops(excavator):
     scenario = Scenario(duration=10.0, pose='tucked', loose=CYLINDERS, soil=False)
     machine = Excavator(excavator, scenario)
     states = run(machine, 10000, 5)
@@ -217,14 +215,14 @@ def test_energy_of_free_swing_into_the_stops(excavator: ExcavatorParameters) -> 
 
 
 @pytest.mark.parametrize('pose', ['dig', 'reach', 'tucked'])
-def test_energy_of_forces_that_hit_the_stops(excavator: ExcavatorParameters, pose: str) -> None:
+def test_energy_of_forces_that_hit_the_stops(excavator, pose):
     # The printed forces go on after the sweep, and throw pistons at their ends by metres a second.
     machine = Excavator(excavator, Scenario(duration=7.0, pose=pose, mode='printed'))
     energies = check_energy(machine, run(machine, 7000, 5))
     assert energies[:, 2].max() > 5e3
 
 
-def test_energy_of_valves_that_run_into_the_stops(excavator: ExcavatorParameters) -> None:
+def test_energy_of_valves_that_run_into_the_stops(excavator):
     commands = (
         ValveCommand(0.0, (-1.0, 1.0, 1.0)),
         ValveCommand(9.0, (1.0, -1.0, -1.0)),
@@ -239,7 +237,7 @@ def test_energy_of_valves_that_run_into_the_stops(excavator: ExcavatorParameters
     assert energies[-1, 2] > 1.0
 
 
-def test_energy_without_friction_is_kept(excavator: ExcavatorParameters) -> None:
+def test_energy_without_friction_is_kept(excavator):
     smooth = excavator.replace(
         cylinders=tuple(c.replace(viscous=0.0) for c in excavator.cylinders)
     )
@@ -254,7 +252,7 @@ def test_energy_without_friction_is_kept(excavator: ExcavatorParameters) -> None
     assert states[:, LOSS].max() == 0.0
 
 
-def test_energy_of_teleoperation_with_missing_oil(excavator: ExcavatorParameters) -> None:
+def test_energy_of_teleoperation_with_missing_oil(excavator):
     # A valve that lets the head side out faster than the rod side in.
     boom, *others = excavator.cylinders
     narrow = boom.replace(valve=boom.valve.replace(area_ratio=0.1))
@@ -273,7 +271,7 @@ def test_energy_of_teleoperation_with_missing_oil(excavator: ExcavatorParameters
 
 
 @pytest.mark.slow
-def test_energy_of_random_machines(random_excavator: MakeExcavator) -> None:
+def test_energy_of_random_machines(random_excavator):
     random = np.random.default_rng(43)
     for k in range(25):
         excavator = random_excavator(random)
@@ -311,7 +309,7 @@ def check_order(
     assert np.abs(ends[-1] - exact)[:RATE].max() < 1e-8
 
 
-def test_steps_are_of_fourth_order(excavator: ExcavatorParameters) -> None:
+def test_steps_are_of_fourth_order(excavator):
     # No kink is on the way: spools stand open, oil is in all chambers, no stop is near.
     scenario = Scenario(duration=1.0, pose='dig', soil=False)
     machines = [Excavator(excavator, scenario, h) for h in (1e-3, 5e-4, 2.5e-4, 2.5e-5)]
@@ -320,9 +318,7 @@ def test_steps_are_of_fourth_order(excavator: ExcavatorParameters) -> None:
     check_order(machines, ExcavatorState(y), ExcavatorCommand(spools), 0.0)
 
 
-def test_steps_in_soil_with_given_forces_are_of_fourth_order(
-    excavator: ExcavatorParameters,
-) -> None:
+def test_steps_in_soil_with_given_forces_are_of_fourth_order(excavator):
     # In the middle of the printed sweep the tooth is deep and does not turn round; of these steps
     # none is taken in parts.
     scenario = dig_scenario('printed', 17e3, duration=0.16)
@@ -335,9 +331,7 @@ def test_steps_in_soil_with_given_forces_are_of_fourth_order(
 # Soil
 
 
-def test_soil_pushes_against_the_motion_and_only_below_its_surface(
-    excavator: ExcavatorParameters,
-) -> None:
+def test_soil_pushes_against_the_motion_and_only_below_its_surface(excavator):
     machine = Excavator(excavator, dig_scenario('hydraulic', 17e3, depth='surface'))
     states = run(machine, 7000, 10)
     seen = seen_of(machine, states, OIL)
@@ -359,7 +353,7 @@ def test_soil_pushes_against_the_motion_and_only_below_its_surface(
 
 
 @pytest.mark.parametrize('cohesion', [60e3, 600e3])
-def test_soil_that_is_stiff_for_the_step(excavator: ExcavatorParameters, cohesion: float) -> None:
+def test_soil_that_is_stiff_for_the_step(excavator, cohesion):
     # A tooth metres deep in hard soil that yields at once: F / K is stiffer than any oil.
     hard = excavator.replace(soil=excavator.soil.replace(shear_displacement=2e-3))
     commands = (ValveCommand(0.0, (0.5, -1.0, 1.0)), ValveCommand(0.5, (-0.5, 0.3, -1.0)))
@@ -376,7 +370,7 @@ def test_soil_that_is_stiff_for_the_step(excavator: ExcavatorParameters, cohesio
     assert np.hypot(*states[0][:, SOIL:SEAL].T).max() < 1.0
 
 
-def test_fast_tooth_over_soil_that_yields_at_once(excavator: ExcavatorParameters) -> None:
+def test_fast_tooth_over_soil_that_yields_at_once(excavator):
     # Out of the soil, too, the mobilisation follows the tooth: faster than a step would.
     soft = excavator.replace(soil=excavator.soil.replace(shear_displacement=1e-3))
     scenario = Scenario(duration=2.0, pose='tucked', loose=CYLINDERS, surface=-20.0)
@@ -387,7 +381,7 @@ def test_fast_tooth_over_soil_that_yields_at_once(excavator: ExcavatorParameters
     assert np.all(states[:, SOIL_WORK] == 0.0)
 
 
-def test_depth_is_that_of_the_edge(excavator: ExcavatorParameters) -> None:
+def test_depth_is_that_of_the_edge(excavator):
     # The edge is at the sweep radius on the bucket's line, and at the surface at time 0.
     scenario = dig_scenario('hydraulic', 17e3, depth='surface')
     machine = Excavator(excavator, scenario)
@@ -406,7 +400,7 @@ def test_depth_is_that_of_the_edge(excavator: ExcavatorParameters) -> None:
     np.testing.assert_allclose(depth, printed, atol=1e-12)
 
 
-def test_stalled_bucket_does_not_creep(excavator: ExcavatorParameters) -> None:
+def test_stalled_bucket_does_not_creep(excavator):
     # The valve stays open: the soil alone holds the bucket against the whole supply pressure.
     machine = Excavator(excavator, dig_scenario('hydraulic', 20e3, duration=60.0))
     states = run(machine, 60000, 1000)
@@ -441,12 +435,12 @@ def stalling_cohesion(excavator: ExcavatorParameters, force: float) -> float:
     return float((turning / (per_pascal * bucket.length)).min())
 
 
-def test_290_kilonewtons_stall_at_about_17_kilopascals(excavator: ExcavatorParameters) -> None:
+def test_290_kilonewtons_stall_at_about_17_kilopascals(excavator):
     # The notes' check, which knows nothing of motion: pins are read to 1 cm, which is 2 %.
     assert stalling_cohesion(excavator, 290e3) == pytest.approx(17e3, rel=0.05)
 
 
-def test_oil_stalls_where_statics_say(excavator: ExcavatorParameters) -> None:
+def test_oil_stalls_where_statics_say(excavator):
     c, oil = excavator.cylinders[2], excavator.oil
     force = oil.supply_pressure * c.head_area - oil.tank_pressure * c.rod_area
     limit = stalling_cohesion(excavator, force)
@@ -461,7 +455,7 @@ def test_oil_stalls_where_statics_say(excavator: ExcavatorParameters) -> None:
     assert 30.0 < turned[1] < 60.0
 
 
-def test_200_litres_a_minute_sweep_in_six_seconds(excavator: ExcavatorParameters) -> None:
+def test_200_litres_a_minute_sweep_in_six_seconds(excavator):
     ends = []
     for cohesion in (10e3, 17e3):
         machine = Excavator(excavator, dig_scenario('hydraulic', cohesion, duration=8.0))
@@ -481,7 +475,7 @@ def test_200_litres_a_minute_sweep_in_six_seconds(excavator: ExcavatorParameters
 # Cylinders
 
 
-def test_closed_valves_keep_their_oil(excavator: ExcavatorParameters) -> None:
+def test_closed_valves_keep_their_oil(excavator):
     # The amount of oil V exp(p / beta) of each chamber stays, however the machine shakes.
     machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
     y = machine.initial_state().y.copy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
 from longreach_excavator.visuals import soil_line
 from longreach_tools.testing import Outcome
 
-Make = Callable[[ExcavatorParameters], Any]
 SCENARIO = 'duration: 0.5\npose: dig\n'
 ZERO = (0.0, 0.0, 0.0)
 
@@ -70,7 +68,7 @@ def pattern(message: str) -> str:
         ('soil.earthmoving.rake_angle_deg', 129.0, 'a failure wedge of 0. .. deg, allowed: at le'),
     ],
 )
-def test_parameters(excavator: ExcavatorParameters, path: str, value: Any, message: str) -> None:
+def test_parameters(excavator, path, value, message):
     with pytest.raises(InputError, match=pattern(message)):
         excavator.with_value(path, value)
 
@@ -101,12 +99,12 @@ def test_parameters(excavator: ExcavatorParameters, path: str, value: Any, messa
         ({'depth': 'terrain', 'surface': -50.0}, 'surface = -50 m is out of reach, allowed with'),
     ],
 )
-def test_scenarios(excavator: ExcavatorParameters, changes: dict[str, Any], message: str) -> None:
+def test_scenarios(excavator, changes, message):
     with pytest.raises(InputError, match=pattern(message)):
         Excavator(excavator, Scenario(**({'duration': 1.0, 'pose': 'dig'} | changes)))
 
 
-def test_a_start_in_the_ground(excavator: ExcavatorParameters) -> None:
+def test_a_start_in_the_ground(excavator):
     """Tooth first, and with a curled bucket whose back is lowest."""
     for pose, lowest in ((20.0, -95.0, -15.0), -2.439), ((20.0, -95.0, -90.0), -1.847):
         scenario = Scenario(duration=1.0, pose_deg=pose, depth='terrain')
@@ -117,7 +115,7 @@ def test_a_start_in_the_ground(excavator: ExcavatorParameters) -> None:
             scenario.replace(surface=touched + 0.01).check_with(excavator, 1e-3)
 
 
-def test_soil_and_law_of_a_scenario_must_fit(excavator: ExcavatorParameters) -> None:
+def test_soil_and_law_of_a_scenario_must_fit(excavator):
     sticky = excavator.with_value('soil.law', 'earthmoving')
     with pytest.raises(InputError, match=r'earthmoving\.adhesion = 2000 Pa, allowed: at most coh'):
         Excavator(sticky, dig_scenario(cohesion=1e3))
@@ -221,16 +219,14 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: fitted(x, (1e3, 1e5), {'theta_4': 0.0}), 'noise of theta_4 = 0.0, allowed: (0'),
     ],
 )
-def test_arguments(excavator: ExcavatorParameters, make: Make, message: str) -> None:
+def test_arguments(excavator, make, message):
     with pytest.raises(InputError, match=pattern(message)):
         make(excavator)
 
 
 @pytest.mark.parametrize('joint', range(3))
 @pytest.mark.parametrize('side', [0, 1])
-def test_poses_beyond_a_stroke_or_a_dead_point(
-    excavator: ExcavatorParameters, joint: int, side: int
-) -> None:
+def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
     way, linkage, name = (-1.0, 1.0)[side], excavator.linkage(), ('boom', 'arm', 'bucket')[joint]
     limits = excavator.joint_limits()
     pose = limits.mean(axis=1)
@@ -304,7 +300,7 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
         (load_teleoperation, '{axis: 0, sign: 1}', 'left_sideways: sign = 0, allowed: -1 | 1'),
     ],
 )
-def test_files(tmp_path: Path, read: Callable[[Path], Any], text: str, message: str) -> None:
+def test_files(tmp_path, read, text, message):
     file = tmp_path / 'data.csv'
     if read is load_teleoperation:
         source = default_file().with_name('teleoperation.yaml').read_text()
@@ -324,9 +320,7 @@ def test_files(tmp_path: Path, read: Callable[[Path], Any], text: str, message: 
         (None, 'data.csv cannot be read: No such file'),
     ],
 )
-def test_forces_are_read_with_the_scenario(
-    tmp_path: Path, excavator: ExcavatorParameters, rows: str | None, message: str
-) -> None:
+def test_forces_are_read_with_the_scenario(tmp_path, excavator, rows, message):
     if rows is not None:
         (tmp_path / 'data.csv').write_text(rows)
     file = tmp_path / 'scenario.yaml'
@@ -360,15 +354,13 @@ def test_forces_are_read_with_the_scenario(
         (('cohesion', '--data', 'x.csv', '--noise', 'theta_4=0'), 'allowed: such as force_lk=150'),
     ],
 )
-def test_commands(
-    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[Any, ...], text: str
-) -> None:
+def test_commands(capsys, tmp_path, monkeypatch, words, text):
     monkeypatch.chdir(tmp_path)
     Outcome(capsys, 'excavator', *words).refused(text)
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_read_is_not_replaced(capsys: Any, tmp_path: Path) -> None:
+def test_what_is_read_is_not_replaced(capsys, tmp_path):
     machine, scenario = tmp_path / 'machine.yaml', tmp_path / 'scenario.yaml'
     machine.write_bytes(default_file().read_bytes())
     scenario.write_text(SCENARIO, encoding='utf-8')
@@ -394,9 +386,7 @@ def test_what_is_read_is_not_replaced(capsys: Any, tmp_path: Path) -> None:
     Outcome(capsys, 'excavator', *words).refused('--mode printed with --scenario')
 
 
-def test_a_run_out_of_balance_is_no_result(
-    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_out_of_balance_is_no_result(capsys, tmp_path, monkeypatch):
     file = tmp_path / 'run.csv'
     for error in (0.5, math.nan):
         monkeypatch.setattr(ExcavatorRun, 'energy_error', lambda _, error=error: error)

@@ -24,7 +24,6 @@ from longreach_excavator.soil import (
 
 SOIL = load_excavator().soil
 BLADE = SOIL.earthmoving
-HALF_SWEEP = math.radians(54.45)
 # Calculated with 30 digits.
 DEEPEST = 0.606113709104885
 PEAKS = {10e3: 50868.3961105061, 15e3: 76302.5941657592, 17e3: 86476.2733878604}
@@ -64,14 +63,14 @@ def without(law: str, soil: SoilParameters = SOIL) -> SoilParameters:
 
 
 @pytest.mark.parametrize(('cohesion', 'peak'), PEAKS.items())
-def test_peaks_of_the_thesis(cohesion: float, peak: float) -> None:
+def test_peaks_of_the_thesis(cohesion, peak):
     soil = SOIL.replace(cohesion=cohesion)
     assert resistance(DEEPEST, *coefficients(soil)) == pytest.approx(peak, rel=1e-12)
     # As the notes round them.
     assert round(peak / 1e3) == {10e3: 51, 15e3: 76, 17e3: 86, 20e3: 102}[cohesion]
 
 
-def test_printed_millimetres_mean_a_giganewton() -> None:
+def test_printed_millimetres_mean_a_giganewton():
     printed = resistance(1e3 * DEEPEST, *coefficients(SOIL))
     assert printed == pytest.approx(970.28e6, rel=1e-5)
     with pytest.raises(InputError, match=r'sweep_radius = 1448\.0, allowed: \(0, 10\] m'):
@@ -82,7 +81,7 @@ def test_printed_millimetres_mean_a_giganewton() -> None:
 
 
 @pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
-def test_resistance_of_arrays_is_the_compiled_one(law: str) -> None:
+def test_resistance_of_arrays_is_the_compiled_one(law):
     soil = without(law)
     depths = np.array([[-1e-9, -0.4, 0.0, 1e-9], [-7.0, 0.2, 0.7, 3.0]])
     expected = [[resistance(h, *coefficients(soil)) for h in row] for row in depths]
@@ -133,7 +132,7 @@ def largest_angle(tool: EarthmovingParameters) -> float:
 
 @pytest.mark.parametrize('angles', ANGLES)
 @pytest.mark.parametrize('share', [0.1, 0.5, 0.9])
-def test_factors_balance_the_wedge(angles: tuple[float, float, float], share: float) -> None:
+def test_factors_balance_the_wedge(angles, share):
     tool = blade(*angles).replace(unit_weight=20e3, adhesion=7e3, surcharge=11e3)
     beta = share * largest_angle(tool)
     loads = {
@@ -155,7 +154,7 @@ def test_factors_balance_the_wedge(angles: tuple[float, float, float], share: fl
 
 
 @pytest.mark.parametrize('angles', ANGLES)
-def test_no_other_wedge_has_a_smaller_weight_factor(angles: tuple[float, float, float]) -> None:
+def test_no_other_wedge_has_a_smaller_weight_factor(angles):
     tool = blade(*angles).replace(adhesion=0.0, surcharge=0.0)
     top = largest_angle(tool)
     beta = wedge_angle(tool)
@@ -172,7 +171,7 @@ def test_no_other_wedge_has_a_smaller_weight_factor(angles: tuple[float, float, 
         assert np.sum(np.diff(np.sign(np.diff(forces))) != 0) == 1
 
 
-def test_every_allowed_blade_has_a_wedge() -> None:
+def test_every_allowed_blade_has_a_wedge():
     random = np.random.default_rng(1964)
     refused = 0
     for _ in range(2000):
@@ -202,16 +201,14 @@ def test_every_allowed_blade_has_a_wedge() -> None:
     # Vertical wall, level ground, as textbooks of foundation engineering tabulate it.
     [(30.0, 0.0, 3.0), (35.0, 0.0, 3.690), (30.0, 15.0, 4.977), (30.0, 20.0, 6.105)],
 )
-def test_vertical_blade_has_the_tabulated_earth_pressure(
-    internal: float, friction: float, pressure: float
-) -> None:
+def test_vertical_blade_has_the_tabulated_earth_pressure(internal, friction, pressure):
     factors = wedge_factors(blade(90.0, internal, friction))
     assert 2.0 * factors[0] == pytest.approx(pressure, abs=6e-4)
 
 
 # Where rake angle and internal friction are equal the solution reads 0 / 0.
 @pytest.mark.parametrize('angles', [angles for angles in ANGLES if angles[0] != angles[1]])
-def test_weight_factor_is_coulombs(angles: tuple[float, float, float]) -> None:
+def test_weight_factor_is_coulombs(angles):
     # Mueller-Breslau's solution; the angle of the wall is measured on the side away from the soil.
     wall, internal, friction = np.radians([180.0 - angles[0], angles[1], angles[2]])
     ratio = math.sin(internal + friction) * math.sin(internal)
@@ -222,7 +219,7 @@ def test_weight_factor_is_coulombs(angles: tuple[float, float, float]) -> None:
 
 
 @pytest.mark.parametrize('internal', [1e-9, 5.0, 20.0, 30.0, 45.0])
-def test_smooth_vertical_blade_is_rankines_wall(internal: float) -> None:
+def test_smooth_vertical_blade_is_rankines_wall(internal):
     tool = blade(90.0, internal, 0.0)
     phi = math.radians(internal)
     passive = math.tan(math.pi / 4.0 + phi / 2.0) ** 2
@@ -232,7 +229,7 @@ def test_smooth_vertical_blade_is_rankines_wall(internal: float) -> None:
 
 
 @pytest.mark.parametrize('rake', [10.0, 45.0, 90.0, 140.0])
-def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake: float) -> None:
+def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake):
     tool = blade(rake, 0.0, 0.0)
     beta = wedge_angle(tool)
     assert beta == pytest.approx(math.radians(180.0 - rake) / 2.0, rel=1e-12)
@@ -248,9 +245,7 @@ def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake: float) ->
     ('rake', 'roughness', 'excess'),
     [(45.0, 0.0, 1.0), (20.0, 0.0, 1.0), (45.0, 1.0, 1.2), (20.0, 1.0, 1.8)],
 )
-def test_wedge_of_least_weight_is_near_that_of_least_cohesion(
-    internal: float, rake: float, roughness: float, excess: float
-) -> None:
+def test_wedge_of_least_weight_is_near_that_of_least_cohesion(internal, rake, roughness, excess):
     tool = blade(rake, internal, roughness * internal)
     grid = np.linspace(0.02, 0.98, 200) * largest_angle(tool)
     least = min(wedge_factors(tool, float(beta))[1] for beta in grid)
@@ -275,7 +270,7 @@ def step(
     return np.asarray(state + duration / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
 
 
-def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed() -> None:
+def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed():
     direction = np.array([0.6, -0.8])
 
     def travel(t: float) -> float:
@@ -291,7 +286,7 @@ def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed() -> None
     np.testing.assert_allclose(solution.y, np.outer(direction, expected), atol=1e-9)
 
 
-def test_mobilisation_turns_with_the_motion() -> None:
+def test_mobilisation_turns_with_the_motion():
     # Fully built up one way, then back: s = -1 + 2 exp(-j / K).
     state = np.array([1.0, 0.0])
     for count in range(1, 401):
@@ -300,7 +295,7 @@ def test_mobilisation_turns_with_the_motion() -> None:
         assert state == pytest.approx([expected, 0.0], abs=1e-7)
 
 
-def test_mobilisation_lags_on_a_circle() -> None:
+def test_mobilisation_lags_on_a_circle():
     # Steady turning of radius r: s lags by atan(K / r) and has the length 1 / sqrt(1 + (K/r)^2).
     radius, state = 0.1, np.zeros(2)
     for count in range(4000):
@@ -311,7 +306,7 @@ def test_mobilisation_lags_on_a_circle() -> None:
     assert state == pytest.approx([steady.real, steady.imag], abs=1e-8)
 
 
-def test_mobilisation_never_leaves_the_unit_disc() -> None:
+def test_mobilisation_never_leaves_the_unit_disc():
     random = np.random.default_rng(1961)
     for _ in range(500):
         angle, heading = random.uniform(0.0, 2.0 * math.pi, 2)
@@ -321,7 +316,7 @@ def test_mobilisation_never_leaves_the_unit_disc() -> None:
 
 
 @pytest.mark.parametrize(('ratio', 'steady'), [(2.0, True), (2.78, True), (1.0, False)])
-def test_runge_kutta_keeps_the_unit_disc(ratio: float, steady: bool) -> None:
+def test_runge_kutta_keeps_the_unit_disc(ratio, steady):
     # Up to |v| dt / K = 2.78 with a velocity that holds through a step, up to 1 with any motion.
     random = np.random.default_rng(1901)
     state = np.array([0.0, 1.0])
@@ -342,7 +337,7 @@ def test_runge_kutta_keeps_the_unit_disc(ratio: float, steady: bool) -> None:
     assert 0.9 < largest <= 1.0 + 1e-12
 
 
-def test_soil_takes_work_over_a_closed_path() -> None:
+def test_soil_takes_work_over_a_closed_path():
     # To and fro by 0.1 m in 200 steps: a force against s takes the integral of s . v dt.
     state, work = np.zeros(2), 0.0
     for count in range(1000):
@@ -372,9 +367,7 @@ def test_soil_takes_work_over_a_closed_path() -> None:
         (40.0, 75.31, 64.20, 79.54),
     ],
 )
-def test_level_strip_has_the_factors_of_the_textbooks(
-    friction: float, n_c: float, n_q: float, n_gamma: float
-) -> None:
+def test_level_strip_has_the_factors_of_the_textbooks(friction, n_c, n_q, n_gamma):
     """Prandtl's and Reissner's factors, and Hansen's N_gamma (1970)."""
     found = [
         bearing_pressure(*row[:1], math.radians(friction), 0.0, 0.0, *row[1:])
@@ -385,7 +378,7 @@ def test_level_strip_has_the_factors_of_the_textbooks(
 
 @pytest.mark.parametrize('friction', [0.1, 10.0, 29.0, 45.0])
 @pytest.mark.parametrize('tilt', [0.0, 30.0, 60.0, 90.0, 120.0])
-def test_tilted_strip_is_the_slip_lines_solution(friction: float, tilt: float) -> None:
+def test_tilted_strip_is_the_slip_lines_solution(friction, tilt):
     """
     Soil without weight: Rankine's zones at surface and strip, and a fan of slip lines between.
 
@@ -409,7 +402,7 @@ def test_tilted_strip_is_the_slip_lines_solution(friction: float, tilt: float) -
 
 
 @pytest.mark.parametrize('slope', [0.0, 10.0, 25.0, 35.0])
-def test_upright_strip_has_rankines_passive_pressure(slope: float) -> None:
+def test_upright_strip_has_rankines_passive_pressure(slope):
     """Of a surface that falls: Mohr's circle through the stress parallel to the surface."""
     phi, fall = math.radians(35.0), math.radians(slope)
     # The largest circle about (m, 0) that touches the envelope and has the point of the slope.

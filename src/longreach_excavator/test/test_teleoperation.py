@@ -8,7 +8,6 @@ and by the library's simulation with the station in the loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -88,9 +87,7 @@ def drive(
 
 @pytest.mark.parametrize('pattern', PATTERNS)
 @pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
-def test_forward_lowers_the_boom_and_sends_the_arm_out_and_left_curls(
-    station: Teleoperation, joint: int, pattern: str
-) -> None:
+def test_forward_lowers_the_boom_and_sends_the_arm_out_and_left_curls(station, joint, pattern):
     station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
     right, left = (BOOM, ARM) if pattern == 'iso' else (ARM, BOOM)
     axis = {right: RIGHT_FORE_AFT, left: LEFT_FORE_AFT, BUCKET: RIGHT_SIDEWAYS}[joint]
@@ -103,7 +100,7 @@ def test_forward_lowers_the_boom_and_sends_the_arm_out_and_left_curls(
 
 
 @pytest.mark.parametrize('pattern', PATTERNS)
-def test_the_swing_is_seen_and_moves_nothing(station: Teleoperation, pattern: str) -> None:
+def test_the_swing_is_seen_and_moves_nothing(station, pattern):
     station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
     axes = deflected(LEFT_SIDEWAYS, -1.0)
     assert not station.order_of_sticks(axes).moves
@@ -112,7 +109,7 @@ def test_the_swing_is_seen_and_moves_nothing(station: Teleoperation, pattern: st
     assert not station.asks_for_swing(deflected(RIGHT_FORE_AFT, 1.0))
 
 
-def test_a_stick_within_its_dead_zone_is_in_its_middle(station: Teleoperation) -> None:
+def test_a_stick_within_its_dead_zone_is_in_its_middle(station):
     edge = station.parameters.dead_zone
     for value in (0.0, edge, -edge):
         order = station.order_of_sticks(deflected(RIGHT_FORE_AFT, value))
@@ -124,7 +121,7 @@ def test_a_stick_within_its_dead_zone_is_in_its_middle(station: Teleoperation) -
     assert -valve.dead_band - 1e-4 < beyond.spools[BOOM] < -valve.dead_band
 
 
-def test_the_curve_of_a_stick() -> None:
+def test_the_curve_of_a_stick():
     values = np.linspace(0.0, 1.0, 101)
     for dead_zone in (0.0, 0.1, 0.5):
         straight = [stick_curve(x, dead_zone, 0.0) for x in values]
@@ -141,9 +138,7 @@ def test_the_curve_of_a_stick() -> None:
         assert stick_curve(-1.3, dead_zone, 0.6) == -1.0
 
 
-def test_without_its_button_nothing_moves(
-    parameters: TeleoperationParameters, excavator: ExcavatorParameters
-) -> None:
+def test_without_its_button_nothing_moves(parameters, excavator):
     station = Teleoperation(parameters.replace(deadman=2), excavator)
     axes = deflected(RIGHT_FORE_AFT, 1.0)
     assert not station.order_of_sticks(axes, [1, 1, 0, 1]).moves
@@ -153,7 +148,7 @@ def test_without_its_button_nothing_moves(
 # --- openings ------------------------------------------------------------------------------------
 
 
-def test_the_spool_opens_the_valve_by_what_was_asked() -> None:
+def test_the_spool_opens_the_valve_by_what_was_asked():
     for share in np.linspace(-1.0, 1.0, 41):
         for dead_band in (0.0, 0.05, 0.3):
             spool = spool_of_opening(share, dead_band)
@@ -200,9 +195,7 @@ def stationary_velocity(
 
 
 @pytest.mark.slow
-def test_openings_give_their_velocities_under_any_load(
-    random_excavator: Callable[[np.random.Generator], ExcavatorParameters],
-) -> None:
+def test_openings_give_their_velocities_under_any_load(random_excavator):
     random = np.random.default_rng(3)
     kinds = []
     for _ in range(60):
@@ -220,7 +213,7 @@ def test_openings_give_their_velocities_under_any_load(
     assert min(kinds.count((way, empty)) for way in (True, False) for empty in (True, False)) > 5
 
 
-def test_openings_end_at_the_valves_own(excavator: ExcavatorParameters) -> None:
+def test_openings_end_at_the_valves_own(excavator):
     cylinder, oil = excavator.cylinders[BOOM], excavator.oil
     stalls = 2.0 * oil.supply_pressure * cylinder.head_area
     assert opening_for_velocity(0.05, stalls, cylinder, oil) == 1.0
@@ -236,9 +229,7 @@ def test_openings_end_at_the_valves_own(excavator: ExcavatorParameters) -> None:
 @pytest.mark.parametrize('pose', [(20.0, -80.0, -20.0), (0.0, -110.0, -60.0)])
 @pytest.mark.parametrize('rate', [0.05, -0.05, 0.2, -0.2])
 @pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
-def test_joints_turn_as_fast_as_they_are_told(
-    station: Teleoperation, joint: int, rate: float, pose: tuple[float, ...]
-) -> None:
+def test_joints_turn_as_fast_as_they_are_told(station, joint, rate, pose):
     """Without feedback, loaded by gravity: within a tenth after the first half second."""
     assert station.parameters.feedback == 0.0
     rates = [0.0, 0.0, 0.0]
@@ -253,15 +244,13 @@ def test_joints_turn_as_fast_as_they_are_told(
     assert np.abs(np.delete(mean, joint)).max() < 0.02 * abs(rate)
 
 
-def test_all_joints_at_once(station: Teleoperation) -> None:
+def test_all_joints_at_once(station):
     rates = (0.1, -0.15, -0.2)
     rows = drive(station, Order(rates=rates))
     np.testing.assert_allclose(rows[100:, RATE:HEAD].mean(axis=0), rates, rtol=0.03)
 
 
-def test_feedback_mends_what_the_valves_law_does_not_know(
-    parameters: TeleoperationParameters, excavator: ExcavatorParameters
-) -> None:
+def test_feedback_mends_what_the_valves_law_does_not_know(parameters, excavator):
     # A station that believes in larger valves, and opens them too little.
     valves = [c.valve.replace(area=1.5 * c.valve.area) for c in excavator.cylinders]
     wrong = excavator.replace(
@@ -279,9 +268,7 @@ def test_feedback_mends_what_the_valves_law_does_not_know(
     assert errors[1] < 0.6 * errors[0]
 
 
-def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(
-    parameters: TeleoperationParameters, excavator: ExcavatorParameters
-) -> None:
+def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(parameters, excavator):
     station = Teleoperation(parameters.replace(feedback=5.0), excavator)
     moving = Measurement(
         0.0, np.radians([20.0, -80.0, -20.0]), np.full(3, 0.3), np.full(3, 1e7), np.full(3, 5e6)
@@ -301,11 +288,8 @@ def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(
     [(LEFT_FORE_AFT, (1.0, 0.0)), (RIGHT_FORE_AFT, (0.0, -1.0))],
 )
 def test_under_tip_control_the_joint_of_the_bucket_moves_straight(
-    parameters: TeleoperationParameters,
-    excavator: ExcavatorParameters,
-    axis: int,
-    way: tuple[float, float],
-) -> None:
+    parameters, excavator, axis, way
+):
     station = Teleoperation(parameters.replace(control='tip', tip_speed=0.4), excavator)
     for sign in (1.0, -1.0):
         rows = drive(station, station.order_of_sticks(deflected(axis, sign)), seconds=2.0)
@@ -318,9 +302,7 @@ def test_under_tip_control_the_joint_of_the_bucket_moves_straight(
         assert abs(rows[-1, 2] - rows[0, 2]) < 0.02, 'the bucket keeps its joint angle'
 
 
-def test_under_tip_control_the_bucket_has_its_valve(
-    parameters: TeleoperationParameters, excavator: ExcavatorParameters
-) -> None:
+def test_under_tip_control_the_bucket_has_its_valve(parameters, excavator):
     station = Teleoperation(parameters.replace(control='tip'), excavator)
     order = station.order_of_sticks(deflected(RIGHT_SIDEWAYS, 1.0))
     assert order == Order((0.0, 0.0, 1.0), tip=(0.0, 0.0, 0.0))
@@ -336,9 +318,7 @@ def resting(excavator: ExcavatorParameters, time: float) -> Measurement:
     return measured(machine.initial_state(), time)
 
 
-def test_nobody_is_engaged_before_the_first_motion(
-    station: Teleoperation, excavator: ExcavatorParameters
-) -> None:
+def test_nobody_is_engaged_before_the_first_motion(station, excavator):
     state = OperatorState()
     assert station.cycle(state, resting(excavator, 0.0), 0.0)[1] is None
     # A joystick that lies there says so many times a second.
@@ -355,7 +335,7 @@ def test_nobody_is_engaged_before_the_first_motion(
     assert station.cycle(state, resting(excavator, 0.4), 0.4)[1] == CLOSED
 
 
-def test_old_orders_end(station: Teleoperation, excavator: ExcavatorParameters) -> None:
+def test_old_orders_end(station, excavator):
     limit = station.parameters.timeout
     state = station.take(OperatorState(), Order(spools=(0.5, 0.0, 0.0)), 10.0)
     _, command = station.cycle(state, resting(excavator, 3.0), 10.0 + limit)
@@ -369,9 +349,7 @@ def test_old_orders_end(station: Teleoperation, excavator: ExcavatorParameters) 
     assert command.spools[BUCKET] < 0.0
 
 
-def test_loads_are_filtered(
-    parameters: TeleoperationParameters, excavator: ExcavatorParameters
-) -> None:
+def test_loads_are_filtered(parameters, excavator):
     station = Teleoperation(parameters.replace(load_time=0.2), excavator)
     head = np.array([c.head_area for c in excavator.cylinders])
 

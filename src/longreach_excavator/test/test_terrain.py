@@ -83,9 +83,7 @@ def constants(excavator: ExcavatorParameters) -> Constants:
 @pytest.mark.parametrize(
     'pose', [(20.0, -95.0, 39.45), (20.0, -95.0, -15.0), (10.0, -60.0, -40.0)]
 )
-def test_boom_lifts_the_bucket_out_of_the_ground(
-    excavator: ExcavatorParameters, pose: tuple[float, ...]
-) -> None:
+def test_boom_lifts_the_bucket_out_of_the_ground(excavator, pose):
     """The law without terrain holds it: with its valve open the boom hangs at the supply."""
     deep = float(pin_places(excavator, np.radians(pose))[-1].imag)
     lifts = Scenario(
@@ -111,7 +109,7 @@ def test_boom_lifts_the_bucket_out_of_the_ground(
     assert free['soil_z'].min() >= 0.0
 
 
-def test_bucket_opens_in_the_ground(excavator: ExcavatorParameters) -> None:
+def test_bucket_opens_in_the_ground(excavator):
     opened = (2.5, (0.0, 0.0, -1.0))
     held, free = (drive(excavator, depth, opened) for depth in ('surface', 'terrain'))
     begin = round(2.5 / 0.005)
@@ -120,7 +118,7 @@ def test_bucket_opens_in_the_ground(excavator: ExcavatorParameters) -> None:
     assert turned[0] < 0.5 * turned[1]
 
 
-def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) -> None:
+def test_first_cut_has_the_force_of_the_depth(excavator):
     """In flat ground the law is that of depth: surface at the tooth, once it is mobilised."""
     run = simulate(excavator, dig_scenario(cohesion=C, depth='terrain', duration=3.0))
     rows = (run.column('time') > 0.3) & (run.column('bucket_volume') < 0.6)
@@ -138,7 +136,7 @@ def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) ->
     np.testing.assert_allclose(-along[rows], (law * share)[rows], rtol=1e-9)
 
 
-def test_rising_edge_meets_the_whole_resistance(constants: Constants) -> None:
+def test_rising_edge_meets_the_whole_resistance(constants):
     """Where the edge has advanced, the force is against its way, downwards too; else it is 0."""
     scenario = Scenario(duration=1.0, pose_deg=(20.0, -95.0, -75.0), depth='terrain', cohesion=C)
     machine = Excavator(load_excavator(), scenario)
@@ -167,7 +165,7 @@ def pull(run: ExcavatorRun) -> np.ndarray:
     return np.where(rises, 0.0, np.minimum(run.column('soil_z'), 0.0))
 
 
-def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
+def test_cycle_digs_carries_and_dumps(cycle):
     ground, states = cycle.machine.constants.ground, cycle.states[:, SIZE:]
     volumes = volume_of_ground(ground, states, -5.0)
     assert np.ptp(volumes) < 1e-12 * volumes[0]
@@ -195,7 +193,7 @@ def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
     assert not cycle.message
 
 
-def test_soil_in_the_bucket_is_carried_by_the_boom(cycle: ExcavatorRun) -> None:
+def test_soil_in_the_bucket_is_carried_by_the_boom(cycle):
     """At rest with a full bucket the forces of the cylinders are those of the loaded links."""
     time = cycle.column('time')
     carrying = (time > 6.0) & (time < 7.0)
@@ -212,7 +210,7 @@ def test_soil_in_the_bucket_is_carried_by_the_boom(cycle: ExcavatorRun) -> None:
     assert carried == pytest.approx(weight, rel=0.1)
 
 
-def test_loaded_chain_is_that_of_the_links(constants: Constants) -> None:
+def test_loaded_chain_is_that_of_the_links(constants):
     """Against a chain that is built with the masses put together by hand."""
     excavator, ground = load_excavator(), constants.ground
     state = flat_ground(ground, 0.0)
@@ -235,9 +233,7 @@ def test_loaded_chain_is_that_of_the_links(constants: Constants) -> None:
         np.testing.assert_allclose(table[row], expected[row], rtol=1e-12)
 
 
-def test_random_driving_conserves_the_soil_and_never_pulls(
-    excavator: ExcavatorParameters,
-) -> None:
+def test_random_driving_conserves_the_soil_and_never_pulls(excavator):
     random = np.random.default_rng(8)
     commands = tuple(
         ValveCommand(0.25 * k, tuple(random.uniform(-1.0, 1.0, 3).round(2))) for k in range(40)
@@ -257,7 +253,7 @@ def test_random_driving_conserves_the_soil_and_never_pulls(
         assert run.energy_error() < 1e-4
 
 
-def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
+def test_adaptive_steps_cut_the_same(excavator):
     scenario = dig_scenario(cohesion=C, depth='terrain', duration=1.0)
     fixed = simulate(excavator, scenario)
     fine = simulate(excavator, scenario, tolerance=1e-8)
@@ -269,7 +265,7 @@ def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
 # --- the ground by itself ------------------------------------------------------------------------
 
 
-def test_bucket_holds_what_stays_in_it() -> None:
+def test_bucket_holds_what_stays_in_it():
     inside, middle, gyration, held = bucket_volumes(35.0)
     # The polygon by hand: shoelace over the shell's corners.
     corners = [0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j]
@@ -288,7 +284,7 @@ def test_bucket_holds_what_stays_in_it() -> None:
     assert bucket_volumes(20.0)[3].max() < held.max()
 
 
-def test_tooth_takes_what_is_above_its_path(constants: Constants) -> None:
+def test_tooth_takes_what_is_above_its_path(constants):
     ground = constants.ground
     state = flat_ground(ground, -1.0)
     z4, place = -1j, complex(7.02, -1.4)
@@ -381,7 +377,7 @@ def test_bucket_that_stands_on_its_tooth_is_borne_by_hansens_pressure(
     assert found == (0.0 if loose else pytest.approx(edge, rel=1e-12))
 
 
-def test_imprint_of_the_tooth_stays(excavator: ExcavatorParameters) -> None:
+def test_imprint_of_the_tooth_stays(excavator):
     ground = ground_of_soil(excavator)
     state = flat_ground(ground, -1.0)
     whole = volume_of_ground(ground, state, -3.0)
@@ -404,7 +400,7 @@ def test_imprint_of_the_tooth_stays(excavator: ExcavatorParameters) -> None:
     assert again[-1].imag == pytest.approx(pressed[-1].imag, rel=0.05)
 
 
-def test_hard_ground_carries_the_machine(excavator: ExcavatorParameters) -> None:
+def test_hard_ground_carries_the_machine(excavator):
     """The boom presses the tooth down with 45 kN."""
     deep = {}
     for cohesion in (0.0, 17e3, 1e6):
@@ -425,7 +421,7 @@ def test_hard_ground_carries_the_machine(excavator: ExcavatorParameters) -> None
     assert 0.0 < deep[1e6] < 0.01
 
 
-def test_heap_is_pushed_back_first(excavator: ExcavatorParameters) -> None:
+def test_heap_is_pushed_back_first(excavator):
     resistance = {}
     for cell in (0.02, 0.05, 0.1):
         ground = ground_of_soil(excavator, cell=cell)
@@ -454,7 +450,7 @@ def test_heap_is_pushed_back_first(excavator: ExcavatorParameters) -> None:
     assert 0.7 < resistance[0.1] / resistance[0.02] < 1.0
 
 
-def test_bucket_grades_a_heap_with_its_bottom(excavator: ExcavatorParameters) -> None:
+def test_bucket_grades_a_heap_with_its_bottom(excavator):
     ground = ground_of_soil(excavator)
     state, x = flat_ground(ground, -1.0), places(ground)
     state[1 + ground.cells :] = np.maximum(0.4 - 0.7 * np.abs(x - 6.0), 0.0)
@@ -471,7 +467,7 @@ def test_bucket_grades_a_heap_with_its_bottom(excavator: ExcavatorParameters) ->
     assert forces.real.max() < -0.2 * forces.real.min()
 
 
-def test_dig_does_not_depend_on_the_cells(excavator: ExcavatorParameters) -> None:
+def test_dig_does_not_depend_on_the_cells(excavator):
     swept = []
     for cell in (0.02, 0.05, 0.1):
         terrain = excavator.soil.terrain.replace(cell=cell)
@@ -483,7 +479,7 @@ def test_dig_does_not_depend_on_the_cells(excavator: ExcavatorParameters) -> Non
     assert run.column('soil_force').max() > 90e3
 
 
-def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> None:
+def test_ground_presses_on_the_back_and_never_pulls(constants):
     ground = constants.ground
     state = flat_ground(ground, -1.0)
     # DN level, mouth up: the shell's bottom is 0.79 m below the line DN.

@@ -7,7 +7,6 @@ import numpy as np
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.visuals import Arrow, force_arrows, soil_line
 
@@ -21,7 +20,7 @@ def arrows_at(machine: Excavator, time: float) -> dict[str, Arrow]:
     return {arrow.name: arrow for arrow in found}
 
 
-def test_arrows_start_at_pins_and_tooth(standard: ExcavatorParameters) -> None:
+def test_arrows_start_at_pins_and_tooth(standard):
     machine = Excavator(standard, dig_scenario())
     state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.0)
     arrows = force_arrows(standard, state, machine.observed(state))
@@ -33,7 +32,7 @@ def test_arrows_start_at_pins_and_tooth(standard: ExcavatorParameters) -> None:
     np.testing.assert_allclose([arrow.start for arrow in arrows], places, rtol=0.0, atol=1e-12)
 
 
-def test_an_arrow_of_a_metre_is_fifty_kilonewtons(standard: ExcavatorParameters) -> None:
+def test_an_arrow_of_a_metre_is_fifty_kilonewtons(standard):
     machine = Excavator(standard, dig_scenario())
     arrows, observed = arrows_at(machine, 0.0), machine.observed(machine.initial_state())
     links = (standard.boom, standard.arm, standard.bucket)
@@ -46,16 +45,7 @@ def test_an_arrow_of_a_metre_is_fifty_kilonewtons(standard: ExcavatorParameters)
         np.testing.assert_allclose(held, [0.0, weight], rtol=0.0, atol=1e-6 * weight)
 
 
-def test_the_soil_pushes_against_the_motion_of_the_tooth(standard: ExcavatorParameters) -> None:
-    machine = Excavator(standard, dig_scenario())
-    before, after = (arrows_at(machine, time)['soil'] for time in (1.0, 1.1))
-    motion = np.subtract(after.start, before.start)
-    push = np.array(after.vector)
-    assert np.linalg.norm(push) > 0.1
-    assert push @ motion < -0.9 * np.linalg.norm(push) * np.linalg.norm(motion)
-
-
-def test_soil_reaches_from_the_tracks_to_beyond_the_tooth(standard: ExcavatorParameters) -> None:
+def test_soil_reaches_from_the_tracks_to_beyond_the_tooth(standard):
     scenario = dig_scenario()
     line = soil_line(standard, scenario.surface_height(standard))
     assert np.all(line[:, 1] == scenario.surface_height(standard))
