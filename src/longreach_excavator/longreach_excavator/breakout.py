@@ -10,6 +10,7 @@ turns, D or C, to N. The other cylinders are assumed to hold any load.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
 BREAKOUTS = ('bucket', 'arm')
+PINS = 'acdefijklp'
+"""Joints and pins of the summary."""
 # Points of the stroke; margin at its ends, as a share: rounding must not put a pose outside.
 _PLACES, _INSIDE = 121, 1e-6
 
@@ -38,6 +41,16 @@ class Breakout:
     def best(self) -> int:
         """Row of the largest force."""
         return int(self.force.argmax())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the largest breakout force, its piston position, and the pin loads there."""
+        k, column = self.best, self.loads.column
+        return {
+            'force_n': float(self.force[k]),
+            'piston_m': float(self.stroke[k]),
+            'pins_n': {p: float(column(f'pin_{p}')[k]) for p in PINS},
+            'holding_n': {name: float(column(f'pin_force_{name}')[k]) for name in CYLINDERS},
+        }
 
 
 def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:

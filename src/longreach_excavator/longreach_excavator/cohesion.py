@@ -73,6 +73,15 @@ class CohesionFit:
         """Number of runs of the search."""
         return len(self.scan)
 
+    def rows(self) -> tuple[list[str], np.ndarray]:
+        """Return names and rows of measured and fitted columns side by side."""
+        times = self.data.times
+        names, columns = ([], []) if times is None else (['time'], [times])
+        for k, name in enumerate(self.data.columns):
+            names += [f'{name}_measured', f'{name}_fitted']
+            columns += [self.data.values[:, k], self.fitted[:, k]]
+        return names, np.stack(columns, axis=1)
+
     def residuals(self) -> dict[str, float]:
         """Return the root mean square of the residuals of each column, in its unit."""
         rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))

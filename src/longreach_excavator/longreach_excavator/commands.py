@@ -14,8 +14,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import solve_pose
 from longreach_excavator import figures
 from longreach_excavator import inverse as loads
-from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
-from longreach_excavator.cohesion import BOUNDS, CohesionFit, fit_cohesion
+from longreach_excavator.breakout import BREAKOUTS, PINS, breakout
+from longreach_excavator.cohesion import BOUNDS, fit_cohesion
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
@@ -53,8 +53,8 @@ _STANDING = CYLINDERS[:2]
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
 # Arguments that a scenario file replaces, with their defaults.
 _REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing', 'held': ()}
-# Prefixes of the columns in the table of ``inverse``; joints and pins in that of ``breakout``.
-_SHOWN, _PINS = ('pin_force_', 'force_l', 'force_p', 'power_'), 'acdefijklp'
+# Prefixes of the columns in the table of ``inverse``.
+_SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 
 
 def add_studies(commands: Any) -> None:
@@ -142,19 +142,8 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         " the soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
         ' (default: swing)',
     )
-    add(
-        '--flow',
-        type=positive,
-        help="flow through the bucket's fully open valve at the full supply pressure [L/min]"
-        ' (default: from the file); mode hydraulic only',
-    )
-    add(
-        '--forces',
-        metavar='FILE.csv',
-        type=Path,
-        help='forces of the cylinders, or pressures, over time (default: (5.8) to (5.10));'
-        ' modes printed and thesis only',
-    )
+    add('--flow', type=positive, help="of the bucket's open valve [L/min]; mode hydraulic only")
+    add('--forces', metavar='FILE.csv', type=Path, help='or pressures; modes printed and thesis')
     add(
         '--held',
         action='store_const',
@@ -274,14 +263,14 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
     for b in found:
         arm = np.full(len(b.stroke), float(b.cylinder == 'arm'))
         rows.append(np.column_stack([arm, b.stroke, b.force, b.loads.table[:, 1:]]))
-    summary = {b.cylinder: _breakout_summary(b) for b in found}
-    head = ('cylinder', 'breakout [kN]', 'at piston [m]', *(f'pin {p} [kN]' for p in _PINS))
+    summary = {b.cylinder: b.summary() for b in found}
+    head = ('cylinder', 'breakout [kN]', 'at piston [m]', *(f'pin {p} [kN]' for p in PINS))
     shown = [
         (
             name,
             f'{1e-3 * one["force_n"]:.1f}',
             f'{one["piston_m"]:.3f}',
-            *(f'{1e-3 * one["pins_n"][p]:.0f}' for p in _PINS),
+            *(f'{1e-3 * one["pins_n"][p]:.0f}' for p in PINS),
         )
         for name, one in summary.items()
     ]
@@ -303,17 +292,6 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
                     f'for the breakout of the {name} the {cylinder.name} would have to hold'
                     f' {1e-3 * abs(held):.0f} kN, the supply pressure gives {1e-3 * most:.0f} kN'
                 )
-
-
-def _breakout_summary(found: Breakout) -> dict[str, Any]:
-    """Return the largest breakout force, its piston position, and the pin loads there."""
-    k, column = found.best, found.loads.column
-    return {
-        'force_n': float(found.force[k]),
-        'piston_m': float(found.stroke[k]),
-        'pins_n': {p: float(column(f'pin_{p}')[k]) for p in _PINS},
-        'holding_n': {name: float(column(f'pin_force_{name}')[k]) for name in CYLINDERS},
-    }
 
 
 def _add_pose(pose: argparse.ArgumentParser) -> None:
@@ -499,7 +477,7 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}
     units = {name: 'Pa' for name in summary if name.endswith('_pa')} | {'sweep_deg': 'deg'}
     units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}
-    names, rows = _fitted_rows(fit)
+    names, rows = fit.rows()
     text, draw = summary_table(shown, units), lambda file: figures.draw_cohesion(file, fit)
     _hand_out(arguments, summary, text, names, rows, draw)
 
@@ -518,15 +496,3 @@ def _other_depth(
         _say(f'with depth: {other} there is no fit: {error}')
         return {'depth': scenario.depth, name: None}
     return {'depth': scenario.depth, name: fit.cohesion}
-
-
-def _fitted_rows(fit: CohesionFit) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return names and rows of measured and fitted columns side by side."""
-    names: list[str] = []
-    columns = []
-    if fit.data.times is not None:
-        names, columns = ['time'], [fit.data.times]
-    for k, name in enumerate(fit.data.columns):
-        names += (f'{name}_measured', f'{name}_fitted')
-        columns += [fit.data.values[:, k], fit.fitted[:, k]]
-    return tuple(names), np.stack(columns, axis=1)
