@@ -2,7 +2,7 @@
 Simulation of a digging excavator: the model of Ozunlu's thesis (2009), corrected, with hydraulics.
 
 ``parameters``, ``linkage``, ``soil``   the machine, its cylinder linkages, the soil's resistance
-``motion``, ``terrain``                 equations of motion, ground that is cut and carried
+``constants``, ``motion``, ``terrain``  equations of motion, ground that is cut and carried
 ``excavation``, ``observation``         its forces and changes; reactions and energies of a state
 ``simulation``, ``results``, ``columns``
                                         simulated runs and their tables
