@@ -10,6 +10,7 @@ turns, D or C, to N. The other cylinders are assumed to hold any load.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,54 +21,43 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
 BREAKOUTS = ('bucket', 'arm')
+PINS = 'acdefijklp'
+"""Joints and pins of the summary."""
 # Points of the stroke; margin at its ends, as a share: rounding must not put a pose outside.
 _PLACES, _INSIDE = 121, 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
 class Breakout:
-    """
-    Breakout forces over a stroke.
+    """Breakout forces over a stroke of the cylinder of arm or bucket."""
 
-    Parameters
-    ----------
-    cylinder : str
-        One of BREAKOUTS.
-    stroke : ndarray, shape (rows,)
-        Piston position from the retracted end [m].
-    force : ndarray, shape (rows,)
-        Force of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
-    loads : InverseResult
-        Forces of cylinders and rods, and in all pins; its times are 0, 1, 2, ..
-    """
-
-    cylinder: str
-    stroke: np.ndarray
+    cylinder: str  # one of BREAKOUTS
+    stroke: np.ndarray  # (rows,) piston position from the retracted end [m]
+    # (rows,) of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
     force: np.ndarray
-    loads: InverseResult
+    loads: InverseResult  # its times are 0, 1, 2, ..
 
     @property
     def best(self) -> int:
         """Row of the largest force."""
         return int(self.force.argmax())
 
+    def summary(self) -> dict[str, Any]:
+        """Return the largest breakout force, its piston position, and the pin loads there."""
+        k, column = self.best, self.loads.column
+        return {
+            'force_n': float(self.force[k]),
+            'piston_m': float(self.stroke[k]),
+            'pins_n': {p: float(column(f'pin_{p}')[k]) for p in PINS},
+            'holding_n': {name: float(column(f'pin_force_{name}')[k]) for name in CYLINDERS},
+        }
+
 
 def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:
     """
-    Return the breakout forces of arm or bucket.
+    Return the breakout forces of arm or bucket over the stroke, the others in a pose (3,) [rad].
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    cylinder : str
-        One of BREAKOUTS.
-    pose : ndarray, shape (3,)
-        Joint angles [rad]; that of the joint that the cylinder turns has no effect.
-
-    Raises
-    ------
-    InputError
-        For another cylinder, or a pose outside the strokes.
+    InputError for another cylinder, or a pose outside the strokes.
     """
     if cylinder not in BREAKOUTS:
         raise InputError(f'cylinder = {cylinder!r}, allowed: {" | ".join(BREAKOUTS)}')

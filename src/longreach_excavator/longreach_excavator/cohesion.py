@@ -22,41 +22,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.tables import Table, read_table
-from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.measurements import Measurements, kind_of
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 
 BOUNDS = (1e3, 1e5)  # [Pa]
-STEEL = 2.1e11  # modulus of elasticity [Pa]
-
-_RODS = ('lk', 'pk')
-# Measured quantities: unit, and the noise that is assumed where none is given or estimated.
-_KINDS = {
-    'force': ('N', 2e3),
-    'theta': ('rad', math.radians(0.5)),
-    'length': ('m', 5e-3),
-}
-# Larger values mean wrong units.
-_LARGEST = {'force': 1e8, 'theta': 2.0 * math.pi, 'length': 100.0}
-MEASURED = (
-    *(f'force_{rod}' for rod in _RODS),
-    *(f'theta_{k}' for k in (2, 3, 4)),
-    *(f'length_{name}' for name in CYLINDERS),
-)
-# Larger strains are not elastic; the column is probably in microstrain.
-_LARGEST_STRAIN = 0.01
-
 # Values of the scan, maximum number with refinement, and smallest ratio of neighbours.
 _SCAN, _MOST, _FINE = 25, 80, 1.01
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
@@ -77,209 +56,31 @@ _ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
 
 
 @dataclasses.dataclass(frozen=True)
-class Measurements:
-    """
-    Measurements of digging.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Names, each one of MEASURED.
-    values : ndarray, shape (rows, columns)
-        Tensions of the rods [N], joint angles [rad], lengths of cylinders [m].
-    times : ndarray, shape (rows,), optional
-        Increasing, from the start of the scenario [s]; None: a single row at its end.
-    name : str
-        Name in error messages.
-
-    Raises
-    ------
-    InputError
-        For columns that are not known, shapes that do not fit, numbers that are not finite, and
-        times that are negative or do not increase.
-    """
-
-    columns: tuple[str, ...]
-    values: np.ndarray
-    times: np.ndarray | None = None
-    name: str = 'data'
-
-    def __post_init__(self) -> None:
-        """Check names, shapes, numbers and times."""
-        for name in self.columns:
-            if name not in MEASURED or self.columns.count(name) > 1:
-                raise InputError(
-                    f'{self.name} has the column {name!r}, allowed, each once:'
-                    f' {", ".join(MEASURED)}'
-                )
-        rows = 1 if self.times is None else len(self.times)
-        if not self.columns or self.values.shape != (rows, len(self.columns)) or not rows:
-            raise InputError(
-                f'{self.name} has values of shape {self.values.shape}, allowed: {rows or 1} rows'
-                f' of {len(self.columns) or "one or more"} columns; without times one row, the'
-                ' end'
-            )
-        if not np.isfinite(self.values).all():
-            raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
-        for name, values in zip(self.columns, self.values.T, strict=True):
-            largest, most = float(np.abs(values).max()), _LARGEST[name.partition('_')[0]]
-            if largest > most:
-                raise InputError(
-                    f'{self.name}: {name} goes to {largest:g} {_kind(name)[0]}, allowed: up to'
-                    f' {most:g}; look at its unit'
-                )
-        if self.times is None:
-            return
-        if not np.isfinite(self.times).all() or self.times[0] < 0.0:
-            raise InputError(
-                f'{self.name}: time begins at {self.times[0]:g} s, allowed: finite times from 0'
-                ' on, when the bucket begins to dig'
-            )
-        if np.any(np.diff(self.times) <= 0.0):
-            k = int(np.argmax(np.diff(self.times) <= 0.0)) + 1
-            raise InputError(
-                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
-                f' {self.times[k - 1]:g} s of the row before; sort the rows'
-            )
-
-
-def read_measurements(
-    file: str | Path, rod_area: float | None = None, youngs_modulus: float = STEEL
-) -> Measurements:
-    """
-    Read measurements from a CSV file; see :func:`measurements_from` for columns and errors.
-
-    Parameters
-    ----------
-    file : path
-    rod_area : float, optional
-        Cross-section of the rod with the strain gauge [m^2].
-    youngs_modulus : float
-        Modulus of elasticity of the rod [Pa].
-    """
-    return measurements_from(read_table(file, None), rod_area, youngs_modulus)
-
-
-def measurements_from(
-    table: Table, rod_area: float | None = None, youngs_modulus: float = STEEL
-) -> Measurements:
-    """
-    Return the measurements in a table.
-
-    Parameters
-    ----------
-    table : Table
-        Any of force_lk, force_pk, tensions of lever and rod [N]; strain_lk, strain_pk, from which
-        they follow; theta_2 to theta_4 [rad], or with _deg; length_boom, length_arm, length_bucket
-        [m] for joints without an angle. With time [s], or one row for the end of the digging.
-        Other columns are ignored, so that a file of ``dig --csv`` can be read.
-    rod_area : float, optional
-        Cross-section of the lever or rod with the gauge [m^2]; for two side by side, the sum of
-        both, whose strains are assumed to be equal.
-    youngs_modulus : float
-        E of F = A E eps, Ozunlu 2009, (5.6) [Pa].
-
-    Raises
-    ------
-    InputError
-        When no column can be fitted, or a strain cannot be converted to a force.
-    """
-    found: dict[str, np.ndarray] = {}
-    for rod in _RODS:
-        known = {name: table[name] for name in (f'force_{rod}', f'strain_{rod}') if name in table}
-        _check_single(table, tuple(known))
-        if f'strain_{rod}' in known:
-            known = {'': _force_of(table, f'strain_{rod}', rod_area, youngs_modulus)}
-        for values in known.values():
-            found[f'force_{rod}'] = values
-    for k, cylinder in zip((2, 3, 4), CYLINDERS, strict=True):
-        radians, degrees, length = f'theta_{k}', f'theta_{k}_deg', f'length_{cylinder}'
-        _check_single(table, tuple(name for name in (radians, degrees) if name in table))
-        if radians in table:
-            found[radians] = table[radians]
-        elif degrees in table:
-            found[radians] = np.radians(table[degrees])
-        elif length in table:
-            found[length] = table[length]
-    if not found:
-        raise InputError(
-            f'{table.file}: found the columns {", ".join(table)}; allowed: time with any of'
-            f' {", ".join(MEASURED)}, strain_lk, strain_pk'
-        )
-    times = table.get('time')
-    rows = len(next(iter(found.values())))
-    if times is None and rows > 1:
-        raise InputError(
-            f'{table.file} has {rows} rows and no column time, allowed: one row, the end of the'
-            ' digging, or a time for each'
-        )
-    columns = tuple(name for name in MEASURED if name in found)
-    values = np.stack([found[name] for name in columns], axis=1)
-    return Measurements(columns, values, times, str(table.file))
-
-
-def _check_single(table: Table, names: tuple[str, ...]) -> None:
-    """Raise InputError for two columns of the same quantity."""
-    if len(names) > 1:
-        raise InputError(f'{table.file} has columns {" and ".join(names)}, allowed: one of them')
-
-
-def _force_of(
-    table: Table, name: str, rod_area: float | None, youngs_modulus: float
-) -> np.ndarray:
-    """Return the tension [N] of a measured strain, (5.6)."""
-    if rod_area is None:
-        raise InputError(
-            f'{table.file} has the column {name}, but rod_area is missing: the cross-section with'
-            ' the gauge [m^2]'
-        )
-    for what, value in (('rod_area', rod_area), ('youngs_modulus', youngs_modulus)):
-        if not 0.0 < value < math.inf:
-            raise InputError(f'{what} = {value}, allowed: (0, inf)')
-    largest = float(np.abs(table[name]).max())
-    if largest > _LARGEST_STRAIN:
-        raise InputError(
-            f'{table.file}: {name} goes to {largest:g}, allowed: up to {_LARGEST_STRAIN:g};'
-            ' microstrain are to be divided by a million'
-        )
-    return rod_area * youngs_modulus * table[name]
-
-
-@dataclasses.dataclass(frozen=True)
 class CohesionFit:
-    """
-    The cohesion that fits measurements best.
+    """The cohesion that fits measurements best."""
 
-    Parameters
-    ----------
-    cohesion : float
-        [Pa]
-    standard_error : float
-        [Pa]
-    data : Measurements
-    noise : ndarray, shape (columns,)
-        Standard deviations that weight the columns, in their units.
-    fitted : ndarray, shape (rows, columns)
-        Values of the run with this cohesion at the measured times.
-    scan : ndarray, shape (values, 2)
-        Cohesions that were tried, increasing [Pa], and the sums of squares [1], each column in
-        units of its noise.
-    result : ExcavatorRun
-        The run with this cohesion.
-    """
-
-    cohesion: float
-    standard_error: float
+    cohesion: float  # [Pa]
+    standard_error: float  # [Pa]
     data: Measurements
-    noise: np.ndarray
-    fitted: np.ndarray
+    noise: np.ndarray  # (columns,) standard deviations that weight the columns
+    fitted: np.ndarray  # (rows, columns) of the run with this cohesion, at the measured times
+    # (values, 2) cohesions that were tried, increasing [Pa]; sums of squares over the noise [1].
     scan: np.ndarray
-    result: ExcavatorRun
+    result: ExcavatorRun  # with this cohesion
 
     @property
     def runs(self) -> int:
         """Number of runs of the search."""
         return len(self.scan)
+
+    def rows(self) -> tuple[list[str], np.ndarray]:
+        """Return names and rows of measured and fitted columns side by side."""
+        times = self.data.times
+        names, columns = ([], []) if times is None else (['time'], [times])
+        for k, name in enumerate(self.data.columns):
+            names += [f'{name}_measured', f'{name}_fitted']
+            columns += [self.data.values[:, k], self.fitted[:, k]]
+        return names, np.stack(columns, axis=1)
 
     def residuals(self) -> dict[str, float]:
         """Return the root mean square of the residuals of each column, in its unit."""
@@ -292,7 +93,7 @@ class CohesionFit:
             'cohesion_pa': self.cohesion,
             'standard_error_pa': self.standard_error,
             'residuals': {
-                name: {'rms': rms, 'unit': _kind(name)[0]}
+                name: {'rms': rms, 'unit': kind_of(name)[0]}
                 for name, rms in self.residuals().items()
             },
             'rows': len(self.data.values),
@@ -335,59 +136,75 @@ def fit_cohesion(
         For arguments that are not allowed, and when the data do not determine the cohesion: with
         the values that fit equally well.
     """
-    if not scenario.soil:
-        raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
-    if scenario.depth not in FIXED_DEPTHS:
-        raise InputError(
-            f'depth = {scenario.depth!r}, allowed to find a cohesion: {" | ".join(FIXED_DEPTHS)};'
-            ' forces on ground that slides change in jumps, and a search ends beside the best fit'
-        )
-    _check_bounds(excavator, bounds)
-    sigma = _noise(data, noise)
-    runs = _Runs(excavator, scenario, data, step)
-    for value in np.geomspace(*bounds, _SCAN):
-        runs.errors(float(value))
+    search = _Search(excavator, scenario, data, bounds, _noise(data, noise), step)
+    search.scan()
     estimates = noise is None and len(data.values) > 1
     for _ in range(_ROUNDS):
-        best = _lowest(runs, sigma, bounds)
+        best = search.lowest()
         if not estimates:
             break
-        before, sigma = sigma, np.maximum(_rms(runs.errors(best)), _LEAST_NOISE * _noise(data))
-        if np.allclose(sigma, before, rtol=0.01):
+        before, least = search.sigma, _LEAST_NOISE * _noise(data)
+        search.sigma = np.maximum(_rms(search.errors(best)), least)
+        if np.allclose(search.sigma, before, rtol=0.01):
             break
-    spread = _spread(runs.errors(best) / sigma)
-    _check_determined(runs, sigma, spread, best, bounds)
-    error = _standard_error(runs, sigma, spread, best, bounds)
+    search.spread = _spread(search.errors(best) / search.sigma)
+    search.check_determined(best)
+    error = search.standard_error(best)
     # Jumps may hide a better one nearby.
     reach = 3.0 * min(error, _WIDEST * best)
     for value in np.linspace(best - reach, best + reach, 13):
-        runs.errors(float(np.clip(value, *bounds)))
-    if runs.best(sigma) != best:
-        best = runs.best(sigma)
+        search.errors(float(np.clip(value, *bounds)))
+    if search.best() != best:
+        best = search.best()
         low, high = max(best - reach / 6.0, bounds[0]), min(best + reach / 6.0, bounds[1])
-        best = _search(runs, sigma, low, high)
-        error = _standard_error(runs, sigma, spread, best, bounds)
+        best = search.minimum(low, high)
+        error = search.standard_error(best)
+    equal = max(abs(value - best) for value in search.tried() if search.fits(value, best))
     return CohesionFit(
         cohesion=best,
-        standard_error=max(error, 0.5 * _reach(runs, sigma, spread, best)),
+        standard_error=max(error, 0.5 * equal),
         data=data,
-        noise=sigma,
-        fitted=data.values + runs.errors(best),
-        scan=np.array([(value, runs.sum_of_squares(value, sigma)) for value in runs.tried()]),
-        result=runs.result(best),
+        noise=search.sigma,
+        fitted=data.values + search.errors(best),
+        scan=np.array([(value, search.sum_of_squares(value)) for value in search.tried()]),
+        result=search.result(best),
     )
 
 
-class _Runs:
+def roughly(
+    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, sigma: np.ndarray
+) -> float:
+    """Return the best of some cohesions over the whole range [Pa]; ``sigma`` (columns,): noise."""
+    search = _Search(excavator, scenario, data, BOUNDS, sigma, STEP)
+    search.scan()
+    return search.best()
+
+
+class _Search:
     """Runs of a scenario with different cohesions, and their differences from data."""
 
     def __init__(
-        self, excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, step: float
+        self,
+        excavator: ExcavatorParameters,
+        scenario: Scenario,
+        data: Measurements,
+        bounds: tuple[float, float],
+        sigma: np.ndarray,
+        step: float,
     ) -> None:
+        if not scenario.soil:
+            raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
+        if scenario.depth not in FIXED_DEPTHS:
+            raise InputError(
+                f'depth = {scenario.depth!r}, allowed to find a cohesion:'
+                f' {" | ".join(FIXED_DEPTHS)}; forces on ground that slides change in jumps, and'
+                ' a search ends beside the best fit'
+            )
+        _check_bounds(excavator, bounds)
         self._excavator, self._data, self._step = excavator, data, step
-        self._interval, self._scenario = step, scenario
+        self._bounds, self._interval, self._scenario = bounds, step, scenario
         self._errors: dict[float, np.ndarray] = {}
-        self.name = data.name
+        self.sigma, self.spread = sigma, 1.0
         times = data.times
         # No interpolation is needed where the times of the data are rows of the run.
         fits = scenario.mode == 'hydraulic' if times is None else _is_whole(times / SAMPLE_TIME)
@@ -417,23 +234,130 @@ class _Runs:
                 self._errors[cohesion] = np.stack(curves, axis=1) - data.values
         return self._errors[cohesion]
 
-    def sum_of_squares(self, cohesion: float, sigma: np.ndarray) -> float:
+    def sum_of_squares(self, cohesion: float) -> float:
         """Return the sum of squared errors in units of the noise."""
-        return float(np.sum((self.errors(cohesion) / sigma) ** 2))
+        return float(np.sum((self.errors(cohesion) / self.sigma) ** 2))
 
     def tried(self) -> list[float]:
         """Return the cohesions tried so far, increasing [Pa]."""
         return sorted(self._errors)
 
-    def best(self, sigma: np.ndarray) -> float:
+    def best(self) -> float:
         """Return the best cohesion so far [Pa]."""
-        best = min(self._errors, key=lambda value: self.sum_of_squares(value, sigma))
-        if not math.isfinite(self.sum_of_squares(best, sigma)):
+        best = min(self._errors, key=self.sum_of_squares)
+        if not math.isfinite(self.sum_of_squares(best)):
             raise InputError(
                 'the scenario runs away with every cohesion; look at it with `longreach excavator'
                 ' dig` or `run`'
             )
         return best
+
+    def scan(self) -> None:
+        """Try cohesions over the whole range."""
+        for value in np.geomspace(*self._bounds, _SCAN):
+            self.errors(float(value))
+
+    def explore(self) -> None:
+        """
+        Try cohesions between neighbours while one of them could be better than the best.
+
+        In units of the noise, an error is the distance of a curve from the data. By the triangle
+        inequality, a curve between two neighbours can meet the data only if the sum of their
+        distances from the data does not exceed their distance from each other.
+        """
+        while len(known := self.tried()) < _MOST:
+            errors = np.array([self.errors(value) / self.sigma for value in known])
+            squares = np.sum(errors**2, axis=(1, 2))
+            away = np.sqrt(squares - squares.min())
+            gains = np.full(len(known) - 1, -np.inf)
+            for k in range(len(gains)):
+                if known[k + 1] / known[k] > _FINE and np.isfinite(squares[k : k + 2]).all():
+                    apart = float(np.linalg.norm(errors[k + 1] - errors[k]))
+                    gains[k] = _DETOUR * apart - away[k] - away[k + 1]
+            place = int(gains.argmax())
+            if gains[place] < _LEAST_GAIN:
+                break
+            self.errors(math.sqrt(known[place] * known[place + 1]))
+
+    def lowest(self) -> float:
+        """Return the best cohesion of the whole range [Pa]."""
+        self.best()
+        self.explore()
+        best, known = self.best(), self.tried()
+        place = known.index(best)
+        low = max(min(known[max(place - 1, 0)], best / _FINE), self._bounds[0])
+        high = min(max(known[min(place + 1, len(known) - 1)], best * _FINE), self._bounds[1])
+        return self.minimum(low, high)
+
+    def minimum(self, low: float, high: float) -> float:
+        """Return the best cohesion [Pa] after a search between two bounds [Pa]."""
+        from scipy.optimize import minimize_scalar  # not for every command
+
+        minimize_scalar(
+            lambda value: min(self.sum_of_squares(float(value)), _HUGE),
+            bounds=(low, high),
+            method='bounded',
+            options={'xatol': _PRECISION * low},
+        )
+        return self.best()
+
+    def fits(self, value: float, best: float) -> bool:
+        """Return whether a cohesion fits as well as the best one."""
+        limit = self.sum_of_squares(best) + _EQUAL * self.spread
+        return self.sum_of_squares(value) <= limit
+
+    def check_determined(self, best: float) -> None:
+        """Raise InputError when others fit as well: up to a bound, or apart from the best."""
+        known, bounds = self.tried(), self._bounds
+        good = [self.fits(value, best) for value in known]
+        first = last = known.index(best)
+        while first > 0 and good[first - 1]:
+            first -= 1
+        while last < len(known) - 1 and good[last + 1]:
+            last += 1
+        below, above = first == 0, last == len(known) - 1
+        others = [
+            value
+            for k, value in enumerate(known)
+            if good[k] and not first <= k <= last and not 1.0 / _APART < value / best < _APART
+        ]
+        if not (below or above or others):
+            return
+        low = bounds[0] if below else self._edge(best, known[first], known[first - 1])
+        high = bounds[1] if above else self._edge(best, known[last], known[last + 1])
+        text = f'from {low:.0f} to {high:.0f} Pa'
+        if others:
+            text += f', and about {others[0]:.0f} Pa,'
+        said = {
+            (True, True): 'they say nothing about it',
+            (True, False): f'it is at most {high:.0f} Pa',
+            (False, True): f'it is at least {low:.0f} Pa',
+            (False, False): 'it is one of these',
+        }
+        raise InputError(
+            f'{self._data.name}: the data do not determine the cohesion: values {text} fit equally'
+            f' well; {said[below, above]}. Add a rod force or angles over time, or a dig that'
+            f' stalls; or give other bounds than {bounds[0]:g} to {bounds[1]:g} Pa'
+        )
+
+    def _edge(self, best: float, good: float, bad: float) -> float:
+        """Return the last cohesion that fits [Pa] between one that does and one that does not."""
+        while abs(bad / good - 1.0) > 1e-3:
+            middle = math.sqrt(good * bad)
+            good, bad = (middle, bad) if self.fits(middle, best) else (good, middle)
+        return good
+
+    def standard_error(self, best: float) -> float:
+        """Return the standard error [Pa], by differences of its own width: jumps are narrower."""
+        width = 1e-3 * best
+        for _ in range(3):
+            tried = (max(best - width, self._bounds[0]), best, min(best + width, self._bounds[1]))
+            ends = [value for value in tried if np.isfinite(self.errors(value)).all()]
+            change = (self.errors(ends[-1]) - self.errors(ends[0])) / self.sigma
+            slope = float(np.linalg.norm(change)) / max(ends[-1] - ends[0], _PRECISION * best)
+            error = math.sqrt(self.spread) / slope if slope > 0.0 else math.inf
+            width = min(max(error, _NARROWEST * best), _WIDEST * best)
+        return error
 
 
 def _is_whole(values: Any) -> bool:
@@ -453,19 +377,14 @@ def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -
             raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
 
 
-def _kind(name: str) -> tuple[str, float]:
-    """Return unit and usual noise of a column."""
-    return _KINDS[name.partition('_')[0]]
-
-
 def _noise(data: Measurements, noise: Mapping[str, float] | None = None) -> np.ndarray:
     """Return the noise of each column: given, or else the assumed one."""
-    usual = {name: _kind(name)[1] for name in data.columns}
+    usual = {name: kind_of(name)[1] for name in data.columns}
     for name, value in (noise or {}).items():
         if name not in usual:
             raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
         if not 0.0 < value < math.inf:
-            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {_kind(name)[0]}')
+            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {kind_of(name)[0]}')
         usual[name] = value
     return np.array(list(usual.values()))
 
@@ -473,53 +392,6 @@ def _noise(data: Measurements, noise: Mapping[str, float] | None = None) -> np.n
 def _rms(errors: np.ndarray) -> np.ndarray:
     """Return the root mean square of each column."""
     return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
-
-
-def _explore(runs: _Runs, sigma: np.ndarray) -> None:
-    """
-    Try cohesions between neighbours while one of them could be better than the best.
-
-    In units of the noise, an error is the distance of a curve from the data. By the triangle
-    inequality, a curve between two neighbours can meet the data only if the sum of the distances
-    of the neighbours from the data does not exceed their distance from each other.
-    """
-    while len(known := runs.tried()) < _MOST:
-        errors = np.array([runs.errors(value) / sigma for value in known])
-        squares = np.sum(errors**2, axis=(1, 2))
-        away = np.sqrt(squares - squares.min())
-        gains = np.full(len(known) - 1, -np.inf)
-        for k in range(len(gains)):
-            if known[k + 1] / known[k] > _FINE and np.isfinite(squares[k : k + 2]).all():
-                apart = float(np.linalg.norm(errors[k + 1] - errors[k]))
-                gains[k] = _DETOUR * apart - away[k] - away[k + 1]
-        place = int(gains.argmax())
-        if gains[place] < _LEAST_GAIN:
-            break
-        runs.errors(math.sqrt(known[place] * known[place + 1]))
-
-
-def _lowest(runs: _Runs, sigma: np.ndarray, bounds: tuple[float, float]) -> float:
-    """Return the best cohesion [Pa]."""
-    runs.best(sigma)
-    _explore(runs, sigma)
-    best, known = runs.best(sigma), runs.tried()
-    place = known.index(best)
-    low = max(min(known[max(place - 1, 0)], best / _FINE), bounds[0])
-    high = min(max(known[min(place + 1, len(known) - 1)], best * _FINE), bounds[1])
-    return _search(runs, sigma, low, high)
-
-
-def _search(runs: _Runs, sigma: np.ndarray, low: float, high: float) -> float:
-    """Return the best cohesion [Pa] after a search between two bounds [Pa]."""
-    from scipy.optimize import minimize_scalar  # not for every command
-
-    minimize_scalar(
-        lambda value: min(runs.sum_of_squares(float(value), sigma), _HUGE),
-        bounds=(low, high),
-        method='bounded',
-        options={'xatol': _PRECISION * low},
-    )
-    return runs.best(sigma)
 
 
 def _spread(errors: np.ndarray) -> float:
@@ -536,80 +408,3 @@ def _spread(errors: np.ndarray) -> float:
         following = min(max(following, 0.0), _MOST_CORRELATION)
         spread *= (1.0 + following) / (1.0 - following)
     return spread
-
-
-def _check_determined(
-    runs: _Runs, sigma: np.ndarray, spread: float, best: float, bounds: tuple[float, float]
-) -> None:
-    """Raise InputError when other cohesions fit as well: up to a bound, or apart from the best."""
-    limit = runs.sum_of_squares(best, sigma) + _EQUAL * spread
-
-    def fits(value: float) -> bool:
-        return runs.sum_of_squares(value, sigma) <= limit
-
-    known = runs.tried()
-    good = [fits(value) for value in known]
-    first = last = known.index(best)
-    while first > 0 and good[first - 1]:
-        first -= 1
-    while last < len(known) - 1 and good[last + 1]:
-        last += 1
-    below, above = first == 0, last == len(known) - 1
-    others = [
-        value
-        for k, value in enumerate(known)
-        if good[k] and not first <= k <= last and not 1.0 / _APART < value / best < _APART
-    ]
-    if not (below or above or others):
-        return
-    ends = [bounds[0], bounds[1]]
-    if not below:
-        ends[0] = _edge(fits, known[first], known[first - 1])
-    if not above:
-        ends[1] = _edge(fits, known[last], known[last + 1])
-    text = f'from {ends[0]:.0f} to {ends[1]:.0f} Pa'
-    if others:
-        text += f', and about {others[0]:.0f} Pa,'
-    if below and above:
-        said = 'they say nothing about it'
-    elif below:
-        said = f'it is at most {ends[1]:.0f} Pa'
-    elif above:
-        said = f'it is at least {ends[0]:.0f} Pa'
-    else:
-        said = 'it is one of these'
-    raise InputError(
-        f'{runs.name}: the data do not determine the cohesion: values {text} fit equally well;'
-        f' {said}. Add a rod force or angles over time, or a dig that stalls; or give other bounds'
-        f' than {bounds[0]:g} to {bounds[1]:g} Pa'
-    )
-
-
-def _reach(runs: _Runs, sigma: np.ndarray, spread: float, best: float) -> float:
-    """Return the largest distance from the best of values that fit equally well [Pa]."""
-    limit = runs.sum_of_squares(best, sigma) + _EQUAL * spread
-    good = [value for value in runs.tried() if runs.sum_of_squares(value, sigma) <= limit]
-    return max(abs(value - best) for value in good)
-
-
-def _edge(fits: Callable[[float], bool], good: float, bad: float) -> float:
-    """Return the last cohesion that fits [Pa] between one that does and one that does not."""
-    while abs(bad / good - 1.0) > 1e-3:
-        middle = math.sqrt(good * bad)
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-    return good
-
-
-def _standard_error(
-    runs: _Runs, sigma: np.ndarray, spread: float, best: float, bounds: tuple[float, float]
-) -> float:
-    """Return the standard error [Pa], by differences of its own width: jumps are narrower."""
-    width = 1e-3 * best
-    for _ in range(3):
-        tried = (max(best - width, bounds[0]), best, min(best + width, bounds[1]))
-        ends = [value for value in tried if np.isfinite(runs.errors(value)).all()]
-        change = (runs.errors(ends[-1]) - runs.errors(ends[0])) / sigma
-        slope = float(np.linalg.norm(change)) / max(ends[-1] - ends[0], _PRECISION * best)
-        error = math.sqrt(spread) / slope if slope > 0.0 else math.inf
-        width = min(max(error, _NARROWEST * best), _WIDEST * best)
-    return error

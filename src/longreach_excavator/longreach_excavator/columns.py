@@ -7,7 +7,7 @@ import numpy as np
 from longreach_dynamics.runs import Column, Columns, Derived, Source, each
 from longreach_excavator.linkage import CYLINDERS
 
-# Joints whose reactions the summary and the figures show.
+# Joints whose reactions have a magnitude: boom in chassis, arm in boom, bucket in arm.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
 
 _JOINTS = (2, 3, 4)
@@ -23,12 +23,17 @@ def _oil(field: str) -> list[Source]:
     return [Source('hydraulics', field, name) for name in CYLINDERS]
 
 
+def _force_source(part: str) -> tuple[Source, ...]:
+    """Return the recorded sources of x and z of a force."""
+    return tuple(Source('reactions', f'force.{axis}', part) for axis in 'xz')
+
+
 def _forces(parts: tuple[str, ...], meaning: str) -> list[Column]:
     """Return columns of x and z of the forces of parts, named as in ``reactions``."""
     return [
-        Column(f'{part}_{axis}', 'N', meaning, Source('reactions', f'force.{axis}', part))
+        Column(f'{part}_{axis}', 'N', meaning, source)
         for part in parts
-        for axis in 'xz'
+        for axis, source in zip('xz', _force_source(part), strict=True)
     ]
 
 
@@ -85,17 +90,15 @@ COLUMNS = Columns(
         *each('theta_*', _JOINTS, 'rad', 'joint angles', _joints('position')),
         *each('omega_*', _JOINTS, 'rad/s', 'joint rates', _joints('velocity')),
         *_OBSERVED,
-        Column(
-            'soil_force',
+        Column('soil_force', 'N', 'magnitude of the force on the tooth', Derived(_SOIL, size_of)),
+        *each(
+            'load_*',
+            REACTIONS,
             'N',
-            'magnitude of the force on the tooth',
-            Derived(_SOIL, size_of),
+            'magnitudes of the reactions',
+            [Derived(_force_source(name), size_of) for name in REACTIONS],
         ),
-        Column(
-            'swept',
-            'rad',
-            'rotation of the bucket in the world, downwards, since time 0',
-        ),
+        Column('swept', 'rad', 'rotation of the bucket in the world, downwards, since time 0'),
         *each('p_head_*', CYLINDERS, 'Pa', 'pressures of the head sides', _oil('head_pressure')),
         *each('p_rod_*', CYLINDERS, 'Pa', 'pressures of the rod sides', _oil('rod_pressure')),
         *each('spool_*', CYLINDERS, '1', 'spool positions', _oil('spool')),

@@ -1,67 +1,306 @@
-"""Studies of the excavator: digs, poses, loads of a motion, breakout, cohesion."""
+"""The excavator's own subcommands: digging, poses, loads of a motion, breakout, cohesion."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import solve_pose
-from longreach_excavator.arguments import (
-    add_digging,
-    add_excavator,
-    digging_excavator,
-    digging_scenario,
-)
-from longreach_excavator.digging_commands import configure_digging
+from longreach_excavator import figures
+from longreach_excavator import inverse as loads
+from longreach_excavator.breakout import BREAKOUTS, PINS, breakout
+from longreach_excavator.cohesion import BOUNDS, fit_cohesion
+from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.machine import STEP
+from longreach_excavator.measurements import STEEL, Measurements, read_measurements
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import (
+    DEPTHS,
+    FIXED_DEPTHS,
+    MODES,
+    Scenario,
+    dig_scenario,
+    load_scenario,
+)
+from longreach_excavator.simulation import simulate
+from longreach_excavator.soil import LAWS
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.statics import standing
-from longreach_excavator.study_commands import configure_studies
-from longreach_tools.arguments import allow_lists, not_negative, numbers
+from longreach_excavator.step_study import COHESIONS, STEPS, step_study
+from longreach_tools.arguments import allow_lists, finite, not_negative, numbers, positive
 from longreach_tools.machine_command import (
+    add_file,
     add_options,
     check_files,
+    machine_of,
     options_of,
     run_scenario,
 )
 from longreach_tools.options import add_results
-from longreach_tools.output import add_format, print_result, table
+from longreach_tools.output import add_format, print_result, summary_table, table, write_csv
 from longreach_tools.poses import pose_of
+
+# Cylinders that carry the bucket's joint.
+_STANDING = CYLINDERS[:2]
+_LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
+# Arguments that a scenario file replaces, with their defaults.
+_REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing', 'held': ()}
+# Prefixes of the columns in the table of ``inverse``.
+_SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only an excavator has."""
-    dig = commands.add_parser('dig', help='turn the bucket through the soil')
-    add_digging(dig, 'longest time [s] (default: 7)')
-    dig.add_argument(
-        '--cohesion',
-        type=not_negative,
-        help='cohesion of the soil [Pa] (default: from the file)',
-    )
+
+    def add(name: str, run: Callable[[argparse.Namespace], Any], text: str) -> Any:
+        parser = commands.add_parser(name, help=text)
+        add_file(EXCAVATOR, parser)
+        parser.set_defaults(run=run)
+        return parser
+
+    dig = add('dig', _run_dig, 'turn the bucket through the soil')
+    _add_digging(dig)
+    dig.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
     add_options(dig, ExcavatorOptions)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
-    dig.set_defaults(run=_run_dig)
+    _add_inverse(add('inverse', _run_inverse, 'forces of cylinders, rods, pins in a motion'))
+    _add_cohesion(add('cohesion', _run_cohesion, 'cohesion from rod forces or a final pose'))
+    forces = add(
+        'forces', _run_forces, 'cylinder forces of a dig and the measured (5.8) to (5.10)'
+    )
+    forces.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
+    forces.add_argument('--depth', choices=DEPTHS, default='swing', help='as for dig')
+    add_results(forces, 'computed and measured forces', 'both over time')
+    steps = add('steps', _run_steps, 'force in A by cohesions and step sizes (figures 5.33, 5.34)')
+    steps.add_argument('--mode', choices=MODES, default='thesis', help='as for dig')
+    steps.add_argument(
+        '--cohesion', type=numbers, default=COHESIONS, help='list [Pa] (default: 10 to 20 kPa)'
+    )
+    steps.add_argument('--step', type=numbers, default=STEPS, help='[s] (default: 0.01,0.002)')
+    add_results(steps, 'cohesion, step, time and force of all rows', 'the forces over time')
+    out = add('breakout', _run_breakout, 'breakout forces of bucket and arm, and pin loads')
+    out.add_argument('--pose', default='dig', help='of the other joints (default: dig)')
+    add_results(out, 'both strokes; column arm: 1 or 0: the bucket', 'forces, loads of joints')
+    _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
 
-    configure_studies(commands)
-    configure_digging(commands)
 
-    pose = commands.add_parser('pose', help='lengths, levers and forces of a pose at rest')
+def _machine(arguments: argparse.Namespace) -> ExcavatorParameters:
+    """Return the excavator of ``--file`` and ``--set``, after a check of the output files."""
+    check_files(arguments)
+    machine: ExcavatorParameters = machine_of(EXCAVATOR, arguments, ExcavatorOptions())
+    return machine
+
+
+def _say(text: str) -> None:
+    """Print a line beside the result, on stderr."""
+    print(f'longreach excavator: {text}', file=sys.stderr)
+
+
+def _hand_out(
+    arguments: argparse.Namespace,
+    found: Any,
+    text: str,
+    names: Sequence[str],
+    rows: np.ndarray,
+    draw: Callable[[Path], None],
+) -> None:
+    """Write the requested CSV file and figure of a study, and print its result."""
+    if arguments.csv is not None:
+        write_csv(arguments.csv, names, rows)
+    if arguments.plot is not None:
+        draw(arguments.plot)
+    print_result(found, text, arguments.format)
+
+
+# --- digging ----------------------------------------------------------------------------------
+
+
+def _add_digging(parser: argparse.ArgumentParser) -> None:
+    """Add the options of digging."""
+    add = parser.add_argument
+    add(
+        '--mode',
+        choices=MODES,
+        default='hydraulic',
+        help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
+        ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
+    )
+    add('--law', choices=LAWS, help='law of the soil (default: from the file)')
+    add(
+        '--depth',
+        choices=DEPTHS,
+        default='swing',
+        help="swing: as printed in (4.1), as if the bucket's joint were at rest; surface: below"
+        " the soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
+        ' (default: swing)',
+    )
+    add('--flow', type=positive, help="of the bucket's open valve [L/min]; mode hydraulic only")
+    add('--forces', metavar='FILE.csv', type=Path, help='or pressures; modes printed and thesis')
+    add(
+        '--held',
+        action='store_const',
+        const=_STANDING,
+        default=(),
+        help="lock boom and arm, so that the bucket's joint stands, as (4.1) assumes; mode"
+        ' hydraulic only',
+    )
+    add('--pose', default='dig', help='initial pose of the file (default: dig)')
+    add('--duration', type=positive, default=7.0, help='longest time [s] (default: 7)')
+
+
+def _digging_machine(arguments: argparse.Namespace) -> ExcavatorParameters:
+    """Return the excavator with the valve and soil law of the arguments."""
+    excavator = _machine(arguments)
+    if arguments.flow is not None:
+        if arguments.mode != 'hydraulic':
+            raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
+        try:
+            excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+        except InputError as error:
+            raise InputError(f'--flow {arguments.flow:g} L/min: {error}') from error
+    return excavator if arguments.law is None else excavator.with_value('soil.law', arguments.law)
+
+
+def _digging_scenario(arguments: argparse.Namespace, cohesion: float | None = None) -> Scenario:
+    """Return the digging scenario of the arguments, in soil of a cohesion [Pa]."""
+    a, forces = arguments, '' if arguments.forces is None else str(arguments.forces)
+    if wrong := [text for text in a.set if text.startswith('scenario.')]:
+        raise InputError(
+            f'--set {wrong[0]}, allowed here: values of the machine; take the other options, or'
+            ' run with a scenario'
+        )
+    return dig_scenario(a.mode, cohesion, a.duration, forces, a.pose, a.depth, a.held)
+
+
+def _run_dig(arguments: argparse.Namespace) -> int:
+    excavator = _digging_machine(arguments)
+    scenario = _digging_scenario(arguments, arguments.cohesion)
+    options = options_of(arguments, ExcavatorOptions)
+    if arguments.sample_time is None and arguments.mode != 'hydraulic':
+        # With prescribed forces the sweep takes 0.125 s.
+        options = options.replace(sample_time=options.step)
+    return run_scenario(EXCAVATOR, arguments, excavator, scenario, options)
+
+
+def _run_forces(arguments: argparse.Namespace) -> None:
+    scenario = dig_scenario(
+        cohesion=arguments.cohesion, duration=MEASURED_TIME, depth=arguments.depth
+    )
+    run = simulate(_machine(arguments), scenario)
+    times = run.column('time')
+    computed = run.stack([f'pin_force_{name}' for name in CYLINDERS])
+    measured = printed_forces().at(times)
+    rows = {
+        name: agreement(times, computed[:, k], measured[:, k]) for k, name in enumerate(CYLINDERS)
+    }
+    head = (
+        'cylinder',
+        'RMS of the difference [%]',
+        'opposite sign [s]',
+        'correlation',
+        f'computed / measured at {0.5 * MEASURED_TIME:g} s',
+    )
+    shown = [
+        (name, f'{100.0 * a.rms:.0f}', *(f'{value:.2f}' for value in a[1:]))
+        for name, a in rows.items()
+    ]
+    _hand_out(
+        arguments,
+        {name: a._asdict() for name, a in rows.items()},
+        table(head, shown),
+        ('time', *(f'{kind}_{name}' for kind in ('computed', 'measured') for name in CYLINDERS)),
+        np.column_stack([times, computed, measured]),
+        lambda file: figures.draw_forces(file, times, computed, measured),
+    )
+
+
+def _run_steps(arguments: argparse.Namespace) -> None:
+    cases = step_study(_machine(arguments), arguments.mode, arguments.cohesion, arguments.step)
+    if not any(len(case.times) for case in cases):
+        raise InputError(cases[0].message)
+    rows = [
+        np.column_stack([np.tile((c.cohesion, c.step), (len(c.times), 1)), c.times, c.force])
+        for c in cases
+    ]
+    found = [case.summary() for case in cases]
+    head = ('step [s]', 'C [Pa]', 'peak in A [kN]', 'at [s]', 'sweep [s]', 'error', 'result')
+    shown = []
+    for one in found:
+        values = (
+            one['peak_n'] and 1e-3 * one['peak_n'],
+            one['peak_time_s'],
+            one['time_to_sweep_s'],
+            one['difference'] and f'{one["difference"]:.1e}',
+        )
+        cells = ('-' if value is None else value for value in values)
+        shown.append((one['step_s'], one['cohesion_pa'], *cells, one['message'] or 'complete'))
+    _hand_out(
+        arguments,
+        found,
+        table(head, shown),
+        ('cohesion', 'step', 'time', 'force_a'),
+        np.concatenate(rows),
+        lambda file: figures.draw_steps(file, cases),
+    )
+
+
+# --- without motion ---------------------------------------------------------------------------
+
+
+def _run_breakout(arguments: argparse.Namespace) -> None:
+    excavator = _machine(arguments)
+    pose = excavator.pose(arguments.pose)
+    found = [breakout(excavator, name, pose) for name in BREAKOUTS]
+    rows = []
+    for b in found:
+        arm = np.full(len(b.stroke), float(b.cylinder == 'arm'))
+        rows.append(np.column_stack([arm, b.stroke, b.force, b.loads.table[:, 1:]]))
+    summary = {b.cylinder: b.summary() for b in found}
+    head = ('cylinder', 'breakout [kN]', 'at piston [m]', *(f'pin {p} [kN]' for p in PINS))
+    shown = [
+        (
+            name,
+            f'{1e-3 * one["force_n"]:.1f}',
+            f'{one["piston_m"]:.3f}',
+            *(f'{1e-3 * one["pins_n"][p]:.0f}' for p in PINS),
+        )
+        for name, one in summary.items()
+    ]
+    _hand_out(
+        arguments,
+        summary,
+        table(head, shown),
+        ('arm', 'stroke', 'breakout_force', *found[0].loads.columns.names[1:]),
+        np.concatenate(rows),
+        lambda file: figures.draw_breakout(file, found),
+    )
+    supply = excavator.oil.supply_pressure
+    for name, one in summary.items():
+        for cylinder in excavator.cylinders:
+            held = one['holding_n'][cylinder.name]
+            most = supply * (cylinder.head_area if held > 0.0 else cylinder.rod_area)
+            if abs(held) > most:
+                _say(
+                    f'for the breakout of the {name} the {cylinder.name} would have to hold'
+                    f' {1e-3 * abs(held):.0f} kN, the supply pressure gives {1e-3 * most:.0f} kN'
+                )
+
+
+def _add_pose(pose: argparse.ArgumentParser) -> None:
+    """Add the options of ``pose``."""
     allow_lists(pose)
-    add_excavator(pose)
-    which = pose.add_mutually_exclusive_group()
-    which.add_argument(
-        '--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
-    )
-    which.add_argument(
-        '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='lengths of the cylinders [m]'
-    )
-    which.add_argument(
+    add = pose.add_mutually_exclusive_group().add_argument
+    add('--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)')
+    add('--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]')
+    add(
         '--tip',
         type=numbers,
         metavar='X,Z[,ATTITUDE]',
@@ -71,61 +310,27 @@ def add_studies(commands: Any) -> None:
     pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
     add_format(pose)
     pose.add_argument('--plot', metavar='FILE', type=Path, help='the machine with its pins')
-    pose.set_defaults(run=_run_pose)
-
-
-def _run_dig(arguments: argparse.Namespace) -> int:
-    """Run ``dig``."""
-    excavator = digging_excavator(arguments)
-    scenario = digging_scenario(arguments, arguments.cohesion)
-    options = options_of(arguments, ExcavatorOptions)
-    if arguments.sample_time is None and arguments.mode != 'hydraulic':
-        # With prescribed forces the sweep takes 0.125 s.
-        options = options.replace(sample_time=options.step)
-    return run_scenario(EXCAVATOR, arguments, excavator, scenario, options)
-
-
-# --- without motion -------------------------------------------------------------------------
 
 
 def _run_pose(arguments: argparse.Namespace) -> None:
-    """Run ``pose``."""
-    check_files(arguments)
-    excavator = load_excavator(arguments.file)
+    excavator = _machine(arguments)
     q = _angles(arguments, excavator)
     row = standing(excavator, q)
     if arguments.plot is not None:
-        from longreach_excavator.figures import draw_pose
-
-        draw_pose(arguments.plot, excavator, q)
-    rows = [
-        (
-            name,
-            row['theta_deg'][k],
-            '{:.1f} to {:.1f}'.format(*row['range_deg'][k]),
-            row['length_m'][k],
-            row['piston_m'][k],
-            row['lever_m'][k],
-            1e-3 * row['force_n'][k],
-            1e-5 * row['p_head_pa'][k],
-            1e-5 * row['p_rod_pa'][k],
-        )
-        for k, name in enumerate(CYLINDERS)
-    ]
-    head = (
-        'cylinder',
-        'joint [deg]',
-        'stroke allows',
-        'length [m]',
-        'piston [m]',
-        'lever [m]',
-        'weight [kN]',
-        'head [bar]',
-        'rod [bar]',
-    )
+        figures.draw_pose(arguments.plot, excavator, q)
+    columns = {
+        'joint [deg]': row['theta_deg'],
+        'stroke allows': ['{:.1f} to {:.1f}'.format(*limits) for limits in row['range_deg']],
+        'length [m]': row['length_m'],
+        'piston [m]': row['piston_m'],
+        'lever [m]': row['lever_m'],
+        'weight [kN]': [1e-3 * force for force in row['force_n']],
+        'head [bar]': [1e-5 * pressure for pressure in row['p_head_pa']],
+        'rod [bar]': [1e-5 * pressure for pressure in row['p_rod_pa']],
+    }
     x, z = row['tip_m']
-    text = table(head, rows) + f'\n\ntooth: x = {x:.4f} m, z = {z:.4f} m'
-    print_result(row, text, arguments.format)
+    text = table(('cylinder', *columns), zip(CYLINDERS, *columns.values(), strict=True))
+    print_result(row, text + f'\n\ntooth: x = {x:.4f} m, z = {z:.4f} m', arguments.format)
 
 
 def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np.ndarray:
@@ -146,3 +351,148 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
         return np.array([place.real, place.imag, q.sum()])[: target.size]
 
     return solve_pose(tooth, target, excavator.joint_limits(), angles, 'tooth')
+
+
+# --- measurements -----------------------------------------------------------------------------
+
+
+def _add_inverse(inverse: argparse.ArgumentParser) -> None:
+    """Add the options of ``inverse``."""
+    add = inverse.add_argument
+    add(
+        '--motion',
+        metavar='FILE.csv',
+        type=Path,
+        required=True,
+        help='time, theta_2 to theta_4 [rad] (or _deg), and if known omega_2 .., alpha_2 ..,'
+        ' force_x, force_z on the tooth, soil_moment about it, bucket_mass in the bucket; what dig'
+        ' --csv writes will do',
+    )
+    add('--cutoff', type=positive, help='of the filter for angles [Hz] (default: no filter)')
+    add(
+        '--soil',
+        choices=loads.SOIL_SOURCES,
+        default='file',
+        help="force on the tooth: of the file, by the soil's law, or none (default: file)",
+    )
+    add('--surface', type=finite, help="height of the soil [m] (default: the edge's at first)")
+    add('--depth', choices=FIXED_DEPTHS, default='surface', help='with --soil law')
+    add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
+
+
+def _run_inverse(arguments: argparse.Namespace) -> None:
+    excavator = _machine(arguments)
+    motion = loads.read_motion(arguments.motion, arguments.cutoff)
+    result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
+    pins = tuple(f'pin_{name}' for name in 'abcdefijklp')
+    rows = [
+        (e.name, e.unit, e.lowest, e.lowest_time, e.highest, e.highest_time)
+        for e in result.extremes()
+        if e.name in pins or e.name.startswith(_SHOWN)
+    ]
+    _hand_out(
+        arguments,
+        result.summary(),
+        table(('load', 'unit', 'lowest', 'at [s]', 'highest', 'at [s]'), rows),
+        result.columns.names,
+        result.table,
+        lambda file: figures.draw_inverse(file, result),
+    )
+    if arguments.soil == 'law' and arguments.surface is None:
+        _say("the soil begins at the bucket's edge in the first row; --surface puts it elsewhere")
+    supply = excavator.oil.supply_pressure
+    for cylinder in excavator.cylinders:
+        force = result.column(f'force_{cylinder.name}')
+        # The supply against an empty other side.
+        if force.max() > supply * cylinder.head_area or force.min() < -supply * cylinder.rod_area:
+            _say(f'{cylinder.name} needs more than the supply pressure of {supply:g} Pa')
+
+
+def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
+    """Add the options of ``cohesion``."""
+    _add_digging(cohesion)
+    add = cohesion.add_argument
+    add(
+        '--data',
+        metavar='FILE.csv',
+        type=Path,
+        required=True,
+        help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
+        ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',
+    )
+    add(
+        '--scenario',
+        metavar='SCENARIO.yaml',
+        type=Path,
+        help='of the measurement, instead of --pose, --mode, --forces, --depth and --held',
+    )
+    add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
+    add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
+    add(
+        '--noise',
+        metavar='COLUMN=VALUE',
+        type=_noise,
+        action='append',
+        default=[],
+        help='standard deviation of a column, in its unit, for each one (default: estimated; of'
+        ' a single row 2 kN, 0.5 deg, 5 mm)',
+    )
+    add(
+        '--rod-area',
+        type=positive,
+        help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
+        ' rods are side by side, of both [m^2]',
+    )
+    add('--youngs-modulus', type=positive, default=STEEL, help=f'E [Pa] (default: {STEEL:g})')
+    add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
+
+
+def _noise(text: str) -> tuple[str, float]:
+    """Return column and value of ``--noise``."""
+    name, _, value = text.partition('=')
+    try:
+        return name, positive(value)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
+
+
+def _run_cohesion(arguments: argparse.Namespace) -> None:
+    excavator = _digging_machine(arguments)
+    data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
+    if arguments.scenario is None:
+        scenario = _digging_scenario(arguments)
+    else:
+        for name, usual in _REPLACED.items():
+            if (value := getattr(arguments, name)) != usual:
+                raise InputError(
+                    f'--{name} {value} with --scenario {arguments.scenario}, allowed: one of them'
+                )
+        scenario = load_scenario(arguments.scenario, excavator, STEP)
+    limits = ((arguments.lowest, arguments.highest), dict(arguments.noise) or None)
+    fit = fit_cohesion(excavator, scenario, data, *limits)
+    summary = fit.summary()
+    residuals = summary['residuals']
+    summary |= _other_depth(excavator, scenario, data, *limits)
+    shown = {name: value for name, value in summary.items() if name != 'residuals'}
+    shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}
+    units = {name: 'Pa' for name in summary if name.endswith('_pa')} | {'sweep_deg': 'deg'}
+    units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}
+    names, rows = fit.rows()
+    text, draw = summary_table(shown, units), lambda file: figures.draw_cohesion(file, fit)
+    _hand_out(arguments, summary, text, names, rows, draw)
+
+
+def _other_depth(
+    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *limits: Any
+) -> dict[str, Any]:
+    """Return which depth a fit has used, and the cohesion of a fit with the other one."""
+    if scenario.mode == 'thesis':
+        return {'depth': scenario.depth}
+    other = 'surface' if scenario.depth == 'swing' else 'swing'
+    name = f'cohesion_with_depth_{other}_pa'
+    try:
+        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *limits)
+    except LongreachError as error:
+        _say(f'with depth: {other} there is no fit: {error}')
+        return {'depth': scenario.depth, name: None}
+    return {'depth': scenario.depth, name: fit.cohesion}

@@ -81,36 +81,22 @@ _APART = (0.30, 0.14, 0.14)
 
 
 def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of an excavator, with the joints of longreach_excavator.kinematics.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    prefix : str
-        Put before the names of frames.
-    """
-    root = new_robot('excavator', _MATERIALS)
-    _add_chassis(root, excavator)
-    _add_boom(root, excavator)
-    _add_arm(root, excavator)
-    _add_bucket(root, excavator)
-    _add_lever_and_rod(root, excavator)
-    pins = excavator.pins()
-    for k, (link, pin) in enumerate([(ROOT_FRAME, pins.e), ('boom', pins.i), ('arm', pins.j)]):
-        _add_cylinder(root, excavator, k, link, pin)
+    """Return the URDF of an excavator with the joints of kinematics, frame names with a prefix."""
+    robot = _Robot(excavator)
+    robot.add_chassis()
+    robot.add_boom()
+    robot.add_arm()
+    robot.add_bucket()
+    robot.add_lever_and_rod()
+    for k, (link, pin) in enumerate(((ROOT_FRAME, 'e'), ('boom', 'i'), ('arm', 'j'))):
+        robot.add_cylinder(k, link, getattr(robot.pins, pin))
     return document(
-        root,
+        robot.root,
         '`longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
         'positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
         'the model.',
         prefix,
     )
-
-
-def _scale(excavator: ExcavatorParameters) -> float:
-    """Return the scale of the drawn sizes for this machine."""
-    return excavator.boom.length / _DRAWN_BOOM
 
 
 def _bar(
@@ -137,45 +123,6 @@ def _boss(
     add_cylinder(link, material, radius, width, (pin.real, side, pin.imag), turn)
 
 
-def _add_bars(
-    link: Element,
-    corners: tuple[complex, ...],
-    heights: tuple[float, ...],
-    width: float,
-    scale: float,
-) -> None:
-    """Add boxes along a line with corners [m]."""
-    for begin, end, height in zip(corners[:-1], corners[1:], heights, strict=True):
-        _bar(link, 'yellow', (begin, end), height * scale, width)
-
-
-def _add_bracket(link: Element, foot: complex, pin: complex, scale: float) -> None:
-    """Add two plates that hold a cylinder's pin above a link."""
-    for side in (-0.13 * scale, 0.13 * scale):
-        _bar(link, 'yellow', (foot, pin), 0.4 * scale, 0.04 * scale, side)
-    _boss(link, 'dark', pin, 0.08 * scale, 0.36 * scale)
-
-
-def _add_moving(
-    root: Element,
-    excavator: ExcavatorParameters,
-    index: int,
-    parent: str,
-    child: str,
-    pin: complex,
-) -> None:
-    """Add a revolute joint of JOINTS, with its limits."""
-    table, driver = joint_table(excavator), DRIVER[index]
-    force, speed = cylinder_strength(excavator.oil, excavator.cylinders[driver])
-    lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
-    effort = force * lever if index < PISTON else 0.0
-    rate = speed / least * table.largest[index]
-    add_joint(
-        root, JOINTS[index], 'revolute', parent, child, (pin.real, 0.0, pin.imag),
-        axis=LIFT, limit=Limit(*table.limits[index], effort, rate),
-    )  # fmt: skip
-
-
 def _add_mass(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
     """Add mass, centre of gravity and inertia; the model has the inertia about y only."""
     centre = cmath.rect(parameters.center, math.radians(parameters.center_deg))
@@ -186,110 +133,142 @@ def _add_mass(link: Element, parameters: LinkParameters, height: float, width: f
     add_inertial(link, parameters.mass, place, (along, across, across))
 
 
-def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add the chassis, with its tracks on the ground."""
-    s, foot, pin = _scale(excavator), excavator.chassis.foot_height, excavator.pins().e
-    base = add_link(root, ROOT_FRAME)
-    for side in (-0.24 * s, 0.24 * s):
-        # Plates that hold A and E.
-        _bar(base, 'steel', (complex(-0.3 * s, -0.1 * s), 0j), 0.3 * s, 0.05 * s, side)
-        _bar(base, 'steel', (complex(0.0, pin.imag), pin), 0.24 * s, 0.05 * s, side)
-    _boss(base, 'dark', 0j, 0.11 * s, 0.62 * s)
-    _boss(base, 'dark', pin, 0.08 * s, 0.84 * s)
-    if foot == 0.0:
-        # No room for a chassis.
-        return
-    for material, *spans in _CHASSIS:
-        low, high = (np.array(edge) * (s, s, foot) for edge in zip(*spans, strict=True))
-        x, y, z = (0.5 * (low + high)).tolist()
-        add_box(base, material, tuple((high - low).tolist()), (x, y, z - foot))
-    for side in (-1.1 * s, 1.1 * s):
-        for x in _TRACK_ENDS:
-            _boss(base, 'dark', complex(x * s, -0.75 * foot), 0.25 * foot, 0.6 * s, side)
+class _Robot:
+    """A description with its sizes; ``s`` is the scale of what is drawn."""
 
+    def __init__(self, excavator: ExcavatorParameters) -> None:
+        self.root = new_robot('excavator', _MATERIALS)
+        self.machine, self.pins = excavator, excavator.pins()
+        self.s = excavator.boom.length / _DRAWN_BOOM
 
-def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add the boom: bent at the pin of its cylinder, with a bracket for the arm's cylinder."""
-    s, pins = _scale(excavator), excavator.pins()
-    link = add_link(root, 'boom')
-    width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)
-    _add_mass(link, excavator.boom, _BOOM_HEIGHTS[1] * s, width)
-    middle = knee + 0.35 * (tip - knee)
-    _add_bars(link, (0j, knee, middle, tip), _BOOM_HEIGHTS, width, s)
-    _boss(link, 'yellow', knee, 0.5 * _BOOM_HEIGHTS[1] * s, width)
-    _boss(link, 'yellow', tip, 0.5 * _BOOM_HEIGHTS[2] * s, 1.04 * width)
-    _add_bracket(link, middle, pins.i, s)
-    _boss(link, 'dark', knee, 0.1 * s, 0.84 * s)
-    _boss(link, 'dark', tip, 0.1 * s, 1.2 * width)
-    _add_moving(root, excavator, BOOM, ROOT_FRAME, 'boom', 0j)
+    def _add_bars(
+        self, link: Element, corners: tuple[complex, ...], heights: tuple[float, ...], width: float
+    ) -> None:
+        """Add boxes along a line with corners [m]."""
+        for begin, end, height in zip(corners[:-1], corners[1:], heights, strict=True):
+            _bar(link, 'yellow', (begin, end), height * self.s, width)
 
+    def _add_bracket(self, link: Element, foot: complex, pin: complex) -> None:
+        """Add two plates that hold a cylinder's pin above a link."""
+        for side in (-0.13 * self.s, 0.13 * self.s):
+            _bar(link, 'yellow', (foot, pin), 0.4 * self.s, 0.04 * self.s, side)
+        _boss(link, 'dark', pin, 0.08 * self.s, 0.36 * self.s)
 
-def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add the arm, from its cylinder's pin past C to the bucket, with a bracket for J."""
-    s, pins = _scale(excavator), excavator.pins()
-    link = add_link(root, 'arm')
-    width, tip, crown = _ARM_WIDTH * s, complex(pins.d), 0.45 * pins.j
-    _add_mass(link, excavator.arm, _ARM_HEIGHTS[1] * s, width)
-    _add_bars(link, (pins.f, crown, crown + 0.4 * (tip - crown), tip), _ARM_HEIGHTS, width, s)
-    _bar(link, 'yellow', (0j, crown), _BOOM_HEIGHTS[2] * s, width)
-    _add_bracket(link, crown, pins.j, s)
-    for pin in (pins.f, pins.l, tip):
-        _boss(link, 'dark', pin, 0.08 * s, 1.2 * width)
-    _add_moving(root, excavator, ARM, 'boom', 'arm', complex(pins.c))
+    def _add_moving(self, index: int, parent: str, child: str, pin: complex) -> None:
+        """Add a revolute joint of JOINTS, with its limits."""
+        table, driver = joint_table(self.machine), DRIVER[index]
+        force, speed = cylinder_strength(self.machine.oil, self.machine.cylinders[driver])
+        lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
+        effort = force * lever if index < PISTON else 0.0
+        rate = speed / least * table.largest[index]
+        add_joint(
+            self.root, JOINTS[index], 'revolute', parent, child, (pin.real, 0.0, pin.imag),
+            axis=LIFT, limit=Limit(*table.limits[index], effort, rate),
+        )  # fmt: skip
 
+    def add_chassis(self) -> None:
+        """Add the chassis, with its tracks on the ground."""
+        s, foot, pin = self.s, self.machine.chassis.foot_height, self.pins.e
+        base = add_link(self.root, ROOT_FRAME)
+        for side in (-0.24 * s, 0.24 * s):
+            # Plates that hold A and E.
+            _bar(base, 'steel', (complex(-0.3 * s, -0.1 * s), 0j), 0.3 * s, 0.05 * s, side)
+            _bar(base, 'steel', (complex(0.0, pin.imag), pin), 0.24 * s, 0.05 * s, side)
+        _boss(base, 'dark', 0j, 0.11 * s, 0.62 * s)
+        _boss(base, 'dark', pin, 0.08 * s, 0.84 * s)
+        if foot == 0.0:
+            # No room for a chassis.
+            return
+        for material, *spans in _CHASSIS:
+            low, high = (np.array(edge) * (s, s, foot) for edge in zip(*spans, strict=True))
+            x, y, z = (0.5 * (low + high)).tolist()
+            add_box(base, material, tuple((high - low).tolist()), (x, y, z - foot))
+        for side in (-1.1 * s, 1.1 * s):
+            for x in _TRACK_ENDS:
+                _boss(base, 'dark', complex(x * s, -0.75 * foot), 0.25 * foot, 0.6 * s, side)
 
-def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add the bucket: a shell with sides, ears for D and P, and teeth that end at N."""
-    s, pins, n = _scale(excavator), excavator.pins(), excavator.bucket.length
-    link = add_link(root, 'bucket')
-    width, plate = excavator.soil.earthmoving.width, _PLATE * s
-    _add_mass(link, excavator.bucket, 0.5 * n, width)
-    corners = [n * place for place in SHELL]
-    for begin, end, depth in zip(corners[:-1], corners[1:], _SIDES, strict=True):
-        _bar(link, 'steel', (begin, end), plate, width)
-        # The shell has the inside to its right.
-        inside = -0.5j * depth * n * (end - begin) / abs(end - begin)
-        for side in (-0.5 * width, 0.5 * width):
-            _bar(link, 'steel', (begin + inside, end + inside), depth * n, plate, side)
-    for side in (-0.2 * s, 0.2 * s):
-        for pin, depth in ((0j, 0.3), (pins.p, 0.8)):
-            held = corners[0] + depth * (corners[1] - corners[0])
-            _bar(link, 'steel', (pin, held), 0.2 * s, plate, side)
-    for pin in (0j, pins.p):
-        _boss(link, 'dark', pin, 0.09 * s, 0.46 * s)
-    tooth = (n * (0.92 + 0.15j), complex(n))
-    for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
-        _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
-    _add_moving(root, excavator, BUCKET, 'arm', 'bucket', complex(pins.d))
-    add_link(root, TOOTH_FRAME)
-    add_joint(root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0))
+    def add_boom(self) -> None:
+        """Add the boom: bent at the pin of its cylinder, with a bracket for the arm's cylinder."""
+        s, pins = self.s, self.pins
+        link = add_link(self.root, 'boom')
+        width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)
+        _add_mass(link, self.machine.boom, _BOOM_HEIGHTS[1] * s, width)
+        middle = knee + 0.35 * (tip - knee)
+        self._add_bars(link, (0j, knee, middle, tip), _BOOM_HEIGHTS, width)
+        _boss(link, 'yellow', knee, 0.5 * _BOOM_HEIGHTS[1] * s, width)
+        _boss(link, 'yellow', tip, 0.5 * _BOOM_HEIGHTS[2] * s, 1.04 * width)
+        self._add_bracket(link, middle, pins.i)
+        _boss(link, 'dark', knee, 0.1 * s, 0.84 * s)
+        _boss(link, 'dark', tip, 0.1 * s, 1.2 * width)
+        self._add_moving(BOOM, ROOT_FRAME, 'boom', 0j)
 
+    def add_arm(self) -> None:
+        """Add the arm, from its cylinder's pin past C to the bucket, with a bracket for J."""
+        s, pins = self.s, self.pins
+        link = add_link(self.root, 'arm')
+        width, tip, crown = _ARM_WIDTH * s, complex(pins.d), 0.45 * pins.j
+        _add_mass(link, self.machine.arm, _ARM_HEIGHTS[1] * s, width)
+        self._add_bars(
+            link, (pins.f, crown, crown + 0.4 * (tip - crown), tip), _ARM_HEIGHTS, width
+        )
+        _bar(link, 'yellow', (0j, crown), _BOOM_HEIGHTS[2] * s, width)
+        self._add_bracket(link, crown, pins.j)
+        for pin in (pins.f, pins.l, tip):
+            _boss(link, 'dark', pin, 0.08 * s, 1.2 * width)
+        self._add_moving(ARM, 'boom', 'arm', complex(pins.c))
 
-def _add_lever_and_rod(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add LK, which turns about L, and KP, which turns about K."""
-    s, pins = _scale(excavator), excavator.pins()
-    for index, name, parent, pin, length, side in (
-        (LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
-        (ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
-    ):
-        link = add_link(root, name)
-        for place in (-side, side):
-            _bar(link, 'steel', (0j, complex(length)), 0.13 * s, 0.05 * s, place)
-        for end in (0j, complex(length)):
-            _boss(link, 'dark', end, 0.07 * s, 2.4 * side)
-        _add_moving(root, excavator, index, parent, name, pin)
+    def add_bucket(self) -> None:
+        """Add the bucket: a shell with sides, ears for D and P, and teeth that end at N."""
+        s, pins, excavator = self.s, self.pins, self.machine
+        n = excavator.bucket.length
+        link = add_link(self.root, 'bucket')
+        width, plate = excavator.soil.earthmoving.width, _PLATE * s
+        _add_mass(link, excavator.bucket, 0.5 * n, width)
+        corners = [n * place for place in SHELL]
+        for begin, end, depth in zip(corners[:-1], corners[1:], _SIDES, strict=True):
+            _bar(link, 'steel', (begin, end), plate, width)
+            # The shell has the inside to its right.
+            inside = -0.5j * depth * n * (end - begin) / abs(end - begin)
+            for side in (-0.5 * width, 0.5 * width):
+                _bar(link, 'steel', (begin + inside, end + inside), depth * n, plate, side)
+        for side in (-0.2 * s, 0.2 * s):
+            for pin, depth in ((0j, 0.3), (pins.p, 0.8)):
+                held = corners[0] + depth * (corners[1] - corners[0])
+                _bar(link, 'steel', (pin, held), 0.2 * s, plate, side)
+        for pin in (0j, pins.p):
+            _boss(link, 'dark', pin, 0.09 * s, 0.46 * s)
+        tooth = (n * (0.92 + 0.15j), complex(n))
+        for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
+            _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
+        self._add_moving(BUCKET, 'arm', 'bucket', complex(pins.d))
+        add_link(self.root, TOOTH_FRAME)
+        add_joint(self.root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0))
 
+    def add_lever_and_rod(self) -> None:
+        """Add LK, which turns about L, and KP, which turns about K."""
+        s, pins = self.s, self.pins
+        for index, name, parent, pin, length, side in (
+            (LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
+            (ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
+        ):
+            link = add_link(self.root, name)
+            for place in (-side, side):
+                _bar(link, 'steel', (0j, complex(length)), 0.13 * s, 0.05 * s, place)
+            for end in (0j, complex(length)):
+                _boss(link, 'dark', end, 0.07 * s, 2.4 * side)
+            self._add_moving(index, parent, name, pin)
 
-def _add_cylinder(
-    root: Element, excavator: ExcavatorParameters, k: int, carrier: str, pin: complex
-) -> None:
-    """Add the barrels and the rods of a cylinder; all side by side are one link each."""
-    cylinder, s = excavator.cylinders[k], _scale(excavator)
-    name = f'{cylinder.name}_cylinder'
-    apart = _APART[k] * s if cylinder.count > 1 else 0.0
-    sides = np.linspace(apart, -apart, cylinder.count).tolist()
-    barrel, rod = add_piston(root, name, excavator.oil, cylinder, cylinder.retracted, sides)
-    for side in sides:
-        _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
-        _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
-    _add_moving(root, excavator, SWING + k, carrier, f'{name}_barrel', pin)
+    def add_cylinder(self, k: int, carrier: str, pin: complex) -> None:
+        """Add the barrels and the rods of a cylinder; all side by side are one link each."""
+        excavator = self.machine
+        cylinder, s = excavator.cylinders[k], self.s
+        name = f'{cylinder.name}_cylinder'
+        apart = _APART[k] * s if cylinder.count > 1 else 0.0
+        sides = np.linspace(apart, -apart, cylinder.count).tolist()
+        barrel, rod = add_piston(
+            self.root, name, excavator.oil, cylinder, cylinder.retracted, sides
+        )
+        for side in sides:
+            _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
+            _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
+        self._add_moving(SWING + k, carrier, f'{name}_barrel', pin)

@@ -1,19 +1,22 @@
-"""Figures of runs, as in Ozunlu 2009, figures 5.17 to 5.25, with the machine from the side."""
+"""Figures of the machine from the side, and of the studies; as in Ozunlu 2009, figures 5.17 ff."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longreach_dynamics.runs import Run
 from longreach_excavator.breakout import Breakout, breakout
 from longreach_excavator.cohesion import CohesionFit
 from longreach_excavator.columns import REACTIONS
 from longreach_excavator.inverse import COLUMNS, InverseResult
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
-from longreach_excavator.motion import RATE, SIZE
+from longreach_excavator.motion import SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.step_study import StepCase
@@ -21,19 +24,24 @@ from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
 from longreach_tools.output import figure, legend
 
-_JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
+# Parts as lines through their pins.
+_PARTS = {
+    'boom': 'ABICA',
+    'arm': 'FCDLJF',
+    'bucket': 'DPND',
+    'boom cylinder': 'EB',
+    'arm cylinder': 'IF',
+    'bucket cylinder': 'JK',
+    'lever': 'LK',
+    'rod': 'PK',
+}
+_THETAS = ('theta_2', 'theta_3', 'theta_4')
+# Place of the panel with the loads of the joints in the figure of a run, see spec.
+_JOINT_PANEL = 2
 
 
 def pins(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, complex]:
-    """
-    Return the positions of all pins in a pose, x + j z [m], by the thesis' letters.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    q : ndarray, shape (3,)
-        [rad].
-    """
+    """Return all pins at joint angles (3,) [rad], x + j z [m], by the thesis' letters."""
     p = excavator.pins()
     z2, z23, z234 = np.exp(1j * np.cumsum(q))
     C = p.c * z2
@@ -55,159 +63,78 @@ def pins(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, complex]:
     }
 
 
-# Parts as lines through their pins.
-_PARTS = {
-    'boom': 'ABICA',
-    'arm': 'FCDLJF',
-    'bucket': 'DPND',
-    'boom cylinder': 'EB',
-    'arm cylinder': 'IF',
-    'bucket cylinder': 'JK',
-    'lever': 'LK',
-    'rod': 'PK',
-}
-
-
-def _draw_machine(axis: Any, places: dict[str, complex], shade: str, label: str = '') -> None:
+def _draw_machine(axis: Any, at: dict[str, complex], shade: str, label: str = '') -> None:
     """Draw all parts as lines; the first one has the label, if given."""
     for name, letters in _PARTS.items():
-        points = np.array([places[letter] for letter in letters])
+        points = np.array([at[letter] for letter in letters])
         width = 1.6 if name in CYLINDERS else 0.8
         axis.plot(points.real, points.imag, color=shade, linewidth=width, label=label or None)
         label = ''
     axis.set_aspect('equal', adjustable='datalim')
-    axis.set_xlabel('x [m]')
-    axis.set_ylabel('z [m]')
+    axis.set(xlabel='x [m]', ylabel='z [m]')
 
 
 def draw_pose(file: str | Path, excavator: ExcavatorParameters, q: np.ndarray) -> None:
-    """
-    Draw the machine in a pose, with the letters of its pins.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    excavator : ExcavatorParameters
-    q : ndarray, shape (3,)
-        [rad].
-    """
-    places = pins(excavator, q)
+    """Draw the machine at joint angles (3,) [rad], with the letters of its pins."""
+    at = pins(excavator, q)
     with figure(file, size=(9.0, 6.0)) as (axis,):
-        _draw_machine(axis, places, '0.2')
+        _draw_machine(axis, at, '0.2')
         ground = -excavator.chassis.foot_height
         axis.axhline(ground, color='C5', linewidth=1.2)
         _name_line(axis, ground, 'ground')
-        for letter, place in places.items():
+        for letter, place in at.items():
             axis.plot(place.real, place.imag, color='C0', marker='o', markersize=4)
             axis.annotate(
                 letter, (place.real, place.imag), xytext=(5, 5), textcoords='offset points'
             )
 
 
-def draw_run(file: str | Path, result: ExcavatorRun) -> None:
-    """
-    Draw the machine, forces, reactions, accelerations, rates and angles over time.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    result : ExcavatorRun
-    """
-    time = result.column('time')
-    terrain = result.machine.constants.ground.cells > 0
-    with figure(file, size=(9.0, 15.0 + 2.0 * terrain), rows=5 + terrain, above=2.5) as axes:
-        side, force, reaction, acceleration, rate, angle = axes[:6]
-        _draw_side(side, result)
-        for k, name in enumerate(CYLINDERS):
-            force.plot(time, result.column(f'force_{name}', 'kN'), color=f'C{k}', label=name)
-        force.plot(time, result.column('soil_force', 'kN'), color='0.35', ls='--', label='soil')
-        force.set_ylabel('cylinders, soil [kN]')
-        for k, (name, label) in enumerate(_JOINTS.items()):
-            reaction.plot(time, 1e-3 * result.magnitude(name), color=f'C{k}', label=label)
-        _draw_breakout_loads(reaction, result)
-        reaction.set_ylabel('in the joint [kN]')
-        for k in range(3):
-            for axis, column, unit in (
-                (acceleration, 'alpha', 'deg/s^2'),
-                (rate, 'omega', 'deg/s'),
-                (angle, 'theta', 'deg'),
-            ):
-                axis.plot(
-                    time,
-                    result.column(f'{column}_{k + 2}', unit),
-                    color=f'C{k}',
-                    label=rf'$\theta_{k + 2}$, {CYLINDERS[k]}',
-                )
-        acceleration.set_ylabel(r'acceleration [deg/s$^2$]')
-        rate.set_ylabel('rate [deg/s]')
-        angle.set_ylabel('angle [deg]')
-        if terrain:
-            axes[-1].plot(time, result.column('bucket_mass'), color='C5')
-            axes[-1].set_ylabel('soil in the bucket [kg]')
-        axes[-1].set_xlabel('time [s]')
-        for axis in axes[1:]:
-            axis.set_xlim(time[0], time[-1])
-        for axis in (force, reaction, acceleration, rate, angle):
-            legend(axis, 4)
-
-
-def _draw_side(axis: Any, result: ExcavatorRun) -> None:
-    """Draw the machine from the side: at the start, in the middle, and at the end of the run."""
-    machine, swept = result.machine, result.column('swept')
-    middle = int(np.searchsorted(swept, 0.5 * swept.max()))
-    ground = machine.constants.ground
-    if ground.cells:
+def draw_above(axis: Any, run: Run[Any]) -> None:
+    """Draw the machine from the side at three times of a run or a recording, and the ground."""
+    q = run.stack(_THETAS)
+    swept, tooth = q[0].sum() - q.sum(axis=1), pin_places(run.parameters, q)[:, -1]
+    middle, when = int(np.searchsorted(swept, 0.5 * swept.max())), 'middle'
+    if 'bucket_volume' in run.columns.names and (volume := run.column('bucket_volume')).any():
         # The row in which the full bucket is highest.
-        volume = result.column('bucket_volume')
-        full = volume >= 0.9 * volume.max()
-        middle = int(np.where(full, result.column('tip_z'), -np.inf).argmax())
-    for k, shade, when in (
-        (0, 0.75, 'start'),
-        (middle, 0.45, 'full' if ground.cells else 'middle'),
-        (-1, 0.0, 'end'),
-    ):
-        places = pins(machine.parameters, result.states[k, :RATE])
-        _draw_machine(axis, places, str(shade), when)
-    axis.plot(
-        result.column('tip_x'), result.column('tip_z'), color='C2', linewidth=1.0, label='tooth'
-    )
-    surface = machine.constants.medium.surface
-    if math.isfinite(surface):
-        axis.axhline(surface, color='C5', linewidth=1.2)
-        _name_line(axis, surface, 'soil')
-    if ground.cells:
-        _draw_ground(axis, result, middle)
+        middle, when = (
+            int(np.where(volume >= 0.9 * volume.max(), tooth.imag, -np.inf).argmax()),
+            'full',
+        )
+    for k, shade, label in ((0, '0.75', 'start'), (middle, '0.45', when), (-1, '0.0', 'end')):
+        _draw_machine(axis, pins(run.parameters, q[k]), shade, label)
+    axis.plot(tooth.real, tooth.imag, color='C2', linewidth=1.0, label='tooth')
+    if isinstance(run, ExcavatorRun):
+        surface = run.machine.constants.medium.surface
+        if math.isfinite(surface):
+            axis.axhline(surface, color='C5', linewidth=1.2)
+            _name_line(axis, surface, 'soil')
+        if run.machine.constants.ground.cells:
+            _draw_ground(axis, run, middle, tooth[middle])
+        if run.machine.scenario.sweep_deg:
+            _draw_breakout_loads(axis.figure.axes[_JOINT_PANEL], run)
     legend(axis, 4)
 
 
-def _draw_breakout_loads(axis: Any, result: ExcavatorRun) -> None:
+def _draw_breakout_loads(axis: Any, run: ExcavatorRun) -> None:
     """Draw the joint loads at the bucket's breakout, the yellow lines in the thesis' figures."""
-    scenario, excavator = result.machine.scenario, result.parameters
-    if not scenario.sweep_deg:
-        return
-    found = breakout(excavator, 'bucket', scenario.angles(excavator))
+    found = breakout(run.parameters, 'bucket', run.machine.scenario.angles(run.parameters))
     for k, pin in enumerate('acd'):
         load = found.loads.column(f'pin_{pin}', 'kN')[found.best]
-        label = 'at breakout of the bucket' if k == 2 else None
         axis.axhline(load, color=f'C{k}', linewidth=1.0, ls=':')
-        axis.plot([], [], color='0.3', linewidth=1.0, ls=':', label=label)
+    axis.plot([], [], color='0.3', linewidth=1.0, ls=':', label='at breakout of the bucket')
 
 
-def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
+def _draw_ground(axis: Any, run: ExcavatorRun, row: int, tooth: complex) -> None:
     """Draw the ground at the start and at the end, and the soil in the bucket of a row."""
-    ground, states = result.machine.constants.ground, result.states
-    x, first = places(ground), heights(states[0, SIZE:])
-    last = heights(states[-1, SIZE:])
+    ground, states = run.machine.constants.ground, run.states
+    x, first, last = places(ground), heights(states[0, SIZE:]), heights(states[-1, SIZE:])
     firm = states[-1, SIZE + FIRM : SIZE + FIRM + ground.cells]
     axis.plot(x, first, color='C5', linewidth=0.8, ls='--')
     axis.plot(x, last, color='C5', linewidth=1.2)
     axis.fill_between(x, firm, last, color='C5', alpha=0.35, linewidth=0.0)
     axis.fill_between(x, firm.min() - 0.3, firm, color='C5', alpha=0.15, linewidth=0.0)
     _name_line(axis, float(first[0]), 'soil')
-    tooth = complex(result.column('tip_x')[middle], result.column('tip_z')[middle])
-    load = bucket_load(ground, states[middle], tooth)
+    load = bucket_load(ground, states[row], tooth)
     outline = 0.5 * load.diameter * np.exp(1j * np.linspace(0.0, 2.0 * math.pi, 60))
     outline += complex(*load.middle)
     axis.fill(outline.real, outline.imag, color='C5', alpha=0.5)
@@ -218,21 +145,18 @@ def _name_line(axis: Any, height: float, name: str) -> None:
     axis.text(0.01, height, name, color='C5', va='bottom', transform=axis.get_yaxis_transform())
 
 
+def _draw_curves(axis: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], label: str) -> None:
+    """Draw curves (rows,) by their names over x, with a label of the vertical axis."""
+    for name, values in curves.items():
+        axis.plot(x, values, label=name)
+    axis.set_ylabel(label)
+    legend(axis, 3)
+
+
 def draw_forces(
     file: str | Path, times: np.ndarray, computed: np.ndarray, measured: np.ndarray
 ) -> None:
-    """
-    Draw computed and measured forces of the cylinders over time.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    times : ndarray, shape (rows,)
-        Times [s].
-    computed, measured : ndarray, shape (rows, 3)
-        Forces, positive extends [N].
-    """
+    """Draw computed and measured forces of the cylinders (rows, 3) [N] over times (rows,) [s]."""
     with figure(file, size=(9.0, 7.0), rows=3) as axes:
         for k, (axis, name) in enumerate(zip(axes, CYLINDERS, strict=True)):
             label = f'measured, (5.{8 + k})'
@@ -241,122 +165,75 @@ def draw_forces(
             axis.axhline(0.0, color='0.7', linewidth=0.8)
             axis.set_ylabel(f'{name} [kN]')
             legend(axis, 2)
-        axes[-1].set_xlabel('time [s]')
-        axes[-1].set_xlim(times[0], times[-1])
+        axes[-1].set(xlabel='time [s]', xlim=(times[0], times[-1]))
 
 
 def draw_steps(file: str | Path, cases: list[StepCase]) -> None:
-    """
-    Draw the force in the boom's foot over time, a panel for each step size.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    cases : list of StepCase
-    """
+    """Draw the force in the boom's foot over time, a panel for each step size."""
     steps = list(dict.fromkeys(case.step for case in cases))
     cohesions = list(dict.fromkeys(case.cohesion for case in cases))
     with figure(file, size=(9.0, 1.0 + 3.0 * len(steps)), rows=len(steps)) as axes:
+        for case in cases:
+            label = f'{1e-3 * case.cohesion:g} kPa' + ('' if case.times.size else ': refused')
+            color = f'C{cohesions.index(case.cohesion)}'
+            axis = axes[steps.index(case.step)]
+            axis.plot(case.times, 1e-3 * case.force, color=color, marker='.', label=label)
         for axis, step in zip(axes, steps, strict=True):
-            for case in cases:
-                if case.step == step:
-                    label = f'{1e-3 * case.cohesion:g} kPa'
-                    label += '' if case.times.size else ': refused'
-                    color = f'C{cohesions.index(case.cohesion)}'
-                    force = 1e-3 * case.force
-                    axis.plot(case.times, force, color=color, marker='.', label=label)
             axis.set_ylabel(f'in A, step {step:g} s [kN]')
             legend(axis, 4)
         axes[-1].set_xlabel('time [s]')
 
 
 def draw_breakout(file: str | Path, found: list[Breakout]) -> None:
-    """
-    Draw breakout forces, and the loads of the joints, over the strokes.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    found : list of Breakout
-    """
+    """Draw breakout forces, and the loads of the joints, over the strokes."""
     with figure(file, size=(9.0, 7.0), rows=1 + len(found)) as axes:
         for k, one in enumerate(found):
             share = one.stroke / one.stroke[-1]
             axes[0].plot(share, 1e-3 * one.force, color=f'C{k}', label=one.cylinder)
             axes[0].plot(share[one.best], 1e-3 * one.force[one.best], color=f'C{k}', marker='o')
-            for j, (pin, label) in enumerate(zip('acd', _JOINTS.values(), strict=True)):
-                load = one.loads.column(f'pin_{pin}', 'kN')
-                axes[1 + k].plot(share, load, color=f'C{j}', label=label)
-            axes[1 + k].set_ylabel(f'{one.cylinder}: joints [kN]')
-            legend(axes[1 + k], 3)
+            _draw_curves(axes[1 + k], share, _joints(one.loads), f'{one.cylinder}: joints [kN]')
         axes[0].set_ylabel('breakout force [kN]')
         legend(axes[0], 2)
-        axes[-1].set_xlabel('share of the stroke')
-        axes[-1].set_xlim(0.0, 1.0)
+        axes[-1].set(xlabel='share of the stroke', xlim=(0.0, 1.0))
+
+
+def _joints(loads: InverseResult) -> dict[str, np.ndarray]:
+    """Return the loads of the joints [kN] by their names."""
+    return {
+        name.replace('_', ' and '): loads.column(f'pin_{pin}', 'kN')
+        for name, pin in zip(REACTIONS, 'acd', strict=True)
+    }
 
 
 def draw_inverse(file: str | Path, result: InverseResult) -> None:
-    """
-    Draw the loads of a prescribed motion: cylinders, rods, joints, soil; and its joint angles.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    result : InverseResult
-    """
+    """Draw the loads of a prescribed motion, and its joint angles, over time."""
     time = result.column('time')
-    with figure(file, size=(9.0, 10.0), rows=5) as axes:
-        cylinder, rod, joint, soil, angle = axes
-        for k, name in enumerate(CYLINDERS):
-            cylinder.plot(time, result.column(f'pin_force_{name}', 'kN'), label=name)
-            angle.plot(
-                time,
-                result.column(f'theta_{k + 2}', 'deg'),
-                label=rf'$\theta_{k + 2}$, {name}',
-            )
-        cylinder.set_ylabel('cylinder [kN]')
-        for name in ('lk', 'pk'):
-            rod.plot(time, result.column(f'force_{name}', 'kN'), label=name.upper())
-        rod.set_ylabel('rod, tension [kN]')
-        for pin, label in zip('acd', _JOINTS.values(), strict=True):
-            joint.plot(time, result.column(f'pin_{pin}', 'kN'), label=label)
-        joint.set_ylabel('in the joint [kN]')
-        soil.plot(time, result.column('soil_force', 'kN'), color='0.35', label='soil')
-        soil.set_ylabel('on the tooth [kN]')
-        angle.set_ylabel('angle [deg]')
-        angle.set_xlabel('time [s]')
-        angle.set_xlim(time[0], time[-1])
-        for axis in (cylinder, rod, joint, soil, angle):
-            legend(axis, 3)
+    panels = {
+        'cylinder [kN]': {n: result.column(f'pin_force_{n}', 'kN') for n in CYLINDERS},
+        'rod, tension [kN]': {n.upper(): result.column(f'force_{n}', 'kN') for n in ('lk', 'pk')},
+        'in the joint [kN]': _joints(result),
+        'on the tooth [kN]': {'soil': result.column('soil_force', 'kN')},
+        'angle [deg]': {
+            n: result.column(theta, 'deg') for n, theta in zip(CYLINDERS, _THETAS, strict=True)
+        },
+    }
+    with figure(file, size=(9.0, 10.0), rows=len(panels)) as axes:
+        for axis, (label, curves) in zip(axes, panels.items(), strict=True):
+            _draw_curves(axis, time, curves, label)
+        axes[-1].set(xlabel='time [s]', xlim=(time[0], time[-1]))
 
 
 def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
-    """
-    Draw the sum of squares over the cohesion, and measured and fitted columns over time, if any.
-
-    Parameters
-    ----------
-    file : path
-        Picture to write; its ending decides the format.
-    fit : CohesionFit
-    """
+    """Draw the sum of squares over the cohesion, and the columns over time, if there are times."""
     times, names = fit.data.times, fit.data.columns
     rows = len(names) if times is not None else 0
-    with figure(file, size=(9.0, 3.5 + 2.0 * rows), rows=max(rows, 1), above=1.5 * bool(rows)) as (
-        scan,
-        *axes,
-    ):
+    size, above = (9.0, 3.5 + 2.0 * rows), 1.5 * bool(rows)
+    with figure(file, size=size, rows=max(rows, 1), above=above) as (scan, *axes):
         scan.plot(1e-3 * fit.scan[:, 0], fit.scan[:, 1], marker='.', color='C0')
         low, high = (1e-3 * (fit.cohesion + way * fit.standard_error) for way in (-2.0, 2.0))
         scan.axvspan(low, high, color='C1', alpha=0.3)
         scan.axvline(1e-3 * fit.cohesion, color='C1')
-        scan.set_xscale('log')
-        scan.set_yscale('log')
-        scan.set_xlabel('cohesion [kPa]')
-        scan.set_ylabel('sum of squares')
+        scan.set(xscale='log', yscale='log', xlabel='cohesion [kPa]', ylabel='sum of squares')
         for k, (axis, name) in enumerate(zip(axes, names, strict=False)):
             axis.plot(times, fit.data.values[:, k], color='0.6', label='measured')
             axis.plot(times, fit.fitted[:, k], color='C1', label='fitted')

@@ -45,19 +45,10 @@ _WEAKEST = 5e4
 
 @dataclasses.dataclass(frozen=True)
 class GivenForces:
-    """
-    Forces over time.
+    """Forces of the cylinders over time."""
 
-    Parameters
-    ----------
-    at : callable
-        Takes times (rows,) [s], returns forces (rows, 3) [N], positive extends.
-    end : float
-        Time of the last known force [s].
-    """
-
-    at: Callable[[np.ndarray], np.ndarray]
-    end: float
+    at: Callable[[np.ndarray], np.ndarray]  # times (rows,) [s] to forces (rows, 3) [N]
+    end: float  # time of the last known force [s]
 
 
 def printed_forces() -> GivenForces:
@@ -81,16 +72,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> Agreement:
-    """
-    Return the agreement of forces with measured ones.
-
-    Parameters
-    ----------
-    times : ndarray, shape (rows,)
-        At equal intervals [s].
-    computed, measured : ndarray, shape (rows,)
-        Forces [N].
-    """
+    """Return how forces agree with measured ones, both (rows,) [N] at equal intervals [s]."""
     spread = [values - values.mean() for values in (computed, measured)]
     sizes = [math.sqrt(float(part @ part)) for part in spread]
     middle = len(times) // 2
@@ -105,20 +87,9 @@ def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> 
 
 def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces:
     """
-    Return measured forces, or those of measured pressures by (5.1) to (5.5).
+    Return the forces in a file, by (5.1) to (5.5) from pressures where it has no forces.
 
-    Parameters
-    ----------
-    file : path
-        CSV with the columns time and FORCE_COLUMNS [N], positive extends, or PRESSURE_COLUMNS
-        [Pa]; linear interpolation between rows. Forces are used if the file has both.
-    excavator : ExcavatorParameters
-        Its piston and rod areas are read.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, misses columns, or starts after time 0.
+    Linear between rows. InputError for missing columns, or a file that starts after time 0.
     """
     table = read_table(file)
     times, forces = table['time'], _forces(table, excavator)

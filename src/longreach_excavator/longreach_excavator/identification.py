@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +19,11 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Source
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.cohesion import BOUNDS
+from longreach_excavator.cohesion import BOUNDS, roughly
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.measurements import Measurements
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
@@ -37,10 +40,14 @@ _FREE = (
     FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),
     FreeParameter('supply_pressure', 'oil', 'Pa', 1e6, 1e8, 'of the pump'),
 )
+_PATHS = {
+    'cohesion': 'soil.cohesion',
+    'bucket_mass': 'bucket.mass',
+    'supply_pressure': 'oil.supply_pressure',
+}
+_SIGNALS = ('theta_*', 'length_*', 'force_lk', 'force_pk', 'p_head_*', 'p_rod_*', 'spool_*')
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
-# Values of the cohesion that are tried first: the sum of squares has narrow minima.
-_SCAN = 15
 # Standard deviation of measured joint angles [rad].
 _POSE = 5e-3
 # Limits of the largest spool position in a recording, which percent exceed.
@@ -62,13 +69,10 @@ class Dig(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class ExcavatorIdentification(Identifiable):
     """
-    The excavator as a :class:`longreach_identification.machine.Identifiable`.
+    The excavator, for ``longreach identify``.
 
-    Parameters
-    ----------
-    depth : str
-        Depth that the soil's law counts, see ``Scenario``: ``swing``, as if the bucket's joint
-        were at rest (Ozunlu 2009, (4.1)), or ``surface``.
+    ``depth`` is that of the soil's law, see ``Scenario``: swing, as if the bucket's joint were at
+    rest (Ozunlu 2009, (4.1)), or surface.
     """
 
     depth: str = 'swing'
@@ -90,47 +94,29 @@ class ExcavatorIdentification(Identifiable):
 
     def values(self, machine: ExcavatorParameters) -> dict[str, float]:
         """Return the values of all of them."""
-        return {
-            'cohesion': machine.soil.cohesion,
-            'bucket_mass': machine.bucket.mass,
-            'supply_pressure': machine.oil.supply_pressure,
-        }
+        return {name: attrgetter(path)(machine) for name, path in _PATHS.items()}
 
     def with_values(
         self, machine: ExcavatorParameters, values: Mapping[str, float]
     ) -> ExcavatorParameters:
         """Return the excavator with some changed; InputError for values not allowed."""
         self.check_names(machine, values)
-        all_values = {**self.values(machine), **values}
-        return machine.replace(
-            soil=machine.soil.replace(cohesion=all_values['cohesion']),
-            bucket=machine.bucket.replace(mass=all_values['bucket_mass']),
-            oil=machine.oil.replace(supply_pressure=all_values['supply_pressure']),
-        )
+        for name, value in values.items():
+            machine = machine.with_value(_PATHS[name], value)
+        return machine
 
     def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
-        """
-        Return the signals of an excavator, named as the columns of its runs.
-
-        ``spool_*`` are its inputs. Tensions of the rods are in no message, only in CSV files.
-        """
-        found = [
-            MeasuredSignal(name, 'rad', (Source('joint_states', 'position', f'{part}_joint'),))
-            for name, part in zip(_JOINTS, CYLINDERS, strict=True)
-        ]
-        found += [MeasuredSignal(f'length_{name}', 'm', ()) for name in CYLINDERS]
-        found += [MeasuredSignal(name, 'N', ()) for name in _RODS]
-        kinds = (
-            ('p_head', 'Pa', 'head_pressure', (0.0, math.inf)),
-            ('p_rod', 'Pa', 'rod_pressure', (0.0, math.inf)),
-            ('spool', '1', 'spool', _SPOOLS),
+        """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""
+        return tuple(
+            MeasuredSignal(
+                column.name,
+                column.unit,
+                (column.source,) if isinstance(column.source, Source) else (),
+                sizes=_SPOOLS if column.family == 'spool_*' else (0.0, math.inf),
+            )
+            for column in COLUMNS
+            if (column.family or column.name) in _SIGNALS
         )
-        found += [
-            MeasuredSignal(f'{kind}_{name}', unit, (Source('hydraulics', field, name),), '', sizes)
-            for kind, unit, field, sizes in kinds
-            for name in CYLINDERS
-        ]
-        return tuple(found)
 
     def experiment(self, machine: ExcavatorParameters, recording: Recording) -> Dig:
         """Return the digging that a recording shows, from its first spool on; InputError."""
@@ -170,14 +156,7 @@ class ExcavatorIdentification(Identifiable):
         times: Mapping[str, np.ndarray],
     ) -> dict[str, np.ndarray]:
         """Return columns of the run at given times; LongreachError when the run fails."""
-        # What is recorded are positions of spools, not commands.
-        followed = machine.replace(
-            cylinders=tuple(
-                cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))
-                for cylinder in machine.cylinders
-            )
-        )
-        run = simulate(followed, experiment.scenario)
+        run = simulate(_followed(machine), experiment.scenario)
         if run.message:
             raise LongreachError(run.message)
         allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
@@ -208,28 +187,39 @@ class ExcavatorIdentification(Identifiable):
         self, machine: ExcavatorParameters, experiment: Dig, recording: Recording
     ) -> dict[str, float]:
         """Return the best of some cohesions over the whole range."""
-        shown = {
-            name: signal
-            for name, signal in recording.signals.items()
-            if name in (*_JOINTS, *_RODS)
+        times = recording.signals[_JOINTS[0]].times
+        times = times[(times >= experiment.start) & (times <= experiment.end)]
+        known = {
+            name: _between(times, recording.signals[name])
+            for name in (*_JOINTS, *_RODS)
+            if name in recording.signals
         }
-        times = {name: signal.times for name, signal in shown.items()}
+        # A signal that does not move says nothing.
+        known = {name: values for name, values in known.items() if np.std(values) > 0.0}
+        if not known:
+            return {'cohesion': machine.soil.cohesion}
+        values = np.stack(list(known.values()), axis=1)
+        data = Measurements(tuple(known), values, times - experiment.start, recording.name)
+        scenario, spread = experiment.scenario, np.std(values, axis=0)
+        return {'cohesion': roughly(_followed(machine), scenario, data, spread)}
 
-        def misfit(cohesion: float) -> float:
-            tried = self.with_values(machine, {'cohesion': cohesion})
-            try:
-                found = self.predict(tried, experiment, times)
-            except LongreachError:
-                return math.inf
-            # A signal that hardly moves says nothing.
-            return sum(
-                float(np.nansum((found[name] - signal.values) ** 2) / np.nanvar(signal.values))
-                for name, signal in shown.items()
-                if np.nanvar(signal.values) > 0.0
-            )
 
-        scan = {float(value): misfit(float(value)) for value in np.geomspace(*BOUNDS, _SCAN)}
-        return {'cohesion': min(scan, key=scan.__getitem__)}
+def _between(times: np.ndarray, signal: Signal) -> np.ndarray:
+    """Return a signal (rows,) at other times, across gaps; 0 where it has no value."""
+    there = np.isfinite(signal.values)
+    if not there.any():
+        return np.zeros(len(times))
+    return np.asarray(np.interp(times, signal.times[there], signal.values[there]))
+
+
+def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:
+    """Return the excavator with spools at once where told: recorded are positions of spools."""
+    return machine.replace(
+        cylinders=tuple(
+            cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))
+            for cylinder in machine.cylinders
+        )
+    )
 
 
 def _commands(start: float, spools: list[Signal]) -> tuple[ValveCommand, ...]:

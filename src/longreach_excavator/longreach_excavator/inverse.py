@@ -45,29 +45,18 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.actuators import COULOMB, VISCOUS
 from longreach_dynamics.kernels import kernel, read_only
-from longreach_dynamics.planar_chain import (
-    FORCE,
-    FORCE_IM,
-    add_wrench,
-    newton_euler,
-    place_links,
-)
+from longreach_dynamics.planar_chain import FORCE, FORCE_IM, add_wrench, newton_euler, place_links
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.constants import TRAVEL, constants_of
+from longreach_excavator.excavation import carry
 from longreach_excavator.linkage import CYLINDERS, cylinders
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    SIZE,
-    TRAVEL,
-    constants_of,
-    load_links,
-    room_for,
-    tooth_motion,
-)
+from longreach_excavator.measurements import check_rising
+from longreach_excavator.motion import HEAD, RATE, SIZE, room_for, tooth_motion
+from longreach_excavator.observation import load_links
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
-from longreach_excavator.terrain import FIRM, VOLUME, carry, ground_of
+from longreach_excavator.terrain import FIRM, VOLUME, ground_of
 
 # Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')
@@ -131,35 +120,15 @@ _BEYOND = math.radians(1.0)
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """
-    A prescribed motion.
+    """A prescribed motion; InputError for arrays that do not fit or times that do not increase."""
 
-    Parameters
-    ----------
-    times : ndarray, shape (rows,)
-        Increasing [s].
-    angles, rates, accelerations : ndarray, shape (rows, 3)
-        Of theta_2, theta_3, theta_4 [rad], [rad/s], [rad/s^2].
-    tooth_forces : ndarray, shape (rows, 2), optional
-        Force on the tooth, forward and up in the world's axes [N].
-    loads : ndarray, shape (rows, 2), optional
-        Moment of the soil about the tooth [N m], and mass of the soil in the bucket [kg].
-    name : str
-        Name in error messages.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit, numbers that are not finite, masses below 0, and times that do
-        not increase.
-    """
-
-    times: np.ndarray
-    angles: np.ndarray
-    rates: np.ndarray
-    accelerations: np.ndarray
-    tooth_forces: np.ndarray | None = None
-    name: str = 'motion'
+    times: np.ndarray  # (rows,) [s]
+    angles: np.ndarray  # (rows, 3) theta_2..4 [rad]
+    rates: np.ndarray  # (rows, 3) [rad/s]
+    accelerations: np.ndarray  # (rows, 3) [rad/s^2]
+    tooth_forces: np.ndarray | None = None  # (rows, 2) on the tooth, x and z in the world [N]
+    name: str = 'motion'  # in error messages
+    # (rows, 2) moment of the soil about the tooth [N m], mass of the soil in the bucket [kg].
     loads: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -192,35 +161,16 @@ class Motion:
             object.__setattr__(self, field, values)
         if self.loads is not None and (lightest := self.loads[:, 1].min()) < 0.0:
             raise InputError(f'{self.name}: bucket_mass = {lightest:g} kg, allowed: 0 or more')
-        wrong = np.flatnonzero(np.diff(self.times) <= 0.0)
-        if wrong.size:
-            k = int(wrong[0]) + 1
-            raise InputError(
-                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
-                f' {self.times[k - 1]:g} s of the row before; sort the rows'
-            )
+        check_rising(self.name, self.times)
 
 
 def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
     """
-    Read a motion from a CSV file; see :func:`motion_from` for its columns and for errors.
+    Read a motion from a CSV file.
 
     Parameters
     ----------
     file : path
-    cutoff : float, optional
-        Cutoff frequency for measured angles [Hz].
-    """
-    return motion_from(read_table(file), cutoff)
-
-
-def motion_from(table: Table, cutoff: float | None = None) -> Motion:
-    """
-    Return the motion in a table.
-
-    Parameters
-    ----------
-    table : Table
         Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
         alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
         tooth, in the world's axes; soil_moment [N m] about the tooth and bucket_mass [kg] of the
@@ -228,7 +178,7 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
         can be read: their force is in soil_x and soil_z.
     cutoff : float, optional
         Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
-        from the angles, even if the table has them.
+        from the angles, even if the file has them.
 
     Raises
     ------
@@ -236,6 +186,11 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
         For missing columns, too few rows to compute rates and accelerations from, and a cutoff
         outside the frequencies that the rows resolve.
     """
+    return motion_from(read_table(file), cutoff)
+
+
+def motion_from(table: Table, cutoff: float | None = None) -> Motion:
+    """Return the motion in a table, see :func:`read_motion`."""
     name = str(table.file)
     times = table.stack(['time'])[:, 0]
     angles = _columns(table, _ANGLES)
@@ -315,24 +270,11 @@ def _smoothed(
 @kernel
 def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyped-def]
     """
-    Compute the loads of a motion, one row of _WRITTEN each; arguments are not checked.
+    Compute the loads of a motion, one row of _WRITTEN for each row of it.
 
-    Parameters
-    ----------
-    times : ndarray, shape (rows,)
-        Increasing [s].
-    motion : ndarray, shape (rows, 9)
-        Angles [rad], rates [rad/s], accelerations [rad/s^2].
-    tooth : ndarray, shape (rows, 2)
-        Force on the tooth, x and z in the world's axes [N]; not read with ``law``.
-    loads : ndarray, shape (rows, 2)
-        Moment of the soil [N m]; mass of the soil in the bucket [kg], read if there is a ground.
-    law : bool
-        Whether the force on the tooth follows from the soil's law.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, len(_WRITTEN))
-        Output; units as in _WRITTEN.
+    motion (rows, 9): angles, rates, accelerations; tooth (rows, 2): force [N], not read with
+    ``law``; loads (rows, 2): moment of the soil [N m], and mass of the soil in the bucket [kg],
+    read if there is a ground.
     """
     room = room_for(p, np.zeros(SIZE + FIRM))
     table, pins, medium = p.actuators.table, p.pins, p.medium
@@ -409,17 +351,8 @@ class InverseResult(Run[ExcavatorParameters]):
     """
     The loads of a motion.
 
-    Parameters
-    ----------
-    motion : Motion
-
-    Notes
-    -----
-    Columns are time, the motion, joint torques of the cylinders, lengths and velocities of the
-    cylinders, their forces with (``force_``) and without (``pin_force_``) the friction of the
-    piston, the power of the former, tensions of LK and PK, forces in the pins as x, z and
-    magnitude, force on the tooth, its depth and position, and forces in the axes of the links.
-    Positive cylinder forces extend.
+    Cylinder forces are with the friction of the piston (``force_``) and without (``pin_force_``);
+    the power is that of the former.
     """
 
     motion: Motion
@@ -430,16 +363,8 @@ class InverseResult(Run[ExcavatorParameters]):
         for name in _LOADS:
             values = self.column(name)
             low, high = int(values.argmin()), int(values.argmax())
-            found.append(
-                Extreme(
-                    name,
-                    self.columns.unit(name),
-                    float(values[low]),
-                    float(times[low]),
-                    float(values[high]),
-                    float(times[high]),
-                )
-            )
+            ends = (float(values[low]), float(times[low]), float(values[high]), float(times[high]))
+            found.append(Extreme(name, self.columns.unit(name), *ends))
         return tuple(found)
 
     def summary(self) -> dict[str, Any]:
@@ -464,28 +389,14 @@ def inverse(
     depth: str = 'surface',
 ) -> InverseResult:
     """
-    Return the loads of a prescribed motion.
+    Return the loads of a prescribed motion; InputError for a pose that a cylinder cannot reach.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    motion : Motion
-    soil : str
-        Source of the force on the tooth. file: columns of the motion, with the soil's moment and
-        the soil in the bucket, 0 if it has none; law: the excavator's soil, against the motion of
-        the tooth, in the first row fully mobilised if the tooth moves and zero if it is at rest,
-        and an empty bucket; none: no force, empty bucket.
-    surface : float, optional
-        Height of the soil, z [m]; by default that of the bucket's edge in the first row.
-    depth : str
-        One of FIXED_DEPTHS; swing computes the depth with the bucket's joint at its height in the
-        first row.
-
-    Raises
-    ------
-    InputError
-        For a pose that a cylinder cannot reach, with its row, and for arguments that are not
-        allowed.
+    ``soil`` is the source of the force on the tooth. file: columns of the motion, with the soil's
+    moment and the soil in the bucket, 0 if it has none; law: the excavator's soil, against the
+    motion of the tooth, in the first row fully mobilised if the tooth moves and zero if it is at
+    rest, and an empty bucket; none: no force, empty bucket. ``surface``: height of the soil [m],
+    by default that of the bucket's edge in the first row. ``depth``: one of FIXED_DEPTHS; swing
+    computes it with the bucket's joint at its height in the first row.
     """
     if soil not in SOIL_SOURCES:
         raise InputError(f'soil = {soil!r}, allowed: {" | ".join(SOIL_SOURCES)}')

@@ -50,23 +50,9 @@ _MARGIN = 0.01
 @njit
 def _turned(way, change, origin):  # type: ignore[no-untyped-def]
     """
-    Return the angle of a vector and its derivative.
+    Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative.
 
-    Parameters
-    ----------
-    way : complex
-        Vector [m].
-    change : complex
-        Derivative of the vector with respect to a joint angle [m].
-    origin : float
-        The returned angle is within half a turn of this one [rad].
-
-    Returns
-    -------
-    angle : float
-        [rad].
-    ratio : float
-        Derivative of the angle with respect to the joint angle [1].
+    ``change`` is the derivative of the vector with respect to a joint angle.
     """
     back = way * complex(math.cos(origin), -math.sin(origin))
     square = way.real * way.real + way.imag * way.imag
@@ -77,20 +63,10 @@ def _turned(way, change, origin):  # type: ignore[no-untyped-def]
 @kernel
 def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
     """
-    Compute positions and velocities of JOINTS and d position / d theta; arguments are not checked.
+    Compute positions, velocities and d position / d theta of JOINTS, rows (3, 11).
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,)
-        State; the angles [rad] and rates [rad/s] are read.
-    pins : Pins
-        Positions of the pins [m].
-    origins : ndarray, shape (11,)
-        0 for links, lengths of the retracted cylinders [m], and, for turning parts, angles from
-        which their positions differ by less than half a turn [rad].
-    rows : ndarray, shape (3, 11)
-        Output: positions [rad] or [m], velocities [rad/s] or [m/s], d position / d theta [1] or
-        [m].
+    y: angles [rad] and rates [rad/s]; origins (11,): 0 for links, lengths of the retracted
+    cylinders [m], for turning parts an angle within half a turn of all of their positions [rad].
     """
     position, velocity, ratio = rows[0], rows[1], rows[2]
     for k in range(3):
@@ -165,19 +141,7 @@ def joint_table(excavator: ExcavatorParameters) -> JointTable:
 
 
 def pin_places(excavator: ExcavatorParameters, angles: np.ndarray) -> np.ndarray:
-    """
-    Return the positions of the joints A, C and D, and of the tooth N, x + j z [m].
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    angles : ndarray, shape (..., 3)
-        theta_2 to theta_4 [rad].
-
-    Returns
-    -------
-    ndarray of complex, shape (..., 4)
-    """
+    """Return A, C, D and the tooth N, x + j z (..., 4) [m], at joint angles (..., 3) [rad]."""
     links = (excavator.boom, excavator.arm, excavator.bucket)
     return joint_places([link.length for link in links], angles)
 
@@ -186,26 +150,11 @@ def moving_joints(
     excavator: ExcavatorParameters, y: np.ndarray, observed: Mapping[str, float]
 ) -> JointSample:
     """
-    Return positions, velocities and efforts of all joints of the robot description.
+    Return positions, velocities and efforts of JOINTS, for the state y.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    y : ndarray, shape (SIZE,)
-        State, see :mod:`longreach_excavator.motion`; the angles and their rates are read.
-    observed : mapping
-        ``force_boom``, ``force_arm``, ``force_bucket``: forces of the cylinders [N], positive
-        extends.
-
-    Returns
-    -------
-    JointSample
-        In the order of JOINTS. ``boom_joint``, ``arm_joint``, ``bucket_joint``: theta_2 to theta_4
-        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: piston
-        position from the retracted end [m] with the total force of the cylinders side by side [N].
-        ``<name>_cylinder_swing``, ``lever_joint``: from the x axis of the link that carries the
-        pin to the part, positive upwards [rad]; ``rod_joint``: from the line LK to the line KP
-        [rad].
+    Joint angles [rad] with the cylinders' torques [N m]; piston positions from the retracted end
+    [m] with the total forces of cylinders side by side [N], from ``observed``; angles of cylinders
+    and lever from the x axis of the link that carries their pin; of the rod, from LK to KP [rad].
     """
     table, rows = joint_table(excavator), np.empty((3, len(JOINTS)))
     _linkage_motion(y, table.pins, table.origins, rows)

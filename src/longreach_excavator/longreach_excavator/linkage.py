@@ -21,7 +21,9 @@ side, in all poses between the dead points, where the lever or the rod points al
 - LK along KJ: the cylinder has no lever arm, d length / d theta_4 = 0;
 - LK along PK: the four-bar is stretched, and would open.
 
-The compiled functions do not check their arguments; the methods of :class:`Linkage` do.
+Kernels do not check their arguments, as the methods of :class:`Linkage` do. Their symbols: theta,
+q [rad]; vectors of cylinder (along), lever and rod [m], of which the magnitudes are the lengths;
+levers (arm, arms) d length / d theta [m].
 """
 
 from __future__ import annotations
@@ -61,23 +63,7 @@ class Pins(NamedTuple):
 
 @kernel
 def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
-    """
-    Return the vector of the boom cylinder and its lever arm; (A.1).
-
-    Parameters
-    ----------
-    theta : float
-        theta_2 [rad].
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    along : complex
-        E -> B in the chassis' axes [m]; its magnitude is the cylinder's length.
-    lever : float
-        d length / d theta_2 [m].
-    """
+    """Return the boom cylinder E -> B in the chassis' axes, and its lever; (A.1)."""
     arm = pins.b * complex(math.cos(theta), math.sin(theta))
     along = arm - pins.e
     return along, (along.imag * arm.real - along.real * arm.imag) / abs(along)
@@ -85,23 +71,7 @@ def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 
 @kernel
 def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
-    """
-    Return the vector of the arm cylinder and its lever arm; (A.4).
-
-    Parameters
-    ----------
-    theta : float
-        theta_3 [rad].
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    along : complex
-        I -> F in the boom's frame [m]; its magnitude is the cylinder's length.
-    lever : float
-        d length / d theta_3 [m].
-    """
+    """Return the arm cylinder I -> F in the boom's frame, and its lever; (A.4)."""
     arm = pins.f * complex(math.cos(theta), math.sin(theta))
     along = pins.c + arm - pins.i
     return along, (along.imag * arm.real - along.real * arm.imag) / abs(along)
@@ -110,21 +80,9 @@ def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 @kernel
 def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
     """
-    Return lever and rod of the bucket's four-bar; NaN where it cannot close.
+    Return L -> K and P -> K in the arm's frame, NaN where the four-bar cannot close.
 
-    Parameters
-    ----------
-    theta : float
-        theta_4 [rad].
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    lever, rod : complex
-        L -> K and P -> K in the arm's frame [m].
-    turning : float
-        Derivative of the angle of LK with respect to theta_4 [1].
+    Also the derivative of the angle of LK with respect to theta_4.
     """
     arm = pins.p * complex(math.cos(theta), math.sin(theta))
     base = pins.d + arm - pins.l
@@ -142,24 +100,7 @@ def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
 
 @kernel
 def bucket_cylinder(theta, pins):  # type: ignore[no-untyped-def]
-    """
-    Return the vectors of bucket cylinder, lever and rod, and the lever arm of the cylinder; (A.8).
-
-    Parameters
-    ----------
-    theta : float
-        theta_4 [rad].
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    along, lever, rod : complex
-        J -> K, L -> K and P -> K in the arm's frame [m]; the magnitude of J -> K is the cylinder's
-        length.
-    arm : float
-        d length / d theta_4 [m].
-    """
+    """Return J -> K, L -> K and P -> K in the arm's frame, and the cylinder's lever; (A.8)."""
     lever, rod, turning = lever_pin(theta, pins)
     along = pins.l + lever - pins.j
     moved = (along.imag * lever.real - along.real * lever.imag) / abs(along)
@@ -168,20 +109,7 @@ def bucket_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 
 @njit
 def cylinders(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
-    """
-    Compute the lengths of the cylinders and their lever arms.
-
-    Parameters
-    ----------
-    q : ndarray, shape (3,) or more
-        theta_2, theta_3, theta_4 [rad]; further elements are ignored.
-    pins : Pins
-        Positions of the pins [m].
-    lengths : ndarray, shape (3,)
-        Output: lengths from pin to pin [m].
-    arms : ndarray, shape (3,)
-        Output: d length / d theta [m].
-    """
+    """Compute lengths and levers (3,) at joint angles q."""
     along, arms[0] = boom_cylinder(q[0], pins)
     lengths[0] = abs(along)
     along, arms[1] = arm_cylinder(q[1], pins)
@@ -192,21 +120,7 @@ def cylinders(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
 
 @njit
 def rod_forces(force, along, lever, rod):  # type: ignore[no-untyped-def]
-    """
-    Return the tensions of LK and PK that balance the bucket cylinder's force at K; (B.1), (B.2).
-
-    Parameters
-    ----------
-    force : float
-        Force of the bucket cylinder, positive extends [N].
-    along, lever, rod : complex
-        J -> K, L -> K, P -> K in the arm's frame [m].
-
-    Returns
-    -------
-    tension_lk, tension_pk : float
-        [N].
-    """
+    """Return the tensions of LK and PK [N] that balance the bucket cylinder at K; (B.1), (B.2)."""
     push = force * along / abs(along)
     lever_way, rod_way = lever / abs(lever), rod / abs(rod)
     # Tension pulls K back: push = T_LK lever_way + T_PK rod_way.
@@ -218,18 +132,7 @@ def rod_forces(force, along, lever, rod):  # type: ignore[no-untyped-def]
 
 @kernel
 def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
-    """
-    Compute lengths and lever arms of poses; arguments are not checked.
-
-    Parameters
-    ----------
-    q : ndarray, shape (rows, 3)
-        theta_2, theta_3, theta_4 [rad].
-    pins : Pins
-        Positions of the pins [m].
-    lengths, arms : ndarray, shape (rows, 3)
-        Output: lengths of the cylinders [m], d length / d theta [m].
-    """
+    """Compute lengths and levers (rows, 3) of poses (rows, 3)."""
     for row in range(q.shape[0]):
         cylinders(q[row], pins, lengths[row], arms[row])
 
@@ -244,16 +147,9 @@ class RodForces(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Linkage:
     """
-    The linkage of an excavator.
+    The linkage of an excavator; InputError where the bucket's four-bar closes in no pose.
 
-    Parameters
-    ----------
-    pins : Pins
-
-    Raises
-    ------
-    InputError
-        When the bucket's four-bar does not close in any pose.
+    Methods raise InputError for what the linkage cannot reach, or only past a dead point.
     """
 
     pins: Pins
@@ -316,50 +212,20 @@ class Linkage:
         return known
 
     def lengths(self, q: np.ndarray) -> np.ndarray:
-        """
-        Return the lengths of the cylinders from pin to pin [m].
-
-        Parameters
-        ----------
-        q : ndarray, shape (..., 3)
-            theta_2, theta_3, theta_4 [rad].
-
-        Returns
-        -------
-        ndarray, shape (..., 3)
-
-        Raises
-        ------
-        InputError
-            For a pose that the linkage cannot reach, or at a dead point.
-        """
+        """Return the lengths of the cylinders (..., 3) [m] at joint angles (..., 3) [rad]."""
         return self._evaluate(q)[0]
 
     def levers(self, q: np.ndarray) -> np.ndarray:
         """
         Return d length / d theta [m], shape (..., 3): a diagonal Jacobian.
 
-        Rate of a joint = velocity of its cylinder / lever; torque of a joint = force of its
-        cylinder * lever. Errors are those of :meth:`lengths`.
+        Rate of a joint = velocity of its cylinder / lever; its torque = force of the cylinder *
+        lever.
         """
         return self._evaluate(q)[1]
 
     def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
-        """
-        Return the tensions of the rods LK and PK [N], shape (...).
-
-        Parameters
-        ----------
-        q : ndarray, shape (..., 3)
-            [rad].
-        force : ndarray, shape (...)
-            Force of the bucket cylinder, positive extends [N].
-
-        Raises
-        ------
-        InputError
-            For a pose that the linkage cannot reach.
-        """
+        """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
         self._evaluate(q)
         angles = np.asarray(q, dtype=float)[..., 2]
         flat, forces = np.broadcast_arrays(angles, np.asarray(force, dtype=float))
@@ -371,33 +237,14 @@ class Linkage:
         return RodForces(lk.reshape(flat.shape), pk.reshape(flat.shape))
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
-        """
-        Return the joint angles [rad] at lengths of the cylinders.
-
-        Parameters
-        ----------
-        lengths : ndarray, shape (3,)
-            Boom, arm, bucket, from pin to pin [m].
-
-        Raises
-        ------
-        InputError
-            For a length that the mechanism cannot have, or only past a dead point.
-        """
+        """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""
         values = np.asarray(lengths, dtype=float)
         if values.shape != (3,) or not np.isfinite(values).all():
             raise InputError(f'lengths = {values.tolist()}, allowed: three finite numbers [m]')
         return np.array([self.angle(k, float(values[k])) for k in range(3)])
 
     def angle(self, cylinder: int, length: float) -> float:
-        """
-        Return the angle of one joint [rad] at a length of its cylinder [m].
-
-        Raises
-        ------
-        InputError
-            For a length that the mechanism cannot have, or only past a dead point.
-        """
+        """Return the angle of one joint [rad] at a length of its cylinder [m]."""
         p = self.pins
         low, high = sorted(self._length(cylinder, angle) for angle in self.ranges()[cylinder])
         # The lengths at the ends are subject to rounding.

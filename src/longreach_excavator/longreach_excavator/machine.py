@@ -20,6 +20,7 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, ste
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import TRAVEL, Constants, constants_of
 from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
@@ -29,13 +30,10 @@ from longreach_excavator.motion import (
     ROD,
     SIZE,
     SPOOL,
-    TRAVEL,
-    Constants,
     advance_adaptive,
     advance_motion,
-    constants_of,
-    observe,
 )
+from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
@@ -51,26 +49,13 @@ CYCLE = 0.01
 @dataclasses.dataclass(frozen=True)
 class Excavator:
     """
-    The excavator as a machine; implements :class:`longreach_dynamics.machine.Machine`.
+    The excavator as a :class:`longreach_dynamics.machine.Machine`.
 
-    It accepts one more command, :data:`BY_SCENARIO`: the commands of the scenario.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-        Parameters of the file. ``parameters`` are these with the values that the scenario
-        overrides, see :meth:`longreach_excavator.scenario.Scenario.excavator`.
-    scenario : Scenario
-    step : float
-        Length of a step [s].
-    tolerance : float
-        0: Runge-Kutta steps of order 4, as in the thesis. Otherwise adaptive steps of order 8
-        within each step, with this local error, relative and absolute in SI units.
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the excavator or the step.
+    It also accepts the command BY_SCENARIO: the commands of the scenario. ``parameters`` are those
+    of the file with what the scenario overrides. With a ``tolerance`` of 0 steps are Runge-Kutta
+    steps of order 4, as in the thesis; else adaptive steps of order 8 within each step, with this
+    local error, relative and absolute in SI units. InputError for a scenario or step that does not
+    fit.
     """
 
     excavator: dataclasses.InitVar[ExcavatorParameters]
@@ -78,6 +63,10 @@ class Excavator:
     step: float = STEP
     tolerance: float = 0.0
     parameters: ExcavatorParameters = dataclasses.field(init=False)
+    constants: Constants = dataclasses.field(init=False, repr=False, compare=False)
+    _given: GivenForces | None = dataclasses.field(init=False, repr=False, compare=False)
+    # Attitude of the bucket at which the sweep ends [rad].
+    _end: float = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self, excavator: ExcavatorParameters) -> None:
         """Check the scenario, apply its overrides, and read its forces."""
@@ -99,16 +88,10 @@ class Excavator:
             terrain=self.scenario.terrain_span(excavator),
             held=self.scenario.held_lengths(excavator),
         )
-        object.__setattr__(self, '_constants', constants)
+        object.__setattr__(self, 'constants', constants)
         object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
         sweep = math.radians(self.scenario.sweep_deg) or math.inf
         object.__setattr__(self, '_end', self.scenario.angles(excavator).sum() - sweep)
-
-    @property
-    def constants(self) -> Constants:
-        """Constants for compiled code, read-only."""
-        known: Constants = self.__dict__['_constants']
-        return known
 
     @property
     def _cycle(self) -> int:
@@ -116,14 +99,7 @@ class Excavator:
         return max(1, round(CYCLE / self.step))
 
     def initial_state(self) -> ExcavatorState:
-        """
-        Return the excavator at rest in the scenario's pose, its weight held by the cylinders.
-
-        Raises
-        ------
-        InputError
-            When the step is too long for the excavator.
-        """
+        """Return the machine at rest in its pose; InputError when the step is too long for it."""
         excavator = self.parameters
         q = self.scenario.angles(excavator)
         ground = self.constants.ground
@@ -162,19 +138,10 @@ class Excavator:
             )
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
-        """
-        Return the command of the scenario at a time.
-
-        Parameters
-        ----------
-        time : float
-            [s]. A command is held until the time of the next one.
-        swept : bool
-            Whether the sweep has ended; all valves are then closed.
-        """
-        given: GivenForces | None = self.__dict__['_given']
-        if given is not None:
-            return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
+        """Return the scenario's command at a time [s]; closed valves after the sweep."""
+        if self._given is not None:
+            forces = self._given.at(np.array(time)).tolist()
+            return ExcavatorCommand(CLOSED.spools, tuple(forces))
         loose = tuple(0.0 if name in self.scenario.loose else None for name in CYLINDERS)
         commands = () if swept else self.scenario.valve_commands
         spools = spools_at(commands, time, len(CYLINDERS))
@@ -188,16 +155,9 @@ class Excavator:
         duration: float,
     ) -> ExcavatorState:
         """
-        Return the state ``duration`` [s] after ``time`` [s]; both are rounded to whole steps.
+        Return the state ``duration`` [s] after ``time`` [s], both rounded to whole steps.
 
-        The command is constant, or BY_SCENARIO.
-
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        IntegrationError
-            When the state does not stay finite.
+        IntegrationError when the state does not stay finite.
         """
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
@@ -211,32 +171,10 @@ class Excavator:
         every: int,
     ) -> tuple[ExcavatorState, np.ndarray]:
         """
-        Advance and record.
+        Take ``steps`` steps after ``first`` ones; return the state, and y after each ``every``-th.
 
-        Parameters
-        ----------
-        state : ExcavatorState
-        command : ExcavatorCommand or BY_SCENARIO
-        first : int
-            Number of steps from time 0 to ``state``.
-        steps : int
-            Number of steps to take.
-        every : int
-            Interval of rows in steps; 0: no rows.
-
-        Returns
-        -------
-        state : ExcavatorState
-        table : ndarray, shape (rows, size of y)
-            The state after every ``every``-th step, counted from step 0.
-
-        Raises
-        ------
-        InputError
-            For a command that is not allowed.
-        PartialRunError
-            With state, command and time at the start of the step that failed, and the table up to
-            there.
+        Rows are counted from time 0; 0: none. PartialRunError has state, command and time at the
+        start of a step that failed, and the rows before it.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -248,7 +186,7 @@ class Excavator:
             row = (begin // every - first // every) if every else 0
             if command is BY_SCENARIO:
                 # Only at the scenario's cycles, so that the division into calls has no effect.
-                looks = begin % cycle == 0 and self.__dict__['_given'] is None
+                looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
                 told = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
@@ -263,7 +201,7 @@ class Excavator:
         self, command: ExcavatorCommand | ByScenario, first: int, last: int
     ) -> list[tuple[int, int]]:
         """Return the intervals of steps with a constant command."""
-        if command is not BY_SCENARIO or self.__dict__['_given'] is not None:
+        if command is not BY_SCENARIO or self._given is not None:
             return [(first, last)] if last > first else []
         cuts = {round(entry.time / self.step) for entry in self.scenario.valve_commands}
         if self.scenario.sweep_deg:
@@ -273,29 +211,19 @@ class Excavator:
 
     def has_swept(self, state: ExcavatorState) -> bool:
         """Return whether the bucket has turned by the scenario's sweep."""
-        end: float = self.__dict__['_end']
-        return bool(state.y[:RATE].sum() <= end)
+        return bool(state.y[:RATE].sum() <= self._end)
 
     def given_forces(self, times: np.ndarray) -> np.ndarray:
-        """
-        Return the forces [N] that the scenario prescribes at times [s].
-
-        Returns
-        -------
-        ndarray, shape (rows, 3) or (1, 3)
-            NaN for cylinders with oil.
-        """
-        given: GivenForces | None = self.__dict__['_given']
-        if given is not None:
-            return given.at(times)
+        """Return the scenario's forces (rows, 3) or (1, 3) [N] at times (rows,) [s]; NaN: oil."""
+        if self._given is not None:
+            return self._given.at(times)
         return _array(self.scenario_command(0.0, swept=False).forces)
 
     def _forces_between(self, first: int, last: int) -> np.ndarray | None:
         """Return the scenario's forces for steps, see advance_motion; None without them."""
-        given: GivenForces | None = self.__dict__['_given']
-        if given is None:
+        if self._given is None:
             return None
-        return given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
+        return self._given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
 
     def _go_on(
         self,
@@ -368,12 +296,7 @@ class Excavator:
         state: ExcavatorState,
         command: ExcavatorCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
-        """
-        Return the joints of the robot description, see :func:`moving_joints`.
-
-        Joint angles [rad] with the cylinders' torques [N m], piston positions from the retracted
-        end [m] with the cylinders' forces [N], and the angles of cylinders, lever and rod [rad].
-        """
+        """Return the joints of the robot description, see :func:`moving_joints`."""
         return moving_joints(self.parameters, state.y, self.observed(state))
 
 

@@ -12,6 +12,15 @@ step:
     b (3)                                      friction of the seals over that of sliding ones
     work of the cylinders (3), on the soil (1), losses (1)         [J], since time 0
 
+Other symbols of the kernels, which do not check their arguments:
+
+    spools          (3,) commanded spool positions, -1 to 1
+    forces, told    prescribed forces of the cylinders, positive extends [N]; NaN: those with oil
+    p, table, pins  Constants, their table of the actuators, their pins
+    chain           table of the links, see planar_chain
+    room            Room, work space
+    z4              unit vector along the bucket's DN in the world; complex numbers are x + j z
+
 A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or prescribed. The stops at the ends of
 the stroke are springs. The piston has viscous friction, and that of its seals F b, which builds up
 as they shear, b' = (v - |v| b) / K (Dahl 1968): a piston at rest is held by up to F, and small
@@ -32,35 +41,25 @@ DOP853, as the other machines do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.hydraulics import Actuators, actuators_of, stop_force
+from longreach_dynamics.hydraulics import stop_force
 from longreach_dynamics.hydraulics.actuators import (
     COULOMB,
     DEAD_BAND,
-    HEAD_AREA,
-    HEAD_VOLUME,
-    LINKAGE,
-    ROD_AREA,
-    ROD_VOLUME,
     STROKE,
     VAPOUR,
     VISCOUS,
-    actuator_force,
     actuator_rates,
     rail_pressure,
-    spool_flows,
 )
-from longreach_dynamics.kernels import kernel, read_only
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.planar_chain import (
     CENTER,
     CENTER_IM,
-    FORCE,
-    FORCE_IM,
     GRAVITY,
     INERTIA,
     LENGTH,
@@ -69,50 +68,25 @@ from longreach_dynamics.planar_chain import (
     Z,
     accelerations,
     add_wrench,
-    newton_euler,
     place_links,
 )
 from longreach_dynamics.stepping import nonstiff_integrator
-from longreach_excavator.columns import OBSERVED
-from longreach_excavator.linkage import (
-    Pins,
-    arm_cylinder,
-    boom_cylinder,
-    bucket_cylinder,
-    cylinders,
-    rod_forces,
-)
-from longreach_excavator.parameters import ExcavatorParameters, SealParameters
-from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
-from longreach_excavator.terrain import (
-    VOLUME,
-    Ground,
+from longreach_excavator.constants import HIGHEST, LOWEST, LUG, RETRACTED, TRAVEL
+from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
     contact_of_shell,
     depth_ahead,
-    ground_of,
     move_soil,
-    no_ground,
 )
+from longreach_excavator.linkage import cylinders
+from longreach_excavator.soil import mobilisation_rate, resistance
+from longreach_excavator.terrain import VOLUME
 
 # Start indices of the parts of the state; the angles start at 0.
 RATE, HEAD, ROD, SPOOL, SOIL, SEAL = 3, 6, 9, 12, 15, 17
 WORK, SOIL_WORK, LOSS, SIZE = 20, 23, 24, 25
 
-# Columns of the table of actuators: length of the retracted cylinder [m]; angles [rad] and lever
-# [m] of the lugs; travel of the seals [m].
-RETRACTED, LOWEST, HIGHEST, LUG, TRAVEL = range(LINKAGE)
-
-# Indices of OBSERVED; of a group the first one.
-_at = OBSERVED.index
-_ALPHA, _LENGTH, _FORCE = _at('alpha_2'), _at('length_boom'), _at('force_boom')
-_PIN_FORCE, _TENSION_LK, _TENSION_PK = _at('pin_force_boom'), _at('force_lk'), _at('force_pk')
-_JOINTS, _PUSH_BOOM, _PUSH_ARM = _at('boom_chassis_x'), _at('boom_x'), _at('arm_x')
-_PUSH_BUCKET, _PUSH_LK, _PUSH_PK = _at('bucket_x'), _at('lk_x'), _at('pk_x')
-_PUSH_SOIL, _DEPTH, _TIP = _at('soil_x'), _at('depth'), _at('tip_x')
-_HEAD_FLOW, _ROD_FLOW = _at('head_flow_boom'), _at('rod_flow_boom')
-_MOMENT, _VOLUME = _at('soil_moment'), _at('bucket_volume')
 # Bound of angles and rates beyond which a run has diverged [rad, rad/s]; printed forces: 30 rad/s.
 _RUNAWAY = 1e3
 # Number of parts of a step with a kink in the derivative, which would cause errors of up to 1e-5
@@ -122,100 +96,6 @@ _PARTS, _SLOW, _CLEARANCE = 16, 1e-3, 1e-4
 # In stiff soil, or with seals that slide fast: length of the parts over the shortest time
 # constant, and maximum number of parts.
 _SOIL_SHARE, _MOST_PARTS = 0.5, 256
-
-
-class Medium(NamedTuple):
-    """Numbers of the stops and the ground."""
-
-    stop_stiffness: float  # [N/m]
-    stop_loss: float  # [s/m]
-    surface: float  # of the soil, z [m]; -inf: none, or terrain
-    joint: float  # fixed height of D for the depth of the edge [m]; NaN: the actual height
-    radius: float  # distance from D of the point whose depth counts [m]
-    shear: float  # shear displacement K [m]
-    linear: float  # of the resistance, see soil.coefficients
-    quadratic: float
-    power: float
-    exponent: float
-    along: complex  # direction of the force in the bucket's frame, mode thesis; NaN: against s
-    moment: float  # moment of the soil on the bucket, mode thesis [N m]
-
-
-class Constants(NamedTuple):
-    """Constants for compiled code."""
-
-    chain: np.ndarray  # PlanarChain.table(); copied where it is also work space
-    actuators: Actuators
-    pins: Pins
-    medium: Medium
-    ground: Ground
-
-
-def constants_of(
-    excavator: ExcavatorParameters,
-    surface: float,
-    joint: float = math.nan,
-    *,
-    fixed_direction: bool = False,
-    terrain: tuple[float, float] | None = None,
-    held: Mapping[int, float] | None = None,
-) -> Constants:
-    """
-    Return the constants of an excavator for compiled code.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    surface : float
-        Height of the soil, z [m]; -inf for none.
-    joint : float
-        Fixed height of the bucket's joint D for the depth of its edge, z [m]; NaN: the actual
-        height.
-    fixed_direction : bool
-        Whether the soil's force has the thesis' direction phi_1 in the bucket, with the moment
-        M_45, instead of acting against the motion; there are then no stops either.
-    terrain : tuple of float, optional
-        Interval of the ground that is cut and carried, x [m]. It is flat at first, at the height
-        ``surface``.
-    held : mapping of int to float, optional
-        Index and length [m] of each cylinder that is locked: stops on both sides.
-    """
-    soil = excavator.soil
-    turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
-    driven = excavator.cylinders
-    seals = [c.seals or SealParameters(coulomb=0.0, travel=0.1) for c in driven]
-    own = np.column_stack([excavator.lugs(), [s.travel for s in seals]])
-    actuators = actuators_of(
-        driven,
-        excavator.oil,
-        np.column_stack([[c.retracted for c in driven], own]),
-        viscous=[c.viscous for c in driven],
-        coulomb=[s.coulomb for s in seals],
-        leakage=[c.leakage for c in driven],
-    )
-    for k, length in (held or {}).items():
-        row = actuators.table[k]
-        position = length - row[RETRACTED]
-        row[RETRACTED], row[STROKE] = length, 0.0
-        # The chambers keep the volumes that they have there.
-        row[HEAD_VOLUME] += row[HEAD_AREA] * position
-        row[ROD_VOLUME] -= row[ROD_AREA] * position
-    medium = Medium(
-        0.0 if fixed_direction else excavator.stops.stiffness,
-        excavator.stops.loss,
-        surface if terrain is None else -math.inf,
-        joint,
-        excavator.soil.sweep_radius,
-        excavator.soil.shear_displacement,
-        *coefficients(excavator.soil),
-        complex(math.cos(turn), math.sin(turn)),
-        soil.m_45,
-    )
-    table = excavator.chain().table()
-    ground = no_ground()
-    if terrain is not None:
-        ground = ground_of(soil, excavator.gravity, excavator.bucket.length, table, terrain)
-    return read_only(Constants(table, actuators, excavator.pins(), medium, ground))
 
 
 class Room(NamedTuple):
@@ -230,16 +110,7 @@ class Room(NamedTuple):
 
 @njit
 def room_for(p, y):  # type: ignore[no-untyped-def]
-    """
-    Return the work space of a kernel.
-
-    Parameters
-    ----------
-    p : Constants
-        Numbers of the excavator.
-    y : ndarray, shape (SIZE + size of the ground's state,)
-        State; the room has a view of its ground, and the mass of the soil in the bucket.
-    """
+    """Return the work space of a kernel, with a view of the ground in y and the bucket's load."""
     room = Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3), y[SIZE:])
     if p.ground.cells > 0:
         carry(p.ground, room.ground, room.chain)
@@ -249,27 +120,9 @@ def room_for(p, y):  # type: ignore[no-untyped-def]
 @njit
 def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
     """
-    Return position and velocity of the tooth, its depth and the soil's resistance.
+    Return position, velocity and depth of the tooth, and the largest resistance there [N].
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,)
-        State; the rates [rad/s] are read.
-    pins : Pins
-        Positions of the pins [m].
-    medium : Medium
-        Numbers of the soil.
-    chain : ndarray, shape (quantities, 3)
-        Table of the chain, in which :func:`place_links` has placed the links.
-
-    Returns
-    -------
-    place, velocity : complex
-        Of the tooth in the world's axes [m], [m/s].
-    depth : float
-        Depth that counts for the resistance [m]; below 0 above the surface.
-    force : float
-        Largest resistance at this depth [N].
+    The links are placed in ``chain``; a depth below 0 is above the surface.
     """
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
@@ -285,24 +138,20 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
-    """
-    Return what replaces the mobilisation in mode thesis, and the moment on the bucket [N m].
-
-    The unit vector against the soil's force in the world's axes; ``push``: the largest resistance.
-    """
+def fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
+    """Return the unit vector against the soil's force in mode thesis, and the moment [N m]."""
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
 
 
 @njit
-def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
+def terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     """
-    Return the force of the ground on the bucket, see :mod:`longreach_excavator.terrain`.
+    Return the force of the ground on the bucket, with the chain in the room placed.
 
     Force at the tooth [N] and moment about it [N m], the power on the ground [W], the depth of the
     tooth [m], the largest resistance of its edge [N], stiffness [N/m] and damping [N s/m] of the
-    shell's contact. The chain in the room is placed.
+    shell's contact.
     """
     chain, medium, ground = room.chain, p.medium, p.ground
     z4 = complex(chain[Z, 2], chain[Z_IM, 2])
@@ -332,10 +181,10 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
 @njit
 def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
     """
-    Move the soil after a step, in place, and return the position of the tooth.
+    Move the soil after a step, in place, and return the tooth; ``before``: that before it.
 
-    ``before`` is its position before the step. The energy of soil that enters or leaves the bucket
-    is counted as work on the soil; the room's chain receives the new mass.
+    The energy of soil that enters or leaves the bucket is counted as work on the soil; the room's
+    chain receives the new mass.
     """
     ground, chain, state = p.ground, room.chain, y[SIZE:]
     place_links(y[:RATE], y[RATE:HEAD], chain)
@@ -372,27 +221,9 @@ def _lug_force(i, y, table, medium):  # type: ignore[no-untyped-def]
 @njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
-    Compute the time derivative of the state.
+    Compute dy / dt of the first SIZE elements; return whether the mass matrix is definite.
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,) or more
-        State, SI units.
-    spools : ndarray, shape (3,)
-        Commanded spool positions in [-1, 1].
-    forces : ndarray, shape (3,)
-        Prescribed forces of the cylinders, positive extends [N]; NaN for those with oil.
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space; receives lengths and levers, and the chain with the wrench of the soil.
-    dy : ndarray, shape (SIZE,)
-        Output: derivative of the first SIZE elements of the state, SI units per second.
-
-    Returns
-    -------
-    definite : bool
-        Whether the mass matrix is positive definite.
+    The room receives lengths and levers, and the chain with the wrench of the soil.
     """
     chain, lengths, levers, torque = room.chain, room.lengths, room.levers, room.torque
     table, pins, medium = p.actuators.table, p.pins, p.medium
@@ -424,7 +255,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
             velocity.real, velocity.imag, sx, sz, medium.shear
         )
     else:
-        sx, sz, moment = _fixed_direction(push, medium, chain)
+        sx, sz, moment = fixed_direction(push, medium, chain)
         dy[SOIL] = dy[SOIL + 1] = 0.0
     if push > 0.0:
         add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, moment, chain)
@@ -432,7 +263,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     if moment != 0.0:
         dy[SOIL_WORK] -= moment * (y[RATE] + y[RATE + 1] + y[RATE + 2])
     if p.ground.cells > 0:
-        fx, fz, moment, dy[SOIL_WORK], _, _, _, _ = _terrain_force(y, place, velocity, p, room)
+        fx, fz, moment, dy[SOIL_WORK], _, _, _, _ = terrain_force(y, place, velocity, p, room)
         add_wrench(2, pins.n, 0.0, fx, fz, moment, chain)
     dy[LOSS] = lost
     definite = accelerations(torque, chain)
@@ -444,20 +275,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
 
 @njit
 def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
-    """
-    Return the number of parts of a step.
-
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,) or more
-        State at the start of the step, SI units.
-    step : float
-        Length of the step [s].
-    p : Constants
-        Numbers of the excavator.
-    room : Room
-        Work space, overwritten.
-    """
+    """Return the number of parts of a step [s] from y on; the room is overwritten."""
     if not math.isnan(p.medium.along.real):
         # The thesis has no stops, and its soil no shear displacement.
         return 1
@@ -475,7 +293,7 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
     place, velocity, _, push = tooth_motion(y, p.pins, p.medium, chain)
     rate, stiffness, damping = abs(velocity) / p.medium.shear, 0.0, 0.0
     if p.ground.cells > 0:
-        _, _, _, _, _, push, stiffness, damping = _terrain_force(y, place, velocity, p, room)
+        _, _, _, _, _, push, stiffness, damping = terrain_force(y, place, velocity, p, room)
     if push > 0.0 or stiffness > 0.0:
         # The soil is a spring F / K under the tooth; the bucket alone on it is fastest.
         arm = complex(chain[CENTER, 2] - p.pins.n, chain[CENTER_IM, 2])
@@ -491,16 +309,7 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
 
 @njit
 def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
-    """
-    Return whether a chamber has run empty or filled, or a spool has crossed its dead band.
-
-    Parameters
-    ----------
-    before, after : ndarray, shape (SIZE,) or more
-        State at the start and at the end of a step, SI units.
-    table : ndarray, shape (3, columns)
-        Table of the actuators.
-    """
+    """Return whether a chamber ran empty or filled, or a spool crossed its dead band."""
     for i in range(3):
         for k in (HEAD + i, ROD + i):
             if (before[k] < table[i, VAPOUR]) != (after[k] < table[i, VAPOUR]):
@@ -513,25 +322,13 @@ def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _drives(levers):  # type: ignore[no-untyped-def]
-    """
-    Return whether no linkage is past a dead point; False for NaN.
-
-    Parameters
-    ----------
-    levers : ndarray, shape (3,)
-        d length / d theta [m].
-    """
+    """Return whether no linkage is past a dead point; False for NaN."""
     return levers[0] > 0.0 and levers[1] < 0.0 and levers[2] < 0.0
 
 
 @njit
 def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
-    """
-    Interpolate the forces within a step by a parabola through the three known ones.
-
-    ``forces`` as in :func:`advance_motion`, ``share`` of the step that has elapsed; ``told`` is
-    the output (3,) [N].
-    """
+    """Compute ``told``: ``forces`` at a share of a step, by a parabola through three values."""
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
     for i in range(3):
@@ -542,33 +339,12 @@ def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
 @kernel
 def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # type: ignore[no-untyped-def]
     """
-    Take steps with constant commands, in place; arguments are not checked.
+    Take steps of order 4 with constant commands, in place; return how many were taken.
 
-    Parameters
-    ----------
-    y : ndarray, shape (SIZE,), with terrain (SIZE + size of the ground's state,)
-        State, SI units; replaced by that after the last step, or before a step that failed.
-    spools : ndarray, shape (3,)
-        Commanded spool positions in [-1, 1].
-    forces : ndarray, shape (1, 3) or (2 steps + 1, 3)
-        Prescribed forces of the cylinders, positive extends [N], NaN for those with oil: constant,
-        or at the start, in the middle and at the end of each step.
-    p : Constants
-        Numbers of the excavator.
-    step : float
-        Length of a step [s].
-    first, steps : int
-        Number of steps before these, and number of steps to take.
-    every : int
-        Interval of the rows of the table in steps, counted from step 0; 0: no rows.
-    table : ndarray, shape (rows, size of y)
-        Output: state after each ``every``-th step, SI units.
-
-    Returns
-    -------
-    taken : int
-        Number of steps taken: less than ``steps`` when the state diverged, or a linkage passed a
-        dead point.
+    y becomes the state after the last step, or before one that failed: the state diverged, or a
+    linkage passed a dead point. Forces are constant (1, 3), or (2 steps + 1, 3) at the start, in
+    the middle and at the end of each step. ``first``: number of steps before; ``table`` receives y
+    after each ``every``-th step, counted from step 0; 0: no rows.
     """
     room, actuators = room_for(p, y), p.actuators.table
     tooth = complex(0.0, 0.0)
@@ -645,20 +421,8 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
     """
     Take steps as :func:`advance_motion`, each by adaptive steps of order 8.
 
-    Parameters
-    ----------
-    y, spools, forces, p, first, steps, every, table
-        As in :func:`advance_motion`.
-    step : float
-        Length of a step, and maximum length of the adaptive steps [s].
-    tolerance : float
-        Tolerance of the local error, relative and absolute in SI units, see
-        :func:`longreach_dynamics.stepping.nonstiff_integrator`.
-
-    Returns
-    -------
-    taken : int
-        As in :func:`advance_motion`.
+    ``step`` is also the longest adaptive step, ``tolerance`` that of the local error, relative and
+    absolute in SI units.
     """
     guess, room = step, room_for(p, y)
     tooth = complex(0.0, 0.0)
@@ -691,183 +455,5 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute the derivative of one state; arguments are not checked.
-
-    Parameters
-    ----------
-    y, spools, forces, p, dy
-        As in :func:`derivative`.
-    """
+    """Compute the derivative dy (SIZE,) of one state."""
     derivative(y, spools, forces, p, room_for(p, y), dy)
-
-
-@njit
-def _spread(value, row, k):  # type: ignore[no-untyped-def]
-    """Store x and z of a complex number in ``row[k]`` and ``row[k + 1]``."""
-    row[k], row[k + 1] = value.real, value.imag
-
-
-@njit
-def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
-    """
-    Add the forces of cylinders and rods to the links, which :func:`place_links` has placed.
-
-    Parameters
-    ----------
-    q : ndarray, shape (3,) or more
-        Joint angles [rad]; further elements are ignored.
-    pushes : ndarray, shape (3,)
-        Forces of the cylinders with friction and stops, positive extends [N].
-    chain : ndarray, shape (quantities, 3)
-        Table of the chain; its wrenches are changed.
-    pins : Pins
-        Positions of the pins [m].
-
-    Returns
-    -------
-    boom, arm, bucket, lk, pk : complex
-        Forces of the cylinders on boom, arm and K, of LK and PK on L and P, in the world's axes
-        [N].
-    tension_lk, tension_pk : float
-        Tensions of the rods [N].
-    """
-    z2 = complex(chain[Z, 0], chain[Z_IM, 0])
-    z23 = complex(chain[Z, 1], chain[Z_IM, 1])
-    along, _ = boom_cylinder(q[0], pins)
-    boom = pushes[0] * along / abs(along)
-    along, _ = arm_cylinder(q[1], pins)
-    arm = pushes[1] * along / abs(along) * z2
-    along, lever, rod, _ = bucket_cylinder(q[2], pins)
-    bucket = pushes[2] * along / abs(along) * z23
-    tension_lk, tension_pk = rod_forces(pushes[2], along, lever, rod)
-    lk = tension_lk * lever / abs(lever) * z23
-    pk = tension_pk * rod / abs(rod) * z23
-    add_wrench(0, pins.b.real, pins.b.imag, boom.real, boom.imag, 0.0, chain)
-    add_wrench(0, pins.i.real, pins.i.imag, -arm.real, -arm.imag, 0.0, chain)
-    add_wrench(1, pins.f.real, pins.f.imag, arm.real, arm.imag, 0.0, chain)
-    add_wrench(1, pins.j.real, pins.j.imag, -bucket.real, -bucket.imag, 0.0, chain)
-    add_wrench(1, pins.l.real, pins.l.imag, lk.real, lk.imag, 0.0, chain)
-    add_wrench(2, pins.p.real, pins.p.imag, pk.real, pk.imag, 0.0, chain)
-    return boom, arm, bucket, lk, pk, tension_lk, tension_pk
-
-
-@kernel
-def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
-    """
-    Compute the quantities of OBSERVED, one row for each state; arguments are not checked.
-
-    Accelerations [rad/s^2]; lengths of the cylinders [m]; their forces, and those with friction
-    and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
-    on the links in A, C and D, those of the cylinders on boom, arm and K, those of LK and PK on L
-    and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without soil, and
-    position of the tooth [m]; flows [m^3/s]; moment of the soil about the tooth [N m]; volume
-    [m^3] and mass [kg] of the soil in the bucket.
-
-    Parameters
-    ----------
-    states : ndarray, shape (rows, size of y)
-        States, SI units.
-    forces : ndarray, shape (1, 3) or (rows, 3)
-        Prescribed forces of the cylinders [N], NaN for those with oil: constant, or by row.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, len(OBSERVED))
-        Output, units as above.
-    """
-    table, pins, medium = p.actuators.table, p.pins, p.medium
-    dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
-    for k in range(states.shape[0]):
-        y, row = states[k], rows[k]
-        room = room_for(p, y)
-        chain, lengths, levers = room.chain, room.lengths, room.levers
-        told = forces[k if forces.shape[0] > 1 else 0]
-        derivative(y, spools, told, p, room, dy)
-        rail = rail_pressure(y, HEAD, table)
-        for i in range(3):
-            acceleration[i] = row[_ALPHA + i] = dy[RATE + i]
-            row[_LENGTH + i] = lengths[i]
-            velocity = levers[i] * y[RATE + i]
-            q1, q2, _, _ = spool_flows(y, HEAD, i, rail, table)
-            oil = math.isnan(told[i])
-            force = actuator_force(y, HEAD, i, table) if oil else told[i]
-            row[_HEAD_FLOW + i] = q1 if oil else 0.0
-            row[_ROD_FLOW + i] = q2 if oil else 0.0
-            stop, _ = stop_force(
-                lengths[i] - table[i, RETRACTED],
-                velocity,
-                table[i, STROKE],
-                medium.stop_stiffness,
-                medium.stop_loss,
-            )
-            pushes[i] = force + stop - table[i, VISCOUS] * velocity
-            pushes[i] -= table[i, COULOMB] * y[SEAL + i]
-            row[_FORCE + i], row[_PIN_FORCE + i] = force, pushes[i]
-        place_links(y[:RATE], y[RATE:HEAD], chain)
-        boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
-        row[_TENSION_LK], row[_TENSION_PK] = tension_lk, tension_pk
-        place, velocity, depth, push = tooth_motion(y, pins, medium, chain)
-        sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
-        if not math.isnan(medium.along.real):
-            sx, sz, moment = _fixed_direction(push, medium, chain)
-        soil = complex(-push * sx, -push * sz)
-        row[_VOLUME], row[_VOLUME + 1] = 0.0, 0.0
-        if p.ground.cells > 0:
-            fx, fz, moment, _, depth, _, _, _ = _terrain_force(y, place, velocity, p, room)
-            soil = complex(fx, fz)
-            row[_VOLUME] = room.ground[VOLUME]
-            row[_VOLUME + 1] = p.ground.density * room.ground[VOLUME]
-        row[_MOMENT] = moment
-        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, moment, chain)
-        newton_euler(acceleration, chain)
-        for i in range(3):
-            _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, _JOINTS + 2 * i)
-        _spread(boom, row, _PUSH_BOOM)
-        _spread(arm, row, _PUSH_ARM)
-        _spread(bucket, row, _PUSH_BUCKET)
-        _spread(lk, row, _PUSH_LK)
-        _spread(pk, row, _PUSH_PK)
-        _spread(soil, row, _PUSH_SOIL)
-        row[_DEPTH] = depth if medium.surface > -np.inf or p.ground.cells > 0 else 0.0
-        _spread(place, row, _TIP)
-
-
-@kernel
-def energy(states, p, rows):  # type: ignore[no-untyped-def]
-    """
-    Compute kinetic, potential and spring energy of states; arguments are not checked.
-
-    Parameters
-    ----------
-    states : ndarray, shape (rows, size of y)
-        States, SI units.
-    p : Constants
-        Numbers of the excavator.
-    rows : ndarray, shape (rows, 3)
-        Output: energies [J].
-    """
-    table, medium = p.actuators.table, p.medium
-    for k in range(states.shape[0]):
-        y = states[k]
-        room = room_for(p, y)
-        chain, lengths = room.chain, room.lengths
-        place_links(y[:RATE], y[RATE:HEAD], chain)
-        cylinders(y, p.pins, lengths, room.levers)
-        kinetic, potential, spring = 0.0, 0.0, 0.0
-        joint, speed, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
-        for i in range(3):
-            rate += y[RATE + i]
-            z = complex(chain[Z, i], chain[Z_IM, i])
-            arm = z * complex(chain[CENTER, i], chain[CENTER_IM, i])
-            moving = speed + complex(-arm.imag, arm.real) * rate
-            square = moving.real * moving.real + moving.imag * moving.imag
-            kinetic += 0.5 * (chain[MASS, i] * square + chain[INERTIA, i] * rate * rate)
-            potential += chain[MASS, i] * chain[GRAVITY, 0] * (joint + arm).imag
-            joint += z * chain[LENGTH, i]
-            speed += z * complex(0.0, rate) * chain[LENGTH, i]
-            position = lengths[i] - table[i, RETRACTED]
-            beyond = max(position - table[i, STROKE], -position, 0.0)
-            turned = table[i, LUG] * max(y[i] - table[i, HIGHEST], table[i, LOWEST] - y[i], 0.0)
-            spring += 0.5 * medium.stop_stiffness * beyond * beyond
-            spring += 0.5 * medium.stop_stiffness * turned * turned
-        rows[k, 0], rows[k, 1], rows[k, 2] = kinetic, potential, spring

@@ -250,20 +250,10 @@ class ExcavatorParameters(JointedMachine, Parameters):
 
     def with_flow(self, cylinder: str, flow: float) -> ExcavatorParameters:
         """
-        Return the excavator with another valve area.
+        Return the excavator with another valve area of a cylinder.
 
-        Parameters
-        ----------
-        cylinder : str
-            Name of the cylinder.
-        flow : float
-            Flow through the fully open valve to the head side at the full supply pressure
-            [m^3/s].
-
-        Raises
-        ------
-        InputError
-            For a flow that is not positive.
+        ``flow`` is that through the fully open valve to the head side at the full supply pressure
+        [m^3/s].
         """
         oil = self.oil
         drop = oil.supply_pressure - oil.tank_pressure
@@ -281,7 +271,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
 
     def lugs(self) -> np.ndarray:
         """
-        Return where lugs of links meet, shape (3, 3): lower and upper angle [rad], lever [m].
+        Return where lugs of links meet, (3, 3): lower and upper angle [rad], lever [m].
 
         They lie beyond the stroke by a tenth of the way to the dead point of the linkage, so that
         no load moves a joint past it. Their lever is the cylinder's largest.
@@ -292,15 +282,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
         return np.column_stack([limits + _BEYOND * (dead - limits), levers])
 
     def check_pose(self, angles: np.ndarray) -> None:
-        """
-        Check joint angles [rad], shape (3,).
-
-        Raises
-        ------
-        InputError
-            When their number is wrong, one is not finite, or a cylinder would be beyond its
-            stroke.
-        """
+        """Raise InputError for joint angles (3,) [rad] beyond the strokes, or not finite."""
         if len(angles) != len(CYLINDERS):
             raise InputError(f'pose has {len(angles)} angles, allowed: {len(CYLINDERS)}')
         wrong = [
@@ -317,17 +299,9 @@ class ExcavatorParameters(JointedMachine, Parameters):
 @functools.lru_cache(maxsize=64)
 def _move(pins: Pins, cylinder: int, retracted: float, extended: float) -> None:
     """
-    Check that a cylinder's linkage has a solution over the stroke; raise InputError otherwise.
+    Raise InputError where a cylinder's linkage has no solution over the stroke, lengths [m].
 
     Cached, as this is the largest part of the check, which a fit of the soil repeats in each run.
-
-    Parameters
-    ----------
-    pins : Pins
-    cylinder : int
-        Index in CYLINDERS.
-    retracted, extended : float
-        Lengths at the ends of the stroke [m].
     """
     linkage = _linkage(pins)
     for length in np.linspace(retracted, extended, _PLACES):
@@ -346,14 +320,7 @@ def _polar(distance: float, angle_deg: float) -> complex:
 
 
 def default_file(kind: str = '') -> Path:
-    """
-    Return the path of an excavator file installed with this package, 20 t class.
-
-    Parameters
-    ----------
-    kind : str
-        thesis or realistic for excavator_thesis.yaml or excavator_realistic.yaml.
-    """
+    """Return the path of an installed excavator file; kinds: thesis, realistic."""
     name = f'excavator_{kind}.yaml' if kind else 'excavator.yaml'
     return data_directory('longreach_excavator') / 'config' / name
 

@@ -13,18 +13,9 @@ from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    SIZE,
-    SOIL,
-    SPOOL,
-    WORK,
-    energy,
-    observe,
-)
+from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
+from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
 
@@ -45,50 +36,21 @@ def columns_of(machine: Excavator) -> Columns:
     return Columns((*COLUMNS, *port_columns(machine.constants.actuators, CYLINDERS)))
 
 
-def swept_angle(
-    excavator: ExcavatorParameters, scenario: Scenario, states: np.ndarray
-) -> np.ndarray:
-    """
-    Return the rotation of the bucket in the world, downwards, since time 0 [rad].
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    scenario : Scenario
-    states : ndarray, shape (..., SIZE)
-    """
-    start = scenario.angles(excavator).sum()
-    return np.asarray(start - states[..., :RATE].sum(axis=-1))
-
-
 def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """
-    Return the observed quantities of a run of the scenario.
-
-    Parameters
-    ----------
-    machine : Excavator
-    times : ndarray, shape (rows,)
-        [s].
-    states : ndarray, shape (rows, SIZE)
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        As in :func:`columns_of`.
-    """
+    """Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE)."""
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
     observe(states, machine.given_forces(times), machine.constants, seen)
     energy(states, machine.constants, energies)
-    soil = [OBSERVED.index('soil_x'), OBSERVED.index('soil_z')]
+    sizes = [OBSERVED.index(f'{name}_x') for name in ('soil', *REACTIONS)]
     vapour = machine.parameters.oil.vapour_pressure
+    start = machine.scenario.angles(machine.parameters).sum()
     return np.concatenate(
         [
             times[:, None],
             states[:, :HEAD],
             seen[:, : -len(CARRIED)],
-            np.hypot(*seen[:, soil].T)[:, None],
-            swept_angle(machine.parameters, machine.scenario, states)[:, None],
+            *(np.hypot(*seen[:, [k, k + 1]].T)[:, None] for k in sizes),
+            (start - states[:, :RATE].sum(axis=-1))[:, None],
             # Below the vapour pressure the state counts missing oil.
             np.maximum(states[:, HEAD:SPOOL], vapour),
             states[:, SPOOL:SOIL],
@@ -103,39 +65,20 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class ExcavatorRun(Run[ExcavatorParameters]):
-    """
-    A simulated run of an excavator.
-
-    Parameters
-    ----------
-    machine : Excavator
-    states : ndarray, shape (rows, SIZE)
-    """
+    """A simulated run of an excavator."""
 
     UNITS: ClassVar = {
-        'cohesion_pa': 'Pa',
-        'duration_s': 's',
+        **dict.fromkeys(('cohesion_pa', 'peak_pressures_pa'), 'Pa'),
+        **dict.fromkeys(('duration_s', 'time_to_sweep_s'), 's'),
         'sweep_deg': 'deg',
-        'time_to_sweep_s': 's',
-        'bucket_joint_moved_m': 'm',
-        'soil_cut_m3': 'm^3',
-        'soil_dumped_m3': 'm^3',
-        'soil_dumped_kg': 'kg',
-        'soil_dumped_at_m': 'm',
-        'soil_in_bucket_m3': 'm^3',
-        'soil_in_bucket_kg': 'kg',
-        'most_in_bucket_kg': 'kg',
-        'peak_soil_force_n': 'N',
-        'peak_reactions_n': 'N',
-        'peak_pressures_pa': 'Pa',
+        **dict.fromkeys(('bucket_joint_moved_m', 'soil_dumped_at_m'), 'm'),
+        **dict.fromkeys(('soil_cut_m3', 'soil_dumped_m3', 'soil_in_bucket_m3'), 'm^3'),
+        **dict.fromkeys(('soil_dumped_kg', 'soil_in_bucket_kg', 'most_in_bucket_kg'), 'kg'),
+        **dict.fromkeys(('peak_soil_force_n', 'peak_reactions_n'), 'N'),
     }
 
     machine: Excavator
-    states: np.ndarray
-
-    def magnitude(self, name: str) -> np.ndarray:
-        """Return the magnitude of a force [N] with the columns ``name_x`` and ``name_z``."""
-        return np.asarray(np.hypot(self.column(f'{name}_x'), self.column(f'{name}_z')))
+    states: np.ndarray  # (rows, SIZE)
 
     def time_to_sweep(self) -> float | None:
         """Return the time at which the scenario's sweep ends [s]; None if it does not end."""
@@ -155,19 +98,14 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         begin = times[-1] - _STALL_TIME
         # The interval of rows may be longer.
         last = np.append(swept[times >= begin], np.interp(begin, times, swept))
+        dead_band = self.parameters.cylinders[CYLINDERS.index('bucket')].valve.dead_band
+        is_open = self.column('spool_bucket')[-1] > dead_band
         return bool(
             self.time_to_sweep() is None
-            and self._pushes()
+            and (is_open or self.machine.scenario.is_driven)
             and times[-1] >= 2.0 * _STALL_TIME
             and np.ptp(last) < _STALL_ANGLE
         )
-
-    def _pushes(self) -> bool:
-        """Return whether the bucket's valve is open at the end, or its force prescribed."""
-        bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
-        spool = float(self.column('spool_bucket')[-1])
-        given = self.machine.scenario.is_driven
-        return given or spool > bucket.valve.dead_band
 
     def bucket_joint(self) -> np.ndarray:
         """Return the displacement of the bucket's joint D since time 0, x + j z [m], (rows,)."""
@@ -185,10 +123,10 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     def energy_error(self) -> float:
         """
-        Return the largest error of the energy balance relative to the largest energy exchanged.
+        Return the largest error of the energy balance over the largest energy exchanged.
 
         Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses. The reference is at least 1 J, as for a machine at rest all changes are rounding.
+        losses; at least 1 J, as at rest all changes are rounding.
         """
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)
@@ -212,8 +150,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         Return what was cut, dumped, and is in the bucket at the end, of a run on terrain.
 
         Volumes are those of undisturbed soil: cut is what is no longer firm, dumped what lies
-        loose on the ground, fallen from the bucket or pushed by it, at the x of its centroid; None
-        for no volume.
+        loose on the ground, at the x of its centroid; None for no volume.
         """
         ground = self.machine.constants.ground
         parts = np.split(self.states[[0, -1], SIZE + FIRM :], 2, axis=1)
@@ -241,9 +178,8 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         """
         Return the swing, the soil on terrain, largest forces and the energy balance.
 
-        Cylinders whose force is prescribed have None as their peak pressure: no oil is simulated.
+        The peak pressure of a cylinder with a prescribed force is None: no oil is simulated.
         """
-        given = self.machine.given_forces(np.zeros(1))[0]
         terrain = self.machine.constants.ground.cells > 0
         return {
             'mode': self.machine.scenario.mode,
@@ -252,41 +188,42 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             **(self.swing() if self.machine.scenario.sweep_deg or not terrain else {}),
             **(self.soil() if terrain else {}),
             'peak_soil_force_n': float(self.column('soil_force').max()),
-            'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
+            'peak_reactions_n': {
+                name: float(self.column(f'load_{name}').max()) for name in REACTIONS
+            },
             'peak_pressures_pa': {
                 name: max(float(self.column(f'{side}_{name}').max()) for side in _SIDES)
-                if np.isnan(force)
+                if name in self._with_oil()
                 else None
-                for name, force in zip(CYLINDERS, given, strict=True)
+                for name in CYLINDERS
             },
             'at_stroke_end': list(self.stopped()),
             'energy_error': self.energy_error(),
         }
 
+    def _with_oil(self) -> list[str]:
+        """Return the names of the cylinders whose force is not prescribed."""
+        given = self.machine.given_forces(np.zeros(1))[0]
+        return [name for name, force in zip(CYLINDERS, given, strict=True) if np.isnan(force)]
+
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about cavitation, missing stops, depth: swing, and units."""
-        vapour = self.parameters.oil.vapour_pressure
-        given = self.machine.given_forces(np.zeros(1))[0]
-        empty = tuple(
+        vapour, cohesion = self.parameters.oil.vapour_pressure, self.parameters.soil.cohesion
+        found = [
             f'{name} ran out of oil for some time (cavitation): its pressure stood at the vapour'
             ' pressure'
-            for name, force in zip(CYLINDERS, given, strict=True)
-            if np.isnan(force)
-            and self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
-        )
-        passed = self.stopped() if self.machine.scenario.mode == 'thesis' else ()
-        beyond = tuple(
-            f'{name} passed an end of its stroke, where mode: thesis has no stop'
-            for name in passed
-        )
-        return empty + beyond + self._swing_warning() + self._cohesion_warning()
-
-    def _cohesion_warning(self) -> tuple[str, ...]:
-        """Return a warning about a cohesion that looks like one in kPa."""
-        cohesion = self.parameters.soil.cohesion
-        if not self.machine.scenario.soil or not 0.0 < cohesion < _LEAST_COHESION:
-            return ()
-        return (f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa',)
+            for name in self._with_oil()
+            if self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
+        ]
+        if self.machine.scenario.mode == 'thesis':
+            found += [
+                f'{name} passed an end of its stroke, where mode: thesis has no stop'
+                for name in self.stopped()
+            ]
+        found += self._swing_warning()
+        if self.machine.scenario.soil and 0.0 < cohesion < _LEAST_COHESION:
+            found += [f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa']
+        return tuple(found)
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""

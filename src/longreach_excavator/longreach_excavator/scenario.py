@@ -132,11 +132,7 @@ class Scenario(Parameters):
         return excavator.pose(self.pose) if self.pose else np.radians(self.pose_deg)
 
     def excavator(self, excavator: ExcavatorParameters) -> ExcavatorParameters:
-        """
-        Return the excavator with the values that this scenario overrides.
-
-        These are the cohesion of its soil and, in mode thesis, the friction of its pistons: 0.
-        """
+        """Return the excavator with this cohesion, in mode thesis without friction."""
         if self.mode == 'thesis':
             smooth = tuple(c.replace(viscous=0.0, seals=None) for c in excavator.cylinders)
             excavator = excavator.replace(cylinders=smooth)
@@ -171,14 +167,7 @@ class Scenario(Parameters):
         return self._joint_height(excavator) if self.depth == 'swing' else np.nan
 
     def terrain_span(self, excavator: ExcavatorParameters) -> tuple[float, float] | None:
-        """
-        Return the interval in which the tooth can reach the ground, x [m]; None without terrain.
-
-        Raises
-        ------
-        InputError
-            For ground that the tooth does not reach.
-        """
+        """Return the interval in x that the tooth can reach [m]; None without terrain."""
         if not self.soil or self.depth != 'terrain':
             return None
         axes = [np.linspace(low, high, _POSES) for low, high in excavator.joint_limits()]
@@ -199,14 +188,7 @@ class Scenario(Parameters):
         return float(np.sin(turned[:2]) @ [excavator.boom.length, excavator.arm.length])
 
     def given_forces(self, excavator: ExcavatorParameters) -> GivenForces | None:
-        """
-        Return the forces of modes printed and thesis; None for hydraulic.
-
-        Raises
-        ------
-        InputError
-            For an invalid file, and forces that end before the scenario.
-        """
+        """Return the forces of modes printed and thesis; None for hydraulic."""
         if not self.is_driven:
             return None
         given = read_forces(self.forces, excavator) if self.forces else printed_forces()
@@ -223,15 +205,7 @@ class Scenario(Parameters):
         return given
 
     def check_with(self, excavator: ExcavatorParameters, step: float) -> None:
-        """
-        Check the scenario against an excavator and the length of a step [s].
-
-        Raises
-        ------
-        InputError
-            For a cohesion that does not fit the soil, a pose outside the strokes or in the ground,
-            a time that is not on a step, or lists of the wrong length.
-        """
+        """Raise InputError where soil, pose, times or lists do not fit machine or step [s]."""
         if self.mode == 'thesis' and self.soil and excavator.soil.law != 'zelenin':
             raise InputError(
                 f'law = {excavator.soil.law!r} of the soil, allowed with mode: thesis: zelenin'
@@ -298,30 +272,12 @@ def dig_scenario(
 
 
 def resting_scenario(excavator: ExcavatorParameters) -> Scenario:
-    """
-    Return the scenario of an excavator in its first pose, tooth at the surface, valves closed.
-
-    The depth is terrain: a person or a node can dig with it.
-
-    Raises
-    ------
-    InputError
-        When the excavator file has no pose.
-    """
+    """Return the excavator at rest in its first pose on terrain, so that it can dig."""
     return Scenario(duration=1.0, pose=first_pose(excavator, 'excavator'), depth='terrain')
 
 
 def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float) -> Scenario:
-    """
-    Read a scenario file and check it against an excavator.
-
-    A relative path of ``forces`` is relative to the directory of the scenario file.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a scenario file and check it; ``forces`` is relative to the directory of the file."""
     scenario = load(Scenario, file)
     if scenario.forces:
         scenario = scenario.replace(forces=str(Path(file).parent / scenario.forces))

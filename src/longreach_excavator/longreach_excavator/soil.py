@@ -51,16 +51,7 @@ _FLATTEST_WEDGE = math.radians(1.0)
 
 @njit
 def resistance(depth, linear, quadratic, power, exponent):  # type: ignore[no-untyped-def]
-    """
-    Return the largest resistance [N] at a depth; 0 above the surface.
-
-    Parameters
-    ----------
-    depth : float
-        Below the surface [m].
-    linear, quadratic, power, exponent : float
-        Of the law, see :func:`coefficients` [N/m], [N/m^2], [N/m^exponent], [1].
-    """
+    """Return the largest resistance [N] at a depth [m], 0 above the surface, by `coefficients`."""
     if depth <= 0.0:
         return 0.0
     return (linear + quadratic * depth) * depth + power * depth**exponent
@@ -68,18 +59,7 @@ def resistance(depth, linear, quadratic, power, exponent):  # type: ignore[no-un
 
 @njit
 def mobilisation_rate(vx, vz, sx, sz, shear_displacement):  # type: ignore[no-untyped-def]
-    """
-    Return the time derivatives of the mobilisation, s' = (v - |v| s) / K [1/s].
-
-    Parameters
-    ----------
-    vx, vz : float
-        Velocity of the tooth [m/s].
-    sx, sz : float
-        Mobilisation [1]; the force on the tooth acts against it.
-    shear_displacement : float
-        K [m].
-    """
+    """Return s' = (v - |v| s) / K [1/s] of the mobilisation, for velocities of the tooth [m/s]."""
     speed = math.sqrt(vx * vx + vz * vz)
     return (vx - speed * sx) / shear_displacement, (vz - speed * sz) / shear_displacement
 
@@ -93,27 +73,16 @@ def bearing_pressure(cohesion, friction, tilt, slope, surcharge, footing):  # ty
     tilt tan phi) in N_q and exp(-2.7 tilt tan phi) in N_gamma:
 
     N_q = K e^((pi - 2 tilt) tan phi), N_c = (N_q - 1) cot phi, for phi = 0: pi + 2 - 2 tilt,
+
     N_gamma = 1.5 (K e^(pi tan phi) - 1) tan phi e^(-2.7 tilt tan phi).
 
-    K is Rankine's passive coefficient of a surface that falls at ``slope`` from the strip. N_q and
-    N_c are exact for soil without weight: Prandtl's for a level strip, and Rankine's passive
-    pressure, N_q = K, N_c = 2 sqrt(K), for an upright one. The strength of the soil above the
-    strip is neglected (depth factors of 1), as are the strip's ends.
-
-    Parameters
-    ----------
-    cohesion : float
-        c [Pa].
-    friction : float
-        phi [rad].
-    tilt : float
-        Angle of the strip's outward normal to the vertical downwards [rad], 0 to pi.
-    slope : float
-        Slope of the surface, 0 to phi [rad]; 0 for soil with cohesion.
-    surcharge : float
-        p_0, weight of the soil above the strip's level [Pa].
-    footing : float
-        b = gamma B / 2 for a strip of width B [Pa].
+    K is Rankine's passive coefficient of a surface that falls at ``slope`` from the strip (0 for
+    soil with cohesion), ``tilt`` the angle of the strip's outward normal to the vertical
+    downwards, 0 to pi [rad], ``surcharge`` p_0 the weight of the soil above the strip, ``footing``
+    b = gamma B / 2 for a width B [Pa]. N_q and N_c are exact for soil without weight: Prandtl's
+    for a level strip, and Rankine's passive pressure, N_q = K, N_c = 2 sqrt(K), for an upright
+    one. The strength of the soil above the strip (depth factors of 1) and the strip's ends are
+    neglected.
     """
     flat, tangent = math.cos(slope), math.tan(friction)
     root = math.sqrt(max(flat * flat - math.cos(friction) ** 2, 0.0))
@@ -299,30 +268,18 @@ def wedge_factors(
 
     A tip at depth d, a blade that rises backwards at the rake angle rho and a failure plane that
     rises forwards at beta bound a wedge, which is d (cot rho + cot beta) long at the surface. Per
-    width there act on it
-
-    - its weight, gamma d^2 (cot rho + cot beta) / 2, and the surcharge, q d (cot rho + cot beta),
-    - the blade: P, at delta to its normal, thus P (sin(rho + delta), cos(rho + delta)), and the
-      adhesion c_a d (cot rho, -1),
-    - the soil below: R (-sin(beta + phi), cos(beta + phi)), and the cohesion -c d (cot beta, 1).
+    width there act on it its weight, gamma d^2 (cot rho + cot beta) / 2, and the surcharge, q d
+    (cot rho + cot beta); the blade's P, at delta to its normal, thus P (sin(rho + delta), cos(rho
+    + delta)), and the adhesion c_a d (cot rho, -1); of the soil below R (-sin(beta + phi),
+    cos(beta + phi)) and the cohesion -c d (cot beta, 1).
 
     The balance of forces across R leaves P alone, with D = cos(rho + delta) + sin(rho + delta)
-    cot(beta + phi): 2 N_gamma D = N_q D = cot rho + cot beta, N_c D = 1 + cot beta
-    cot(beta + phi), N_ca D = 1 - cot rho cot(beta + phi).
+    cot(beta + phi): 2 N_gamma D = N_q D = cot rho + cot beta, N_c D = 1 + cot beta cot(beta +
+    phi), N_ca D = 1 - cot rho cot(beta + phi).
 
-    Parameters
-    ----------
-    tool : EarthmovingParameters
-        Blade and soil.
-    beta : float, optional
-        Angle of the failure plane [rad]; by default that of :func:`wedge_angle`. Behind a smooth
-        blade that wedge has the least N_c, too; behind a rough one at a small rake angle it
-        overstates the least N_c, at 45 deg by up to a fifth, at 20 deg by up to four fifths.
-
-    Raises
-    ------
-    InputError
-        For an angle at which no wedge fails.
+    ``beta`` [rad] is that of :func:`wedge_angle` by default. Behind a smooth blade that wedge has
+    the least N_c, too; behind a rough one at a small rake angle it overstates the least N_c, at 45
+    deg by up to a fifth, at 20 deg by up to four fifths.
     """
     rake, internal, blade = _angles(tool)
     if beta is None:
@@ -342,20 +299,7 @@ def wedge_factors(
 
 
 def coefficients(soil: SoilParameters) -> tuple[float, float, float, float]:
-    """
-    Return the coefficients of the law of a soil for :func:`resistance`.
-
-    Returns
-    -------
-    linear : float
-        [N/m]
-    quadratic : float
-        [N/m^2]
-    power : float
-        [N/m^exponent]
-    exponent : float
-        At least 1.
-    """
+    """Return linear [N/m], quadratic [N/m^2], power [N/m^exponent], exponent of a soil's law."""
     if soil.law == 'zelenin':
         return 0.0, 0.0, soil.zelenin.factor * soil.cohesion, soil.zelenin.exponent
     tool = soil.earthmoving
@@ -365,26 +309,7 @@ def coefficients(soil: SoilParameters) -> tuple[float, float, float, float]:
 
 
 def resistance_at(soil: SoilParameters, depths: np.ndarray) -> np.ndarray:
-    """
-    Return the largest resistances of a soil.
-
-    Parameters
-    ----------
-    soil : SoilParameters
-        The soil.
-    depths : ndarray
-        Depths of the tooth, positive below the surface [m]; any shape.
-
-    Returns
-    -------
-    ndarray
-        [N], of the shape of the depths; 0 above the surface.
-
-    Raises
-    ------
-    InputError
-        For depths that are not finite.
-    """
+    """Return the largest resistances [N] at depths of any shape [m]; 0 above the surface."""
     if not np.isfinite(depths).all():
         raise InputError('depths has values that are not finite, allowed: finite numbers')
     linear, quadratic, power, exponent = coefficients(soil)

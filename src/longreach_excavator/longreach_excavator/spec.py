@@ -9,8 +9,8 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
-from longreach_excavator.columns import COLUMNS, REACTIONS, size_of
+from longreach_dynamics.runs import Columns, Run
+from longreach_excavator.columns import COLUMNS, REACTIONS
 from longreach_excavator.description import robot_description
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
@@ -58,21 +58,17 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     scenario = 'dig_17kpa'
     figure = 'the machine, forces, reactions and motion over time'
     figures = 'longreach_excavator.figures'
-    recorded_columns = tuple(
-        Column(
-            f'load_{pin}',
-            'N',
-            'magnitude of the reaction',
-            Derived(tuple(Source('reactions', f'force.{a}', pin) for a in 'xz'), size_of),
-        )
-        for pin in REACTIONS
-    )
     panels = (
         Panel('cylinders, soil', (Curve('force_*'), Curve('soil_force', 'soil')), 'kN'),
         Panel('in the joint', [Curve(f'load_{p}', n) for p, n in _PINS.items()], 'kN'),
+        Panel(
+            'acceleration',
+            [Curve(f'alpha_{k}', n) for k, n in enumerate(CYLINDERS, 2)],
+            'deg/s^2',
+        ),
         Panel('rate', [Curve(f'omega_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg/s'),
         Panel('angle', [Curve(f'theta_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg'),
-        Panel('soil in the\nbucket', (Curve('bucket_mass', 'mass'),)),
+        Panel('soil in the\nbucket', (Curve('bucket_mass', 'mass'),), optional=True),
     )
     results = {
         'sweep_deg': 'deg',

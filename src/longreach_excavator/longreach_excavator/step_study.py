@@ -26,7 +26,7 @@ STEPS = (0.01, 0.002)
 # Of the local error of the runs that others are compared with.
 _TOLERANCE = 1e-9
 # Joint A.
-_FOOT = 'boom_chassis'
+_FOOT = 'load_boom_chassis'
 
 
 class StepCase(NamedTuple):
@@ -61,12 +61,7 @@ def step_study(
     cohesions: Sequence[float] = COHESIONS,
     steps: Sequence[float] = STEPS,
 ) -> list[StepCase]:
-    """
-    Return the digging with each cohesion [Pa] and step [s].
-
-    A run that is refused, such as one with too long a step, or that fails, is a case with a
-    message.
-    """
+    """Return the digging with each cohesion [Pa] and step [s]; with a message if it is refused."""
     return [_case(excavator, mode, cohesion, step) for step in steps for cohesion in cohesions]
 
 
@@ -78,7 +73,7 @@ def _case(excavator: ExcavatorParameters, mode: str, cohesion: float, step: floa
         exact = simulate(excavator, scenario, step, step, _TOLERANCE)
     except LongreachError as error:
         return StepCase(cohesion, step, str(error))
-    force, expected = run.magnitude(_FOOT), exact.magnitude(_FOOT)
+    force, expected = run.column(_FOOT), exact.column(_FOOT)
     rows = min(len(expected), len(force))
     away = float(np.abs(force[:rows] - expected[:rows]).max() / expected.max())
     message = run.message or exact.message

@@ -77,24 +77,10 @@ def opening_for_velocity(
     velocity: float, load: float, cylinder: CylinderParameters, oil: OilParameters
 ) -> float:
     """
-    Return the relative opening of a valve, in [-1, 1], for a piston velocity.
+    Return the opening of a valve, in [-1, 1], for a piston velocity [m/s] under a load [N].
 
-    Steady flow as in the module's docstring: Henikl 2015, (24), without its laminar term, solved
-    for the opening.
-
-    Parameters
-    ----------
-    velocity : float
-        [m/s], positive extends the cylinder.
-    load : float
-        Force of the oil on the piston, p_1 A_1 - p_2 A_2 [N].
-    cylinder : CylinderParameters
-    oil : OilParameters
-
-    Returns
-    -------
-    float
-        1 or -1 where the velocity cannot be reached.
+    Henikl 2015, (24), without its laminar term, solved for the opening, as above; 1 or -1 where
+    the velocity cannot be reached. The load is p_1 A_1 - p_2 A_2.
     """
     if velocity == 0.0:
         return 0.0
@@ -119,25 +105,14 @@ def opening_for_velocity(
 
 @dataclasses.dataclass(frozen=True)
 class Teleoperation(Station[Measurement, ExcavatorCommand]):
-    """
-    The operator's station of an excavator; its memory are the filtered loads, (3,) [N].
-
-    Parameters
-    ----------
-    parameters : TeleoperationParameters
-    excavator : ExcavatorParameters
-    """
+    """The operator's station of an excavator; its memory are the filtered loads, (3,) [N]."""
 
     parameters: TeleoperationParameters
     excavator: ExcavatorParameters
     closed: ExcavatorCommand = CLOSED
 
     def asks_for_swing(self, axes: Sequence[float]) -> bool:
-        """
-        Return whether a stick commands the swing, which the planar model does not have.
-
-        Raises as :meth:`order_of_sticks` does.
-        """
+        """Return whether a stick commands the swing, which the planar model does not have."""
         p = self.parameters
         return abs(p.deflection(axes, 'left_sideways')) > p.dead_zone
 
@@ -153,14 +128,7 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     def obey(
         self, state: OperatorState, measured: Measurement
     ) -> tuple[tuple[float, ...], ExcavatorCommand]:
-        """
-        Return the loads and the command.
-
-        Raises
-        ------
-        InputError
-            When the linkage cannot reach the measured angles.
-        """
+        """Return loads and command; InputError for angles that the linkage cannot reach."""
         order = state.order
         if order.tip:
             e, angles = self.excavator, measured.angles[:2].tolist()
@@ -176,22 +144,7 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     def spools_for(
         self, rates: Sequence[float], measured: Measurement, state: OperatorState
     ) -> tuple[float, ...]:
-        """
-        Return the spool positions for joint velocities.
-
-        Parameters
-        ----------
-        rates : sequence of float
-            Of theta_2..4 [rad/s]; 0 closes the valve.
-        measured : Measurement
-        state : OperatorState
-            With the filtered loads.
-
-        Raises
-        ------
-        InputError
-            When the linkage cannot reach the measured angles.
-        """
+        """Return the spool positions for rates of theta_2..4 [rad/s]; 0 closes the valve."""
         levers = self.excavator.linkage().levers(measured.angles).tolist()
         openings = []
         for k, cylinder in enumerate(self.excavator.cylinders):

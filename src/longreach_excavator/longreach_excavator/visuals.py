@@ -42,18 +42,7 @@ class Load(NamedTuple):
 
 
 def bucket_load(ground: Ground, y: np.ndarray, tooth: complex) -> Load:
-    """
-    Return the cylinder for the soil in the bucket.
-
-    Parameters
-    ----------
-    ground : Ground
-        Of a run with terrain.
-    y : ndarray
-        State of the excavator with the terrain.
-    tooth : complex
-        Position of the tooth [m].
-    """
+    """Return the cylinder for the soil in the bucket, in a state y with the tooth [m]."""
     middle = tooth + (ground.middle - ground.tooth) * np.exp(1j * y[:RATE].sum())
     diameter = 2.0 * np.sqrt(y[SIZE + VOLUME] / (np.pi * ground.width))
     return Load((float(middle.real), float(middle.imag)), float(diameter), ground.width)
@@ -68,20 +57,9 @@ def force_arrows(
     excavator: ExcavatorParameters, state: ExcavatorState, observed: Mapping[str, float]
 ) -> tuple[Arrow, ...]:
     """
-    Return the reactions in the joints A, C and D, and the force of the soil on the tooth.
+    Return the reactions in A, C and D, and the force of the soil on the tooth.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    state : ExcavatorState
-    observed : mapping
-        As returned by :meth:`longreach_excavator.simulation.Excavator.observed`.
-
-    Returns
-    -------
-    tuple of Arrow
-        ``boom_chassis``, ``arm_boom``, ``bucket_arm``: the forces on boom, arm and bucket in their
-        joints; ``soil``: the force on the tooth. Always four.
+    ``boom_chassis``, ``arm_boom``, ``bucket_arm``: on boom, arm and bucket; ``soil``. Always four.
     """
     names = ('boom_chassis', 'arm_boom', 'bucket_arm', 'soil')
     places = dict(zip(names, pin_places(excavator, state.y[:3]).tolist(), strict=True))
@@ -97,24 +75,9 @@ def force_arrows(
 
 def soil_line(excavator: ExcavatorParameters, surface: float) -> np.ndarray:
     """
-    Return the line of a flat soil surface, from in front of the tracks to beyond the reach.
+    Return the line of flat soil, x and z (2, 2) [m], from the tracks to beyond the reach.
 
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    surface : float
-        Height of the soil, z [m]; -inf for no soil, see
-        :meth:`longreach_excavator.scenario.Scenario.surface_height`.
-
-    Returns
-    -------
-    ndarray, shape (2, 2)
-        x and z [m]; shape (0, 2) without soil.
-
-    Raises
-    ------
-    InputError
-        For a height that is neither finite nor -inf.
+    (0, 2) for a surface of -inf: no soil; InputError for another that is not finite.
     """
     if surface == -np.inf:
         return np.empty((0, 2))

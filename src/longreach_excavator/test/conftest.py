@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from longreach_excavator.linkage import Linkage, Pins
+from longreach_excavator.linkage import Linkage
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 
 
@@ -79,25 +78,8 @@ def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorP
                 beta_8_deg=angle(bucket.beta_8_deg),
             )
 
-            def place(distance: float, *angles_deg: float) -> complex:
-                return cmath.rect(distance, math.radians(sum(angles_deg)))
-
-            linkage = Linkage(
-                Pins(
-                    e=complex(chassis.lhe, -chassis.lah),
-                    b=place(boom.lab, boom.beta_2_deg, boom.beta_3_deg),
-                    i=place(boom.lai, boom.beta_2_deg),
-                    c=boom.length,
-                    f=place(arm.lcf, arm.beta_5_deg, arm.beta_6_deg, arm.beta_7_deg),
-                    j=place(arm.lcj, arm.beta_5_deg, arm.beta_6_deg),
-                    l=place(arm.lcl, arm.beta_5_deg),
-                    d=arm.length,
-                    p=place(bucket.ldp, bucket.beta_8_deg),
-                    n=bucket.length,
-                    lk=bucket.llk,
-                    pk=bucket.lpk,
-                )
-            )
+            parts = SimpleNamespace(chassis=chassis, boom=boom, arm=arm, bucket=bucket)
+            linkage = Linkage(ExcavatorParameters.pins(parts))  # type: ignore[arg-type]
             low, high = np.array(linkage.ranges()).T
             # Bucket linkages lose their lever slowly: most of the turn is of no use.
             low[2] = max(low[2], high[2] - random.uniform(2.5, 3.2))

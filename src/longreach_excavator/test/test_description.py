@@ -10,18 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from longreach_excavator.description import (
-    ROOT_FRAME,
-    TOOTH_FRAME,
-    robot_description,
-)
+from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_description
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE
-from longreach_excavator.parameters import ExcavatorParameters, LinkParameters, load_excavator
-from longreach_excavator.scenario import dig_scenario
-from longreach_excavator.state import CLOSED
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 
 LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 'lpk')
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
@@ -39,18 +32,6 @@ class Frame(NamedTuple):
         return self.origin + self.rotation @ np.array([here.real, 0.0, here.imag])
 
 
-def with_lengths(
-    excavator: ExcavatorParameters, factor: Callable[[], float]
-) -> dict[str, LinkParameters]:
-    """Return the links with each length multiplied by a factor."""
-    links = {}
-    for name in CYLINDERS:
-        link = getattr(excavator, name)
-        own = [key for key in LENGTHS if hasattr(link, key)]
-        links[name] = link.replace(**{key: factor() * getattr(link, key) for key in own})
-    return links
-
-
 def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameters:
     """Return a machine of the same shape and another size."""
     chassis = excavator.chassis
@@ -59,32 +40,12 @@ def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameter
         c.replace(stroke=factor * c.stroke, retracted=factor * c.retracted)
         for c in excavator.cylinders
     )
-    links = with_lengths(excavator, lambda: factor)
+    links = {}
+    for name in CYLINDERS:
+        link = getattr(excavator, name)
+        own = [key for key in LENGTHS if hasattr(link, key)]
+        links[name] = link.replace(**{key: factor * getattr(link, key) for key in own})
     return excavator.replace(**links, chassis=chassis.replace(**sizes), cylinders=cylinders)
-
-
-def other(excavator: ExcavatorParameters, seed: int) -> ExcavatorParameters:
-    """Return a machine whose pins are elsewhere, with strokes that fit it."""
-    random = np.random.default_rng(seed)
-    links = with_lengths(excavator, lambda: random.uniform(0.95, 1.05))
-    for name, link in links.items():
-        angles = {key: value for key, value in vars(link).items() if key.startswith('beta')}
-        tilted = {key: value + random.uniform(-3.0, 3.0) for key, value in angles.items()}
-        links[name] = link.replace(**tilted)
-    # A short stroke in the middle fits; then as much as the linkage lets it be, but for a little.
-    cylinders = excavator.cylinders
-    short = tuple(c.replace(retracted=c.retracted + c.stroke / 2, stroke=1e-3) for c in cylinders)
-    new = excavator.replace(**links, poses=(), cylinders=short)
-    low, high = np.array(new.linkage().ranges()).T
-    ends = np.array([low + 0.25, high - 0.25])
-    lengths = np.sort(new.linkage().lengths(ends), axis=0)
-    counts = random.permutation([1, 2, 3]).tolist()
-    return new.replace(
-        cylinders=tuple(
-            c.replace(retracted=least, stroke=most - least, count=count)
-            for c, least, most, count in zip(cylinders, *lengths.tolist(), counts, strict=True)
-        )
-    )
 
 
 @pytest.fixture(scope='module')
@@ -94,12 +55,16 @@ def installed() -> ExcavatorParameters:
 
 @pytest.fixture(scope='module', params=range(6))
 def some_excavator(
-    request: pytest.FixtureRequest, installed: ExcavatorParameters
+    request: pytest.FixtureRequest,
+    installed: ExcavatorParameters,
+    random_excavator: Callable[..., ExcavatorParameters],
 ) -> ExcavatorParameters:
     """The installed excavator, a small and a large one of its shape, and others."""
     if request.param < 3:
         return resized(installed, (1.0, 0.3, 2.5)[request.param])
-    return other(installed, request.param)
+    other = random_excavator(np.random.default_rng(request.param))
+    counted = zip(other.cylinders, (3, 1, 2), strict=True)
+    return other.replace(cylinders=tuple(c.replace(count=count) for c, count in counted))
 
 
 def tree(excavator: ExcavatorParameters) -> ElementTree.Element:
@@ -169,7 +134,7 @@ def placed(
     return frames(root, dict(zip(sample.names, sample.positions, strict=True)))
 
 
-def test_links_are_where_their_angles_put_them(some_excavator: ExcavatorParameters) -> None:
+def test_links_are_where_their_angles_put_them(some_excavator):
     root = tree(some_excavator)
     for y in some_states(some_excavator, 5, 1):
         found = placed(some_excavator, root, y)
@@ -187,7 +152,7 @@ def test_links_are_where_their_angles_put_them(some_excavator: ExcavatorParamete
         np.testing.assert_allclose(tooth, [joint.real, 0.0, joint.imag], atol=1e-9)
 
 
-def test_loops_close(some_excavator: ExcavatorParameters) -> None:
+def test_loops_close(some_excavator):
     root, pins = tree(some_excavator), some_excavator.pins()
     for y in some_states(some_excavator, 40, 2):
         found = placed(some_excavator, root, y)
@@ -209,7 +174,7 @@ def test_loops_close(some_excavator: ExcavatorParameters) -> None:
         )
 
 
-def test_joints_are_those_of_joint_states(some_excavator: ExcavatorParameters) -> None:
+def test_joints_are_those_of_joint_states(some_excavator):
     joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
     moving = {name for name, joint in joints.items() if joint.attrib['type'] != 'fixed'}
     assert moving == set(JOINTS)
@@ -226,9 +191,7 @@ def test_joints_are_those_of_joint_states(some_excavator: ExcavatorParameters) -
         assert numbers(piston, 'limit', 'effort')[0] == pytest.approx(force, rel=1e-9)
 
 
-def test_positions_are_within_limits_and_turn_without_a_jump(
-    some_excavator: ExcavatorParameters,
-) -> None:
+def test_positions_are_within_limits_and_turn_without_a_jump(some_excavator):
     joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
     lower, upper = (
         np.array([numbers(joints[name], 'limit', end)[0] for name in JOINTS])
@@ -246,7 +209,7 @@ def test_positions_are_within_limits_and_turn_without_a_jump(
     assert np.all((upper - lower)[2 * RATE :] < math.pi)
 
 
-def test_velocities_are_the_rates_of_positions(some_excavator: ExcavatorParameters) -> None:
+def test_velocities_are_the_rates_of_positions(some_excavator):
     step = 1e-6
     for y in some_states(some_excavator, 20, 4)[2:]:
         sides = []
@@ -259,7 +222,7 @@ def test_velocities_are_the_rates_of_positions(some_excavator: ExcavatorParamete
         np.testing.assert_allclose(sample.velocities, rates, rtol=1e-6, atol=1e-7)
 
 
-def test_cylinders_and_joints_do_the_same_work(some_excavator: ExcavatorParameters) -> None:
+def test_cylinders_and_joints_do_the_same_work(some_excavator):
     forces = {'force_boom': 3e5, 'force_arm': -2e5, 'force_bucket': 1e5}
     for y in some_states(some_excavator, 10, 5):
         sample = moving_joints(some_excavator, y, forces)
@@ -271,48 +234,7 @@ def test_cylinders_and_joints_do_the_same_work(some_excavator: ExcavatorParamete
         assert not power[2 * RATE :].any()
 
 
-def test_signs_are_those_of_a_machine_that_digs(installed: ExcavatorParameters) -> None:
-    y = np.zeros(SIZE)
-    y[:RATE], y[RATE : 2 * RATE] = installed.pose('dig'), (1.0, -1.0, -1.0)
-    sample = moving_joints(installed, y, dict.fromkeys(NO_FORCES, 1e5))
-    velocities = dict(zip(sample.names, sample.velocities, strict=True))
-    # Running out lifts the boom, pulls the arm in, and curls the bucket.
-    assert all(velocities[f'{name}_cylinder'] > 0.0 for name in CYLINDERS)
-    assert [effort > 0.0 for effort in sample.efforts[:RATE]] == [True, False, False]
-    lengths = installed.linkage().lengths(y[:RATE])
-    retracted = [cylinder.retracted for cylinder in installed.cylinders]
-    np.testing.assert_allclose(sample.positions[RATE : 2 * RATE], lengths - retracted, rtol=1e-12)
-
-
-def test_the_machine_shows_these_joints(installed: ExcavatorParameters) -> None:
-    machine = Excavator(installed, dig_scenario())
-    state = machine.initial_state()
-    sample = machine.joint_sample(state, CLOSED)
-    assert sample == moving_joints(installed, state.y, machine.observed(state))
-    # At rest the cylinders carry the weight.
-    weight = installed.chain().bias(state.y[:RATE], np.zeros(3))
-    np.testing.assert_allclose(sample.efforts[:RATE], weight, rtol=1e-6)
-
-
-def test_masses_are_those_of_the_links(some_excavator: ExcavatorParameters) -> None:
-    carrying = [
-        link for link in tree(some_excavator).findall('link') if link.find('inertial') is not None
-    ]
-    assert [link.attrib['name'] for link in carrying] == list(CYLINDERS)
-    for link in carrying:
-        own = getattr(some_excavator, link.attrib['name'])
-        angle = math.radians(own.center_deg)
-        centre = [own.center * math.cos(angle), 0.0, own.center * math.sin(angle)]
-        np.testing.assert_allclose(numbers(link, 'inertial/origin', 'xyz'), centre, rtol=1e-9)
-        assert numbers(link, 'inertial/mass', 'value')[0] == pytest.approx(own.mass, rel=1e-9)
-        a, b, c = (numbers(link, 'inertial/inertia', name)[0] for name in ('ixx', 'iyy', 'izz'))
-        assert b == pytest.approx(own.inertia, rel=1e-9)
-        # Such moments a solid body can have.
-        assert min(a, b, c) > 0.0
-        assert max(a, b, c) <= 0.5 * (a + b + c) * (1.0 + 1e-9)
-
-
-def test_rods_are_never_seen_to_leave_their_barrels(some_excavator: ExcavatorParameters) -> None:
+def test_rods_are_never_seen_to_leave_their_barrels(some_excavator):
     root = tree(some_excavator)
     for cylinder in some_excavator.cylinders:
         spans = {}
@@ -337,25 +259,3 @@ def test_rods_are_never_seen_to_leave_their_barrels(some_excavator: ExcavatorPar
         assert cylinder.retracted + spans['rod'][0] >= -1e-9
         if cylinder.stroke < 0.9 * cylinder.retracted:
             assert cylinder.extended + spans['rod'][0] < spans['barrel'][1]
-
-
-def test_tracks_stand_on_the_ground(some_excavator: ExcavatorParameters) -> None:
-    base = tree(some_excavator).find(f"link[@name='{ROOT_FRAME}']")
-    assert base is not None
-    lowest = math.inf
-    for visual in base.findall('visual'):
-        centre = numbers(visual, 'origin', 'xyz')[2]
-        size = numbers(visual, 'geometry/box', 'size')
-        radius = numbers(visual, 'geometry/cylinder', 'radius')
-        lowest = min(lowest, centre - (size[2] / 2.0 if size.size else radius[0]))
-    assert lowest == pytest.approx(-some_excavator.chassis.foot_height, rel=1e-9)
-
-
-def test_every_shape_has_a_size(installed: ExcavatorParameters) -> None:
-    flat = installed.replace(chassis=installed.chassis.replace(foot_height=0.0))
-    for excavator in (installed, flat):
-        root = tree(excavator)
-        for kind, names in (('box', ('size',)), ('cylinder', ('radius', 'length'))):
-            for element in root.iter(kind):
-                for name in names:
-                    assert all(float(word) > 0.0 for word in element.attrib[name].split())

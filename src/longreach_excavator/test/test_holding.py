@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
 from longreach_tools.testing import Outcome
@@ -48,16 +47,14 @@ def dug(excavator: ExcavatorParameters, step: float = 1e-3) -> ExcavatorRun:
         (SUPPLY, 1.7e9, 0.088),
     ],
 )
-def test_motion_on_closed_valves(
-    excavator: ExcavatorParameters, pressure: float, modulus: float, moved: float
-) -> None:
+def test_motion_on_closed_valves(excavator, pressure, modulus, moved):
     other = excavator.with_value('oil.bulk_modulus', modulus)
     # Stiff oil needs short steps.
     run = dug(other.with_value('oil.preload', pressure), 1e-3 if modulus < 2e9 else 2.5e-4)
     assert motion_of_d(run) == pytest.approx(moved, abs=5e-4)
 
 
-def test_motion_is_that_of_the_oils_springs(excavator: ExcavatorParameters) -> None:
+def test_motion_is_that_of_the_oils_springs(excavator):
     """Without cavitation the pistons move by force over beta (A_1^2 / V_1 + A_2^2 / V_2)."""
     run = dug(excavator.with_value('oil.preload', SUPPLY))
     for c, stiffness, most in zip(
@@ -75,9 +72,7 @@ def test_motion_is_that_of_the_oils_springs(excavator: ExcavatorParameters) -> N
         assert moved == pytest.approx((force[0] - force[k]) / spring, rel=0.01)
 
 
-def test_what_lines_hoses_and_valves_add(
-    excavator: ExcavatorParameters, standard: ExcavatorParameters
-) -> None:
+def test_what_lines_hoses_and_valves_add(excavator, standard):
     stiff = excavator.with_value('oil.preload', SUPPLY)
     for name in STANDING:
         stiff = stiff.with_value(f'cylinders.{name}.line_volume', 1e-4)
@@ -90,14 +85,14 @@ def test_what_lines_hoses_and_valves_add(
     assert moved == pytest.approx([0.069, 0.114, 0.146, 0.131, 0.165], abs=6e-4)
 
 
-def test_arm_carries_more_than_the_supply_gives(excavator: ExcavatorParameters) -> None:
+def test_arm_carries_more_than_the_supply_gives(excavator):
     run = dug(excavator)
     arm = excavator.cylinders[CYLINDERS.index('arm')]
     assert run.column('force_arm').max() == pytest.approx(457e3, rel=0.01)
     assert run.column('force_arm').max() > 1.1 * excavator.oil.supply_pressure * arm.head_area
 
 
-def test_locked_boom_and_arm_hold_the_joint(excavator: ExcavatorParameters) -> None:
+def test_locked_boom_and_arm_hold_the_joint(excavator):
     runs = {
         (cohesion, depth): simulate(
             excavator, dig_scenario(cohesion=cohesion, depth=depth, held=STANDING)
@@ -125,7 +120,7 @@ def test_locked_boom_and_arm_hold_the_joint(excavator: ExcavatorParameters) -> N
 @pytest.mark.parametrize(
     ('kind', 'excess'), [('thesis', 0.183), ('', 0.280), ('realistic', 0.400)]
 )
-def test_law_is_too_high_on_closed_valves(kind: str, excess: float) -> None:
+def test_law_is_too_high_on_closed_valves(kind, excess):
     run = dug(load_excavator(default_file(kind)))
     assert excess_of_swing(run) == pytest.approx(excess, abs=2e-3)
 
@@ -138,12 +133,7 @@ def test_law_is_too_high_on_closed_valves(kind: str, excess: float) -> None:
         (60e5, STANDING, (18.0e3, 18.3e3)),
     ],
 )
-def test_cohesion_at_which_the_bucket_stalls(
-    excavator: ExcavatorParameters,
-    pressure: float,
-    held: tuple[str, ...],
-    stall: tuple[float, float],
-) -> None:
+def test_cohesion_at_which_the_bucket_stalls(excavator, pressure, held, stall):
     excavator = excavator.with_value('oil.preload', pressure)
     for depth, limit in zip(('swing', 'surface'), stall, strict=True):
         for cohesion, stalls in ((limit - 100.0, False), (limit + 100.0, True)):
@@ -151,15 +141,10 @@ def test_cohesion_at_which_the_bucket_stalls(
             assert simulate(excavator, scenario).stalled() == stalls
 
 
-def test_command_locks_boom_and_arm(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_locks_boom_and_arm(capsys):
     found = Outcome(capsys, 'excavator', 'dig', '--held', '--format', 'json')
     assert found.json['bucket_joint_moved_m'] < 0.011
     assert 'swing' not in found.err
     Outcome(capsys, 'excavator', 'dig', '--held', '--mode', 'printed').refused(
         'valve_commands, loose and held belong to mode: hydraulic'
     )
-
-
-def test_what_can_be_held() -> None:
-    with pytest.raises(InputError, match=r"held has 'blade', allowed, each once: boom \| arm"):
-        Scenario(duration=1.0, pose='dig', held=('blade',))

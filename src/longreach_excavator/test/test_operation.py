@@ -54,19 +54,17 @@ def at_random(seed: int, duration: float = 60.0) -> Scenario:
     )
 
 
-def test_a_minute_at_random(standard: ExcavatorParameters) -> None:
+def test_a_minute_at_random(standard):
     check(simulate(standard, at_random(1)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2, 42))
-def test_forty_minutes_at_random(standard: ExcavatorParameters, seed: int) -> None:
+def test_forty_minutes_at_random(standard, seed):
     check(simulate(standard, at_random(seed)))
 
 
-def test_bucket_pressed_on_the_ground(
-    standard: ExcavatorParameters, excavator: ExcavatorParameters
-) -> None:
+def test_bucket_pressed_on_the_ground(standard, excavator):
     """The weight of the machine on an open bucket meets the lugs, not the dead point."""
     commands = (ValveCommand(0.0, (0.0, 0.0, -1.0)), ValveCommand(4.0, (-0.6, 0.0, -1.0)))
     scenario = Scenario(
@@ -93,9 +91,7 @@ def loaded(excavator: ExcavatorParameters) -> ExcavatorRun:
     return simulate(excavator, scenario.replace(duration=12.6, valve_commands=kept))
 
 
-def test_a_load_settles_on_closed_valves(
-    standard: ExcavatorParameters, excavator: ExcavatorParameters
-) -> None:
+def test_a_load_settles_on_closed_valves(standard, excavator):
     def swings(run: ExcavatorRun, name: str) -> list[float]:
         """Return peak to peak in the second after 1, 2 and 4 s."""
         time, values = run.column('time'), run.column(name)
@@ -110,9 +106,7 @@ def test_a_load_settles_on_closed_valves(
 
 
 @pytest.mark.slow
-def test_a_full_bucket_sinks_as_slowly_as_service_manuals_allow(
-    standard: ExcavatorParameters,
-) -> None:
+def test_a_full_bucket_sinks_as_slowly_as_service_manuals_allow(standard):
     """3 min, the bucket's joint as high as the foot, the arm out: 6, 12, 18 mm at most."""
     bucket = standard.bucket.replace(mass=standard.bucket.mass + 1500.0)
     scenario = Scenario(duration=180.0, pose_deg=(11.68, -35.0, -95.0), soil=False)
@@ -123,7 +117,7 @@ def test_a_full_bucket_sinks_as_slowly_as_service_manuals_allow(
         assert 0.3 * most < abs(length[-1] - length[20]) < most
 
 
-def test_a_run_on_terrain_says_where_the_soil_is(standard: ExcavatorParameters) -> None:
+def test_a_run_on_terrain_says_where_the_soil_is(standard):
     file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
     run = simulate(standard, load_scenario(file, standard, 1e-3))
     found, ground = run.summary(), run.machine.constants.ground

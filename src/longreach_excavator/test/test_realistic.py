@@ -27,19 +27,17 @@ def dug(realistic: ExcavatorParameters) -> ExcavatorRun:
     return simulate(realistic, dig_scenario())
 
 
-def test_closed_chambers_no_longer_run_empty(
-    excavator: ExcavatorParameters, dug: ExcavatorRun
-) -> None:
+def test_closed_chambers_no_longer_run_empty(excavator, dug):
     published = simulate(excavator, dig_scenario())
     assert published.states[:, HEAD:SPOOL].min() < excavator.oil.vapour_pressure - 1e5
     assert dug.states[:, HEAD:SPOOL].min() > 1e5
 
 
-def test_energy_is_balanced(dug: ExcavatorRun) -> None:
+def test_energy_is_balanced(dug):
     assert dug.energy_error() < 1e-6
 
 
-def test_relief_holds_the_arm(realistic: ExcavatorParameters) -> None:
+def test_relief_holds_the_arm(realistic):
     # The soil pushes the arm's cylinder in, which would reach 320 bar behind its closed valve.
     relief = realistic.cylinders[ARM].relief
     assert relief is not None
@@ -49,7 +47,7 @@ def test_relief_holds_the_arm(realistic: ExcavatorParameters) -> None:
     assert setting < pressures.max() < setting + relief.override
 
 
-def test_pump_is_shared(realistic: ExcavatorParameters) -> None:
+def test_pump_is_shared(realistic):
     flow = 2e-3
     command = ValveCommand(0.0, (0.9, -0.9, 0.9))
     scenario = Scenario(duration=1.0, pose='reach', soil=False, valve_commands=(command,))
@@ -72,9 +70,7 @@ def test_pump_is_shared(realistic: ExcavatorParameters) -> None:
     assert limited.energy_error() < 1e-6
 
 
-def test_flows_of_relief_and_make_up_valves_are_columns(
-    excavator: ExcavatorParameters, dug: ExcavatorRun
-) -> None:
+def test_flows_of_relief_and_make_up_valves_are_columns(excavator, dug):
     usual = simulate(excavator, dig_scenario().replace(duration=0.1))
     added = dug.columns.names[len(usual.columns.names) :]
     flows = [f'port_{side}_{c.name}' for side in ('head', 'rod') for c in excavator.cylinders]

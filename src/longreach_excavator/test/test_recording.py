@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,9 +66,7 @@ def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
     return found
 
 
-def test_a_recording_is_the_run(
-    excavator: ExcavatorParameters, expected: ExcavatorRun, tmp_path: Path
-) -> None:
+def test_a_recording_is_the_run(excavator, expected, tmp_path):
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
     recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
     assert recorded.sample_time(1e-3) == pytest.approx(0.02)
@@ -84,9 +81,7 @@ def test_a_recording_is_the_run(
     assert np.ptp(recorded.column('theta_4')) > 0.01
 
 
-def test_a_recording_with_terrain_holds_the_load(
-    excavator: ExcavatorParameters, tmp_path: Path
-) -> None:
+def test_a_recording_with_terrain_holds_the_load(excavator, tmp_path):
     run = simulate(excavator, dig_scenario(duration=1.0, depth='terrain'), sample_time=0.02)
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
     recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
@@ -96,17 +91,17 @@ def test_a_recording_with_terrain_holds_the_load(
     assert recorded.column('bucket_mass')[-1] > 100.0
 
 
-def test_compare_tells_the_run_from_another(
-    capsys: pytest.CaptureFixture[str], expected: ExcavatorRun, tmp_path: Path
-) -> None:
+def test_compare_tells_the_run_from_another(capsys, expected, tmp_path):
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
     scenario, other = tmp_path / 'dig.yaml', tmp_path / 'other.yaml'
     scenario.write_text(SCENARIO)
     other.write_text(SCENARIO.replace('1.0]', '0.5]'))
     words = ('excavator', 'compare', bag, '--file', default_file('thesis'))
     words = (*words, '--format', 'json', '--scenario')
-    found = Outcome(capsys, *words, scenario).json
+    picture = tmp_path / 'dug.svg'
+    found = Outcome(capsys, *words, scenario, '--plot', picture).json
     assert found['same']
+    assert b'<svg' in picture.read_bytes()
     done = Outcome(capsys, *words, other)
     assert done.code == 1
     assert not json.loads(done.out)['same']

@@ -20,27 +20,15 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import constants_of
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import (
-    HEAD,
-    RATE,
-    ROD,
-    SEAL,
-    SIZE,
-    SOIL,
-    SPOOL,
-    WORK,
-    constants_of,
-    energy,
-    evaluate,
-    observe,
-)
+from longreach_excavator.motion import HEAD, RATE, ROD, SEAL, SIZE, SOIL, SPOOL, WORK, evaluate
+from longreach_excavator.observation import energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors
 
-MakeExcavator = Callable[..., ExcavatorParameters]
 CLOSED = (0.0, 0.0, 0.0)
 OIL = (1.0, 1.0, 1.0)
 # (5.8) to (5.10) as printed, and which way they count.
@@ -340,15 +328,15 @@ def check_equations(
 
 
 @pytest.mark.slow
-def test_equations_are_lagranges(excavator: ExcavatorParameters) -> None:
+def test_equations_are_lagranges(excavator):
     check_equations(np.random.default_rng(11), excavator, math.nan, 200)
 
 
-def test_equations_with_the_printed_depth(excavator: ExcavatorParameters) -> None:
+def test_equations_with_the_printed_depth(excavator):
     check_equations(np.random.default_rng(12), excavator, 1.3, 100)
 
 
-def test_equations_of_other_machines(random_excavator: MakeExcavator) -> None:
+def test_equations_of_other_machines(random_excavator):
     random = np.random.default_rng(13)
     for k in range(6):
         other = random_excavator(random)
@@ -384,7 +372,7 @@ def check_states(found: np.ndarray, expected: np.ndarray, share: float = 1.0) ->
 @pytest.mark.parametrize(
     ('cohesion', 'depth'), [(10e3, 'swing'), (17e3, 'swing'), (20e3, 'swing'), (17e3, 'surface')]
 )
-def test_hydraulic_dig(excavator: ExcavatorParameters, cohesion: float, depth: str) -> None:
+def test_hydraulic_dig(excavator, cohesion, depth):
     machine = Excavator(excavator, dig_scenario('hydraulic', cohesion, depth=depth))
     found, expected = dig(machine, 701)
     check_states(found, expected)
@@ -396,7 +384,7 @@ def test_hydraulic_dig(excavator: ExcavatorParameters, cohesion: float, depth: s
 
 @pytest.mark.parametrize('depth', ['swing', 'surface'])
 @pytest.mark.parametrize('cohesion', [10e3, 17e3, 20e3])
-def test_printed_dig(excavator: ExcavatorParameters, cohesion: float, depth: str) -> None:
+def test_printed_dig(excavator, cohesion, depth):
     scenario = dig_scenario('printed', cohesion, duration=0.2, depth=depth)
     machine = Excavator(excavator, scenario)
     start = machine.initial_state()
@@ -412,7 +400,7 @@ def test_printed_dig(excavator: ExcavatorParameters, cohesion: float, depth: str
     check_states(found, expected)
 
 
-def test_methods_agree(excavator: ExcavatorParameters) -> None:
+def test_methods_agree(excavator):
     machine = Excavator(excavator, dig_scenario('hydraulic', 17e3))
     other, times = lagrange(machine), 0.01 * np.arange(41)
     start = machine.initial_state().y
@@ -447,7 +435,7 @@ def check_run(
     return found
 
 
-def test_teleoperated_digging(excavator: ExcavatorParameters) -> None:
+def test_teleoperated_digging(excavator):
     soil = excavator.soil.replace(law='earthmoving')
     scenario = Scenario(
         duration=4.0,
@@ -465,13 +453,13 @@ def test_teleoperated_digging(excavator: ExcavatorParameters) -> None:
     assert np.all(np.ptp(found[:, :RATE], axis=0) > 0.1)
 
 
-def test_free_swing(excavator: ExcavatorParameters) -> None:
+def test_free_swing(excavator):
     scenario = Scenario(duration=2.0, pose_deg=(60.0, -100.0, -20.0), loose=CYLINDERS, soil=False)
     found = check_run(excavator, scenario, 5.0)
     assert np.all(np.ptp(found[:, :RATE], axis=0) > 0.5)
 
 
-def test_ends_of_strokes(excavator: ExcavatorParameters) -> None:
+def test_ends_of_strokes(excavator):
     commands = (
         ValveCommand(0.0, (-1.0, 1.0, -1.0)),
         ValveCommand(3.0, (0.0, -1.0, 1.0)),
@@ -486,7 +474,7 @@ def test_ends_of_strokes(excavator: ExcavatorParameters) -> None:
     assert lengths[:, 2].min() < excavator.cylinders[2].retracted
 
 
-def test_missing_oil(excavator: ExcavatorParameters) -> None:
+def test_missing_oil(excavator):
     # The boom falls faster than its rod side fills.
     boom, *others = excavator.cylinders
     narrow = boom.replace(valve=boom.valve.replace(area_ratio=0.1))
@@ -500,7 +488,7 @@ def test_missing_oil(excavator: ExcavatorParameters) -> None:
     assert found[:, ROD].min() < -1e6
 
 
-def test_other_machines(random_excavator: MakeExcavator) -> None:
+def test_other_machines(random_excavator):
     random = np.random.default_rng(21)
     for _ in range(4):
         spools = random.uniform(-1.0, 1.0, (3, 3))

@@ -48,7 +48,7 @@ def recorded(excavator, depth: str) -> Recording:
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('page', [EXCAVATOR, EXCAVATOR_SURFACE], ids=lambda page: page.depth)
-def test_cohesion_is_identified(excavator, page: ExcavatorIdentification):
+def test_cohesion_is_identified(excavator, page):
     recording = recorded(excavator, page.depth)
     found = identify(
         page, excavator, [recording], ['cohesion'],

@@ -9,39 +9,36 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.teleoperation import OperatorState
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.constants import Constants
+from longreach_excavator.excavation import (
+    bearing_of_edge,
+    carry,
+    contact_of_shell,
+    depth_ahead,
+    move_soil,
+)
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL, Constants, observe
+from longreach_excavator.motion import RATE, SIZE, SOIL
+from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.teleoperation import (
-    Measurement,
-    Teleoperation,
-    load_teleoperation,
-)
 from longreach_excavator.terrain import (
     FIRM,
     SHELL,
     VOLUME,
     Ground,
-    bearing_of_edge,
     bucket_volumes,
-    carry,
-    contact_of_shell,
-    depth_ahead,
     flat_ground,
     heights,
-    move_soil,
     places,
     volume_of_ground,
 )
@@ -86,9 +83,7 @@ def constants(excavator: ExcavatorParameters) -> Constants:
 @pytest.mark.parametrize(
     'pose', [(20.0, -95.0, 39.45), (20.0, -95.0, -15.0), (10.0, -60.0, -40.0)]
 )
-def test_boom_lifts_the_bucket_out_of_the_ground(
-    excavator: ExcavatorParameters, pose: tuple[float, ...]
-) -> None:
+def test_boom_lifts_the_bucket_out_of_the_ground(excavator, pose):
     """The law without terrain holds it: with its valve open the boom hangs at the supply."""
     deep = float(pin_places(excavator, np.radians(pose))[-1].imag)
     lifts = Scenario(
@@ -114,7 +109,7 @@ def test_boom_lifts_the_bucket_out_of_the_ground(
     assert free['soil_z'].min() >= 0.0
 
 
-def test_bucket_opens_in_the_ground(excavator: ExcavatorParameters) -> None:
+def test_bucket_opens_in_the_ground(excavator):
     opened = (2.5, (0.0, 0.0, -1.0))
     held, free = (drive(excavator, depth, opened) for depth in ('surface', 'terrain'))
     begin = round(2.5 / 0.005)
@@ -123,7 +118,7 @@ def test_bucket_opens_in_the_ground(excavator: ExcavatorParameters) -> None:
     assert turned[0] < 0.5 * turned[1]
 
 
-def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) -> None:
+def test_first_cut_has_the_force_of_the_depth(excavator):
     """In flat ground the law is that of depth: surface at the tooth, once it is mobilised."""
     run = simulate(excavator, dig_scenario(cohesion=C, depth='terrain', duration=3.0))
     rows = (run.column('time') > 0.3) & (run.column('bucket_volume') < 0.6)
@@ -141,7 +136,7 @@ def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) ->
     np.testing.assert_allclose(-along[rows], (law * share)[rows], rtol=1e-9)
 
 
-def test_rising_edge_meets_the_whole_resistance(constants: Constants) -> None:
+def test_rising_edge_meets_the_whole_resistance(constants):
     """Where the edge has advanced, the force is against its way, downwards too; else it is 0."""
     scenario = Scenario(duration=1.0, pose_deg=(20.0, -95.0, -75.0), depth='terrain', cohesion=C)
     machine = Excavator(load_excavator(), scenario)
@@ -170,7 +165,7 @@ def pull(run: ExcavatorRun) -> np.ndarray:
     return np.where(rises, 0.0, np.minimum(run.column('soil_z'), 0.0))
 
 
-def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
+def test_cycle_digs_carries_and_dumps(cycle):
     ground, states = cycle.machine.constants.ground, cycle.states[:, SIZE:]
     volumes = volume_of_ground(ground, states, -5.0)
     assert np.ptp(volumes) < 1e-12 * volumes[0]
@@ -198,7 +193,7 @@ def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
     assert not cycle.message
 
 
-def test_soil_in_the_bucket_is_carried_by_the_boom(cycle: ExcavatorRun) -> None:
+def test_soil_in_the_bucket_is_carried_by_the_boom(cycle):
     """At rest with a full bucket the forces of the cylinders are those of the loaded links."""
     time = cycle.column('time')
     carrying = (time > 6.0) & (time < 7.0)
@@ -215,7 +210,7 @@ def test_soil_in_the_bucket_is_carried_by_the_boom(cycle: ExcavatorRun) -> None:
     assert carried == pytest.approx(weight, rel=0.1)
 
 
-def test_loaded_chain_is_that_of_the_links(constants: Constants) -> None:
+def test_loaded_chain_is_that_of_the_links(constants):
     """Against a chain that is built with the masses put together by hand."""
     excavator, ground = load_excavator(), constants.ground
     state = flat_ground(ground, 0.0)
@@ -238,9 +233,7 @@ def test_loaded_chain_is_that_of_the_links(constants: Constants) -> None:
         np.testing.assert_allclose(table[row], expected[row], rtol=1e-12)
 
 
-def test_random_driving_conserves_the_soil_and_never_pulls(
-    excavator: ExcavatorParameters,
-) -> None:
+def test_random_driving_conserves_the_soil_and_never_pulls(excavator):
     random = np.random.default_rng(8)
     commands = tuple(
         ValveCommand(0.25 * k, tuple(random.uniform(-1.0, 1.0, 3).round(2))) for k in range(40)
@@ -260,22 +253,7 @@ def test_random_driving_conserves_the_soil_and_never_pulls(
         assert run.energy_error() < 1e-4
 
 
-def test_run_does_not_depend_on_the_pieces_and_repeats(excavator: ExcavatorParameters) -> None:
-    machine = Excavator(excavator, dig_scenario(cohesion=C, depth='terrain'))
-    begin = machine.initial_state()
-    kept = begin.y.copy()
-    whole, table = machine.advance_recorded(begin, BY_SCENARIO, 0, 900, 3)
-    state, rows = begin, []
-    for first, steps in ((0, 1), (1, 13), (14, 486), (500, 400)):
-        state, part = machine.advance_recorded(state, BY_SCENARIO, first, steps, 3)
-        rows.append(part)
-    assert np.array_equal(state.y, whole.y)
-    assert np.array_equal(np.concatenate(rows), table)
-    assert np.array_equal(begin.y, kept)
-    assert machine.observed(whole)['bucket_volume'] > 0.1
-
-
-def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
+def test_adaptive_steps_cut_the_same(excavator):
     scenario = dig_scenario(cohesion=C, depth='terrain', duration=1.0)
     fixed = simulate(excavator, scenario)
     fine = simulate(excavator, scenario, tolerance=1e-8)
@@ -284,36 +262,10 @@ def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
     )
 
 
-def test_joysticks_dig_lift_and_dump(excavator: ExcavatorParameters) -> None:
-    """The operator's station and the plant in lockstep, in the scenario of scenario:=none."""
-    station = Teleoperation(load_teleoperation(), excavator)
-    # ISO: axis 4 is the boom (back lifts), axis 3 the bucket (left curls).
-    sticks = [(4.0, {3: 1.0}), (6.0, {3: 1.0, 4: -0.9}), (9.0, {3: -1.0})]
-    machine, cycle = Excavator(excavator, resting_scenario(excavator)), 0.02
-    state, levers, filled, highest = machine.initial_state(), OperatorState(), 0.0, -9.0
-    surface = machine.observed(state)['tip_z']
-    for k in range(450):
-        time = k * cycle
-        axes = [0.0] * 6
-        for axis, value in next(moved for until, moved in sticks if time < until).items():
-            axes[axis] = value
-        levers = station.take(levers, station.order_of_sticks(axes), time)
-        y = state.y
-        seen = Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
-        levers, command = station.cycle(levers, seen, time)
-        assert command is not None
-        state = machine.advance(state, command, time, cycle)
-        filled = max(filled, state.y[SIZE + VOLUME])
-        highest = max(highest, machine.observed(state)['tip_z'])
-    assert filled > 0.5
-    assert highest > surface + 1.0
-    assert state.y[SIZE + VOLUME] < 0.05
-
-
 # --- the ground by itself ------------------------------------------------------------------------
 
 
-def test_bucket_holds_what_stays_in_it() -> None:
+def test_bucket_holds_what_stays_in_it():
     inside, middle, gyration, held = bucket_volumes(35.0)
     # The polygon by hand: shoelace over the shell's corners.
     corners = [0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j]
@@ -332,7 +284,7 @@ def test_bucket_holds_what_stays_in_it() -> None:
     assert bucket_volumes(20.0)[3].max() < held.max()
 
 
-def test_tooth_takes_what_is_above_its_path(constants: Constants) -> None:
+def test_tooth_takes_what_is_above_its_path(constants):
     ground = constants.ground
     state = flat_ground(ground, -1.0)
     z4, place = -1j, complex(7.02, -1.4)
@@ -425,7 +377,7 @@ def test_bucket_that_stands_on_its_tooth_is_borne_by_hansens_pressure(
     assert found == (0.0 if loose else pytest.approx(edge, rel=1e-12))
 
 
-def test_imprint_of_the_tooth_stays(excavator: ExcavatorParameters) -> None:
+def test_imprint_of_the_tooth_stays(excavator):
     ground = ground_of_soil(excavator)
     state = flat_ground(ground, -1.0)
     whole = volume_of_ground(ground, state, -3.0)
@@ -448,7 +400,7 @@ def test_imprint_of_the_tooth_stays(excavator: ExcavatorParameters) -> None:
     assert again[-1].imag == pytest.approx(pressed[-1].imag, rel=0.05)
 
 
-def test_hard_ground_carries_the_machine(excavator: ExcavatorParameters) -> None:
+def test_hard_ground_carries_the_machine(excavator):
     """The boom presses the tooth down with 45 kN."""
     deep = {}
     for cohesion in (0.0, 17e3, 1e6):
@@ -469,7 +421,7 @@ def test_hard_ground_carries_the_machine(excavator: ExcavatorParameters) -> None
     assert 0.0 < deep[1e6] < 0.01
 
 
-def test_heap_is_pushed_back_first(excavator: ExcavatorParameters) -> None:
+def test_heap_is_pushed_back_first(excavator):
     resistance = {}
     for cell in (0.02, 0.05, 0.1):
         ground = ground_of_soil(excavator, cell=cell)
@@ -498,7 +450,7 @@ def test_heap_is_pushed_back_first(excavator: ExcavatorParameters) -> None:
     assert 0.7 < resistance[0.1] / resistance[0.02] < 1.0
 
 
-def test_bucket_grades_a_heap_with_its_bottom(excavator: ExcavatorParameters) -> None:
+def test_bucket_grades_a_heap_with_its_bottom(excavator):
     ground = ground_of_soil(excavator)
     state, x = flat_ground(ground, -1.0), places(ground)
     state[1 + ground.cells :] = np.maximum(0.4 - 0.7 * np.abs(x - 6.0), 0.0)
@@ -515,7 +467,7 @@ def test_bucket_grades_a_heap_with_its_bottom(excavator: ExcavatorParameters) ->
     assert forces.real.max() < -0.2 * forces.real.min()
 
 
-def test_dig_does_not_depend_on_the_cells(excavator: ExcavatorParameters) -> None:
+def test_dig_does_not_depend_on_the_cells(excavator):
     swept = []
     for cell in (0.02, 0.05, 0.1):
         terrain = excavator.soil.terrain.replace(cell=cell)
@@ -527,7 +479,7 @@ def test_dig_does_not_depend_on_the_cells(excavator: ExcavatorParameters) -> Non
     assert run.column('soil_force').max() > 90e3
 
 
-def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> None:
+def test_ground_presses_on_the_back_and_never_pulls(constants):
     ground = constants.ground
     state = flat_ground(ground, -1.0)
     # DN level, mouth up: the shell's bottom is 0.79 m below the line DN.
@@ -545,18 +497,3 @@ def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> Non
     # On the way out it lets go.
     assert contact_of_shell(low, 1.0j, 0.0, z4, ground, state)[:2] == (0.0, 0.0)
     assert contact_of_shell(low + 1.0j, 0j, 0.0, z4, ground, state)[1] == 0.0
-
-
-@pytest.mark.parametrize(
-    ('changes', 'part'),
-    [({'surface': -50.0}, r'surface = -50 m is out of reach, allowed with depth: terrain: above')],
-)
-def test_ground_out_of_reach_is_refused(
-    excavator: ExcavatorParameters, changes: dict[str, float], part: str
-) -> None:
-    with pytest.raises(InputError, match=part):
-        Excavator(excavator, dig_scenario(depth='terrain').replace(**changes))
-
-
-def test_columns_of_the_ground_are_last() -> None:
-    assert OBSERVED[-3:] == ('soil_moment', 'bucket_volume', 'bucket_mass')

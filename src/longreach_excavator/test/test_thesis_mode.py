@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_excavator.forces import agreement
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE, evaluate
-from longreach_excavator.parameters import ExcavatorParameters, default_file
+from longreach_excavator.parameters import default_file
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.step_study import step_study
@@ -21,7 +20,7 @@ from longreach_tools.testing import Outcome
 THESIS = ('--file', default_file('thesis'))
 
 
-def test_accelerations_are_those_of_the_printed_vectors(excavator: ExcavatorParameters) -> None:
+def test_accelerations_are_those_of_the_printed_vectors(excavator):
     """(C.2): the joints feel J F_45 + K M_45 beside their cylinders, and no friction."""
     phi, moment = math.radians(75.0), -3e3
     soil = excavator.soil.replace(phi_1_deg=75.0, m_45=moment)
@@ -49,7 +48,7 @@ def test_accelerations_are_those_of_the_printed_vectors(excavator: ExcavatorPara
         np.testing.assert_allclose(rate[RATE : 2 * RATE], expected, rtol=1e-9)
 
 
-def test_sweep_of_the_thesis_and_of_ours(excavator: ExcavatorParameters) -> None:
+def test_sweep_of_the_thesis_and_of_ours(excavator):
     """Friction of the pistons, which the thesis does not have, is what differs most."""
     runs = {
         mode: simulate(excavator, dig_scenario(mode, 17e3, duration=0.3), 5e-4, 1e-3)
@@ -65,26 +64,7 @@ def test_sweep_of_the_thesis_and_of_ours(excavator: ExcavatorParameters) -> None
     assert max(run.energy_error() for run in runs.values()) < 1e-8
 
 
-@pytest.mark.parametrize(
-    ('changes', 'part'),
-    [
-        ({'depth': 'surface'}, "depth = 'surface', allowed with mode: thesis: swing"),
-        ({'valve_commands': ({'time': 0.0, 'spools': [0, 0, 1]},)}, 'belong to mode: hydraulic'),
-    ],
-)
-def test_what_contradicts_the_thesis_is_refused(changes: dict[str, object], part: str) -> None:
-    with pytest.raises(InputError, match=part):
-        dig_scenario('thesis').replace(**changes)
-
-
-def test_the_thesis_has_one_law(excavator: ExcavatorParameters) -> None:
-    other = excavator.with_value('soil.law', 'earthmoving')
-    with pytest.raises(InputError, match=r"law = 'earthmoving'.*mode: thesis: zelenin"):
-        Excavator(other, dig_scenario('thesis'))
-    Excavator(other, Scenario(duration=1.0, pose='dig', mode='thesis', soil=False))
-
-
-def test_thesis_has_no_stops(excavator: ExcavatorParameters) -> None:
+def test_thesis_has_no_stops(excavator):
     boom, arm, bucket = excavator.cylinders
     short = boom.replace(retracted=2.64, stroke=0.5)
     near_its_end = excavator.replace(cylinders=(short, arm, bucket), poses=excavator.poses[:1])
@@ -94,14 +74,14 @@ def test_thesis_has_no_stops(excavator: ExcavatorParameters) -> None:
     assert 'boom passed an end of its stroke, where mode: thesis has no stop' in run.warnings()
 
 
-def test_error_of_steps_is_of_fourth_order(excavator: ExcavatorParameters) -> None:
+def test_error_of_steps_is_of_fourth_order(excavator):
     cases = step_study(excavator, cohesions=(17e3,), steps=(0.01, 0.005, 0.0025))
     errors = [case.difference for case in cases]
     # The law h^1.35 begins with a kink, so that the order is that of long steps only.
     assert errors[0] > 8.0 * errors[1] > 16.0 * errors[2] > 0.0
 
 
-def test_steps_as_docs_give_them(capsys, tmp_path) -> None:
+def test_steps_as_docs_give_them(capsys, tmp_path):
     files = ('--csv', tmp_path / 's.csv', '--plot', tmp_path / 's.svg')
     found = Outcome(capsys, 'excavator', 'steps', *files, '--format', 'json').json
     assert [(one['step_s'], one['cohesion_pa']) for one in found] == [
@@ -118,7 +98,7 @@ def test_steps_as_docs_give_them(capsys, tmp_path) -> None:
     assert b'<svg' in (tmp_path / 's.svg').read_bytes()
 
 
-def test_a_step_that_is_refused_is_a_row(capsys, tmp_path) -> None:
+def test_a_step_that_is_refused_is_a_row(capsys, tmp_path):
     words = ('steps', *THESIS, '--mode', 'hydraulic', '--cohesion', 17000, '--step', '0.01,0.001')
     files = ('--csv', tmp_path / 's.csv', '--plot', tmp_path / 's.svg')
     refused, done = Outcome(capsys, 'excavator', *words, *files, '--format', 'json').json
@@ -130,7 +110,7 @@ def test_a_step_that_is_refused_is_a_row(capsys, tmp_path) -> None:
     assert set(rows['step']) == {0.001}
 
 
-def test_agreement_of_forces() -> None:
+def test_agreement_of_forces():
     times = np.linspace(0.0, 2.0, 201)
     known = agreement(times, np.cos(math.pi * times), -2.0 * np.cos(math.pi * times))
     assert known.correlation == pytest.approx(-1.0)
@@ -139,7 +119,7 @@ def test_agreement_of_forces() -> None:
     assert known.ratio == pytest.approx(-0.5)
 
 
-def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path) -> None:
+def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path):
     """The numbers that docs/excavator.md gives."""
     words = ('forces', *THESIS, '--cohesion', 17000, '--plot', tmp_path / 'forces.svg')
     found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
@@ -155,7 +135,7 @@ def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path) -> Non
     assert b'<svg' in (tmp_path / 'forces.svg').read_bytes()
 
 
-def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
+def test_depth_swing_says_how_far_the_joint_moved(capsys):
     words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
     found = Outcome(capsys, 'excavator', *words)
     assert found.json['bucket_joint_moved_m'] == pytest.approx(0.114, abs=1e-3)
@@ -169,21 +149,15 @@ def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
 
 
 @pytest.mark.parametrize('mode', ['printed', 'thesis'])
-def test_prescribed_forces_have_no_pressures_and_a_remedy_that_is_allowed(
-    excavator: ExcavatorParameters, mode: str
-) -> None:
+def test_prescribed_forces_have_no_pressures_and_a_remedy_that_is_allowed(excavator, mode):
     run = simulate(excavator, dig_scenario(mode, 17e3))
     assert run.summary()['peak_pressures_pa'] == dict.fromkeys(CYLINDERS)
     (text,) = (text for text in run.warnings() if 'joint D' in text)
     assert text.endswith('take mode: hydraulic and lock boom and arm (held)')
 
 
-def test_a_loose_cylinder_has_no_pressure(excavator: ExcavatorParameters) -> None:
+def test_a_loose_cylinder_has_no_pressure(excavator):
     scenario = Scenario(duration=0.1, pose='reach', soil=False, loose=('arm',))
     peaks = simulate(excavator, scenario).summary()['peak_pressures_pa']
     assert peaks['arm'] is None
     assert peaks['boom'] > 0.0
-
-
-def test_a_study_in_which_no_case_can_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    Outcome(capsys, 'excavator', 'steps', '--step', '1e-7').refused('step')

@@ -43,6 +43,8 @@ class Panel(NamedTuple):
         Whether curves are drawn from their first value.
     limits : sequence of str
         Parameters whose values are drawn as lines, in figures of runs.
+    optional : bool
+        Whether it is left out of the figure of a run in which all of its curves are 0.
     """
 
     label: str
@@ -50,6 +52,7 @@ class Panel(NamedTuple):
     unit: str = ''
     relative: bool = False
     limits: Sequence[str] = ()
+    optional: bool = False
 
 
 class Lane(NamedTuple):

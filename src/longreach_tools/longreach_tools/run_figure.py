@@ -21,7 +21,7 @@ def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> Non
     if spec.figures and hasattr(module := import_module(spec.figures), 'draw_run'):
         module.draw_run(file, run)
         return
-    panels = [panel for panel in spec.panels if curves_of(panel, run.columns)]
+    panels = [panel for panel in spec.panels if _is_shown(panel, run)]
     above = 2.2 if spec.figures else 0.0
     rows = len(panels) + bool(spec.lanes)
     size = (9.0, 1.8 * rows + 1.6 * above)
@@ -45,6 +45,12 @@ def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> Non
                 axis.axvline(event.time, color='0.75', linewidth=0.8, zorder=0)
         axes[-1].set_xlabel('time [s]')
         axes[-1].set_xlim(time[0], time[-1])
+
+
+def _is_shown(panel: Panel, run: Run[Any]) -> bool:
+    """Return whether a run has curves of a panel, and not only zeros of an optional one."""
+    names = [column.name for column, _ in curves_of(panel, run.columns)]
+    return bool(names) and (not panel.optional or bool(run.stack(names).any()))
 
 
 def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:

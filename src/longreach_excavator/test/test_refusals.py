@@ -1,0 +1,395 @@
+"""Bad input: what is refused, with which message, and that nothing is overwritten."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.breakout import breakout
+from longreach_excavator.cohesion import fit_cohesion
+from longreach_excavator.forces import PRESSURE_COLUMNS, read_forces
+from longreach_excavator.inverse import Motion, inverse, read_motion
+from longreach_excavator.linkage import Linkage
+from longreach_excavator.machine import Excavator
+from longreach_excavator.measurements import Measurements, read_measurements
+from longreach_excavator.parameters import ExcavatorParameters, default_file
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
+from longreach_excavator.soil import resistance_at, wedge_factors
+from longreach_excavator.state import CLOSED, ExcavatorCommand
+from longreach_excavator.statics import standing
+from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
+from longreach_excavator.visuals import soil_line
+from longreach_tools.testing import Outcome
+
+SCENARIO = 'duration: 0.5\npose: dig\n'
+ZERO = (0.0, 0.0, 0.0)
+
+
+def pattern(message: str) -> str:
+    """Return the regular expression of a text with two dots for what is left out."""
+    return '.*'.join(re.escape(part) for part in message.split(' .. '))
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('path', 'value', 'message'),
+    [
+        ('bucket.inertia', 1.1e4, 'inertia = 11000 kg m^2, allowed: up to 10 times mass length'),
+        ('boom.center', 57.0, 'center = 57.0 m, allowed: up to 10 times length = 5.648 m'),
+        ('cylinders.boom.name', 'Boom', "cylinders have the names ('Boom', 'arm', 'bucket'), all"),
+        ('poses.reach.name', '', "poses[1].name = '', allowed: a name"),
+        ('poses.reach.name', 'dig', "poses has the name 'dig' twice, allowed: once"),
+        ('poses.dig.angles_deg', (0.0,), 'poses[0] (dig): pose has 1 angles, allowed: 3'),
+        ('poses.dig.angles_deg', (20.0, -95.0, 75.0), 'poses[0] (dig): theta_4 (bucket) = 75 deg'),
+        # The printed radius, in millimetres; a density in kg/m^3.
+        ('soil.sweep_radius', 1448.0, 'sweep_radius = 1448.0, allowed: (0, 10] m'),
+        ('soil.earthmoving.unit_weight', 1700.0, 'unit_weight = 1700.0, allowed: [3000, 60000]'),
+        # Beyond the stretched and the folded triangle.
+        ('cylinders.boom.stroke', 1.5, 'cylinders[0] (boom): retracted = 1.81 m with stroke = 1.'),
+        ('cylinders.boom.retracted', 1.5, 'length of the boom cylinder = 1.5 m, allowed between'),
+        ('cylinders.arm.retracted', 1.6, 'the arm cylinder = 1.6 m, .. : [1.65409, 3.37809] m'),
+        ('cylinders.bucket.stroke', 2.0, 'length of the bucket cylinder = 2.74'),
+        ('bucket.llk', 0.01, 'the bucket cylinder = 1.577 m, .. : [2.14557, 2.16012] m'),
+        ('bucket.lpk', 3.0, 'the bucket linkage closes nowhere .. ; look at llk, lpk, ldp'),
+        ('arm.lcl', 0.3, 'the bucket linkage closes nowhere with a lever'),
+        ('arm.lcf', 0.3, 'cylinders[1] (arm): .. length of the arm cylinder = '),
+        ('soil.earthmoving.blade_friction_deg', 35.0, 'blade_friction_deg = 35 deg, allowed: at '),
+        ('soil.earthmoving.rake_angle_deg', 140.0, '= 189 deg leaves no failure wedge, allowed: '),
+        ('soil.earthmoving.rake_angle_deg', 129.0, 'a failure wedge of 0. .. deg, allowed: at le'),
+    ],
+)
+def test_parameters(excavator, path, value, message):
+    with pytest.raises(InputError, match=pattern(message)):
+        excavator.with_value(path, value)
+
+
+# --- scenarios --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'pose': ''}, 'pose and pose_deg: allowed: one of them'),
+        ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg: allowed: one of them'),
+        ({'pose': 'flat'}, "pose = 'flat', allowed: dig | reach | tucked"),
+        ({'pose': '', 'pose_deg': (20.0, -95.0)}, 'pose has 2 angles, allowed: 3'),
+        ({'pose': '', 'pose_deg': (20.0, -95.0, 80.0)}, 'theta_4 (bucket) = 80 deg, allowed by t'),
+        ({'duration': 8.0005}, 'duration = 8.0005 s, allowed: whole steps of 0.0'),
+        ({'mode': 'dry'}, "mode = 'dry', allowed: hydraulic | printed | thesis"),
+        ({'mode': 'printed', 'duration': 7.5}, 'duration = 7.5 s, allowed with the trend lines'),
+        ({'mode': 'printed', 'loose': ('arm',)}, 'loose and held belong to mode: hydraulic'),
+        ({'mode': 'printed', 'valve_commands': (ValveCommand(0.0, ZERO),)}, 'valve_commands, loo'),
+        ({'mode': 'thesis'}, "depth = 'surface', allowed with mode: thesis: swing"),
+        ({'forces': 'x.csv'}, 'forces belongs to mode: printed'),
+        ({'loose': ('bukket',)}, "loose has 'bukket', allowed, each once: boom | arm | bucket"),
+        ({'held': ('arm', 'arm')}, "held has 'arm', allowed, each once: boom | arm | bucket"),
+        ({'valve_commands': (ValveCommand(0.0004, ZERO),)}, 'valve_commands[0].time = 0.0004 s'),
+        ({'valve_commands': (ValveCommand(0.0, (0.0,)),)}, 'spools has 1 values, allowed: 3'),
+        ({'valve_commands': (ValveCommand(1.0, ZERO),) * 2}, '[1].time = 1.0 s, allowed: after 1'),
+        ({'depth': 'terrain', 'surface': -50.0}, 'surface = -50 m is out of reach, allowed with'),
+    ],
+)
+def test_scenarios(excavator, changes, message):
+    with pytest.raises(InputError, match=pattern(message)):
+        Excavator(excavator, Scenario(**({'duration': 1.0, 'pose': 'dig'} | changes)))
+
+
+def test_a_start_in_the_ground(excavator):
+    """Tooth first, and with a curled bucket whose back is lowest."""
+    for pose, lowest in ((20.0, -95.0, -15.0), -2.439), ((20.0, -95.0, -90.0), -1.847):
+        scenario = Scenario(duration=1.0, pose_deg=pose, depth='terrain')
+        touched = scenario.surface_height(excavator)
+        assert touched == pytest.approx(lowest, abs=1e-3)
+        scenario.replace(surface=touched).check_with(excavator, 1e-3)
+        with pytest.raises(InputError, match=rf'surface = .* up to {touched:.4f} m.*begin above'):
+            scenario.replace(surface=touched + 0.01).check_with(excavator, 1e-3)
+
+
+def test_soil_and_law_of_a_scenario_must_fit(excavator):
+    sticky = excavator.with_value('soil.law', 'earthmoving')
+    with pytest.raises(InputError, match=r'earthmoving\.adhesion = 2000 Pa, allowed: at most coh'):
+        Excavator(sticky, dig_scenario(cohesion=1e3))
+    with pytest.raises(InputError, match=r"law = 'earthmoving'.*mode: thesis: zelenin"):
+        Excavator(sticky, dig_scenario('thesis'))
+    assert dig_scenario(cohesion=1e3).excavator(excavator).soil.cohesion == 1e3
+    Excavator(sticky, Scenario(duration=1.0, pose='dig', mode='thesis', soil=False))
+    flat = sticky.soil.earthmoving.replace(rake_angle_deg=10.0, adhesion=15e3)
+    with pytest.raises(InputError, match='else the resistance would be negative') as error:
+        sticky.soil.replace(earthmoving=flat)
+    allowed = float(str(error.value).split('at most ')[1].split()[0])
+    sticky.soil.replace(earthmoving=flat.replace(adhesion=0.999 * allowed))
+
+
+# --- arguments --------------------------------------------------------------------------------
+
+
+def motion(**changes: Any) -> Motion:
+    known = {'times': np.arange(3.0)} | dict.fromkeys(
+        ('angles', 'rates', 'accelerations'), np.tile(np.radians([20.0, -95.0, 0.0]), (3, 1))
+    )
+    return Motion(**(known | changes))
+
+
+def pose_data(**changes: Any) -> Measurements:
+    return Measurements(**({'columns': ('theta_4',), 'values': np.zeros((1, 1))} | changes))
+
+
+def fitted(x: ExcavatorParameters, *rest: Any, **changes: Any) -> Any:
+    return fit_cohesion(x, dig_scenario(duration=1.0).replace(**changes), pose_data(), *rest)
+
+
+def advanced(x: ExcavatorParameters, *command: Any) -> Any:
+    machine = Excavator(x, dig_scenario())
+    return machine.advance(machine.initial_state(), ExcavatorCommand(*command), 0.0, 0.1)
+
+
+def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any:
+    station = Teleoperation(load_teleoperation().replace(deadman=1), x)
+    return station.order_of_sticks(axes, buttons)
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda x: x.check_pose(np.zeros(2)), 'pose has 2 angles, allowed: 3'),
+        (lambda x: x.check_pose(np.array([0.3, math.nan, 0.0])), 'theta_3 (arm) = nan deg'),
+        (lambda x: standing(x, np.array([0.3, 0.5, 0.0])), 'theta_3 (arm) = 28.6479 deg, allowed'),
+        (lambda x: breakout(x, 'boom', x.pose('dig')), "cylinder = 'boom', allowed: bucket | arm"),
+        (lambda x: Linkage(x.pins()._replace(pk=9.0)), 'closes nowhere with a lever .. at llk, l'),
+        (lambda x: Linkage(x.pins()._replace(lk=math.nan)), 'closes nowhere with a lever'),
+        (lambda x: x.linkage().angles(np.array([2.5, 2.7])), 'lengths = [2.5, 2.7], allowed: thr'),
+        (lambda x: x.linkage().angle(1, math.nan), 'length of the arm cylinder = nan m'),
+        (lambda x: x.linkage().lengths(np.zeros(2)), 'a pose has shape (2,), allowed: (..., 3)'),
+        (lambda x: x.linkage().levers(np.array([0.0, -1.0, math.nan])), 'theta_4 = nan deg, allo'),
+        (lambda x: resistance_at(x.soil, np.array([np.nan])), 'depths has values that are not fi'),
+        (lambda x: wedge_factors(x.soil.earthmoving, 0.0), 'beta = 0 rad, allowed: (0, 1.5'),
+        (lambda x: soil_line(x, math.inf), 'surface = inf m, allowed: a finite height'),
+        (lambda x: Excavator(x, dig_scenario(), 0.011), 'step = 0.011 s, allowed: [1e-06, 0.01] '),
+        (lambda x: Excavator(x, dig_scenario(), math.nan), 'step = nan s, allowed'),
+        (lambda x: Excavator(x, dig_scenario(), tolerance=1.0), 'tolerance = 1.0, allowed: 0, or'),
+        (
+            lambda x: Excavator(x, dig_scenario()).advance_recorded(None, CLOSED, 10, -3, 0),
+            'duration is -3 steps, allowed: 0 or more',
+        ),
+        (lambda x: advanced(x, (0.0, 0.0)), 'command has 2 spools and 3 forces, allowed: 3 each'),
+        (lambda x: advanced(x, (0.0, 1.001, 0.0)), 'spools = (0.0, 1.001, 0.0), allowed: [-1, 1]'),
+        (lambda x: advanced(x, (0.0, 0.0, math.nan)), 'spools = (0.0, 0.0, nan), allowed'),
+        (lambda x: advanced(x, ZERO, (None, math.inf, 0.0)), 'forces = (None, inf, 0.0), allowed'),
+        (lambda x: advanced(x, ZERO, (math.nan, 0.0, 0.0)), 'up to 1e+07 N, or None'),
+        (lambda x: sticks(x, [0.0] * 4, [0, 1]), 'joy has 4 axes, allowed with right_fore_aft.ax'),
+        (lambda x: sticks(x, [0.0] * 4 + [math.nan], [0, 1]), 'joy has nan on axis 4, allowed: f'),
+        (lambda x: sticks(x, [0.0] * 5, [1]), 'joy has 1 buttons, allowed with deadman = 1: 2 or'),
+        # A motion, and its loads.
+        (lambda _: motion(times=np.array([0.0, 0.25, 0.2])), 'time in row 3 = 0.2 s, allowed: ab'),
+        (lambda _: motion(rates=np.full((3, 3), math.nan)), 'rates in row 1 = [nan, nan, nan], a'),
+        (lambda _: motion(angles=np.zeros((2, 3))), 'angles has shape (2, 3), allowed: (3, 3)'),
+        (lambda _: motion(tooth_forces=np.full((3, 2), 1e9)), 'tooth_forces go to 1e+09, allowed'),
+        (lambda _: motion(loads=np.full((3, 2), -1.0)), 'bucket_mass = -1 kg, allowed: 0 or more'),
+        (lambda _: Motion(np.zeros(0), *[np.zeros((0, 3))] * 3), 'has no rows'),
+        (lambda x: inverse(x, motion(), 'clay'), "soil = 'clay', allowed: file | law | none"),
+        (lambda x: inverse(x, motion(), depth='deep'), "depth = 'deep', allowed: surface | swing"),
+        (lambda x: inverse(x, motion(), surface=math.nan), 'surface = nan m, allowed'),
+        # Measurements, and the search for a cohesion.
+        (lambda _: pose_data(columns=('theta_5',)), "has the column 'theta_5', allowed, each onc"),
+        (lambda _: pose_data(values=np.zeros((2, 1))), 'shape (2, 1), allowed: 1 rows of 1 colum'),
+        (lambda _: pose_data(values=np.full((1, 1), math.nan)), 'values that are not finite'),
+        (lambda _: pose_data(values=np.full((1, 1), 39.0)), 'theta_4 goes to 39 rad, allowed: up'),
+        (lambda _: pose_data(times=np.array([-1.0])), 'time begins at -1 s'),
+        (
+            lambda _: pose_data(values=np.zeros((3, 1)), times=np.array([0.0, 1.0, 1.0])),
+            'time in row 3 = 1 s, allowed: above 1 s',
+        ),
+        (lambda x: fitted(x, (2e4, 1e4)), 'bounds = (20000, 10000) Pa, allowed: 0 < lowest < hi'),
+        (lambda x: fitted(x, (1e3, math.nan)), 'bounds = (1000, nan) Pa, allowed: 0 < lowest'),
+        (lambda x: fitted(x, (1e3, 2e6)), 'bounds = (1000, 2e+06) Pa: cohesion = '),
+        (lambda x: fitted(x.with_value('soil.law', 'earthmoving')), 'bounds = .. adhesion = 2000'),
+        (lambda x: fitted(x, soil=False), 'soil: false'),
+        (lambda x: fitted(x, depth='terrain'), "depth = 'terrain', allowed .. : surface | swing;"),
+        (lambda x: fitted(x, (1e3, 1e5), {'force_lk': 1.0}), "noise of 'force_lk', allowed: of t"),
+        (lambda x: fitted(x, (1e3, 1e5), {'theta_4': 0.0}), 'noise of theta_4 = 0.0, allowed: (0'),
+    ],
+)
+def test_arguments(excavator, make, message):
+    with pytest.raises(InputError, match=pattern(message)):
+        make(excavator)
+
+
+@pytest.mark.parametrize('joint', range(3))
+@pytest.mark.parametrize('side', [0, 1])
+def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
+    way, linkage, name = (-1.0, 1.0)[side], excavator.linkage(), ('boom', 'arm', 'bucket')[joint]
+    limits = excavator.joint_limits()
+    pose = limits.mean(axis=1)
+    pose[joint] = limits[joint, side]
+    excavator.check_pose(pose)
+    beyond = pose + way * 1e-3 * np.eye(3)[joint]
+    low, high = np.degrees(limits[joint])
+    with pytest.raises(InputError, match=pattern(f'({name}) = .. : [{low:.4f}, {high:.4f}] deg')):
+        excavator.check_pose(beyond)
+    # Stops give way a little: a motion may go beyond a stroke by 1 deg.
+    still = np.zeros((4, 3))
+    angles = np.tile(pose, (4, 1))
+    angles[2, joint] += way * math.radians(0.9)
+    inverse(excavator, Motion(np.arange(4.0), angles, still, still))
+    angles[2, joint] += way * math.radians(0.2)
+    with pytest.raises(
+        InputError, match=pattern(f'({name}) in row 3 (time = 2 s) = .. , allowed')
+    ):
+        inverse(excavator, Motion(np.arange(4.0), angles, still, still))
+    dead = linkage.ranges()[joint][side]
+    for off in (1e-6, 30.0, math.inf):
+        pose[joint] = dead + way * off
+        for call in (linkage.lengths, linkage.levers, lambda q: linkage.rod_forces(q, 1.0)):
+            with pytest.raises(InputError, match=f'dead points of the {name} linkage'):
+                call(pose)
+        ends = np.sort(linkage.lengths(np.array(linkage.ranges()).T)[:, joint])
+        with pytest.raises(InputError, match=f'length of the {name} cylinder = .* m, allowed'):
+            linkage.angle(joint, float(ends[side] + way * off))
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def forces_file(file: Path) -> Any:
+    return read_forces(file, ExcavatorParameters.__new__(ExcavatorParameters))
+
+
+FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
+PRESSURES = ','.join(('time', *PRESSURE_COLUMNS)) + '\n0,{0}\n9,{0}\n'
+MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0\n'
+
+
+@pytest.mark.parametrize(
+    ('read', 'text', 'message'),
+    [
+        (forces_file, FORCES.replace('force_bucket', 'x'), 'found the columns time, force_boom, '),
+        (forces_file, FORCES.replace('-1,0,0,0\n0,', '0.5,'), 'data.csv: time begins at 0.5 s, a'),
+        (forces_file, FORCES.replace('20', '2e8'), 'a force of 2e+08 N, allowed: up to 1e+07 N'),
+        (forces_file, PRESSURES.format('1e7,1e7,1e7,1e6,-1.0,1e6'), 'a pressure of -1 Pa, allowe'),
+        (forces_file, PRESSURES.format('120,80,290,5,5,60'), 'no pressure is above 290 Pa, .. in'),
+        (read_motion, MOTION.replace('theta_3', 'x'), 'data.csv: column theta_3 is missing'),
+        (read_motion, MOTION, 'has 3 rows, allowed: at least 4, .. omega_2'),
+        (read_motion, MOTION.replace('theta_4', 'force_x'), 'column theta_4 is missing'),
+        (
+            read_motion,
+            'time,theta_2,theta_3,theta_2_deg\n0,0,0,0\n1,0,0,0\n',
+            'has columns theta_2 and theta_2_deg, allowed: one',
+        ),
+        (
+            lambda file: read_motion(file, 9.0),
+            MOTION * 1 + '3,0,-1,0\n4,0,-1,0\n',
+            'cutoff = 9 Hz',
+        ),
+        (read_measurements, 'time,x\n0,1\n1,2\n', 'found the columns time, x; allowed: time with'),
+        (read_measurements, 'theta_4\n0\n1\n', '2 rows and no column time'),
+        (read_measurements, 'force_lk,strain_lk\n0,0\n', 'has columns force_lk and strain_lk, al'),
+        (read_measurements, 'theta_2,theta_2_deg\n0,0\n', 'has columns theta_2 and theta_2_deg, '),
+        (read_measurements, 'strain_lk\n1e-4\n', 'has the column strain_lk, but rod_area is miss'),
+        (lambda file: read_measurements(file, math.nan), 'strain_lk\n0\n', 'rod_area = nan, allo'),
+        (lambda file: read_measurements(file, 1e-3), 'strain_lk\n-120\n', 'to 120, .. microstrai'),
+        (load_teleoperation, '{axis: 0, sign: 1}', 'left_sideways: sign = 0, allowed: -1 | 1'),
+    ],
+)
+def test_files(tmp_path, read, text, message):
+    file = tmp_path / 'data.csv'
+    if read is load_teleoperation:
+        source = default_file().with_name('teleoperation.yaml').read_text()
+        assert text in source
+        text = source.replace(text, '{axis: 0, sign: 0}')
+    file.write_text(text)
+    with pytest.raises(InputError, match=pattern(message)):
+        read(file)
+
+
+@pytest.mark.parametrize(
+    ('rows', 'message'),
+    [
+        ('time,force_boom\n0,1\n1,1\n', 'found the columns time, force_boom; allowed: time with'),
+        (FORCES, 'data.csv ends at 2 s, allowed: at duration = 3 s or later'),
+        ('', '0 lines, allowed: one of names and others of numbers'),
+        (None, 'data.csv cannot be read: No such file'),
+    ],
+)
+def test_forces_are_read_with_the_scenario(tmp_path, excavator, rows, message):
+    if rows is not None:
+        (tmp_path / 'data.csv').write_text(rows)
+    file = tmp_path / 'scenario.yaml'
+    file.write_text('duration: 3.0\npose: dig\nmode: printed\nforces: data.csv\n')
+    with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
+        load_scenario(file, excavator, 1e-3)
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        (('dig', '--mode', 'printed', '--sample-time', 0.1), '--sample-time = 0.1 s, allowed wit'),
+        (('dig', '--sample-time', 0.5), 'mode: hydraulic and a sweep: up to 0.1 s'),
+        (('dig', '--step', 0.0007), 'sample_time = 0.005 s, allowed: whole steps'),
+        (('dig', '--mode', 'printed', '--flow', 200), '--flow belongs to --mode hydraulic'),
+        (('dig', '--mode', 'printed', '--held'), 'loose and held belong to mode: hydraulic'),
+        (('dig', '--forces', 'forces.csv'), 'belongs to mode: printed'),
+        (('dig', '--mode', 'printed', '--forces', 'no.csv'), 'no.csv cannot be read'),
+        (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
+        (('dig', '--flow', 5e4), 'wide valves'),
+        (('dig', '--set', 'scenario.surface=1'), '--set scenario.surface=1, allowed here: values'),
+        (('dig', '--plot', 'x.txt'), "extension 'txt'"),
+        (('steps', '--step', '1e-7'), 'step'),
+        (('pose', '--pose', '20,-95,70', '--degrees'), 'theta_4 (bucket) = 70 deg, allowed'),
+        (('pose', '--lengths', '2.5,2.6,2.7'), 'theta_4 (bucket)'),
+        (('pose', '--tip', '16,-1'), 'tooth = [16.0, -1.0], allowed: places within the limits'),
+        (('pose', '--tip', '1'), 'x,z or x,z,attitude'),
+        (('cohesion', '--data', 'x.csv', '--noise', 'theta_4=0'), 'allowed: such as force_lk=150'),
+    ],
+)
+def test_commands(capsys, tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    Outcome(capsys, 'excavator', *words).refused(text)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_read_is_not_replaced(capsys, tmp_path):
+    machine, scenario = tmp_path / 'machine.yaml', tmp_path / 'scenario.yaml'
+    machine.write_bytes(default_file().read_bytes())
+    scenario.write_text(SCENARIO, encoding='utf-8')
+    forces = tmp_path / 'forces.csv'
+    forces.write_text('time,force_boom,force_arm,force_bucket\n0,0,0,0\n9,0,0,0\n')
+    given = tmp_path / 'given.yaml'
+    given.write_text(SCENARIO + 'mode: printed\nforces: forces.csv\n', encoding='utf-8')
+    data = tmp_path / 'motion.csv'
+    data.write_text('time,theta_2,theta_3,theta_4\n0,0,-1,0\n', encoding='utf-8')
+    (tmp_path / 'link.csv').symlink_to(data)
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for words in (
+        ('dig', '--duration', 0.1, '--file', machine, '--csv', machine),
+        ('dig', '--mode', 'printed', '--forces', forces, '--csv', forces),
+        ('run', scenario, '--csv', scenario),
+        ('run', given, '--csv', forces),
+        ('inverse', '--motion', data, '--csv', tmp_path / 'link.csv'),
+        ('cohesion', '--data', data, '--csv', data),
+    ):
+        Outcome(capsys, 'excavator', *words).refused('is one of the inputs; give another place')
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    words = ('cohesion', '--data', data, '--scenario', scenario, '--mode', 'printed')
+    Outcome(capsys, 'excavator', *words).refused('--mode printed with --scenario')
+
+
+def test_a_run_out_of_balance_is_no_result(capsys, tmp_path, monkeypatch):
+    file = tmp_path / 'run.csv'
+    for error in (0.5, math.nan):
+        monkeypatch.setattr(ExcavatorRun, 'energy_error', lambda _, error=error: error)
+        outcome = Outcome(capsys, 'excavator', 'dig', '--duration', 0.1, '--csv', file)
+        outcome.refused(f'energy balance of the run is wrong by a share of {error}', code=1)
+        assert not list(tmp_path.iterdir())
