@@ -92,18 +92,7 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
 def draw_statics(
     file: str | Path, boom: BoomParameters, angles: np.ndarray, rows: list[dict[str, Any]]
 ) -> None:
-    """
-    Draw cylinder forces and strains over the first joint's angle, Henikl 2015, figure 12.
-
-    Parameters
-    ----------
-    file : path
-    boom : BoomParameters
-    angles : ndarray, shape (poses,)
-        phi_1 [rad].
-    rows : list of dict
-        As ``longreach boom statics --sweep`` prints them.
-    """
+    """Draw ``rows`` of :func:`static_row` over phi_1 (poses,) [rad], Henikl 2015, figure 12."""
     with figure(file, size=(8.0, 6.0), rows=2) as (force, strain):
         for i in range(boom.size):
             shares = [row['force_share'][i] for row in rows]
@@ -119,14 +108,7 @@ def draw_statics(
 
 
 def draw_basis(file: str | Path, boom: BoomParameters) -> None:
-    """
-    Draw the Ritz functions of every beam and the static bending lines, Henikl 2015, figure 11.
-
-    Parameters
-    ----------
-    file : path
-    boom : BoomParameters
-    """
+    """Draw Ritz functions of the beams and static bending lines, Henikl 2015, figure 11."""
     with figure(file, size=(8.0, 2.2 * boom.size), rows=boom.size) as axes:
         for i, (axis, basis) in enumerate(zip(axes, boom_bases(boom), strict=True)):
             beam = basis.beam
@@ -144,14 +126,7 @@ def draw_basis(file: str | Path, boom: BoomParameters) -> None:
 
 
 def draw_modes(file: str | Path, modes: NaturalModes) -> None:
-    """
-    Draw mode shapes over the boom at rest.
-
-    Parameters
-    ----------
-    file : path
-    modes : NaturalModes
-    """
+    """Draw mode shapes over the boom at rest."""
     with figure(file, size=(9.0, 7.0)) as (axis,):
         rest = modes.rest.reshape(-1, 2)
         reach = float(np.ptp(rest, axis=0).max())

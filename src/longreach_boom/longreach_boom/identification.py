@@ -144,11 +144,8 @@ class BoomIdentification(Identifiable):
     """
     The boom as a :class:`longreach_identification.machine.Identifiable`.
 
-    Parameters
-    ----------
-    positions : str
-        Which positions of tracked markers are used: ``triangulated``, which needs two cameras, or
-        ``in_plane``, which are more accurate as long as the boom does not sway sideways.
+    ``positions`` of tracked markers are ``triangulated``, which needs two cameras, or
+    ``in_plane``, which are more accurate as long as the boom does not sway sideways.
     """
 
     name = 'boom'
@@ -191,20 +188,7 @@ class BoomIdentification(Identifiable):
         return {free.name: known[free.name] for free in self.free_parameters(machine)}
 
     def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
-        """
-        Return the boom with some parameters changed.
-
-        Parameters
-        ----------
-        machine : BoomParameters
-            Scales are relative to it.
-        values : mapping of str to float
-
-        Raises
-        ------
-        InputError
-            For an unknown name, or a value that is not allowed in a boom file.
-        """
+        """Return the boom with some parameters changed; scales are relative to ``machine``."""
         self.check_names(machine, values)
         if not values:
             return machine
@@ -225,16 +209,8 @@ class BoomIdentification(Identifiable):
         """
         Return the values of another boom in terms of a start file, for comparison.
 
-        Parameters
-        ----------
-        start : BoomParameters
-        machine : BoomParameters
-            Its scales relative to ``start`` are those of masses and dampings.
-
-        Raises
-        ------
-        InputError
-            When the booms have different numbers of beams, or one is no multiple of the other.
+        Raises InputError when their numbers of beams differ, or masses or dampings have no common
+        factor.
         """
         if start.size != machine.size:
             raise InputError(
@@ -264,9 +240,7 @@ class BoomIdentification(Identifiable):
         """
         Return the signals of a boom: those of sensors, otherwise exact ones of its plant.
 
-        ``p_head_i``, ``p_rod_i`` [Pa], ``piston_i`` [m], ``inclination_root_i`` and
-        ``inclination_tip_i`` [rad], ``strain_i``, and ``marker_NAME_x`` and ``marker_NAME_z`` [m]
-        of the markers in the boom file, in the frame of the rig; see ``positions``.
+        Markers are in the frame of the rig.
         """
         found = []
         for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):

@@ -68,14 +68,8 @@ class StaticBoom:
     """
     The boom as a :class:`longreach_identification.statics.StaticMachine`.
 
-    Parameters
-    ----------
-    page : Parametric
-        Parameters of the boom.
-    pressure_bias, piston_bias, inclination_bias : float
-        Standard deviations of the constant errors of the sensors [Pa, m, rad]; 0: none.
-    modulus : float
-        Standard deviation of Young's modulus, relative to the start file; 0: it is known.
+    Biases are standard deviations of the constant errors of sensors [Pa, m, rad], 0: none;
+    ``modulus`` is that of Young's modulus relative to the start file, 0: it is known.
     """
 
     page: Parametric
@@ -116,14 +110,7 @@ class StaticBoom:
     def pose(
         self, machine: BoomParameters, recording: Recording, stretch: StillStretch
     ) -> StaticPose:
-        """
-        Return what was measured in a stretch.
-
-        Raises
-        ------
-        InputError
-            When a needed signal has no rows in it, or the payload is impossible.
-        """
+        """Return what was measured in a stretch; InputError when a needed signal has no rows."""
         means = stretch.means
         inclined = 'piston_1' not in means
         family = 'inclination_root' if inclined else 'piston'
@@ -208,16 +195,7 @@ class StaticBoom:
 
 
 class StaticBoomModel:
-    """
-    Predictions of forces and strains in given poses.
-
-    Parameters
-    ----------
-    page : Parametric
-    machine : BoomParameters
-        Of the start file.
-    poses : tuple of StaticPose
-    """
+    """Predictions of forces and strains in given poses, of parameters relative to a start file."""
 
     def __init__(
         self, page: Parametric, machine: BoomParameters, poses: tuple[StaticPose, ...]
@@ -234,15 +212,8 @@ class StaticBoomModel:
         """
         Return forces [N] and strains, without their biases, of all poses.
 
-        Parameters
-        ----------
-        values : mapping of str to float
-            Parameters of the boom, relative to the start file, and nuisances.
-
-        Raises
-        ------
-        LongreachError
-            When a boom with these values cannot stand in a pose.
+        ``values`` are parameters of the boom and nuisances. Raises LongreachError when such a boom
+        cannot stand in a pose.
         """
         N = self._machine.size
         numbers = range(1, N + 1)
@@ -317,23 +288,11 @@ def _settled(
     boom: BoomParameters, setting: Setting, shifts: np.ndarray, start: _Start
 ) -> Equilibrium:
     """
-    Return the equilibrium in a measured pose, without its pressures.
+    Return the equilibrium in a measured pose less the sensors' errors (N,), without its pressures.
 
-    The iteration is Newton's with the stiffness of the start file, which is near enough and saves
-    most of the time of :func:`longreach_boom.statics.equilibrium`.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    setting : Setting
-    shifts : ndarray, shape (N,)
-        Constant errors of the sensors of the pose [m or rad], which are subtracted.
-    start : _Start
-
-    Raises
-    ------
-    LongreachError
-        When there is no equilibrium, or none with the measured inclinations.
+    Newton's method with the stiffness of the start file, which is near enough and saves most of
+    the time of :func:`longreach_boom.statics.equilibrium`. Raises LongreachError when there is
+    none.
     """
     measured = np.array(setting.positions) - shifts
     limits = boom.joint_limits()

@@ -67,19 +67,8 @@ def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
     """
     Return the experiment that a recording shows.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-        Linkages, and lengths; for inclinations also its bending.
-    recording : Recording
-        With ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and
-        ``conditions`` with ``payload`` [kg], its ``payload_beam`` and ``payload_position``, by
-        default at the tip.
-
-    Raises
-    ------
-    InputError
-        When something of that is missing, or a piston moved so far that a valve was open.
+    The recording has ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and
+    the payload of :func:`payload_of`. Raises InputError when one is missing, or a valve was open.
     """
     name = recording.name
     events = sorted((time, what) for time, what in recording.events if what in EVENTS)
@@ -124,10 +113,9 @@ def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
 
 def corrections(boom: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
     """
-    Return names and standard deviations of what a recording tells only roughly.
+    Return ``pose_i`` [rad], standard deviations of the errors of the joint angles at rest.
 
-    These are ``pose_i`` [rad], errors of the joint angles at rest: sensors have a bias, and an
-    error of 0.1 degrees changes the motion by more than the noise of strain gauges.
+    Sensors have a bias, and 0.1 degrees change the motion by more than the noise of strain gauges.
     """
     if not experiment.by_pistons:
         return {f'pose_{i + 1}': _ANGLE_ERROR for i in range(boom.size)}
@@ -219,23 +207,7 @@ def _truth(boom: BoomParameters, scenario: Scenario) -> RunTruth:
 def predicted(
     boom: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """
-    Return what sensors without error would show.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    experiment : LoadExperiment
-    times : mapping of str to ndarray
-        Times of the recording [s] by signal; before the experiment the boom rests.
-
-    Raises
-    ------
-    InputError
-        For an unknown signal.
-    LongreachError
-        When the simulation fails.
-    """
+    """Return what sensors without error would show at times of the recording [s] by signal."""
     truth = _truth(boom, experiment.scenario)
     columns = {
         name: values[:, k]
@@ -259,25 +231,10 @@ def planned(
     markers: bool = True,
 ) -> dict[str, tuple[Scenario, Recording]]:
     """
-    Return possible releases from the tip, for :func:`longreach_identification.planning.plan`.
+    Return releases in poses [deg] of masses [kg], seen for a duration [s] after the release.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    poses : sequence of tuples
-        Joint angles [deg].
-    masses : sequence of float
-        [kg].
-    duration : float
-        Time after the release [s].
-    markers : bool
-        Whether cameras see the markers.
-
-    Returns
-    -------
-    dict
-        By name: the scenario, to be run or written to a file, and a recording by exact sensors
-        with the deviations of typical ones, at 20 Hz.
+    By name: the scenario, to be run or written to a file, and a recording by exact sensors with
+    the deviations of typical ones, at 20 Hz.
     """
     found = {}
     ideal, typical = load_sensors(), load_sensors(default_file().parent / 'sensors_typical.yaml')
@@ -315,11 +272,7 @@ def planned(
 
 
 def free_decay(experiment: LoadExperiment, recording: Recording) -> RingDown:
-    """
-    Return the modes of the last part of a recording, from the signals of the beams.
-
-    Raises the errors of :func:`longreach_identification.ringdown.ring_down`.
-    """
+    """Return the modes of the last part of a recording, from the signals of the beams."""
     signals = {
         name: signal for name, signal in recording.signals.items() if name.startswith(_OF_BEAMS)
     }
@@ -365,9 +318,8 @@ def start_values(
     Return Young's modulus, and the scale of the beams' damping, from the free decay.
 
     The model, with the pistons free that slide in the recording, gets the frequency of the
-    recording's strongest mode as that of its first mode. Its damping ratio counts only when all
-    pistons stick: sliding ones take far more energy by friction than beams do. Empty when the
-    recording has no clear mode, or the model cannot have it.
+    strongest mode as that of its first. The damping ratio counts only when all pistons stick:
+    sliding ones take far more energy than beams do. Empty when there is no clear mode.
     """
     from scipy.optimize import brentq
 

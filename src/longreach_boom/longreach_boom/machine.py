@@ -87,23 +87,11 @@ _FAILURES = {
 @dataclasses.dataclass(frozen=True)
 class Boom:
     """
-    The boom as a :class:`longreach_dynamics.machine.Machine`.
+    The boom as a :class:`longreach_dynamics.machine.Machine`, with a step [s].
 
     A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
-    ``valve_commands`` at their times.
-
-    Parameters
-    ----------
-    parameters : BoomParameters
-    scenario : Scenario
-        Initial pose, loads and their changes.
-    step : float
-        Length of a step [s].
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the boom or the step.
+    ``valve_commands`` at their times. Raises InputError when the scenario does not fit the boom or
+    the step.
     """
 
     parameters: BoomParameters
@@ -134,12 +122,7 @@ class Boom:
         """
         Return the boom at rest in the scenario's pose with its loads, valves closed.
 
-        Raises
-        ------
-        InputError
-            When the step is too long for the boom.
-        LongreachError
-            When there is no equilibrium.
+        Raises InputError when the step is too long, LongreachError when there is no equilibrium.
         """
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
@@ -171,14 +154,7 @@ class Boom:
     def advance(
         self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
     ) -> BoomState:
-        """
-        Return the state ``duration`` [s] after ``time`` [s].
-
-        Raises
-        ------
-        IntegrationError
-            When the state becomes non-finite.
-        """
+        """Return the state ``duration`` [s] after ``time`` [s]; raises IntegrationError."""
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
@@ -191,20 +167,10 @@ class Boom:
         every: int,
     ) -> tuple[BoomState, np.ndarray, np.ndarray]:
         """
-        Advance from step ``first`` on, and record states and modes.
+        Advance from step ``first`` on; return the state, and states and modes of the rows.
 
-        Returns
-        -------
-        state : BoomState
-        table : ndarray, shape (rows, 2 n + 3 N)
-            The state after every ``every``-th step, counted from step 0; none with 0.
-        modes : ndarray of int64, shape (rows, N)
-
-        Raises
-        ------
-        PartialRunError
-            With state, command and time at the start of the step that failed, and both tables up
-            to that step.
+        Rows are after every ``every``-th step, counted from step 0; none with 0. Raises
+        PartialRunError with both tables up to the step that failed.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -288,9 +254,8 @@ class Boom:
         """
         Return the states of joints and pistons, and the bending of the beam tips.
 
-        Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
-        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see
-        urdf/boom.urdf.
+        Joint angles [rad] with the cylinder's torque, pistons [m] with its force, deflections w(L)
+        [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
         parts = StateParts.of(state.y, boom)
@@ -352,23 +317,11 @@ def longest_step(
     parameters: BoomParameters, scenario: Scenario, sample_time: float = SAMPLE_TIME
 ) -> float:
     """
-    Return the longest stable step [s] that divides a sample into a whole number of steps.
+    Return the longest stable step [s] that divides a sample [s] into a whole number of steps.
 
-    Stability is checked in the pose of the scenario and in all waypoints of its trajectory, with
-    each load that occurs in the scenario, and without loads. All times of the scenario are whole
-    steps. The accuracy is described in docs/boom.md.
-
-    Parameters
-    ----------
-    parameters : BoomParameters
-    scenario : Scenario
-    sample_time : float
-        [s].
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the boom, or no step down to a hundredth of a sample fits.
+    Stability is checked in the pose of the scenario and in all waypoints, with each load that
+    occurs, and without loads. All times of the scenario are whole steps. Raises InputError if
+    there is none.
     """
     scenario.check_with(parameters)
     loads = scenario.initial_loads(parameters)

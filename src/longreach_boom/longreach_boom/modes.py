@@ -147,21 +147,8 @@ def held_modes(
     """
     Return natural frequencies [Hz] and damping ratios, ascending, when some pistons stick.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (N,)
-        Joint angles [rad].
-    loads : tuple of Load
-    sliding : sequence of bool
-        Which pistons move against the oil of their closed valves; the others stick.
-
-    Raises
-    ------
-    InputError
-        For a pose outside the strokes.
-    LongreachError
-        When the equilibrium in this pose is not stable.
+    ``sliding`` says which pistons move against the oil of their closed valves. Raises
+    LongreachError when the equilibrium is not stable.
     """
     rest = equilibrium(boom, angles, loads)
     q, N = rest.coordinates, boom.size
@@ -221,13 +208,7 @@ def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> flo
     """
     Return the largest magnitude of the eigenvalues [1/s] of small motion with free pistons.
 
-    Parameters
-    ----------
-    q : ndarray, shape (n,) or (n + 2,)
-        Coordinates at rest; with a truck on springs, followed by its heave and pitch.
-    forces : ndarray, shape (N,)
-        Forces of the cylinders [N].
-    constants : Constants
+    About coordinates at rest (n,), or (n + 2,) with a truck, and forces of the cylinders (N,) [N].
     """
     N, n = forces.size, q.size
     M, D, K = _linear_model(q, constants)

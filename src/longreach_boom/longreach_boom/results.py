@@ -87,18 +87,10 @@ def columns_of(boom: BoomParameters) -> Columns:
 
 def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np.ndarray:
     """
-    Return x or z of the tip of a beam [m], Henikl 2015, (1) to (5).
+    Return x (axis 0) or z (1) of the tip of a beam, from 1 on [m]; Henikl 2015, (1) to (5).
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    axis : int
-        0 for x, 1 for z.
-    number : int
-        Number of the beam, from 1 on.
-    values : ndarray, shape (rows, 3 N) or (rows, 3 N + 2)
-        Joint angles [rad], deflections [m] and slopes of the beams' tips; with a truck on springs,
-        followed by its heave [m] and pitch [rad].
+    ``values`` (rows, 3 N) are joint angles [rad], deflections [m] and slopes of the beams' tips;
+    with a truck on springs, followed by its heave [m] and pitch [rad].
     """
     angles, deflections, slopes = np.split(values.T[: 3 * boom.size], 3)
     still = np.zeros(len(values))
@@ -122,22 +114,9 @@ def series(
     strain: np.ndarray,
 ) -> np.ndarray:
     """
-    Return the observed quantities of a run.
+    Return the observed quantities of a run, with the columns of :func:`columns_of`.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    times : ndarray, shape (rows,)
-    states : ndarray, shape (rows, 2 n + 3 N)
-    modes : ndarray, shape (rows, N)
-        Modes of the pistons, see :mod:`longreach_boom.motion`.
-    strain : ndarray, shape (rows, N)
-        Readings of the strain gauges.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        Columns as in :func:`columns_of`.
+    From times (rows,) [s], states (rows, 2 n + 3 N), modes (rows, N) and strains (rows, N).
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
@@ -175,15 +154,9 @@ def series(
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
     """
-    A simulated run of a boom.
+    A simulated run: states (rows, 2 n + 3 N), and joint angles of a trajectory (rows, N) [rad].
 
-    Parameters
-    ----------
-    states : ndarray, shape (rows, 2 n + 3 N)
-    cavitated : tuple of str
-        Names of the cylinders with cavitation in a chamber.
-    reference : ndarray, shape (rows, N), optional
-        Joint angles of the reference trajectory [rad].
+    ``cavitated`` names the cylinders with cavitation in a chamber.
     """
 
     UNITS: ClassVar = {

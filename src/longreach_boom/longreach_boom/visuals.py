@@ -114,25 +114,10 @@ def shape_of(
     boom: BoomParameters, state: BoomState, points: int = 24, friction: bool = True
 ) -> tuple[BeamShape, ...]:
     """
-    Return the bent beams of a boom.
+    Return the bent beams of a boom, with equally spaced points along each, both ends included.
 
-    The stress is E |w''| times the distance of the surface from the neutral line. This distance is
-    the gain k_SG at the strain gauge, and elsewhere follows from
+    The stress is E |w''| times the distance of the surface from the neutral line, see
     :func:`longreach_boom.description.half_height`.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
-    points : int
-        Number of equally spaced points along each beam, both ends included.
-    friction : bool
-        Whether the pistons have friction.
-
-    Raises
-    ------
-    InputError
-        For fewer than two points.
     """
     if points < 2:
         raise InputError(f'points = {points}, allowed: at least 2 for each beam')
@@ -169,24 +154,9 @@ def _plane(places: np.ndarray) -> np.ndarray:
 
 def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
     """
-    Return colours for bending stresses, from blue at zero to red at the yield strength and above.
+    Return red, green and blue (..., 3), 0 to 1, for stresses (...) [Pa] of either sign.
 
-    Parameters
-    ----------
-    stress : ndarray, shape (...)
-        Stress [Pa], of either sign.
-    yield_strength : float
-        Stress of the last colour [Pa].
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        Red, green and blue, from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        For a yield strength that is not positive.
+    From blue at zero to red at the yield strength and above.
     """
     if not 0.0 < yield_strength < np.inf:
         raise InputError(f'yield_strength = {yield_strength} Pa, allowed: (0, inf) Pa')
@@ -222,15 +192,9 @@ def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_Marker
 
 def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     """
-    Return positions and velocities of the markers of a boom.
+    Return positions and velocities of the markers of a boom, all in the plane y = 0.
 
-    Offsets from the neutral line are along the normal of the bent beam, see
-    :func:`longreach_boom.kinematics.place_on_beam`. All markers are in the plane y = 0.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
+    Offsets from the neutral line are along the normal of the bent beam.
     """
     q, v = _coordinates(boom, state)
     N = boom.size
