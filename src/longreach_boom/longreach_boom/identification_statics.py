@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_boom.measured_runs import EVENTS, payload_of
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomState
 from longreach_boom.statics import (
     Equilibrium,
@@ -336,33 +336,16 @@ def _settled(
 
 def load_at(boom: BoomParameters, recording: Recording, time: float) -> tuple[Load, ...]:
     """
-    Return the load on a boom at a time [s] of a recording.
+    Return the payload on a boom at a time [s] of a recording.
 
-    ``payload`` [kg] is a condition of the recording, 0 by default; it hangs at the tip of the last
-    beam, or at ``payload_position`` [m] of beam number ``payload_beam``. It hangs from the start,
-    or from the first event ``attach`` on, and until an event ``release``.
-
-    Raises
-    ------
-    InputError
-        For conditions that are unknown or impossible.
+    It hangs from the start, or from the first event ``attach`` on, and until an event ``release``.
     """
-    known = ('payload', 'payload_beam', 'payload_position')
-    for name in recording.conditions:
-        if name not in known:
-            raise InputError(f'{recording.name}: condition {name!r}, allowed: {", ".join(known)}')
-    mass = recording.conditions.get('payload', 0.0)
-    changes = [what for at, what in sorted(recording.events) if what in ('attach', 'release')]
-    hangs = not changes or changes[0] == 'release'
-    for at, what in sorted(recording.events):
-        if at <= time and what in ('attach', 'release'):
+    payload = payload_of(boom, recording)
+    events = [(at, what) for at, what in sorted(recording.events) if what in EVENTS]
+    hangs = not events or events[0][1] == 'release'
+    for at, what in events:
+        if at <= time:
             hangs = what == 'attach'
-    if mass == 0.0 or not hangs:
+    if payload is None or not hangs:
         return ()
-    number = recording.conditions.get('payload_beam', float(boom.size))
-    if number not in range(1, boom.size + 1):
-        raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')
-    beam = boom.beams[int(number) - 1]
-    position = recording.conditions.get('payload_position', beam.length)
-    load = HangingLoad(mass=mass, beam=beam.name, position=position)
-    return (load.on(boom, f'{recording.name}: payload'),)
+    return (payload.on(boom, f'{recording.name}: payload'),)

@@ -19,7 +19,14 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
-from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
+from longreach_boom.measured_runs import (
+    CAMERAS,
+    EVENTS,
+    RunTruth,
+    measured,
+    payload_of,
+    truth_of,
+)
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
@@ -30,7 +37,6 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.ringdown import RingDown, ring_down
 
-EVENTS = ('release', 'attach')
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
 # Largest motion of a piston whose valve is closed [m], and of one that sticks.
@@ -78,30 +84,25 @@ def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
             f' --event {name}=TIME'
         )
     mass = recording.conditions.get('payload', 0.0)
-    if not mass > 0.0:
+    payload = payload_of(boom, recording) if mass > 0.0 else None
+    if payload is None:
         raise InputError(
             f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
             f' {name}=MASS'
         )
-    number = int(recording.conditions.get('payload_beam', boom.size))
-    if not 1 <= number <= boom.size:
-        raise InputError(f'{name}: payload_beam = {number}, allowed: 1 to {boom.size}')
-    beam = boom.beams[number - 1]
-    position = float(recording.conditions.get('payload_position', beam.length))
     start = events[0][0]
     end = min(max(s.times[-1] for s in recording.signals.values()), start + _LONGEST)
     if end - start < 10.0 * SAMPLE_TIME:
         raise InputError(f'{name} ends {end - start:.3g} s after the first event, at {start:g} s')
-    loads = (HangingLoad(mass=mass, beam=beam.name, position=position),)
-    released = events[0][1] == 'release'
+    loads = (payload,) if events[0][1] == 'release' else ()
     later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
     scenario = Scenario(
         duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
-        pose_deg=tuple(np.degrees(_angles(boom, recording, start, loads * released)).tolist()),
-        loads=loads if released else (),
+        pose_deg=tuple(np.degrees(_angles(boom, recording, start, loads)).tolist()),
+        loads=loads,
         release=tuple(time for time, what in later if what == 'release'),
         attach=tuple(
-            Attachment(time=time, mass=mass, beam=beam.name, position=position)
+            Attachment(time, payload.mass, payload.beam, payload.position)
             for time, what in later
             if what == 'attach'
         ),

@@ -258,35 +258,25 @@ class Boom:
         [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
-        parts = StateParts.of(state.y, boom)
-        N = boom.size
-        names: list[str] = []
-        positions: list[float] = []
-        velocities: list[float] = []
-        efforts: list[float] = []
-        forces = hydraulic_forces(parts, constants).tolist()
-        pistons, arms = pistons_and_arms(constants.linkage, parts.q[None, :N])
-        for i, beam in enumerate(boom.beams):
-            names.append(f'{beam.name}_joint')
-            positions.append(float(parts.q[i]))
-            velocities.append(float(parts.v[i]))
-            efforts.append(forces[i] * float(arms[0, i]))
-        for i, cylinder in enumerate(boom.cylinders):
-            names.append(cylinder.name)
-            positions.append(float(pistons[0, i]))
-            velocities.append(float(arms[0, i] * parts.v[i]))
-            efforts.append(forces[i])
-        for what, shape in (('deflection', constants.tip), ('slope', constants.tip_slope)):
-            for i, beam in enumerate(boom.beams):
-                names.append(f'{beam.name}_{what}')
-                positions.append(float(shape[i] @ parts.q[N + i :: N]))
-                velocities.append(float(shape[i] @ parts.v[N + i :: N]))
-                efforts.append(0.0)
-        # Barrels of cylinders that swing about their pins.
+        parts, N = StateParts.of(state.y, boom), boom.size
+        angles, rates = parts.q[:N], parts.v[:N]
+        pistons, arms = (rows[0] for rows in pistons_and_arms(constants.linkage, angles[None]))
+        forces = hydraulic_forces(parts, constants)
+        functions = (constants.tip, constants.tip_slope)
+        bent, bending = (
+            [float(shape[i] @ part[N + i :: N]) for shape in functions for i in range(N)]
+            for part in (parts.q, parts.v)
+        )
         swinging = swinging_cylinders(boom)
-        angles = parts.q[:N]
-        names += swing_joints(boom)
+        names = [
+            *(f'{beam.name}_joint' for beam in boom.beams),
+            *(cylinder.name for cylinder in boom.cylinders),
+            *(f'{beam.name}_{what}' for what in ('deflection', 'slope') for beam in boom.beams),
+            *swing_joints(boom),
+        ]
+        positions = [*angles.tolist(), *pistons.tolist(), *bent]
         positions += swing_angles(boom, angles).tolist()
+        velocities = [*rates.tolist(), *(arms * rates).tolist(), *bending]
         velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
         # The end hose hangs down: it turns back all angles and slopes before it.
         before = [*range(N), *range(3 * N, 4 * N)]
@@ -295,12 +285,12 @@ class Boom:
             names += TRUCK_JOINTS
             positions += truck[:2].tolist()
             velocities += truck[2:].tolist()
-            efforts += [0.0, 0.0]
             before.append(len(positions) - 1)
         names.append(HOSE_JOINT)
         positions.append(-sum(positions[k] for k in before))
         velocities.append(-sum(velocities[k] for k in before))
-        efforts += [0.0] * (len(swinging) + 1)
+        efforts = [*(forces * arms).tolist(), *forces.tolist()]
+        efforts += [0.0] * (len(names) - len(efforts))
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
 
 

@@ -71,18 +71,37 @@ def columns_of(boom: BoomParameters) -> Columns:
             *tips('tip_x_i', 0),
             *tips('tip_z_i', 1),
             *port_columns(constants_of(boom).actuators, numbers, mark='i'),
-            *(
-                Column(name, unit, f'of the truck, {what}', source)
-                for name, unit, what, source in zip(
-                    TRUCK_JOINTS,
-                    ('m', 'rad'),
-                    ('upwards', 'its front upwards'),
-                    truck,
-                    strict=False,
-                )
-            ),
+            *_truck_columns(boom),
         )
     )
+
+
+def _truck_columns(boom: BoomParameters) -> list[Column]:
+    """Return the columns of a truck on springs."""
+    if boom.truck is None:
+        return []
+    heave, pitch = (Source('joint_states', 'position', name) for name in TRUCK_JOINTS)
+
+    def gear(values: np.ndarray) -> np.ndarray:
+        return _gear(boom, values.T)
+
+    return [
+        Column(TRUCK_JOINTS[0], 'm', 'of the truck, upwards', heave),
+        Column(TRUCK_JOINTS[1], 'rad', 'of the truck, its front upwards', pitch),
+        Column('gear_z', 'm', 'slewing gear at joint 1, upwards', Derived((heave, pitch), gear)),
+    ]
+
+
+def _gear(boom: BoomParameters, truck: np.ndarray) -> np.ndarray:
+    """Return the height of the slewing gear above its rest, from heave [m] and pitch [rad]."""
+    still = np.zeros_like(truck[0])
+    return np.asarray(truck_frame(boom, [*truck[:2], still, still]).origin.imag)
+
+
+def wanted_columns(boom: BoomParameters) -> list[Column]:
+    """Return the columns that only a run with a trajectory has."""
+    meaning = 'joint angle of the trajectory'
+    return each('wanted_i', range(1, boom.size + 1), 'rad', meaning, mark='i')
 
 
 def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np.ndarray:
@@ -145,7 +164,7 @@ def series(
             tips[:, 0],
             tips[:, 1],
             port_series(constants.actuators, states[:, 2 * n : 2 * n + 3 * boom.size]),
-            *([] if truck is None else [truck[:, :2]]),
+            *([] if truck is None else [truck[:, :2], _gear(boom, truck.T)[:, None]]),
         ],
         axis=1,
     )
@@ -154,7 +173,7 @@ def series(
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
     """
-    A simulated run: states (rows, 2 n + 3 N), and joint angles of a trajectory (rows, N) [rad].
+    A simulated run of a boom, with its states (rows, 2 n + 3 N).
 
     ``cavitated`` names the cylinders with cavitation in a chamber.
     """
@@ -173,7 +192,6 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
-    reference: np.ndarray | None = None
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -200,12 +218,10 @@ class BoomRun(Run[BoomParameters]):
 
     def joint_error(self) -> list[float]:
         """Return the largest error of each joint [rad]; empty without a trajectory."""
-        if self.reference is None:
+        if 'wanted_1' not in self.columns.names:
             return []
-        errors: list[float] = (
-            np.abs(self.columns_like('phi') - self.reference).max(axis=0).tolist()
-        )
-        return errors
+        errors = np.abs(self.columns_like('phi') - self.columns_like('wanted')).max(axis=0)
+        return list(errors.tolist())
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about cylinders overloaded at rest, and about cavitation."""

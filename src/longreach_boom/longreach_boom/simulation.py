@@ -10,12 +10,12 @@ from tqdm import tqdm
 from longreach_boom.control import joint_controller
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.results import BoomRun, columns_of, series
+from longreach_boom.results import BoomRun, columns_of, series, wanted_columns
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, step_time
-from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.runs import Columns, PartialRunError
 from longreach_dynamics.trajectories import Trajectory
 
 # Steps in one call of compiled code, which takes a fraction of a second.
@@ -77,14 +77,14 @@ def simulate(
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
-    reference = None
-    if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.waypoints(parameters))
-        reference = np.array([trajectory.at(time).angles for time in times])
     all_modes = np.concatenate(modes)
     strain = _strains_of(boom, every, rows, all_modes)
     table = series(parameters, times, rows, all_modes, strain)
-    return BoomRun(parameters, columns, table, rows, cavitated, reference, message=message)
+    if scenario.trajectory:
+        trajectory = Trajectory.of(scenario.waypoints(parameters))
+        columns = Columns((*columns, *wanted_columns(parameters)))
+        table = np.hstack([table, [trajectory.at(time).angles for time in times]])
+    return BoomRun(parameters, columns, table, rows, cavitated, message=message)
 
 
 def _commands(

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from longreach_boom.measured_files import write_readings
 
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
-from longreach_boom.measured_files import write_readings
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario

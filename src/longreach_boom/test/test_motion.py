@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from boom_reference import Phase
 from scipy.integrate import simpson
 
 from longreach_boom import motion
@@ -31,7 +32,6 @@ from longreach_boom.motion import (
     impulse_stop,
 )
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.reference import Phase
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, piston_positions

@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from boom_reference import Phase, reference_run
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.reference import Phase, reference_run
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from boom_reference import reference_run
 
 from longreach_boom.description import robot_description
 from longreach_boom.kinematics import TRUCK_JOINTS, point_motion
@@ -14,7 +15,6 @@ from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.modes import chain_base, natural_modes
 from longreach_boom.motion import inertia
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
-from longreach_boom.reference import reference_run
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
