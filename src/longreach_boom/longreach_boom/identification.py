@@ -67,50 +67,34 @@ def _one(_: BoomParameters, __: int) -> float:
     return 1.0
 
 
+def _friction(name: str, most: float, unit: str, meaning: str) -> _Kind:
+    """Return the friction of pistons."""
+    return _Kind(
+        'friction', unit, 0.0, most, meaning,
+        lambda boom, i: float(getattr(boom.cylinders[i].friction, name)),
+    )  # fmt: skip
+
+
+def _sensitivity(boom: BoomParameters, i: int) -> float:
+    """Return the gain of a gauge over Young's modulus [m/Pa]."""
+    return boom.beams[i].strain_gauge.gain / boom.youngs_modulus
+
+
 # With a number for each beam and its cylinder.
 _NUMBERED = {
     'mass_scale': _Kind('masses', '1', 0.3, 3.0, 'of the mass per length, xi', _one),
-    'viscous_friction': _Kind(
-        'friction',
-        'N s/m',
-        0.0,
-        1e7,
-        'of the piston, r_V',
-        lambda boom, i: boom.cylinders[i].friction.viscous,
-    ),
-    'coulomb_friction': _Kind(
-        'friction',
-        'N',
-        0.0,
-        1e6,
-        'of the sliding piston, r_C',
-        lambda boom, i: boom.cylinders[i].friction.coulomb,
-    ),
-    'static_friction': _Kind(
-        'friction',
-        'N',
-        0.0,
-        1e6,
-        'of the sticking piston, r_S',
-        lambda boom, i: boom.cylinders[i].friction.static,
-    ),
+    'viscous_friction': _friction('viscous', 1e7, 'N s/m', 'of the piston, r_V'),
+    'coulomb_friction': _friction('coulomb', 1e6, 'N', 'of the sliding piston, r_C'),
+    'static_friction': _friction('static', 1e6, 'N', 'of the sticking piston, r_S'),
     'gauge_sensitivity': _Kind(
-        'gauges',
-        'm/Pa',
-        1e-15,
-        1e-9,
-        "gain k_SG of the strain gauge over Young's modulus",
-        lambda boom, i: boom.beams[i].strain_gauge.gain / boom.youngs_modulus,
+        'gauges', 'm/Pa', 1e-15, 1e-9,
+        "gain k_SG of the strain gauge over Young's modulus", _sensitivity,
     ),
     'gauge_bias': _Kind(
-        'gauges',
-        '1',
-        -0.01,
-        0.01,
-        'bias b_SG of the strain gauge',
+        'gauges', '1', -0.01, 0.01, 'bias b_SG of the strain gauge',
         lambda boom, i: boom.beams[i].strain_gauge.bias,
     ),
-}
+}  # fmt: skip
 _COMMON = {
     'youngs_modulus': _Kind(
         'youngs_modulus', 'Pa', 1e9, 1e12, 'E', lambda boom, _: boom.youngs_modulus

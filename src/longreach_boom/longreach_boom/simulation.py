@@ -10,12 +10,12 @@ from tqdm import tqdm
 from longreach_boom.control import joint_controller
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.results import BoomRun, columns_of, series, wanted_columns
+from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, step_time
-from longreach_dynamics.runs import Columns, PartialRunError
+from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.trajectories import Trajectory
 
 # Steps in one call of compiled code, which takes a fraction of a second.
@@ -53,7 +53,8 @@ def simulate(
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)
     boom = Boom(parameters, scenario, step)
-    state, columns = boom.initial_state(), columns_of(parameters)
+    state = boom.initial_state()
+    columns = columns_of(parameters, followed=bool(scenario.trajectory))
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
     states, modes, message = [state.y[None]], [state.modes[None]], ''
@@ -82,7 +83,6 @@ def simulate(
     table = series(parameters, times, rows, all_modes, strain)
     if scenario.trajectory:
         trajectory = Trajectory.of(scenario.waypoints(parameters))
-        columns = Columns((*columns, *wanted_columns(parameters)))
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
     return BoomRun(parameters, columns, table, rows, cavitated, message=message)
 

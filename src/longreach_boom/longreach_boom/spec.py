@@ -73,7 +73,12 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     scenario = 'load_release'
     figure = 'joint angles, pressures, and what figures 13 and 14 of the paper show over time'
     panels = (
-        Panel('joint angle', (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True)), 'deg'),
+        Panel(
+            'joint angle\nfrom its start',
+            (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True)),
+            'deg',
+            relative=True,
+        ),
         Panel('pressure', (Curve('p_head_i', 'head *'), Curve('p_rod_i', 'rod *')), 'bar'),
         Panel('cylinder force', (Curve('force_i'),), 'kN'),
         Panel('strain', (Curve('strain_i'),), '1e-6'),

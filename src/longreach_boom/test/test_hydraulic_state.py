@@ -71,26 +71,6 @@ def test_one_state_is_a_row_of_many(boom: BoomParameters, random_parts: StatePar
         np.testing.assert_array_equal(one.rod, table.rod[k])
 
 
-def test_any_shape_and_rows_that_are_not_contiguous(
-    boom: BoomParameters, random_parts: StateParts
-) -> None:
-    table = flows_of(random_parts, constants_of(boom))
-    folded = StateParts(*(part.reshape(5, 10, -1)[:, ::2] for part in random_parts))
-    flows = flows_of(folded, constants_of(boom))
-    np.testing.assert_array_equal(flows.head, table.head.reshape(5, 10, -1)[:, ::2])
-    empty = StateParts(*(part[:0] for part in random_parts))
-    assert flows_of(empty, constants_of(boom)).rod.shape == (0, boom.size)
-
-
-def test_a_closed_valve_lets_nothing_through(boom: BoomParameters) -> None:
-    bands = np.array([c.valve.dead_band for c in boom.cylinders])
-    spools = np.array([0.0 * bands, bands, -bands])
-    pressures = np.full(spools.shape, 1e7)
-    flows = flows_of(parts_of(boom, spools, pressures, pressures), constants_of(boom))
-    assert not flows.head.any()
-    assert not flows.rod.any()
-
-
 def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters) -> None:
     constants, N = constants_of(boom), boom.size
     n = N * (1 + boom.ritz.functions)

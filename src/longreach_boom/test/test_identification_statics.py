@@ -199,13 +199,6 @@ def test_constant_errors_widen_the_intervals(small: BoomParameters) -> None:
     assert off > abs(with_errors.value(name) - expected)
 
 
-def test_gains_of_the_file_are_never_taken_for_exact(small: BoomParameters) -> None:
-    poses = drawn(small, np.random.default_rng(4))
-    estimate = identified(small, poses, parameters=['mass_scale_2']).estimate
-    assert 'gauge_sensitivity_1' in estimate.names
-    assert 'mass_scale_1' not in estimate.names
-
-
 def test_residuals_and_report(small: BoomParameters) -> None:
     poses = drawn(small, np.random.default_rng(3))
     result = identified(small, poses)

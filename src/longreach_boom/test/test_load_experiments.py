@@ -72,11 +72,6 @@ def test_prediction_is_the_run_of_the_library(boom, exact):
         assert np.abs(shown[name] - signal.values).max() < 1e-3 * size, name
 
 
-def test_unknown_signal_is_refused(boom, exact):
-    with pytest.raises(InputError, match="signal 'tension'"):
-        BOOM.predict(boom, experiment_of(boom, exact), {'tension': np.zeros(3)})
-
-
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
@@ -189,11 +184,6 @@ def test_bad_identification_is_refused(boom, light, settings, message):
     wanted = {'parameters': ['youngs_modulus'], **settings}
     with pytest.raises(InputError, match=message):
         problem_of(BOOM, boom, [light[1]], **wanted)
-
-
-def test_without_recordings_there_is_nothing_to_do(boom):
-    with pytest.raises(InputError, match='no recording of motion'):
-        problem_of(BOOM, boom, [], ['youngs_modulus'])
 
 
 def test_problem_can_be_sent_to_processes(boom, light):

@@ -296,17 +296,6 @@ def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
     assert np.all(J[:, 3] == 0.0)
 
 
-def test_loads_add_up(boom: BoomParameters) -> None:
-    q, v = random_state(np.random.default_rng(13), boom)
-    twice = (Load(40.0, 1, 5.0), Load(50.0, 1, 5.0))
-    for split, whole in zip(
-        mass_and_bias(boom, q, v, twice),
-        mass_and_bias(boom, q, v, (Load(90.0, 1, 5.0),)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(split, whole, rtol=1e-12, atol=1e-12 * np.abs(whole).max())
-
-
 def test_load_at_a_tip_is_one_at_the_next_root(boom: BoomParameters) -> None:
     q, v = random_state(np.random.default_rng(14), boom)
     for tip, root in zip(

@@ -17,7 +17,7 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.statics import Equilibrium, equilibrium, potential_forces, tangent_stiffness
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import LongreachError
 
 MakeBoom = Callable[..., BoomParameters]
 TIP_LOAD = Load(90.0, 3, 9.0)
@@ -185,13 +185,6 @@ def test_forces_of_the_sprawled_boom_are_those_expected(boom: BoomParameters) ->
     assert 0.3 < bare.tip[1] - rest.tip[1] < 0.6
 
 
-def test_release_at_the_site_pose_lifts_the_resting_tip(boom: BoomParameters) -> None:
-    # About half of the 0.6 m that the notes expect: the boom swings to twice the static change.
-    angles = boom.pose('site')
-    bare, loaded = equilibrium(boom, angles), equilibrium(boom, angles, (TIP_LOAD,))
-    assert 0.2 < bare.tip[1] - loaded.tip[1] < 0.35
-
-
 def assert_pressures_fit(boom: BoomParameters, rest: Equilibrium) -> None:
     A1 = np.array([c.head_area for c in boom.cylinders])
     A2 = np.array([c.rod_area for c in boom.cylinders])
@@ -277,24 +270,6 @@ def test_unstable_equilibria_are_no_equilibria(boom: BoomParameters) -> None:
     weak = boom.replace(youngs_modulus=0.02 * boom.youngs_modulus)
     with pytest.raises(LongreachError, match='too weak'):
         equilibrium(weak, np.radians([80.0, 0.0, 0.0, 0.0]))
-
-
-@pytest.mark.parametrize(
-    ('angles', 'message'),
-    [
-        ([0.0, 0.0, 0.0], r'pose has 3 angles, allowed: 4'),
-        ([0.0] * 5, r'pose has 5 angles, allowed: 4'),
-        ([1.8, 0.0, 0.0, 0.0], r'beam_1 = 103\.132 deg, .*_1: \[-10\.1910, 98\.7557\] deg'),
-        ([0.0, 0.5, 0.0, 0.0], r'angle of joint beam_2 = 28\.6479 deg, .* cylinder_2: \[-187\.2'),
-        ([0.0, 0.0, 0.0, math.nan], r'angle of joint beam_4 = nan deg, allowed by the stroke'),
-        ([0.0, 0.0, -math.inf, 0.0], r'angle of joint beam_3 = -inf deg, allowed by the stroke'),
-    ],
-)  # fmt: skip
-def test_impossible_poses_are_refused(
-    angles: list[float], message: str, boom: BoomParameters
-) -> None:
-    with pytest.raises(InputError, match=message):
-        equilibrium(boom, np.array(angles))
 
 
 def test_poses_at_the_ends_of_the_strokes(boom: BoomParameters) -> None:

@@ -14,7 +14,6 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.statics import equilibrium, static_row
 from longreach_boom.strain import curvatures, strains
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
 
@@ -213,8 +212,3 @@ def test_places_are_anywhere_on_the_beams(boom: BoomParameters) -> None:
     assert abs(bent[0]) < 1e-12
     assert abs(bent[5]) < 1e-12
     assert np.all(bent[1:5] < -1e-5)
-
-
-def test_an_unknown_method_is_refused(boom: BoomParameters) -> None:
-    with pytest.raises(InputError, match=r"strain = 'exact', allowed: moment \| curvature"):
-        boom.ritz.replace(strain='exact')
