@@ -303,9 +303,7 @@ def first_mode(
     ``sliding`` says which pistons move; by default all stick, as at the end of any free decay.
     """
     scenario = experiment.scenario
-    loads = scenario.initial_loads(boom)
-    for _, load in scenario.load_changes(boom):
-        loads = () if load is None else (*loads, load)
+    _, loads = scenario.carried(boom)[-1]
     frequencies, ratios = held_modes(
         boom, scenario.angles(boom), loads, sliding or [False] * boom.size
     )

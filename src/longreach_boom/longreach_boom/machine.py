@@ -314,11 +314,7 @@ def longest_step(
     there is none.
     """
     scenario.check_with(parameters)
-    loads = scenario.initial_loads(parameters)
-    carried = {loads, ()}
-    for _, load in scenario.load_changes(parameters):
-        loads = () if load is None else (*loads, load)
-        carried.add(loads)
+    carried = {(), *(loads for _, loads in scenario.carried(parameters))}
     poses = [scenario.angles(parameters)]
     poses += [np.radians(point.angles_deg) for point in scenario.waypoints(parameters)]
     fastest = 0.0

@@ -117,6 +117,13 @@ class Scenario(Parameters):
             changes.append((item.time, load.on(boom, f'attach[{index}]')))
         return tuple(sorted(changes, key=lambda change: change[0]))
 
+    def carried(self, boom: BoomParameters) -> list[tuple[float, tuple[Load, ...]]]:
+        """Return (time [s], loads from then on), from time 0 on."""
+        found = [(0.0, self.initial_loads(boom))]
+        for time, change in self.load_changes(boom):
+            found.append((time, () if change is None else (*found[-1][1], change)))
+        return found
+
     def waypoints(self, boom: BoomParameters) -> tuple[Waypoint, ...]:
         """Return the trajectory from the pose at time 0 on."""
         if not self.trajectory or self.trajectory[0].time == 0.0:

@@ -114,17 +114,14 @@ def _commands(
 def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> np.ndarray:
     """Return the strains of all rows, each with the loads of the step that ends at it."""
     parameters, scenario = boom.parameters, boom.scenario
-    changes = scenario.load_changes(parameters)
+    carried = scenario.carried(parameters)
     # A change acts from its step on; the row at that time is still without it.
-    edges = [round(time / boom.step) // every + 1 for time, _ in changes]
-    loads, found = scenario.initial_loads(parameters), []
-    for first, end, change in zip(
-        [0, *edges], [*edges, len(rows)], [*(load for _, load in changes), None], strict=True
-    ):
-        part = BoomState(rows[first:end], modes[first:end], loads)
-        found.append(strains(parameters, part, scenario.friction))
-        loads = () if change is None else (*loads, change)
-    return np.concatenate(found)
+    edges = [round(time / boom.step) // every + 1 for time, _ in carried[1:]]
+    parts = [
+        BoomState(rows[first:end], modes[first:end], loads)
+        for first, end, (_, loads) in zip([0, *edges], [*edges, len(rows)], carried, strict=True)
+    ]
+    return np.concatenate([strains(parameters, part, scenario.friction) for part in parts])
 
 
 def warm_up() -> None:

@@ -260,19 +260,15 @@ def test_bad_measurements(name: str, bad: Any, boom: BoomParameters) -> None:
 # In the loop
 
 
-def joint_errors(result: BoomRun, trajectory: Trajectory) -> np.ndarray:
-    """Return reference minus angle in each row, (rows, N) [deg]."""
-    wanted = np.array([trajectory.at(time).angles for time in result.column('time')])
-    joints = range(1, result.parameters.size + 1)
-    return np.degrees(wanted - np.stack([result.column(f'phi_{i}') for i in joints], axis=1))
+def joint_errors(result: BoomRun) -> np.ndarray:
+    """Return trajectory minus angle in each row, (rows, N) [deg]."""
+    return np.degrees(result.columns_like('wanted') - result.columns_like('phi'))
 
 
 def commanded_open(result: BoomRun, boom: BoomParameters) -> np.ndarray:
     """Tell in which rows which spools are beyond the dead band, (rows, N)."""
-    joints = range(1, boom.size + 1)
-    spools = np.stack([result.column(f'spool_{i}') for i in joints], axis=1)
-    bands: np.ndarray = np.abs(spools) > [c.valve.dead_band for c in boom.cylinders]
-    return bands
+    bands = [c.valve.dead_band for c in boom.cylinders]
+    return np.asarray(np.abs(result.columns_like('spool')) > bands)
 
 
 def swing(result: BoomRun, begin: float, end: float) -> float:
@@ -293,7 +289,7 @@ def test_the_boom_follows_the_wave_and_comes_to_rest(
     scenario = wave.replace(friction=friction, loads=[{'mass': load}] if load else [])
     result = simulate(boom, scenario)
     trajectory = Trajectory.of(wave.trajectory)
-    errors = joint_errors(result, trajectory)
+    errors = joint_errors(result)
     assert np.abs(errors).max() < allowed
     assert np.sqrt(np.mean(errors**2, axis=0)).max() < allowed / 2.0
     # Every joint moves by several degrees.
@@ -312,7 +308,7 @@ def test_static_friction_does_not_make_it_hunt(wave: Scenario, boom: BoomParamet
     assert not commanded_open(result, sticky)[time > 30.0].any()
     modes = np.stack([result.column(f'mode_{i}') for i in range(1, 5)], axis=1)
     assert np.all(modes[time > 55.0] == STUCK)
-    assert np.abs(joint_errors(result, Trajectory.of(wave.trajectory))[-1]).max() < 0.1
+    assert np.abs(joint_errors(result)[-1]).max() < 0.1
 
 
 @pytest.mark.slow
@@ -330,7 +326,7 @@ def test_a_load_that_comes_and_goes_is_held(boom: BoomParameters) -> None:
     assert opened[(time > 2.0) & (time < 30.0)].any()
     assert opened[(time > 30.0) & (time < 50.0)].any()
     assert not opened[time > 50.0].any()
-    errors = joint_errors(result, Trajectory.of(scenario.trajectory))
+    errors = joint_errors(result)
     assert np.abs(errors[time < 2.0]).max() < 1e-6
     assert np.abs(errors[-1]).max() < 0.5
 
@@ -367,7 +363,7 @@ def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
     up = Waypoint(8.0, (70.0, -36.0, -35.0, -30.0))
     scenario = wave.replace(duration=14.0, trajectory=(wave.trajectory[0], up))
     result = simulate(small, scenario)
-    errors = joint_errors(result, Trajectory.of(scenario.trajectory))
+    errors = joint_errors(result)
     assert np.abs(errors[:, 1]).max() > 2.0
     assert np.abs(errors[-1]).max() < 0.3
     # Joint 2 goes up, and lags behind all the time.
@@ -444,6 +440,6 @@ def test_any_number_of_beams(count: int, resized: Callable[..., BoomParameters])
     start = np.degrees(boom.pose('site'))
     waypoints = (Waypoint(0.5, tuple(start)), Waypoint(8.5, tuple(start - 4.0)))
     result = simulate(boom, Scenario(duration=12.0, pose='site', trajectory=waypoints))
-    errors = joint_errors(result, Trajectory.of(waypoints))
+    errors = joint_errors(result)
     assert np.abs(errors).max() < 0.5
     assert np.abs(errors[-1]).max() < 0.2

@@ -11,6 +11,7 @@ from boom_reference import Phase
 from scipy.integrate import simpson
 
 from longreach_boom import motion
+from longreach_boom.hydraulic_state import Flows, flows_of
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import (
@@ -34,7 +35,7 @@ from longreach_boom.motion import (
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, piston_positions
+from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.hydraulics import Actuators
 from longreach_dynamics.hydraulics.actuators import BULK_MODULUS
@@ -104,31 +105,12 @@ def run(
     return np.vstack([start.y, table]), np.vstack([start.modes, mode_table])
 
 
-def flows(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the flows into head sides and out of rod sides, by Henikl 2015, (24) [m^3/s]."""
-    a = p.actuators
-    N = p.length.size
-    head, rod, spool = (
-        states[:, -3 * N + k * N : states.shape[1] - (2 - k) * N] for k in range(3)
-    )
-    head, rod = np.maximum(head, a.vapour), np.maximum(rod, a.vapour)
-    share = np.clip((np.abs(spool) - a.dead_band) / (1.0 - a.dead_band), 0.0, 1.0)
-
-    def orifice(area: np.ndarray, difference: np.ndarray) -> np.ndarray:
-        root = difference / (difference**2 + a.laminar**2) ** 0.25
-        return np.asarray(a.flow_coefficient * area * share * root)
-
-    into = np.where(
-        spool >= 0.0,
-        orifice(a.head_opening, a.supply - head),
-        -orifice(a.head_opening, head - a.tank),
-    )
-    out = np.where(
-        spool >= 0.0,
-        orifice(a.rod_opening, rod - a.tank),
-        -orifice(a.rod_opening, a.supply - rod),
-    )
-    return into, out
+def flows(p: Constants, states: np.ndarray) -> Flows:
+    """Return the flows through directional valves, which test_hydraulic_state.py tests."""
+    N, vapour = p.length.size, p.actuators.vapour
+    head, rod, spools = np.split(states[:, -3 * N :], 3, axis=1)
+    head, rod = np.maximum(head, vapour), np.maximum(rod, vapour)
+    return flows_of(StateParts(states[:, :N], states, head, rod, spools), p)
 
 
 def oil(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,20 +31,6 @@ def test_numbers_differ_from_the_boom_in_its_hydraulics_alone(
     assert realistic.replace(cylinders=bare, oil=realistic.oil.replace(pump=None)) == boom
 
 
-def test_pump_is_shared(realistic: BoomParameters) -> None:
-    command = ValveCommand(0.0, (0.9, 0.9, -0.9, 0.9))
-    scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
-    unlimited = realistic.replace(oil=realistic.oil.replace(pump=None))
-    taken = []
-    for parameters in (realistic, unlimited):
-        parts = StateParts.of(simulate(parameters, scenario).states, parameters)
-        flows = flows_of(parts, Boom(parameters, scenario).constants(()))
-        taken.append(np.where(parts.spools >= 0.0, flows.head, -flows.rod))
-    assert realistic.oil.pump is not None
-    assert taken[1].sum(axis=1).max() > realistic.oil.pump.flow
-    assert taken[0].sum(axis=1).max() <= realistic.oil.pump.flow
-
-
 def test_what_valves_and_the_pump_do_is_in_columns(
     realistic: BoomParameters,
 ) -> None:

@@ -8,6 +8,7 @@ from scipy import linalg
 
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases
+from longreach_boom.modes import chain_base
 from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -32,6 +33,7 @@ def finite_elements(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...], elements: int = 20
 ) -> _Chain:
     """Return a boom with locked joints as finite elements, with foreshortening of bent beams."""
+    base = None if boom.truck is None else chain_base(boom.truck)
     beams = [
         ChainBeam(
             basis.beam.length,
@@ -46,7 +48,7 @@ def finite_elements(
             zip(boom_bases(boom), np.cumsum(angles).tolist(), strict=True)
         )
     ]
-    return _Chain(beams, elements, np.zeros(0), boom.gravity, True)
+    return _Chain(beams, elements, np.zeros(0), boom.gravity, True, base)
 
 
 def shown_by(chain: _Chain, boom: BoomParameters, q: np.ndarray) -> np.ndarray:
