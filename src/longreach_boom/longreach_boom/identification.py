@@ -18,16 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_boom.identification_statics import StaticBoom
-from longreach_boom.load_experiments import (
-    LoadExperiment,
-    corrected,
-    corrections,
-    experiment_of,
-    first_mode,
-    planned,
-    predicted,
-    start_values,
-)
+from longreach_boom.load_experiments import LoadExperiment, LoadExperiments, first_mode, planned
 from longreach_boom.parameters import (
     BeamParameters,
     BoomParameters,
@@ -38,7 +29,7 @@ from longreach_boom.parameters import (
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
+from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
 
 POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
@@ -124,7 +115,7 @@ def scaled(distribution: Distribution, scale: float) -> Distribution:
 
 
 @dataclasses.dataclass(frozen=True)
-class BoomIdentification(Identifiable):
+class BoomIdentification(LoadExperiments):
     """
     The boom as a :class:`longreach_identification.machine.Identifiable`.
 
@@ -252,35 +243,6 @@ class BoomIdentification(Identifiable):
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)
-
-    def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:
-        """Return the load experiment that a recording shows; see ``experiment_of``."""
-        return experiment_of(machine, recording)
-
-    def predict(
-        self,
-        machine: BoomParameters,
-        experiment: LoadExperiment,
-        times: Mapping[str, np.ndarray],
-    ) -> dict[str, np.ndarray]:
-        """Return what sensors without error would show; see ``predicted``."""
-        return predicted(machine, experiment, times)
-
-    def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
-        """Return errors of the pose at rest; see ``load_experiments.corrections``."""
-        return corrections(machine, experiment)
-
-    def corrected(
-        self, machine: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
-    ) -> LoadExperiment:
-        """Return the experiment in a corrected pose."""
-        return corrected(machine, experiment, values)
-
-    def start_values(
-        self, machine: BoomParameters, experiment: LoadExperiment, recording: Recording
-    ) -> dict[str, float]:
-        """Return start values from the free decay; see ``load_experiments.start_values``."""
-        return start_values(machine, experiment, recording)
 
     def possible(
         self,

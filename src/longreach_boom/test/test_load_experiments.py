@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
-from longreach_boom.load_experiments import experiment_of, first_mode, free_decay
+from longreach_boom.load_experiments import first_mode, free_decay
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.scenario import HangingLoad, Scenario
@@ -49,7 +49,7 @@ def exact(boom):
 
 
 def test_experiment_is_that_of_the_recording(boom, exact):
-    experiment = experiment_of(boom, exact)
+    experiment = BOOM.experiment(boom, exact)
     assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-6)
     assert experiment.scenario.loads[0].mass == LIGHT
     assert experiment.scenario.release == (0.0,)
@@ -58,13 +58,13 @@ def test_experiment_is_that_of_the_recording(boom, exact):
 
 def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
     signals = {n: s for n, s in exact.signals.items() if not n.startswith('piston')}
-    experiment = experiment_of(boom, exact._replace(signals=signals))
+    experiment = BOOM.experiment(boom, exact._replace(signals=signals))
     assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-4)
     assert not experiment.by_pistons
 
 
 def test_prediction_is_the_run_of_the_library(boom, exact):
-    experiment = experiment_of(boom, exact)
+    experiment = BOOM.experiment(boom, exact)
     wanted = {n: s for n, s in exact.signals.items() if not n.startswith('marker')}
     shown = BOOM.predict(boom, experiment, {n: s.times for n, s in wanted.items()})
     for name, signal in wanted.items():
@@ -92,7 +92,7 @@ def test_recording_without_what_is_needed_is_refused(boom, exact: Recording, cha
         moved = s.values + 0.1 * (s.times > 1.0)
         signals['piston_1'] = s._replace(values=moved)
     with pytest.raises(InputError, match=message):
-        experiment_of(boom, exact._replace(**{**changes, 'signals': signals}))
+        BOOM.experiment(boom, exact._replace(**{**changes, 'signals': signals}))
 
 
 def test_held_modes_are_natural_modes(boom):
@@ -117,7 +117,7 @@ def test_readings_of_an_encoder_have_the_error_of_rounding(boom, light):
 
 def test_free_decay_has_the_first_mode_when_all_pistons_stick(light):
     planted, recording = light
-    experiment = experiment_of(planted, recording)
+    experiment = BOOM.experiment(planted, recording)
     modes = free_decay(experiment, recording).modes
     frequency, _ = first_mode(planted, experiment)
     assert min(abs(mode.frequency - frequency) for mode in modes) < 0.03 * frequency
@@ -144,7 +144,7 @@ def test_youngs_modulus_and_damping_are_identified(boom, light):
             < 4.0 * estimate.standard_errors[estimate.names.index(name)]
         ), name
     assert estimate.value('youngs_modulus') == pytest.approx(1.95e11, rel=0.01)
-    frequency, ratio = first_mode(planted, experiment_of(boom, recording))
+    frequency, ratio = first_mode(planted, BOOM.experiment(boom, recording))
     assert found.derived['first_frequency'][0] == pytest.approx(frequency, rel=0.003)
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert found.machine.youngs_modulus == estimate.value('youngs_modulus')
@@ -240,6 +240,6 @@ def test_heavy_release_with_slipping_pistons_is_identified(boom):
         error = estimate.standard_errors[estimate.names.index(name)]
         assert abs(estimate.value(name) - value) < 4.0 * error, name
     assert estimate.value('youngs_modulus') == pytest.approx(1.93e11, rel=0.01)
-    ratio = first_mode(true, experiment_of(true, recording))[1]
+    ratio = first_mode(true, BOOM.experiment(true, recording))[1]
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert any('jumps of the predictions' in text for text in estimate.warnings)
