@@ -71,8 +71,14 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     studies = 'longreach_boom.commands'
     options = BoomOptions
     scenario = 'load_release'
-    figure = 'joint angles, pressures, and what figures 13 and 14 of the paper show over time'
+    figure = 'what figures 13 to 15 of the paper show over time, joint angles and pressures'
     panels = (
+        Panel('cylinder force', (Curve('force_i'),), 'kN'),
+        Panel('strain', (Curve('strain_i'),), '1e-6'),
+        Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
+        Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
+        Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
+        Panel('slewing gear from\nits start', (Curve('gear_z', 'z'),), 'mm', relative=True),
         Panel(
             'joint angle\nfrom its start',
             (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True)),
@@ -80,12 +86,6 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
             relative=True,
         ),
         Panel('pressure', (Curve('p_head_i', 'head *'), Curve('p_rod_i', 'rod *')), 'bar'),
-        Panel('cylinder force', (Curve('force_i'),), 'kN'),
-        Panel('strain', (Curve('strain_i'),), '1e-6'),
-        Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
-        Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
-        Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
-        Panel('slewing gear from\nits start', (Curve('gear_z', 'z'),), 'mm', relative=True),
     )
     results = {
         'tip_highest': 'm',
