@@ -6,7 +6,7 @@ A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (20
 ``scenario``, ``machine``, ``simulation``
                                         simulated runs, and the boom as they step it
 ``state``, ``results``                  state and command; runs as tables
-``control``, ``guidance``               a joint position controller, and what it follows
+``control``                             a joint position controller
 ``sensors``, ``measured_runs``          sensor readings with noise and drift; recordings of runs
 ``identification``, ``identification_statics``, ``load_experiments``
                                         what identification needs
