@@ -173,11 +173,6 @@ class StaticBoom:
         Return the mass scales by Henikl 2015, (41): xi_N to xi_1, one after the other.
 
         Friction is taken for noise, so that poses from both sides have to balance.
-
-        Raises
-        ------
-        LongreachError
-            When the force of a cylinder does not depend on the mass of its beam.
         """
         model = self.model(machine, poses)
         found: dict[str, float] = {f'mass_scale_{i + 1}': 1.0 for i in range(machine.size)}
