@@ -81,23 +81,6 @@ def test_in_steady_motion_it_is_the_printed_equation(
     np.testing.assert_allclose(spools, sign * expected, rtol=1e-5)
 
 
-def test_slow_motion_begins_beyond_the_dead_band(boom: BoomParameters) -> None:
-    p = constants_of(with_valves(boom, dead_band=0.2)).actuators
-    pistons, pressures = np.full(4, 0.5), np.full(4, 100e5)
-    spools = spool_positions(p, np.array([1e-9, -1e-9, 0.0, -0.0]), pistons, pressures, pressures)
-    np.testing.assert_allclose(spools, [0.2, -0.2, 0.0, 0.0], rtol=0.0, atol=1e-6)
-    assert np.all(np.abs(spools[:2]) > 0.2)
-
-
-def test_a_load_that_is_too_heavy_cannot_be_lifted(boom: BoomParameters) -> None:
-    p = constants_of(boom).actuators
-    pistons, head, rod = np.full(4, 0.5), np.full(4, 400e5), np.full(4, 5e5)
-    up = spool_positions(p, np.full(4, 0.01), pistons, head, rod)
-    np.testing.assert_array_equal(up, np.full(4, math.inf))
-    down = spool_positions(p, np.full(4, -0.01), pistons, head, rod)
-    assert np.all((down > -1.0) & (down < 0.0))
-
-
 # The controller
 
 

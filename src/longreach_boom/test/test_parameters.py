@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -128,25 +127,6 @@ def test_beam_knows_sections_and_kinks(content: dict[str, Any], tmp_path: Path) 
 
 
 # Sizes and names.
-
-
-@pytest.mark.parametrize('count', [1, 2, 3, 5, 8])
-def test_any_number_of_beams(count: int, tmp_path: Path, resized: MakeBoom) -> None:
-    boom = resized(count)
-    assert boom.size == count
-    assert len(boom.pose('site')) == count
-    # Through a file and back.
-    again = load_content(tmp_path, plain(boom))
-    assert again == boom
-    assert hash(again) == hash(boom)
-
-
-def plain(item: Any) -> Any:
-    """Return parameters as mappings and lists; what is None is left out."""
-    if dataclasses.is_dataclass(item):
-        pairs = ((f.name, getattr(item, f.name)) for f in dataclasses.fields(item))
-        return {name: plain(value) for name, value in pairs if value not in (None, ())}
-    return [plain(value) for value in item] if isinstance(item, tuple) else item
 
 
 def test_beams_and_places_by_name(boom: BoomParameters) -> None:

@@ -96,16 +96,6 @@ def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> No
     np.testing.assert_array_equal(shown.strains, strains(boom, state))
 
 
-def test_a_chamber_without_oil_shows_the_pressure_of_vapour(
-    boom: BoomParameters, state: BoomState, ideal: SensorParameters
-) -> None:
-    y = state.y.copy()
-    y[2 * 12] = -5e5
-    shown = Sensors(boom, ideal, RATE).read(state._replace(y=y), 0)
-    assert shown.head_pressures is not None
-    assert shown.head_pressures[0] == boom.oil.vapour_pressure
-
-
 # --- rates -------------------------------------------------------------------------------------
 
 

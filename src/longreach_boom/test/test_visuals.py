@@ -139,17 +139,3 @@ def test_markers_move_with_their_beams(boom: BoomParameters, rotation: str) -> N
         )
         np.testing.assert_allclose(positions[row, ::2], expected.position, rtol=0, atol=1e-11)
         np.testing.assert_allclose(velocities[row, ::2], expected.velocity, rtol=0, atol=1e-10)
-
-
-def test_velocities_are_the_rates_of_positions(boom: BoomParameters) -> None:
-    marked = boom.replace(markers=MARKERS)
-    state = some_state(marked, 3)
-    n = StateParts.of(state.y, marked).q.size
-    step = np.zeros_like(state.y)
-    step[:n] = 1e-6 * state.y[n : 2 * n]
-    ahead, behind = (
-        marker_positions(marked, state._replace(y=state.y + sign * step)).positions
-        for sign in (1.0, -1.0)
-    )
-    velocities = marker_positions(marked, state).velocities
-    np.testing.assert_allclose(velocities, (ahead - behind) / 2e-6, rtol=0.0, atol=1e-6)
