@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,8 @@ def add_studies(commands: Any) -> None:
     _add_pose(modes, 'sprawled')
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    modes.add_argument(
-        '--count', type=count(1_000_000), default=6, help='number of modes (default: 6)'
-    )
-    modes.add_argument(
-        '--elements',
-        type=count(200),
-        default=20,
-        help='finite elements for each beam (default: 20)',
-    )
+    _number(modes, '--count', count(1_000_000), 6, 'number of modes')
+    _number(modes, '--elements', count(200), 20, 'finite elements for each beam')
     add_format(modes)
     modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
     modes.set_defaults(run=_run_modes)
@@ -75,9 +69,7 @@ def add_studies(commands: Any) -> None:
     release = commands.add_parser('release', help='sudden release of a load')
     add_machine(BOOM, release)
     _add_pose(release, 'site', load=90.0)
-    release.add_argument(
-        '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
-    )
+    _number(release, '--duration', positive, 20.0, 'simulated time [s]')
     release.add_argument(
         '--friction',
         choices=('on', 'off'),
@@ -95,14 +87,23 @@ def add_studies(commands: Any) -> None:
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
     )
-    measure.add_argument('--seed', type=int, default=0, help='of the noise (default: 0)')
-    measure.add_argument(
-        '--rate', type=positive, default=20.0, help='rows per second (default: 20)'
-    )
+    _number(measure, '--seed', int, 0, 'of the noise')
+    _number(measure, '--rate', positive, 20.0, 'rows per second')
     measure.add_argument(
         '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
     )
     measure.set_defaults(run=_run_measure)
+
+
+def _number(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    kind: Callable[[str], float],
+    default: float,
+    text: str,
+) -> None:
+    """Add an option that is a number."""
+    parser.add_argument(flag, type=kind, default=default, help=f'{text} (default: {default:g})')
 
 
 # --- boom, pose and load ----------------------------------------------------------------------
@@ -123,12 +124,7 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
         help='position of the tip of the bent boom [m]; selects the pose nearest to --pose',
     )
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
-    parser.add_argument(
-        '--load',
-        type=not_negative,
-        default=load,
-        help=f'mass at the tip [kg] (default: {load:g})',
-    )
+    _number(parser, '--load', not_negative, load, 'mass at the tip [kg]')
     parser.add_argument('--load-beam', default='', help='beam with the load (default: the last)')
     parser.add_argument(
         '--load-position',
