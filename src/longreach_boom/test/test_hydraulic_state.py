@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import evaluate
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
+from longreach_dynamics.hydraulics import ReliefParameters
+from longreach_dynamics.scenarios import ValveCommand
 
 
 def parts_of(
@@ -92,3 +97,52 @@ def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters
     volume = constants.actuators.rod_volume - constants.actuators.rod_area * pistons
     rates = -boom.oil.bulk_modulus / volume * flows.rod
     np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)
+
+
+# Hoses, and a pump of limited flow
+
+RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
+
+
+@pytest.fixture(scope='module')
+def realistic() -> BoomParameters:
+    """The installed file."""
+    return load_boom(default_file().parent / 'boom_realistic.yaml')
+
+
+def test_numbers_differ_from_the_boom_in_its_hydraulics_alone(
+    boom: BoomParameters, realistic: BoomParameters
+) -> None:
+    assert all(cylinder.hose for cylinder in realistic.cylinders)
+    bare = tuple(c.replace(hose=None) for c in realistic.cylinders)
+    assert realistic.replace(cylinders=bare, oil=realistic.oil.replace(pump=None)) == boom
+
+
+def test_what_valves_and_the_pump_do_is_in_columns(
+    realistic: BoomParameters,
+) -> None:
+    command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
+    scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
+    low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)
+    run = simulate(low, scenario)
+    plain = tuple(c.replace(relief=None, make_up=None, counterbalance=None) for c in low.cylinders)
+    bare = low.replace(cylinders=plain, oil=low.oil.replace(pump=None))
+    usual = simulate(bare, scenario)
+    added = run.columns.names[len(usual.columns.names) :]
+    flows = [f'port_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    holding = [f'counterbalance_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    assert added == (*flows, 'rail_pressure', 'rail_flow', *holding)
+    oil, tank = low.oil, low.oil.tank_pressure
+    p = run.column('p_head_1')
+    share = np.clip((p - RELIEF.head) / RELIEF.override, 0.0, 1.0)
+    opening = RELIEF.area * share**2 * (3.0 - 2.0 * share)
+    drop = (p - tank) / ((p - tank) ** 2 + oil.laminar_pressure**2) ** 0.25
+    expected = -oil.contraction * np.sqrt(2.0 / oil.density) * opening * drop
+    assert expected.min() < 0.0
+    np.testing.assert_allclose(run.column('port_head_1'), expected, rtol=1e-9, atol=1e-12)
+    parts = StateParts.of(run.states, low)
+    seen = flows_of(parts, Boom(low, scenario).constants(()))
+    fed = np.where(parts.spools >= 0.0, seen.head, -seen.rod).sum(axis=1)
+    np.testing.assert_allclose(run.column('rail_flow'), fed, rtol=1e-12)
+    assert run.column('rail_pressure').min() < 0.9 * oil.supply_pressure
+    assert run.column('rail_pressure').max() <= oil.supply_pressure
