@@ -80,13 +80,6 @@ def with_damping(boom: BoomParameters, factor: float) -> BoomParameters:
     )
 
 
-def with_valves(boom: BoomParameters, **valve: float) -> BoomParameters:
-    """Return a boom with other valves at all its pistons."""
-    return boom.replace(
-        cylinders=tuple(c.replace(valve=c.valve.replace(**valve)) for c in boom.cylinders)
-    )
-
-
 def run(
     constants: Constants,
     start: BoomState,

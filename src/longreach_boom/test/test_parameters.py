@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from longreach_boom.parameters import (
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 
-MakeBoom = Callable[..., BoomParameters]
 BAR = 1e5
 
 

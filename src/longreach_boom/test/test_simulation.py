@@ -43,15 +43,6 @@ BUSY = Scenario(
 )
 
 
-def same(one: BoomState, other: BoomState) -> bool:
-    """Tell whether two states are equal to the last bit."""
-    return (
-        np.array_equal(one.y, other.y)
-        and np.array_equal(one.modes, other.modes)
-        and one.loads == other.loads
-    )
-
-
 def spools_at(scenario: Scenario, step: int) -> BoomCommand:
     spools = CLOSED.spools
     for command in scenario.valve_commands:
