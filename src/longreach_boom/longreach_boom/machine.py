@@ -9,6 +9,7 @@ is divided into calls: a run over ROS equals the run of the library bit for bit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 
@@ -103,20 +104,25 @@ class Boom:
         if not _SHORTEST <= self.step <= _LONGEST:
             raise InputError(f'step = {self.step} s, allowed: [{_SHORTEST:g}, {_LONGEST:g}] s')
         self.scenario.check_with(self.parameters, self.step)
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple[Load, ...], Constants]:
+        """Return the latest result of :meth:`constants`."""
+        return {}
+
+    @functools.cached_property
+    def _load_changes(self) -> list[tuple[int, Load | None]]:
+        """Return (step, load or None for a release), in order of time."""
         changes = self.scenario.load_changes(self.parameters)
-        object.__setattr__(self, '_constants', {})
-        object.__setattr__(
-            self, '_changes', [(round(time / self.step), load) for time, load in changes]
-        )
+        return [(round(time / self.step), load) for time, load in changes]
 
     def constants(self, loads: tuple[Load, ...]) -> Constants:
         """Return the numbers of the boom with loads, for compiled code."""
         # Looked up in each call of advance: hashing all parameters would take longer than a step.
-        known: dict[tuple[Load, ...], Constants] = self.__dict__['_constants']
-        if loads not in known:
-            known.clear()
-            known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
-        return known[loads]
+        if loads not in self._known:
+            self._known.clear()
+            self._known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
+        return self._known[loads]
 
     def initial_state(self) -> BoomState:
         """
@@ -220,12 +226,6 @@ class Boom:
         if not all(abs(spool) <= 1.0 for spool in command.spools):
             raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
         return command
-
-    @property
-    def _load_changes(self) -> list[tuple[int, Load | None]]:
-        """Return (step, load or None for a release), in order of time."""
-        changes: list[tuple[int, Load | None]] = self.__dict__['_changes']
-        return changes
 
     def _failure(
         self,
