@@ -19,7 +19,7 @@ from longreach_boom.kinematics import (
     truck_frame,
     velocity_on_beam,
 )
-from longreach_boom.model import Constants, boom_bases, constants_of
+from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, truck_of
 from longreach_boom.strain import curvatures
@@ -51,18 +51,6 @@ class MarkerMotion(NamedTuple):
     velocities: np.ndarray  # (K, 3) [m/s]
 
 
-def _coordinates(boom: BoomParameters, state: BoomState) -> tuple[list[float], list[float]]:
-    """Return q and q' of a state."""
-    n = boom.size * (1 + boom.ritz.functions)
-    return state.y[:n].tolist(), state.y[n : 2 * n].tolist()
-
-
-def _root(boom: BoomParameters, state: BoomState) -> Frame:
-    """Return the frame of the truck."""
-    truck = truck_of(state.y, boom)
-    return truck_frame(boom, None if truck is None else truck.tolist())
-
-
 def _bent(
     eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
 ) -> tuple[float, float, float, float]:
@@ -81,13 +69,28 @@ def _bent(
     return w, w_rate, slope, slope_rate
 
 
-def _frames(constants: Constants, q: list[float], v: list[float], root: Frame) -> list[Frame]:
-    """Return the frames of all beams."""
-    lengths = constants.length.tolist()
-    N = len(lengths)
+class _Bent(NamedTuple):
+    """A state as Python numbers, with the frames that follow from it."""
+
+    q: list[float]
+    v: list[float]
+    root: Frame  # of the truck
+    frames: list[Frame]  # of the beams
+
+
+def _frames(boom: BoomParameters, state: BoomState) -> _Bent:
+    """Return the frames of a state."""
+    constants, N = constants_of(boom), boom.size
+    n = N * (1 + constants.functions)
+    q, v = state.y[:n].tolist(), state.y[n : 2 * n].tolist()
+    truck = truck_of(state.y, boom)
+    root = truck_frame(boom, None if truck is None else truck.tolist())
     shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
     bending = [_bent(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
-    return beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
+    lengths = constants.length.tolist()
+    return _Bent(
+        q, v, root, beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
+    )
 
 
 class _Lines(NamedTuple):
@@ -121,11 +124,8 @@ def shape_of(
     """
     if points < 2:
         raise InputError(f'points = {points}, allowed: at least 2 for each beam')
-    q, v = _coordinates(boom, state)
-    N = boom.size
-    shapes = []
-    root = _root(boom, state)
-    frames = _frames(constants_of(boom), q, v, root)
+    N, shapes = boom.size, []
+    q, _, _, frames = _frames(boom, state)
     tables = _lines(boom, points)
     places = tuple(tuple(lines.places.tolist()) for lines in tables)
     bent = curvatures(boom, state, places, friction).reshape(N, points)
@@ -196,10 +196,8 @@ def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
 
     Offsets from the neutral line are along the normal of the bent beam.
     """
-    q, v = _coordinates(boom, state)
     N = boom.size
-    root = _root(boom, state)
-    frames = _frames(constants_of(boom), q, v, root)
+    q, v, root, frames = _frames(boom, state)
     names, tables = _marker_tables(boom)
     positions, velocities = [], []
     for table in tables:
