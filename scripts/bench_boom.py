@@ -9,7 +9,10 @@ model (see bench_boom_exudyn.py), so its rows have no error, and no stick and sl
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import bench_boom_exudyn
@@ -22,11 +25,11 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, Boom, longest_step
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.reference import reference_run
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 
+_TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_boom/test'
 # Relative tolerances at which the errors are below 1 mm.
 METHODS = (('LSODA', 1e-5), ('Radau', 1e-4))
 # Elements for each beam: f1 within 0.3 %, and converged to a millimetre.
@@ -50,13 +53,20 @@ def tips(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
     return point_motion(boom, parts.q, parts.v, last, boom.beams[last].length).position
 
 
+def reference(boom: Boom, times: np.ndarray, relative: float) -> np.ndarray:
+    """Return the states of the boom by the reference solver of its tests, (times, 2 n + 3 N)."""
+    sys.path.insert(0, str(_TESTS))
+    solver = importlib.import_module('boom_reference')
+    return np.asarray(solver.reference_run(boom, times, relative=relative)[0])
+
+
 def without_friction(quick: bool) -> list[Row]:
     """Release without friction: smooth, so that methods can be compared by their error."""
     parameters, duration = load_boom(), 5.0 if quick else 20.0
     scenario = release(duration, friction=False)
     boom = Boom(parameters, scenario)
     times = np.linspace(0.0, duration, 201)
-    exact = tips(parameters, reference_run(boom, times, relative=1e-10)[0])
+    exact = tips(parameters, reference(boom, times, 1e-10))
 
     def error(states: np.ndarray) -> float:
         return float(np.linalg.norm(tips(parameters, states) - exact, axis=1).max())

@@ -18,7 +18,7 @@ import numpy as np
 from bench_table import Row, Section, format_rows, machine_line
 
 from longreach_boom.identification import BOOM
-from longreach_boom.load_experiments import experiment_of, first_mode
+from longreach_boom.load_experiments import first_mode
 from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
@@ -73,7 +73,7 @@ def find(draw: _Draw) -> _Found:
     boom = load_boom()
     case = draw.case
     recording = measured(draw.truth, load_sensors('typical'), CAMERAS, draw.seed)
-    mode = first_mode(BOOM.with_values(boom, case.planted), experiment_of(boom, recording))
+    mode = first_mode(BOOM.with_values(boom, case.planted), BOOM.experiment(boom, recording))
     true = case.planted | dict(zip(('first_frequency', 'first_damping_ratio'), mode, strict=True))
     started = time.process_time()
     found = identify(

@@ -3,16 +3,17 @@ A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (20
 
 ``parameters``, ``model``, ``motion``   the boom and its equations of motion, friction included
 ``statics``, ``modes``                  equilibrium; natural modes and finite elements
-``scenario``, ``simulation``, ``sweep`` simulated runs, one or many
+``scenario``, ``machine``, ``simulation``
+                                        simulated runs, and the boom as they step it
 ``state``, ``results``                  state and command; runs as tables
 ``control``                             a joint position controller
-``sensors``                             sensor readings with noise and drift
-``reference``                           a reference simulation for tests and benchmarks
+``sensors``, ``measured_runs``          sensor readings with noise and drift; recordings of runs
+``identification``, ``identification_statics``, ``load_experiments``
+                                        what identification needs
 ``description``, ``visuals``            the boom for RViz
-``plant_node``, ``controller_node``, ``conversions``, ``nodes``
+``plant_node``, ``controller_node``, ``sensors_node``, ``conversions``
                                         the same over ROS
-``commands``, ``figures``, ``recording``
-                                        ``longreach boom``
+``spec``, ``commands``, ``figures``     ``longreach boom``
 """
 
 from __future__ import annotations

@@ -3,33 +3,73 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from longreach_boom.arguments import add_pose, angles_of, hanging_loads
+from longreach_boom.model import Load, boom_bases
+from longreach_boom.modes import ABOUT, PISTONS, natural_modes
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, load_scenario
+from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
-from longreach_boom.spec import BOOM, BoomOptions
-from longreach_boom.static_commands import configure_statics
-from longreach_tools.arguments import positive
-from longreach_tools.machine_command import add_machine, machine_of, options_of, run_scenario
+from longreach_boom.spec import BOOM, BendingOptions, BoomOptions
+from longreach_boom.statics import equilibrium, static_row
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.kinematics import joint_places, solve_pose
+from longreach_tools.arguments import count, not_negative, numbers, positive, sweep
+from longreach_tools.machine_command import (
+    add_machine,
+    check_files,
+    machine_of,
+    options_of,
+    run_scenario,
+)
 from longreach_tools.options import add_results
-from longreach_tools.output import check_output
+from longreach_tools.output import add_format, check_output, print_result, table, write_csv
+from longreach_tools.poses import pose_of
+
+# Tolerance of the tip position [m], and largest number of corrections of the sag.
+_CLOSE, _MOST_ROUNDS = 1e-5, 50
+_NO_RUN = ('step', 'sample_time')
 
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a boom has."""
-    configure_statics(commands)
+    modes = commands.add_parser('modes', help='natural frequencies, compared with finite elements')
+    add_machine(BOOM, modes, _NO_RUN)
+    _add_pose(modes, 'sprawled')
+    modes.add_argument('--pistons', choices=PISTONS, default='locked')
+    modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
+    _number(modes, '--count', count(1_000_000), 6, 'number of modes')
+    _number(modes, '--elements', count(200), 20, 'finite elements for each beam')
+    add_format(modes)
+    modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
+    modes.set_defaults(run=_run_modes)
+
+    statics = commands.add_parser('statics', help='forces, pressures and deflections at rest')
+    add_machine(BOOM, statics, _NO_RUN)
+    _add_pose(statics, 'sprawled')
+    statics.add_argument(
+        '--sweep',
+        metavar='START:STOP:COUNT',
+        type=sweep,
+        help='angles of the first joint, instead of the one in --pose, in the same unit',
+    )
+    add_results(statics, 'a table of all rows', 'figure 12 of the paper; needs --sweep')
+    statics.set_defaults(run=_run_statics)
+
+    basis = commands.add_parser('basis', help='Ritz functions of the beams')
+    add_machine(BOOM, basis, _NO_RUN)
+    add_format(basis)
+    basis.add_argument('--plot', metavar='FILE', type=Path, help='figure 11 of the paper')
+    basis.set_defaults(run=_run_basis)
 
     release = commands.add_parser('release', help='sudden release of a load')
     add_machine(BOOM, release)
-    add_pose(release, 'site', load=90.0)
-    release.add_argument(
-        '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
-    )
+    _add_pose(release, 'site', load=90.0)
+    _number(release, '--duration', positive, 20.0, 'simulated time [s]')
     release.add_argument(
         '--friction',
         choices=('on', 'off'),
@@ -43,47 +83,245 @@ def add_studies(commands: Any) -> None:
         'measure', help='what a data logger would record of a scenario, with errors of sensors'
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
-    add_machine(BOOM, measure, ('step', 'sample_time'))
+    add_machine(BOOM, measure, _NO_RUN)
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
     )
-    measure.add_argument('--seed', type=int, default=0, help='of the noise (default: 0)')
-    measure.add_argument(
-        '--rate', type=positive, default=20.0, help='rows per second (default: 20)'
-    )
+    _number(measure, '--seed', int, 0, 'of the noise')
+    _number(measure, '--rate', positive, 20.0, 'rows per second')
     measure.add_argument(
         '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
     )
     measure.set_defaults(run=_run_measure)
 
 
-def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Scenario:
-    """Return the release of the load at time 0."""
-    angles = angles_of(arguments, boom)
-    boom.check_pose(angles)
-    return Scenario(
-        duration=arguments.duration,
-        pose_deg=tuple(np.degrees(angles).tolist()),
-        friction=arguments.friction == 'on',
-        loads=hanging_loads(arguments),
-        release=(0.0,),
+def _number(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    kind: Callable[[str], float],
+    default: float,
+    text: str,
+) -> None:
+    """Add an option that is a number."""
+    parser.add_argument(flag, type=kind, default=default, help=f'{text} (default: {default:g})')
+
+
+# --- boom, pose and load ----------------------------------------------------------------------
+
+
+def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
+    """Add pose and load."""
+    parser.add_argument(
+        '--pose',
+        help='a pose of the boom file, or joint angles a,b,.. [rad]'
+        f' (default: {pose}, or the first of the file)',
     )
+    parser.set_defaults(usual_pose=pose)
+    parser.add_argument(
+        '--tip',
+        type=numbers,
+        metavar='X,Z',
+        help='position of the tip of the bent boom [m]; selects the pose nearest to --pose',
+    )
+    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    _number(parser, '--load', not_negative, load, 'mass at the tip [kg]')
+    parser.add_argument('--load-beam', default='', help='beam with the load (default: the last)')
+    parser.add_argument(
+        '--load-position',
+        type=not_negative,
+        help='position along that beam [m] (default: its tip)',
+    )
+
+
+def _boom(arguments: argparse.Namespace) -> BoomParameters:
+    """Return the boom, with its model of bending; files to be written are checked first."""
+    check_files(arguments)
+    boom: BoomParameters = machine_of(BOOM, arguments, options_of(arguments, BendingOptions))
+    return boom
+
+
+def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
+    """Return the load of the arguments."""
+    if arguments.load == 0.0:
+        return ()
+    place = {'beam': arguments.load_beam, 'position': arguments.load_position}
+    return (HangingLoad(mass=arguments.load, **place),)
+
+
+def _loads(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:
+    """Return the load of the arguments for the model."""
+    return tuple(item.on(boom, '--load') for item in _hanging(arguments))
+
+
+def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
+    """Return the joint angles [rad] of ``--pose``, or of the nearest pose for ``--tip``."""
+    angles = pose_of(arguments, boom, boom.size, arguments.usual_pose)
+    if arguments.tip is None:
+        return angles
+    if len(arguments.tip) != 2:
+        raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: x,z')
+    boom.check_pose(angles)
+    loads, wanted, limits = _loads(arguments, boom), np.array(arguments.tip), boom.joint_limits()
+    lengths, sag = [beam.length for beam in boom.beams], np.zeros(2)
+
+    def straight(q: np.ndarray) -> np.ndarray:
+        """Return x and z of the tip without sag."""
+        tip = joint_places(lengths, q)[-1]
+        return np.array([tip.real, tip.imag])
+
+    for _ in range(_MOST_ROUNDS):
+        # The sag changes little between iterations.
+        angles = solve_pose(straight, wanted - sag, limits, angles, 'straight tip')
+        miss = equilibrium(boom, angles, loads).tip - wanted
+        if np.abs(miss).max() < _CLOSE:
+            return angles
+        sag = sag + miss
+    raise LongreachError(
+        f'--tip {wanted.tolist()}: no pose of the bent boom found; start from another --pose'
+    )
+
+
+# --- studies ----------------------------------------------------------------------------------
+
+
+def _run_modes(arguments: argparse.Namespace) -> None:
+    """Run ``modes``."""
+    boom = _boom(arguments)
+    modes = natural_modes(
+        boom,
+        _angles(arguments, boom),
+        _loads(arguments, boom),
+        arguments.pistons,
+        arguments.count,
+        arguments.about,
+        arguments.elements,
+    )
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_modes
+
+        draw_modes(arguments.plot, modes)
+    columns = {
+        'frequencies_hz': modes.frequencies.tolist(),
+        'damping_ratios': modes.damping_ratios.tolist(),
+        'finite_element_hz': modes.finite_element.tolist(),
+        'relative_error': modes.relative_error.tolist(),
+    }
+    head = ('mode', 'frequency [Hz]', 'damping', 'finite elements [Hz]', 'relative error')
+    rows = [(k + 1, *row) for k, row in enumerate(zip(*columns.values(), strict=True))]
+    print_result(columns, table(head, rows), arguments.format)
+
+
+def _run_statics(arguments: argparse.Namespace) -> None:
+    """Run ``statics``."""
+    boom = _boom(arguments)
+    loads, angles = _loads(arguments, boom), _angles(arguments, boom)
+    if arguments.sweep is None:
+        if arguments.plot is not None or arguments.csv is not None:
+            raise InputError('--csv and --plot show a sweep; add --sweep START:STOP:COUNT')
+        row = static_row(boom, angles, loads)
+        print_result(row, _static_text(boom, row), arguments.format)
+        return
+    if not arguments.degrees and np.abs(arguments.sweep).max() > 2.0 * np.pi:
+        raise InputError('--sweep [rad], allowed: [-2 pi, 2 pi]; add --degrees for degrees')
+    first = np.radians(arguments.sweep) if arguments.degrees else arguments.sweep
+    rows = [static_row(boom, np.append(angle, angles[1:]), loads) for angle in first]
+    joints = range(1, boom.size + 1)
+    if arguments.csv is not None:
+        families = {
+            'force': 'force', 'strain': 'strain', 'p_head': 'head_pressure',
+            'p_rod': 'rod_pressure',
+        }  # fmt: skip
+        names = [f'{family}_{i}' for family in families for i in joints]
+        values = [
+            np.concatenate([row['angles'][:1], row['tip'], *(row[k] for k in families.values())])
+            for row in rows
+        ]
+        write_csv(arguments.csv, ('phi_1', 'tip_x', 'tip_z', *names), np.array(values))
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_statics
+
+        draw_statics(arguments.plot, boom, first, rows)
+    head = ['phi_1 [deg]', 'tip z [m]', *(f'F_{i}/(p_s A_1)' for i in joints)]
+    head += [f'strain_{i} [1e-6]' for i in joints]
+    cells = [
+        [angle, row['tip'][1], *row['force_share'], *(1e6 * s for s in row['strain'])]
+        for angle, row in zip(np.degrees(first).tolist(), rows, strict=True)
+    ]
+    print_result({'rows': rows}, table(head, cells), arguments.format)
+
+
+def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
+    """Return one static equilibrium as text."""
+    shown = (
+        ('force [kN]', 'force', 1e-3),
+        ('force/(p_s A_1)', 'force_share', 1.0),
+        ('head [bar]', 'head_pressure', 1e-5),
+        ('rod [bar]', 'rod_pressure', 1e-5),
+        ('tip deflection [m]', 'deflection', 1.0),
+        ('strain [1e-6]', 'strain', 1e6),
+    )
+    rows = [
+        (cylinder.name, *(factor * row[name][i] for _, name, factor in shown))
+        for i, cylinder in enumerate(boom.cylinders)
+    ]
+    x, z = row['tip']
+    text = table(('cylinder', *(head for head, _, _ in shown)), rows)
+    text += f'\n\ntip of the boom: x = {x:.4f} m, z = {z:.4f} m'
+    for name in row['beyond_supply']:
+        text += f'\n{name} needs more than the supply pressure: it cannot lift this'
+    for name in row['beyond_relief']:
+        text += f'\n{name} carries more than its relief valve holds: it gives way'
+    return text
+
+
+def _run_basis(arguments: argparse.Namespace) -> None:
+    """Run ``basis``."""
+    boom = _boom(arguments)
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_basis
+
+        draw_basis(arguments.plot, boom)
+    beams = [
+        {
+            'beam': beam.name,
+            'fit_error': basis.fit_error,
+            'tip_slopes': basis.at(beam.length, 1).tolist(),
+        }
+        for beam, basis in zip(boom.beams, boom_bases(boom), strict=True)
+    ]
+    cells = [
+        (row['beam'], row['fit_error'], ' '.join(f'{slope:.6f}' for slope in row['tip_slopes']))
+        for row in beams
+    ]
+    result = {'basis': boom.ritz.basis, 'order': boom.ritz.order, 'beams': beams}
+    text = table(('beam', 'error of the fit', "eta'(L) [1/m]"), cells)
+    print_result(result, text, arguments.format)
 
 
 def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     options = options_of(arguments, BoomOptions)
     boom = machine_of(BOOM, arguments, options)
-    scenario = _release_scenario(arguments, boom)
+    angles = _angles(arguments, boom)
+    boom.check_pose(angles)
+    scenario = Scenario(
+        duration=arguments.duration,
+        pose_deg=tuple(np.degrees(angles).tolist()),
+        friction=arguments.friction == 'on',
+        loads=_hanging(arguments),
+        release=(0.0,),
+    )
     return run_scenario(BOOM, arguments, boom, scenario, options)
 
 
 def _run_measure(arguments: argparse.Namespace) -> None:
     """Run ``measure``."""
-    from longreach_boom.measured_files import write_readings
+    from longreach_boom.measured_runs import readings
 
     check_output(arguments.csv)
     boom = machine_of(BOOM, arguments, options_of(arguments, BoomOptions))
     scenario = load_scenario(BOOM.find_scenario(arguments.scenario), boom)
     sensors = load_sensors(arguments.sensors)
-    write_readings(arguments.csv, boom, scenario, sensors, arguments.seed, arguments.rate)
+    name = arguments.csv.stem
+    columns = readings(boom, scenario, sensors, arguments.seed, arguments.rate, name)
+    write_csv(arguments.csv, list(columns), np.stack(list(columns.values()), axis=1))

@@ -12,26 +12,16 @@ from longreach_dynamics.linkages import pistons_and_arms
 
 
 def joint_controller(boom: BoomParameters, sample_time: float) -> JointController:
-    """
-    Return the controller of a boom's joints with cycles at an interval [s].
-
-    Gains are those of ``boom.controller``; geometry, oil and valves are those of the boom.
-
-    Raises
-    ------
-    InputError
-        For a sample time that is not positive or above 0.1 s.
-    """
+    """Return the controller of a boom's joints with cycles at an interval, above 0 to 0.1 [s]."""
     return JointController(boom.controller, constants_of(boom).actuators, sample_time)
 
 
 def rate_limits(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
     """
-    Return the lowest (negative) and highest rates of a boom's joints, (M, N, 2) [rad/s].
+    Return the lowest (negative) and highest joint rates (M, N, 2) [rad/s] at angles (M, N) [rad].
 
-    These are piston velocities of fully open valves without load, see
-    :func:`longreach_dynamics.hydraulics.fastest_pistons`, bounded by ``maximum_velocity`` of the
-    controller, over the lever at angles (M, N) [rad].
+    These are piston velocities of fully open valves without load, at most ``maximum_velocity`` of
+    the controller, over the lever arms.
     """
     actuators, most = constants_of(boom).actuators, boom.controller.maximum_velocity
     _, arms = pistons_and_arms(actuators.linkage, np.ascontiguousarray(angles))

@@ -62,8 +62,8 @@ def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
     """
     Return the distance of a beam's surface from its neutral line at positions x (...) [m].
 
-    The boom file has it at one position only, as the gain k_SG of the strain gauge. Elsewhere it
-    is scaled by the cube root of the second moment of area, as for sections of constant width.
+    The boom file has it at the strain gauge only, its gain; elsewhere it is scaled by the cube
+    root of the second moment of area, as for sections of constant width.
     """
     gauge = beam.strain_gauge
     here = beam.second_moment.at(np.asarray(x, dtype=float), beam.length)
@@ -72,22 +72,7 @@ def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
 
 
 def robot_description(boom: BoomParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of a boom.
-
-    Its joints are those in joint_states of the boom.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    prefix : str
-        Prefix of the frame names.
-
-    Raises
-    ------
-    InputError
-        When names of beams and cylinders result in duplicate names of links or joints.
-    """
+    """Return the URDF of a boom, its joints those of joint_states, its frames with a prefix."""
     root = new_robot('boom', _MATERIALS)
     base = add_link(root, ROOT_FRAME)
     carrier = ROOT_FRAME

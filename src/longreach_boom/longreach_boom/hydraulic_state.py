@@ -28,20 +28,7 @@ class Flows(NamedTuple):
 
 @kernel
 def fill_flows(rows, pistons, table, head, rod):  # type: ignore[no-untyped-def]
-    """
-    Compute the flows of many states; arguments are not checked.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (rows, 3 N)
-        Pressures of head and rod sides [Pa], spool positions.
-    pistons : ndarray, shape (rows, N)
-        Their positions [m].
-    table : ndarray, shape (N, columns)
-        Table of the actuators.
-    head, rod : ndarray, shape (rows, N)
-        Output: flows into head sides and out of rod sides [m^3/s].
-    """
+    """Compute flows (rows, N) from rows (p_1, p_2, s_v) (rows, 3 N) and pistons (rows, N) [m]."""
     for row in range(rows.shape[0]):
         rail = rail_pressure(rows[row], 0, table)
         for i in range(head.shape[1]):
@@ -51,16 +38,7 @@ def fill_flows(rows, pistons, table, head, rod):  # type: ignore[no-untyped-def]
 
 
 def flows_of(parts: StateParts, constants: Constants) -> Flows:
-    """
-    Return the flows through the valves for one or many states of a boom.
-
-    Parameters
-    ----------
-    parts : StateParts
-        One or many states: coordinates, pressures [Pa] and spool positions.
-    constants : Constants
-        Constants of the same boom.
-    """
+    """Return the flows through the valves for one or many states of a boom."""
     rows = np.concatenate([parts.head_pressures, parts.rod_pressures, parts.spools], axis=-1)
     shape, N = rows.shape[:-1], rows.shape[-1] // 3
     head, rod = np.empty((2, math.prod(shape), N))

@@ -18,16 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_boom.identification_statics import StaticBoom
-from longreach_boom.load_experiments import (
-    LoadExperiment,
-    corrected,
-    corrections,
-    experiment_of,
-    first_mode,
-    planned,
-    predicted,
-    start_values,
-)
+from longreach_boom.load_experiments import LoadExperiment, LoadExperiments, first_mode, planned
 from longreach_boom.parameters import (
     BeamParameters,
     BoomParameters,
@@ -38,7 +29,7 @@ from longreach_boom.parameters import (
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
+from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
 
 POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
@@ -67,50 +58,34 @@ def _one(_: BoomParameters, __: int) -> float:
     return 1.0
 
 
+def _friction(name: str, most: float, unit: str, meaning: str) -> _Kind:
+    """Return the friction of pistons."""
+    return _Kind(
+        'friction', unit, 0.0, most, meaning,
+        lambda boom, i: float(getattr(boom.cylinders[i].friction, name)),
+    )  # fmt: skip
+
+
+def _sensitivity(boom: BoomParameters, i: int) -> float:
+    """Return the gain of a gauge over Young's modulus [m/Pa]."""
+    return boom.beams[i].strain_gauge.gain / boom.youngs_modulus
+
+
 # With a number for each beam and its cylinder.
 _NUMBERED = {
     'mass_scale': _Kind('masses', '1', 0.3, 3.0, 'of the mass per length, xi', _one),
-    'viscous_friction': _Kind(
-        'friction',
-        'N s/m',
-        0.0,
-        1e7,
-        'of the piston, r_V',
-        lambda boom, i: boom.cylinders[i].friction.viscous,
-    ),
-    'coulomb_friction': _Kind(
-        'friction',
-        'N',
-        0.0,
-        1e6,
-        'of the sliding piston, r_C',
-        lambda boom, i: boom.cylinders[i].friction.coulomb,
-    ),
-    'static_friction': _Kind(
-        'friction',
-        'N',
-        0.0,
-        1e6,
-        'of the sticking piston, r_S',
-        lambda boom, i: boom.cylinders[i].friction.static,
-    ),
+    'viscous_friction': _friction('viscous', 1e7, 'N s/m', 'of the piston, r_V'),
+    'coulomb_friction': _friction('coulomb', 1e6, 'N', 'of the sliding piston, r_C'),
+    'static_friction': _friction('static', 1e6, 'N', 'of the sticking piston, r_S'),
     'gauge_sensitivity': _Kind(
-        'gauges',
-        'm/Pa',
-        1e-15,
-        1e-9,
-        "gain k_SG of the strain gauge over Young's modulus",
-        lambda boom, i: boom.beams[i].strain_gauge.gain / boom.youngs_modulus,
+        'gauges', 'm/Pa', 1e-15, 1e-9,
+        "gain k_SG of the strain gauge over Young's modulus", _sensitivity,
     ),
     'gauge_bias': _Kind(
-        'gauges',
-        '1',
-        -0.01,
-        0.01,
-        'bias b_SG of the strain gauge',
+        'gauges', '1', -0.01, 0.01, 'bias b_SG of the strain gauge',
         lambda boom, i: boom.beams[i].strain_gauge.bias,
     ),
-}
+}  # fmt: skip
 _COMMON = {
     'youngs_modulus': _Kind(
         'youngs_modulus', 'Pa', 1e9, 1e12, 'E', lambda boom, _: boom.youngs_modulus
@@ -140,15 +115,12 @@ def scaled(distribution: Distribution, scale: float) -> Distribution:
 
 
 @dataclasses.dataclass(frozen=True)
-class BoomIdentification(Identifiable):
+class BoomIdentification(LoadExperiments):
     """
     The boom as a :class:`longreach_identification.machine.Identifiable`.
 
-    Parameters
-    ----------
-    positions : str
-        Which positions of tracked markers are used: ``triangulated``, which needs two cameras, or
-        ``in_plane``, which are more accurate as long as the boom does not sway sideways.
+    ``positions`` of tracked markers are ``triangulated``, which needs two cameras, or
+    ``in_plane``, which are more accurate as long as the boom does not sway sideways.
     """
 
     name = 'boom'
@@ -191,20 +163,7 @@ class BoomIdentification(Identifiable):
         return {free.name: known[free.name] for free in self.free_parameters(machine)}
 
     def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
-        """
-        Return the boom with some parameters changed.
-
-        Parameters
-        ----------
-        machine : BoomParameters
-            Scales are relative to it.
-        values : mapping of str to float
-
-        Raises
-        ------
-        InputError
-            For an unknown name, or a value that is not allowed in a boom file.
-        """
+        """Return the boom with some parameters changed; scales are relative to ``machine``."""
         self.check_names(machine, values)
         if not values:
             return machine
@@ -225,16 +184,8 @@ class BoomIdentification(Identifiable):
         """
         Return the values of another boom in terms of a start file, for comparison.
 
-        Parameters
-        ----------
-        start : BoomParameters
-        machine : BoomParameters
-            Its scales relative to ``start`` are those of masses and dampings.
-
-        Raises
-        ------
-        InputError
-            When the booms have different numbers of beams, or one is no multiple of the other.
+        Raises InputError when their numbers of beams differ, or masses or dampings have no common
+        factor.
         """
         if start.size != machine.size:
             raise InputError(
@@ -264,9 +215,7 @@ class BoomIdentification(Identifiable):
         """
         Return the signals of a boom: those of sensors, otherwise exact ones of its plant.
 
-        ``p_head_i``, ``p_rod_i`` [Pa], ``piston_i`` [m], ``inclination_root_i`` and
-        ``inclination_tip_i`` [rad], ``strain_i``, and ``marker_NAME_x`` and ``marker_NAME_z`` [m]
-        of the markers in the boom file, in the frame of the rig; see ``positions``.
+        Markers are in the frame of the rig.
         """
         found = []
         for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
@@ -294,35 +243,6 @@ class BoomIdentification(Identifiable):
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)
-
-    def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:
-        """Return the load experiment that a recording shows; see ``experiment_of``."""
-        return experiment_of(machine, recording)
-
-    def predict(
-        self,
-        machine: BoomParameters,
-        experiment: LoadExperiment,
-        times: Mapping[str, np.ndarray],
-    ) -> dict[str, np.ndarray]:
-        """Return what sensors without error would show; see ``predicted``."""
-        return predicted(machine, experiment, times)
-
-    def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
-        """Return errors of the pose at rest; see ``load_experiments.corrections``."""
-        return corrections(machine, experiment)
-
-    def corrected(
-        self, machine: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
-    ) -> LoadExperiment:
-        """Return the experiment in a corrected pose."""
-        return corrected(machine, experiment, values)
-
-    def start_values(
-        self, machine: BoomParameters, experiment: LoadExperiment, recording: Recording
-    ) -> dict[str, float]:
-        """Return start values from the free decay; see ``load_experiments.start_values``."""
-        return start_values(machine, experiment, recording)
 
     def possible(
         self,

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_boom.measured_runs import EVENTS, payload_of
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomState
 from longreach_boom.statics import (
     Equilibrium,
@@ -68,14 +68,8 @@ class StaticBoom:
     """
     The boom as a :class:`longreach_identification.statics.StaticMachine`.
 
-    Parameters
-    ----------
-    page : Parametric
-        Parameters of the boom.
-    pressure_bias, piston_bias, inclination_bias : float
-        Standard deviations of the constant errors of the sensors [Pa, m, rad]; 0: none.
-    modulus : float
-        Standard deviation of Young's modulus, relative to the start file; 0: it is known.
+    Biases are standard deviations of the constant errors of sensors [Pa, m, rad], 0: none;
+    ``modulus`` is that of Young's modulus relative to the start file, 0: it is known.
     """
 
     page: Parametric
@@ -116,14 +110,7 @@ class StaticBoom:
     def pose(
         self, machine: BoomParameters, recording: Recording, stretch: StillStretch
     ) -> StaticPose:
-        """
-        Return what was measured in a stretch.
-
-        Raises
-        ------
-        InputError
-            When a needed signal has no rows in it, or the payload is impossible.
-        """
+        """Return what was measured in a stretch; InputError when a needed signal has no rows."""
         means = stretch.means
         inclined = 'piston_1' not in means
         family = 'inclination_root' if inclined else 'piston'
@@ -186,11 +173,6 @@ class StaticBoom:
         Return the mass scales by Henikl 2015, (41): xi_N to xi_1, one after the other.
 
         Friction is taken for noise, so that poses from both sides have to balance.
-
-        Raises
-        ------
-        LongreachError
-            When the force of a cylinder does not depend on the mass of its beam.
         """
         model = self.model(machine, poses)
         found: dict[str, float] = {f'mass_scale_{i + 1}': 1.0 for i in range(machine.size)}
@@ -208,16 +190,7 @@ class StaticBoom:
 
 
 class StaticBoomModel:
-    """
-    Predictions of forces and strains in given poses.
-
-    Parameters
-    ----------
-    page : Parametric
-    machine : BoomParameters
-        Of the start file.
-    poses : tuple of StaticPose
-    """
+    """Predictions of forces and strains in given poses, of parameters relative to a start file."""
 
     def __init__(
         self, page: Parametric, machine: BoomParameters, poses: tuple[StaticPose, ...]
@@ -234,15 +207,8 @@ class StaticBoomModel:
         """
         Return forces [N] and strains, without their biases, of all poses.
 
-        Parameters
-        ----------
-        values : mapping of str to float
-            Parameters of the boom, relative to the start file, and nuisances.
-
-        Raises
-        ------
-        LongreachError
-            When a boom with these values cannot stand in a pose.
+        ``values`` are parameters of the boom and nuisances. Raises LongreachError when such a boom
+        cannot stand in a pose.
         """
         N = self._machine.size
         numbers = range(1, N + 1)
@@ -317,23 +283,11 @@ def _settled(
     boom: BoomParameters, setting: Setting, shifts: np.ndarray, start: _Start
 ) -> Equilibrium:
     """
-    Return the equilibrium in a measured pose, without its pressures.
+    Return the equilibrium in a measured pose less the sensors' errors (N,), without its pressures.
 
-    The iteration is Newton's with the stiffness of the start file, which is near enough and saves
-    most of the time of :func:`longreach_boom.statics.equilibrium`.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    setting : Setting
-    shifts : ndarray, shape (N,)
-        Constant errors of the sensors of the pose [m or rad], which are subtracted.
-    start : _Start
-
-    Raises
-    ------
-    LongreachError
-        When there is no equilibrium, or none with the measured inclinations.
+    Newton's method with the stiffness of the start file, which is near enough and saves most of
+    the time of :func:`longreach_boom.statics.equilibrium`. Raises LongreachError when there is
+    none.
     """
     measured = np.array(setting.positions) - shifts
     limits = boom.joint_limits()
@@ -377,33 +331,16 @@ def _settled(
 
 def load_at(boom: BoomParameters, recording: Recording, time: float) -> tuple[Load, ...]:
     """
-    Return the load on a boom at a time [s] of a recording.
+    Return the payload on a boom at a time [s] of a recording.
 
-    ``payload`` [kg] is a condition of the recording, 0 by default; it hangs at the tip of the last
-    beam, or at ``payload_position`` [m] of beam number ``payload_beam``. It hangs from the start,
-    or from the first event ``attach`` on, and until an event ``release``.
-
-    Raises
-    ------
-    InputError
-        For conditions that are unknown or impossible.
+    It hangs from the start, or from the first event ``attach`` on, and until an event ``release``.
     """
-    known = ('payload', 'payload_beam', 'payload_position')
-    for name in recording.conditions:
-        if name not in known:
-            raise InputError(f'{recording.name}: condition {name!r}, allowed: {", ".join(known)}')
-    mass = recording.conditions.get('payload', 0.0)
-    changes = [what for at, what in sorted(recording.events) if what in ('attach', 'release')]
-    hangs = not changes or changes[0] == 'release'
-    for at, what in sorted(recording.events):
-        if at <= time and what in ('attach', 'release'):
+    payload = payload_of(boom, recording)
+    events = [(at, what) for at, what in sorted(recording.events) if what in EVENTS]
+    hangs = not events or events[0][1] == 'release'
+    for at, what in events:
+        if at <= time:
             hangs = what == 'attach'
-    if mass == 0.0 or not hangs:
+    if payload is None or not hangs:
         return ()
-    number = recording.conditions.get('payload_beam', float(boom.size))
-    if number not in range(1, boom.size + 1):
-        raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')
-    beam = boom.beams[int(number) - 1]
-    position = recording.conditions.get('payload_position', beam.length)
-    load = HangingLoad(mass=mass, beam=beam.name, position=position)
-    return (load.on(boom, f'{recording.name}: payload'),)
+    return (payload.on(boom, f'{recording.name}: payload'),)

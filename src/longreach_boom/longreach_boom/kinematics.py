@@ -39,11 +39,8 @@ def truck_frame(boom: BoomParameters, truck: Any) -> Frame:
     """
     Return the frame of the truck, whose origin is joint 1 when its springs are relaxed.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    truck : sequence of 4 floats or ndarrays, or None
-        Heave [m], pitch [rad] and their rates; None for a fixed truck.
+    ``truck`` has heave [m], pitch [rad] and their rates, numbers or arrays; None for a fixed
+    truck.
     """
     if truck is None or boom.truck is None:
         return _FIXED
@@ -64,20 +61,10 @@ def beam_frames(
     root: Frame = _FIXED,
 ) -> list[Frame]:
     """
-    Return the frames of the beams, followed by the frame of the tip; Henikl 2015, (1) to (5).
+    Return the frames of K beams, followed by the frame of the tip; Henikl 2015, (1) to (5).
 
-    Parameters
-    ----------
-    lengths : sequence of float, shape (K,)
-        [m].
-    printed : bool
-        Rotation at the tips as printed.
-    angles, rates : sequence of float or of ndarray, shape (K,)
-        Joint angles [rad] and their rates [rad/s].
-    bending : sequence of 4 floats or ndarrays, shape (K, 4)
-        Deflection of each tip [m], its rate [m/s], the slope [rad] and its rate [rad/s].
-    root : Frame
-        What carries the first beam.
+    Of each beam: length [m], angle of its joint [rad] and rate [rad/s], and of its tip deflection
+    [m], its rate, slope [rad] and its rate. ``root`` carries the first beam.
     """
     frames = []
     z, z_rate, d, d_rate = root
@@ -102,16 +89,8 @@ def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> An
     """
     Return the position of a point of a beam [m], complex.
 
-    Parameters
-    ----------
-    frame : Frame
-        Frame of the beam.
-    x : float or ndarray
-        Position along the beam [m].
-    offset : float
-        Distance from the neutral line along the normal of the bent beam [m].
-    w, slope : float or ndarray
-        Deflection [m] and slope [rad] at x.
+    It is at x [m] along the beam, where deflection w [m] and slope [rad] are given, and at an
+    offset [m] from the neutral line along the normal of the bent beam.
     """
     return frame.origin + frame.turn * (x + 1j * w + offset * (1j - slope))
 
@@ -146,21 +125,9 @@ def point_motion(
     truck: np.ndarray | None = None,
 ) -> PointMotion:
     """
-    Return position, velocity and inclination at a point of a beam; Henikl 2015, (1) to (5), (39).
+    Return the motion of the point of :func:`place_on_beam`; Henikl 2015, (1) to (5), (39).
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    q, v : ndarray, shape (..., n)
-        Coordinates and their rates, one state or many.
-    beam : int
-        Index of the beam.
-    x : float
-        Position along the beam [m].
-    offset : float
-        Distance from the neutral line along the normal of the bent beam [m].
-    truck : ndarray, shape (..., 4), optional
-        Heave [m], pitch [rad] and their rates.
+    States q, v (..., n), one or many, and the truck's (..., 4): heave [m], pitch [rad] and rates.
     """
     N = boom.size
     bases, q, v = boom_bases(boom), np.asarray(q), np.asarray(v)
@@ -202,18 +169,9 @@ def swing_joints(boom: BoomParameters) -> tuple[str, ...]:
 
 def swing_angles(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
     """
-    Return the angles of the joints of :func:`swing_joints`.
+    Return the angles (..., K) of :func:`swing_joints` at joint angles (..., N) [rad].
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (..., N)
-        Joint angles phi [rad].
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-        [rad], from the x axis of the link that carries the pin to the cylinder, positive: up.
+    From the x axis of the link that carries the pin to the cylinder, positive: up.
     """
     a, b, offset, turned = _sides(boom, angles)
     # From the pin the joint is seen at pi - delta; less the triangle's angle there.

@@ -19,7 +19,14 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
-from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
+from longreach_boom.measured_runs import (
+    CAMERAS,
+    EVENTS,
+    RunTruth,
+    measured,
+    payload_of,
+    truth_of,
+)
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
@@ -27,10 +34,9 @@ from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_identification.machine import Recording, Signal
+from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.ringdown import RingDown, ring_down
 
-EVENTS = ('release', 'attach')
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
 # Largest motion of a piston whose valve is closed [m], and of one that sticks.
@@ -61,93 +67,6 @@ class LoadExperiment(NamedTuple):
     start: float  # time of the recording at time 0 of the scenario [s]
     end: float  # [s]
     by_pistons: bool  # the pose comes from the pistons, otherwise from inclinations
-
-
-def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
-    """
-    Return the experiment that a recording shows.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-        Linkages, and lengths; for inclinations also its bending.
-    recording : Recording
-        With ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and
-        ``conditions`` with ``payload`` [kg], its ``payload_beam`` and ``payload_position``, by
-        default at the tip.
-
-    Raises
-    ------
-    InputError
-        When something of that is missing, or a piston moved so far that a valve was open.
-    """
-    name = recording.name
-    events = sorted((time, what) for time, what in recording.events if what in EVENTS)
-    if not events:
-        raise InputError(
-            f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
-            f' --event {name}=TIME'
-        )
-    mass = recording.conditions.get('payload', 0.0)
-    if not mass > 0.0:
-        raise InputError(
-            f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
-            f' {name}=MASS'
-        )
-    number = int(recording.conditions.get('payload_beam', boom.size))
-    if not 1 <= number <= boom.size:
-        raise InputError(f'{name}: payload_beam = {number}, allowed: 1 to {boom.size}')
-    beam = boom.beams[number - 1]
-    position = float(recording.conditions.get('payload_position', beam.length))
-    start = events[0][0]
-    end = min(max(s.times[-1] for s in recording.signals.values()), start + _LONGEST)
-    if end - start < 10.0 * SAMPLE_TIME:
-        raise InputError(f'{name} ends {end - start:.3g} s after the first event, at {start:g} s')
-    loads = (HangingLoad(mass=mass, beam=beam.name, position=position),)
-    released = events[0][1] == 'release'
-    later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
-    scenario = Scenario(
-        duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
-        pose_deg=tuple(np.degrees(_angles(boom, recording, start, loads * released)).tolist()),
-        loads=loads if released else (),
-        release=tuple(time for time, what in later if what == 'release'),
-        attach=tuple(
-            Attachment(time=time, mass=mass, beam=beam.name, position=position)
-            for time, what in later
-            if what == 'attach'
-        ),
-    )
-    scenario.check_with(boom, STEP)
-    by_pistons = all(f'piston_{i + 1}' in recording.signals for i in range(boom.size))
-    return LoadExperiment(name, scenario, start, end, by_pistons)
-
-
-def corrections(boom: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
-    """
-    Return names and standard deviations of what a recording tells only roughly.
-
-    These are ``pose_i`` [rad], errors of the joint angles at rest: sensors have a bias, and an
-    error of 0.1 degrees changes the motion by more than the noise of strain gauges.
-    """
-    if not experiment.by_pistons:
-        return {f'pose_{i + 1}': _ANGLE_ERROR for i in range(boom.size)}
-    arms = [
-        abs(cylinder.linkage.arm(angle))
-        for cylinder, angle in zip(boom.cylinders, experiment.scenario.angles(boom), strict=True)
-    ]
-    return {f'pose_{i + 1}': _PISTON_ERROR / arm for i, arm in enumerate(arms)}
-
-
-def corrected(
-    boom: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
-) -> LoadExperiment:
-    """Return an experiment with :func:`corrections`, added to its joint angles."""
-    change = [values.get(f'pose_{i + 1}', 0.0) for i in range(boom.size)]
-    # Within the strokes: the start may lie at the end of one.
-    low, high = boom.joint_limits().T
-    angles = np.clip(experiment.scenario.angles(boom) + change, low, high)
-    pose = tuple(np.degrees(angles).tolist())
-    return experiment._replace(scenario=experiment.scenario.replace(pose_deg=pose))
 
 
 def _rest(signal: Signal, start: float) -> float:
@@ -216,41 +135,6 @@ def _truth(boom: BoomParameters, scenario: Scenario) -> RunTruth:
     return truth_of(run, scenario)
 
 
-def predicted(
-    boom: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """
-    Return what sensors without error would show.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    experiment : LoadExperiment
-    times : mapping of str to ndarray
-        Times of the recording [s] by signal; before the experiment the boom rests.
-
-    Raises
-    ------
-    InputError
-        For an unknown signal.
-    LongreachError
-        When the simulation fails.
-    """
-    truth = _truth(boom, experiment.scenario)
-    columns = {
-        name: values[:, k]
-        for names, values in truth.kinds.values()
-        for k, name in enumerate(names)
-    }
-    for name in times:
-        if name not in columns:
-            raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
-    return {
-        name: np.interp(at - experiment.start, truth.times, columns[name])
-        for name, at in times.items()
-    }
-
-
 def planned(
     boom: BoomParameters,
     poses: Sequence[tuple[float, ...]],
@@ -259,25 +143,10 @@ def planned(
     markers: bool = True,
 ) -> dict[str, tuple[Scenario, Recording]]:
     """
-    Return possible releases from the tip, for :func:`longreach_identification.planning.plan`.
+    Return releases in poses [deg] of masses [kg], seen for a duration [s] after the release.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    poses : sequence of tuples
-        Joint angles [deg].
-    masses : sequence of float
-        [kg].
-    duration : float
-        Time after the release [s].
-    markers : bool
-        Whether cameras see the markers.
-
-    Returns
-    -------
-    dict
-        By name: the scenario, to be run or written to a file, and a recording by exact sensors
-        with the deviations of typical ones, at 20 Hz.
+    By name: the scenario, to be run or written to a file, and a recording by exact sensors with
+    the deviations of typical ones, at 20 Hz.
     """
     found = {}
     ideal, typical = load_sensors(), load_sensors(default_file().parent / 'sensors_typical.yaml')
@@ -315,11 +184,7 @@ def planned(
 
 
 def free_decay(experiment: LoadExperiment, recording: Recording) -> RingDown:
-    """
-    Return the modes of the last part of a recording, from the signals of the beams.
-
-    Raises the errors of :func:`longreach_identification.ringdown.ring_down`.
-    """
+    """Return the modes of the last part of a recording, from the signals of the beams."""
     signals = {
         name: signal for name, signal in recording.signals.items() if name.startswith(_OF_BEAMS)
     }
@@ -349,44 +214,139 @@ def first_mode(
     ``sliding`` says which pistons move; by default all stick, as at the end of any free decay.
     """
     scenario = experiment.scenario
-    loads = scenario.initial_loads(boom)
-    for _, load in scenario.load_changes(boom):
-        loads = () if load is None else (*loads, load)
+    _, loads = scenario.carried(boom)[-1]
     frequencies, ratios = held_modes(
         boom, scenario.angles(boom), loads, sliding or [False] * boom.size
     )
     return float(frequencies[0]), float(ratios[0])
 
 
-def start_values(
-    boom: BoomParameters, experiment: LoadExperiment, recording: Recording
-) -> dict[str, float]:
-    """
-    Return Young's modulus, and the scale of the beams' damping, from the free decay.
+class LoadExperiments(Identifiable):
+    """The part of the identification of a boom that is about load experiments."""
 
-    The model, with the pistons free that slide in the recording, gets the frequency of the
-    recording's strongest mode as that of its first mode. Its damping ratio counts only when all
-    pistons stick: sliding ones take far more energy by friction than beams do. Empty when the
-    recording has no clear mode, or the model cannot have it.
-    """
-    from scipy.optimize import brentq
+    def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:
+        """
+        Return the experiment that a recording shows.
 
-    try:
-        modes = free_decay(experiment, recording).modes
-        mode = max(modes, key=lambda m: sum(abs(a) ** 2 for a in m.amplitudes.values()))
-        sliding = _sliding(boom, experiment, recording)
+        It has ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and the
+        payload of :func:`payload_of`. InputError when one is missing, or a valve was open.
+        """
+        name = recording.name
+        events = sorted((time, what) for time, what in recording.events if what in EVENTS)
+        if not events:
+            raise InputError(
+                f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
+                f' --event {name}=TIME'
+            )
+        mass = recording.conditions.get('payload', 0.0)
+        payload = payload_of(machine, recording) if mass > 0.0 else None
+        if payload is None:
+            raise InputError(
+                f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
+                f' {name}=MASS'
+            )
+        start = events[0][0]
+        end = min(max(s.times[-1] for s in recording.signals.values()), start + _LONGEST)
+        if end - start < 10.0 * SAMPLE_TIME:
+            raise InputError(
+                f'{name} ends {end - start:.3g} s after the first event, at {start:g} s'
+            )
+        loads = (payload,) if events[0][1] == 'release' else ()
+        later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
+        scenario = Scenario(
+            duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
+            pose_deg=tuple(np.degrees(_angles(machine, recording, start, loads)).tolist()),
+            loads=loads,
+            release=tuple(time for time, what in later if what == 'release'),
+            attach=tuple(
+                Attachment(time, payload.mass, payload.beam, payload.position)
+                for time, what in later
+                if what == 'attach'
+            ),
+        )
+        scenario.check_with(machine, STEP)
+        by_pistons = all(f'piston_{i + 1}' in recording.signals for i in range(machine.size))
+        return LoadExperiment(name, scenario, start, end, by_pistons)
 
-        def error(logarithm: float) -> float:
-            changed = boom.replace(youngs_modulus=boom.youngs_modulus * math.exp(logarithm))
-            return first_mode(changed, experiment, sliding)[0] - mode.frequency
+    def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
+        """
+        Return ``pose_i`` [rad], standard deviations of the errors of the joint angles at rest.
 
-        factor = math.exp(brentq(error, -0.7, 0.7, xtol=1e-5))
-    except (LongreachError, ValueError):
-        # No mode, no equilibrium, or no change of sign.
-        return {}
-    found = {'youngs_modulus': factor * boom.youngs_modulus}
-    ratio = first_mode(boom.replace(**found), experiment, sliding)[1]
-    if not any(sliding) and ratio > 0.0 and mode.damping_ratio > 0.0:
-        law = 'loss_time_scale' if boom.ritz.damping == 'kelvin_voigt' else 'beam_damping_scale'
-        found[law] = min(max(mode.damping_ratio / ratio, 0.3), 3.0)
-    return found
+        Sensors have a bias: 0.1 degrees change the motion by more than the noise of gauges.
+        """
+        if not experiment.by_pistons:
+            return {f'pose_{i + 1}': _ANGLE_ERROR for i in range(machine.size)}
+        arms = [
+            abs(cylinder.linkage.arm(angle))
+            for cylinder, angle in zip(
+                machine.cylinders, experiment.scenario.angles(machine), strict=True
+            )
+        ]
+        return {f'pose_{i + 1}': _PISTON_ERROR / arm for i, arm in enumerate(arms)}
+
+    def corrected(
+        self, machine: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
+    ) -> LoadExperiment:
+        """Return an experiment with ``corrections`` added to its joint angles."""
+        change = [values.get(f'pose_{i + 1}', 0.0) for i in range(machine.size)]
+        # Within the strokes: the start may lie at the end of one.
+        low, high = machine.joint_limits().T
+        angles = np.clip(experiment.scenario.angles(machine) + change, low, high)
+        pose = tuple(np.degrees(angles).tolist())
+        return experiment._replace(scenario=experiment.scenario.replace(pose_deg=pose))
+
+    def predict(
+        self, machine: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return what sensors without error would show at times of the recording [s] by signal."""
+        truth = _truth(machine, experiment.scenario)
+        columns = {
+            name: values[:, k]
+            for names, values in truth.kinds.values()
+            for k, name in enumerate(names)
+        }
+        for name in times:
+            if name not in columns:
+                raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
+        return {
+            name: np.interp(at - experiment.start, truth.times, columns[name])
+            for name, at in times.items()
+        }
+
+    def start_values(
+        self, machine: BoomParameters, experiment: LoadExperiment, recording: Recording
+    ) -> dict[str, float]:
+        """
+        Return Young's modulus, and the scale of the beams' damping, from the free decay.
+
+        The model, with the pistons free that slide in the recording, gets the frequency of the
+        strongest mode as that of its first. The damping ratio counts only when all pistons stick:
+        sliding ones take far more energy than beams do. Empty when there is no clear mode.
+        """
+        from scipy.optimize import brentq
+
+        try:
+            modes = free_decay(experiment, recording).modes
+            mode = max(modes, key=lambda m: sum(abs(a) ** 2 for a in m.amplitudes.values()))
+            sliding = _sliding(machine, experiment, recording)
+
+            def error(logarithm: float) -> float:
+                changed = machine.replace(
+                    youngs_modulus=machine.youngs_modulus * math.exp(logarithm)
+                )
+                return first_mode(changed, experiment, sliding)[0] - mode.frequency
+
+            factor = math.exp(brentq(error, -0.7, 0.7, xtol=1e-5))
+        except (LongreachError, ValueError):
+            # No mode, no equilibrium, or no change of sign.
+            return {}
+        found = {'youngs_modulus': factor * machine.youngs_modulus}
+        ratio = first_mode(machine.replace(**found), experiment, sliding)[1]
+        if not any(sliding) and ratio > 0.0 and mode.damping_ratio > 0.0:
+            law = (
+                'loss_time_scale'
+                if machine.ritz.damping == 'kelvin_voigt'
+                else 'beam_damping_scale'
+            )
+            found[law] = min(max(mode.damping_ratio / ratio, 0.3), 3.0)
+        return found

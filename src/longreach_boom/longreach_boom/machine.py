@@ -9,6 +9,7 @@ is divided into calls: a run over ROS equals the run of the library bit for bit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 
@@ -87,23 +88,11 @@ _FAILURES = {
 @dataclasses.dataclass(frozen=True)
 class Boom:
     """
-    The boom as a :class:`longreach_dynamics.machine.Machine`.
+    The boom as a :class:`longreach_dynamics.machine.Machine`, with a step [s].
 
     A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
-    ``valve_commands`` at their times.
-
-    Parameters
-    ----------
-    parameters : BoomParameters
-    scenario : Scenario
-        Initial pose, loads and their changes.
-    step : float
-        Length of a step [s].
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the boom or the step.
+    ``valve_commands`` at their times. Raises InputError when the scenario does not fit the boom or
+    the step.
     """
 
     parameters: BoomParameters
@@ -115,31 +104,31 @@ class Boom:
         if not _SHORTEST <= self.step <= _LONGEST:
             raise InputError(f'step = {self.step} s, allowed: [{_SHORTEST:g}, {_LONGEST:g}] s')
         self.scenario.check_with(self.parameters, self.step)
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple[Load, ...], Constants]:
+        """Return the latest result of :meth:`constants`."""
+        return {}
+
+    @functools.cached_property
+    def _load_changes(self) -> list[tuple[int, Load | None]]:
+        """Return (step, load or None for a release), in order of time."""
         changes = self.scenario.load_changes(self.parameters)
-        object.__setattr__(self, '_constants', {})
-        object.__setattr__(
-            self, '_changes', [(round(time / self.step), load) for time, load in changes]
-        )
+        return [(round(time / self.step), load) for time, load in changes]
 
     def constants(self, loads: tuple[Load, ...]) -> Constants:
         """Return the numbers of the boom with loads, for compiled code."""
         # Looked up in each call of advance: hashing all parameters would take longer than a step.
-        known: dict[tuple[Load, ...], Constants] = self.__dict__['_constants']
-        if loads not in known:
-            known.clear()
-            known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
-        return known[loads]
+        if loads not in self._known:
+            self._known.clear()
+            self._known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
+        return self._known[loads]
 
     def initial_state(self) -> BoomState:
         """
         Return the boom at rest in the scenario's pose with its loads, valves closed.
 
-        Raises
-        ------
-        InputError
-            When the step is too long for the boom.
-        LongreachError
-            When there is no equilibrium.
+        Raises InputError when the step is too long, LongreachError when there is no equilibrium.
         """
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
@@ -171,14 +160,7 @@ class Boom:
     def advance(
         self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
     ) -> BoomState:
-        """
-        Return the state ``duration`` [s] after ``time`` [s].
-
-        Raises
-        ------
-        IntegrationError
-            When the state becomes non-finite.
-        """
+        """Return the state ``duration`` [s] after ``time`` [s]; raises IntegrationError."""
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
@@ -191,20 +173,10 @@ class Boom:
         every: int,
     ) -> tuple[BoomState, np.ndarray, np.ndarray]:
         """
-        Advance from step ``first`` on, and record states and modes.
+        Advance from step ``first`` on; return the state, and states and modes of the rows.
 
-        Returns
-        -------
-        state : BoomState
-        table : ndarray, shape (rows, 2 n + 3 N)
-            The state after every ``every``-th step, counted from step 0; none with 0.
-        modes : ndarray of int64, shape (rows, N)
-
-        Raises
-        ------
-        PartialRunError
-            With state, command and time at the start of the step that failed, and both tables up
-            to that step.
+        Rows are after every ``every``-th step, counted from step 0; none with 0. Raises
+        PartialRunError with both tables up to the step that failed.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -255,12 +227,6 @@ class Boom:
             raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
         return command
 
-    @property
-    def _load_changes(self) -> list[tuple[int, Load | None]]:
-        """Return (step, load or None for a release), in order of time."""
-        changes: list[tuple[int, Load | None]] = self.__dict__['_changes']
-        return changes
-
     def _failure(
         self,
         status: int,
@@ -288,40 +254,29 @@ class Boom:
         """
         Return the states of joints and pistons, and the bending of the beam tips.
 
-        Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
-        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see
-        urdf/boom.urdf.
+        Joint angles [rad] with the cylinder's torque, pistons [m] with its force, deflections w(L)
+        [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
-        parts = StateParts.of(state.y, boom)
-        N = boom.size
-        names: list[str] = []
-        positions: list[float] = []
-        velocities: list[float] = []
-        efforts: list[float] = []
-        forces = hydraulic_forces(parts, constants).tolist()
-        pistons, arms = pistons_and_arms(constants.linkage, parts.q[None, :N])
-        for i, beam in enumerate(boom.beams):
-            names.append(f'{beam.name}_joint')
-            positions.append(float(parts.q[i]))
-            velocities.append(float(parts.v[i]))
-            efforts.append(forces[i] * float(arms[0, i]))
-        for i, cylinder in enumerate(boom.cylinders):
-            names.append(cylinder.name)
-            positions.append(float(pistons[0, i]))
-            velocities.append(float(arms[0, i] * parts.v[i]))
-            efforts.append(forces[i])
-        for what, shape in (('deflection', constants.tip), ('slope', constants.tip_slope)):
-            for i, beam in enumerate(boom.beams):
-                names.append(f'{beam.name}_{what}')
-                positions.append(float(shape[i] @ parts.q[N + i :: N]))
-                velocities.append(float(shape[i] @ parts.v[N + i :: N]))
-                efforts.append(0.0)
-        # Barrels of cylinders that swing about their pins.
+        parts, N = StateParts.of(state.y, boom), boom.size
+        angles, rates = parts.q[:N], parts.v[:N]
+        pistons, arms = (rows[0] for rows in pistons_and_arms(constants.linkage, angles[None]))
+        forces = hydraulic_forces(parts, constants)
+        functions = (constants.tip, constants.tip_slope)
+        bent, bending = (
+            [float(shape[i] @ part[N + i :: N]) for shape in functions for i in range(N)]
+            for part in (parts.q, parts.v)
+        )
         swinging = swinging_cylinders(boom)
-        angles = parts.q[:N]
-        names += swing_joints(boom)
+        names = [
+            *(f'{beam.name}_joint' for beam in boom.beams),
+            *(cylinder.name for cylinder in boom.cylinders),
+            *(f'{beam.name}_{what}' for what in ('deflection', 'slope') for beam in boom.beams),
+            *swing_joints(boom),
+        ]
+        positions = [*angles.tolist(), *pistons.tolist(), *bent]
         positions += swing_angles(boom, angles).tolist()
+        velocities = [*rates.tolist(), *(arms * rates).tolist(), *bending]
         velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
         # The end hose hangs down: it turns back all angles and slopes before it.
         before = [*range(N), *range(3 * N, 4 * N)]
@@ -330,12 +285,12 @@ class Boom:
             names += TRUCK_JOINTS
             positions += truck[:2].tolist()
             velocities += truck[2:].tolist()
-            efforts += [0.0, 0.0]
             before.append(len(positions) - 1)
         names.append(HOSE_JOINT)
         positions.append(-sum(positions[k] for k in before))
         velocities.append(-sum(velocities[k] for k in before))
-        efforts += [0.0] * (len(swinging) + 1)
+        efforts = [*(forces * arms).tolist(), *forces.tolist()]
+        efforts += [0.0] * (len(names) - len(efforts))
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
 
 
@@ -352,30 +307,14 @@ def longest_step(
     parameters: BoomParameters, scenario: Scenario, sample_time: float = SAMPLE_TIME
 ) -> float:
     """
-    Return the longest stable step [s] that divides a sample into a whole number of steps.
+    Return the longest stable step [s] that divides a sample [s] into a whole number of steps.
 
-    Stability is checked in the pose of the scenario and in all waypoints of its trajectory, with
-    each load that occurs in the scenario, and without loads. All times of the scenario are whole
-    steps. The accuracy is described in docs/boom.md.
-
-    Parameters
-    ----------
-    parameters : BoomParameters
-    scenario : Scenario
-    sample_time : float
-        [s].
-
-    Raises
-    ------
-    InputError
-        When the scenario does not fit the boom, or no step down to a hundredth of a sample fits.
+    Stability is checked in the pose of the scenario and in all waypoints, with each load that
+    occurs, and without loads. All times of the scenario are whole steps. Raises InputError if
+    there is none.
     """
     scenario.check_with(parameters)
-    loads = scenario.initial_loads(parameters)
-    carried = {loads, ()}
-    for _, load in scenario.load_changes(parameters):
-        loads = () if load is None else (*loads, load)
-        carried.add(loads)
+    carried = {(), *(loads for _, loads in scenario.carried(parameters))}
     poses = [scenario.angles(parameters)]
     poses += [np.radians(point.angles_deg) for point in scenario.waypoints(parameters)]
     fastest = 0.0

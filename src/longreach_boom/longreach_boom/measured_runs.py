@@ -15,10 +15,11 @@ import numpy as np
 from longreach_boom.kinematics import point_motion, truck_frame
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
-from longreach_boom.scenario import Scenario
+from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import SensorParameters
+from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts, truck_of
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.sensors import SensorGroup
 from longreach_identification.machine import Recording, Signal
 
@@ -36,6 +37,7 @@ class MarkerErrors(NamedTuple):
     delay: float = 0.0  # time by which the stamps of the images are late [s]
 
 
+EVENTS = ('release', 'attach')
 # Triangulated by the installed rig; poses from eight points, measured to 3 mm: docs/vision.md.
 CAMERAS = MarkerErrors(rate=15.0, noise=2e-4, constant=3.3e-3)
 
@@ -131,6 +133,53 @@ def _conditions(boom: BoomParameters, scenario: Scenario) -> dict[str, float]:
         'payload_beam': float(load.beam + 1),
         'payload_position': load.position,
     }
+
+
+def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None:
+    """
+    Return the load of a recording's conditions, None without one.
+
+    ``payload`` [kg] hangs at the tip of the last beam, or at ``payload_position`` [m] of beam
+    number ``payload_beam``. Raises InputError for an unknown condition or beam.
+    """
+    known, given = ('payload', 'payload_beam', 'payload_position'), recording.conditions
+    for name in given:
+        if name not in known:
+            raise InputError(f'{recording.name}: condition {name!r}, allowed: {", ".join(known)}')
+    number = given.get('payload_beam', float(boom.size))
+    if number not in range(1, boom.size + 1):
+        raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')
+    mass, beam = given.get('payload', 0.0), boom.beams[int(number) - 1]
+    if mass == 0.0:
+        return None
+    position = float(given.get('payload_position', beam.length))
+    return HangingLoad(mass=mass, beam=beam.name, position=position)
+
+
+def readings(
+    boom: BoomParameters,
+    scenario: Scenario,
+    sensors: SensorParameters,
+    seed: int = 0,
+    rate: float = 20.0,
+    name: str = 'run',
+) -> dict[str, np.ndarray]:
+    """
+    Simulate a scenario; return ``time`` [s] and all signals, as a data logger would record them.
+
+    Each of ``rate`` rows per second has the latest readings, (rows,). Raises LongreachError when
+    the run fails.
+    """
+    run = simulate(boom, scenario, progress=True)
+    if run.message:
+        raise LongreachError(run.message)
+    shown = measured(truth_of(run, scenario, name), sensors, seed=seed)
+    times = np.arange(0.0, scenario.duration + 0.5 / rate, 1.0 / rate)
+    columns = {'time': times}
+    for signal, (at, values, _) in shown.signals.items():
+        latest = np.searchsorted(at, times + 1e-9, side='right') - 1
+        columns[signal] = values[np.maximum(latest, 0)]
+    return columns
 
 
 def measured(

@@ -23,6 +23,19 @@ of its centre at rest,
     d_1 = c + j s - e^(j theta) c,    z_1 = e^(j theta) e^(j phi_1).
 
 Their columns are j and j (r - c - j s).
+
+Symbols of the kernels, whose arguments are not checked; "rows" is n, or n + 2 with a truck:
+
+    y         (2 n + ..,)                 q and q'; with a truck the last four entries are its
+                                          heave [m], pitch [rad] and their rates
+    beam      (N, 5 + 4 F + 3 F^2)        table of the beams, see LENGTH and following
+    truck     TruckConstants, or None: it is fixed, and compiled without this part
+    printed                               rotation at the tips as printed in the paper
+    M, f      (rows, rows), (rows,)       output: lower triangle of the mass matrix; generalised
+                                          forces [N m, N]
+    P, Q                                  complex factors of tau and lambda
+    work      (HELD + N, rows)            workspace; output: Jacobian columns, frames, and
+                                          accelerations for q'' = 0
 """
 
 from __future__ import annotations
@@ -285,20 +298,7 @@ def workspace(N, rows):  # type: ignore[no-untyped-def]
 
 @njit
 def _couple(M, k, last, P, Q, work):  # type: ignore[no-untyped-def]
-    """
-    Compute the inertia between row k and all rows up to ``last``, Re(P tau + Q lambda).
-
-    Parameters
-    ----------
-    M : ndarray, shape (n, n)
-        Output: row k of the mass matrix, columns 0 to ``last``.
-    k, last : int
-        Indices in the row order of :func:`mass_and_forces`.
-    P, Q : complex
-        Factors of tau and lambda.
-    work : ndarray from :func:`workspace`
-        Rows TAU to LAM_IM are used.
-    """
+    """Compute row k of M up to column ``last``, Re(P tau + Q lambda)."""
     p_re, p_im, q_re, q_im = P.real, P.imag, Q.real, Q.imag
     for other in range(last + 1):
         M[k, other] = (
@@ -320,33 +320,11 @@ def _couple_truck(M, n, row, P, Q, work):  # type: ignore[no-untyped-def]
 @njit
 def mass_and_forces(y, n, beam, truck, gravity, printed, M, f, work):  # type: ignore[no-untyped-def]
     """
-    Compute the lower triangle of M(q), and c(q, q') + D q' + g(q).
+    Compute the lower triangle of M(q), and f = c(q, q') + D q' + g(q).
 
     Rows are ordered by beam, (phi_1, h_1^1..h_1^F, phi_2, ...), with row i (1 + F) for phi_i, so
     that the coordinates of the chain inboard of a coordinate are the rows before it. Heave and
     pitch of a truck on springs are the last two rows.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n,) or longer
-        q and q' in the paper's order. With a truck on springs the last four entries are its heave
-        [m], pitch [rad] and their rates; other entries are not used.
-    n : int
-        Number of coordinates of the chain, N (1 + F).
-    beam : ndarray, shape (N, 5 + 4 F + 3 F^2)
-        Table of the beams, see LENGTH and following.
-    truck : TruckConstants or None
-        Constants of a truck on springs; None: it is fixed, and compiled without this part.
-    gravity : float
-        g [m/s^2].
-    printed : bool
-        Rotation at the tips as printed in the paper.
-    M : ndarray, shape (rows, rows)
-        Output: mass matrix, lower triangle; n rows, or n + 2 with a truck on springs.
-    f : ndarray, shape (rows,)
-        Output: generalised forces [N m, N].
-    work : ndarray from :func:`workspace`
-        Output: Jacobian columns, frames and accelerations for q'' = 0.
     """
     N = beam.shape[0]
     F = n // N - 1

@@ -97,14 +97,13 @@ def natural_modes(
     else:
         q = equilibrium(boom, angles, loads).coordinates
     constants = constants_of(boom, loads)
-    M, D, K = _linear_model(q, constants)
-    springs = None
-    free = np.arange(N, q.size)
+    springs, free = None, np.arange(N, q.size)
     if pistons == 'free':
-        springs, dampers = _oil(q, constants, equilibrium(boom, angles, loads).forces)
-        K[range(N), range(N)] += springs
-        D[range(N), range(N)] += dampers
+        forces = equilibrium(boom, angles, loads).forces
+        M, D, K, springs = _with_oil(q, constants, forces)
         free = np.arange(q.size)
+    else:
+        M, D, K = _linear_model(q, constants)
     M, D, K = (matrix[np.ix_(free, free)] for matrix in (M, D, K))
     frequencies, vectors, ratios = _eigen(M, D, K)
     bases = boom_bases(boom)
@@ -147,29 +146,13 @@ def held_modes(
     """
     Return natural frequencies [Hz] and damping ratios, ascending, when some pistons stick.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (N,)
-        Joint angles [rad].
-    loads : tuple of Load
-    sliding : sequence of bool
-        Which pistons move against the oil of their closed valves; the others stick.
-
-    Raises
-    ------
-    InputError
-        For a pose outside the strokes.
-    LongreachError
-        When the equilibrium in this pose is not stable.
+    ``sliding`` says which pistons move against the oil of their closed valves. Raises
+    LongreachError when the equilibrium is not stable.
     """
     rest = equilibrium(boom, angles, loads)
     q, N = rest.coordinates, boom.size
     constants = constants_of(boom, loads)
-    M, D, K = _linear_model(q, constants)
-    springs, dampers = _oil(q, constants, rest.forces)
-    K[range(N), range(N)] += springs
-    D[range(N), range(N)] += dampers
+    M, D, K, _ = _with_oil(q, constants, rest.forces)
     free = np.flatnonzero([*sliding, *[True] * (q.size - N)])
     frequencies, _, ratios = _eigen(*(matrix[np.ix_(free, free)] for matrix in (M, D, K)))
     return frequencies, ratios
@@ -205,35 +188,30 @@ def _linear_model(
     return M, D, tangent_stiffness(q, constants)
 
 
-def _oil(q: np.ndarray, p: Constants, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return stiffness [N m/rad] and damping [N m s/rad] of closed cylinders at the joints."""
-    N = forces.size
-    h = 1e-6
+def _with_oil(
+    q: np.ndarray, p: Constants, forces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return M, D, K with closed cylinders at the joints, and their stiffness (N,) [N m/rad]."""
+    N, h = forces.size, 1e-6
     pistons, arms = pistons_and_arms(p.linkage, np.stack([q[:N] - h, q[:N], q[:N] + h]))
     arm = arms[1]
     oil = sum(oil_stiffness(p.actuators, pistons[1]))
     # The lever arm changes with the angle, too, under the holding force.
     springs = oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h)
-    return springs, p.actuators.viscous * arm**2
+    M, D, K = _linear_model(q, p)
+    K[range(N), range(N)] += springs
+    D[range(N), range(N)] += p.actuators.viscous * arm**2
+    return M, D, K, springs
 
 
 def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
     """
     Return the largest magnitude of the eigenvalues [1/s] of small motion with free pistons.
 
-    Parameters
-    ----------
-    q : ndarray, shape (n,) or (n + 2,)
-        Coordinates at rest; with a truck on springs, followed by its heave and pitch.
-    forces : ndarray, shape (N,)
-        Forces of the cylinders [N].
-    constants : Constants
+    About coordinates at rest (n,), or (n + 2,) with a truck, and forces of the cylinders (N,) [N].
     """
-    N, n = forces.size, q.size
-    M, D, K = _linear_model(q, constants)
-    springs, dampers = _oil(q, constants, forces)
-    K[range(N), range(N)] += springs
-    D[range(N), range(N)] += dampers
+    n = q.size
+    M, D, K, _ = _with_oil(q, constants, forces)
     inverse = np.linalg.inv(M)
     state = np.block([[np.zeros((n, n)), np.eye(n)], [-inverse @ K, -inverse @ D]])
     return float(np.abs(np.linalg.eigvals(state)).max())

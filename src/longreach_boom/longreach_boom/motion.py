@@ -11,6 +11,18 @@ A piston that sticks is stopped by an impulse, which changes the other velocitie
 coupled inertia: v_free += M_ff^-1 M_fs v_s. (Setting only v_s to zero can add energy.) Whether
 stuck pistons hold is checked at the start of every step for all pistons together, because a
 piston that is released changes the forces on the others.
+
+Symbols of the kernels, whose arguments are not checked; "rows" is n, or n + 2 with a truck:
+
+    y, dy            (2 n + 3 N,) or 4 more   state and its time derivative
+    modes            (N,) of int64            modes of the pistons
+    spools           (N,)                     commanded spool positions, in [-1, 1]
+    p                                         model.Constants
+    table            (N, columns)             p.actuators.table
+    width                                     1 + F, the rows of a beam
+    M, f             (rows, rows), (rows,)    mass matrix and forces c + D q' + g [N m, N]; in
+                                              the row order of model.mass_and_forces, unless said
+    work             (HELD + N, rows)         model.workspace
 """
 
 from __future__ import annotations
@@ -67,18 +79,9 @@ STEEPEST = 1.0
 @njit
 def _take_out_held(modes, width, M, work):  # type: ignore[no-untyped-def]
     """
-    Replace the rows and columns of held joints by those of the identity.
+    Replace the rows and columns of held joints in M by those of the identity.
 
-    Parameters
-    ----------
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    width : int
-        Number of rows of a beam, 1 + F.
-    M : ndarray, shape (rows, rows)
-        Mass matrix, lower triangle; changed in place.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Output: row HELD + i receives the full row of M of each held joint i.
+    Row HELD + i of ``work`` receives the full row of M of each held joint i.
     """
     N, rows = modes.size, M.shape[0]
     for i in range(N):
@@ -103,22 +106,7 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
     """
     Compute the time derivative of the state; return whether M is positive definite.
 
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    spools : ndarray, shape (N,)
-        Commanded spool positions, in [-1, 1].
-    p : Constants
-        Constants of the boom.
-    M : ndarray, shape (rows, rows)
-        Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Output: row FORCES holds c + D q' + g, row CHANGES holds q'', in the same order.
-    dy : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        Output: time derivative of ``y``.
+    Row FORCES of ``work`` receives c + D q' + g, row CHANGES q''.
     """
     f, acc, table = work[FORCES], work[CHANGES], p.actuators.table
     N, n = modes.size, f.size - (0 if p.truck is None else 2)
@@ -155,22 +143,7 @@ def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
     """
     Return the signed excess of the force on a held piston over the force that holds it [N].
 
-    0.0 when it holds, Henikl 2015, (26) and (27).
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State.
-    i : int
-        Index of the piston.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    width : int
-        Number of rows of a beam, 1 + F.
-    table : ndarray, shape (N, columns)
-        Table of the actuators.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Workspace with the results of :func:`_derivative` for the same state.
+    0.0 when it holds, Henikl 2015, (26) and (27). ``work`` is from :func:`_derivative`.
     """
     needed = work[FORCES, i * width]
     for k in range(work.shape[1]):
@@ -185,11 +158,7 @@ def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
 # Inlined, as is _has_passed: as function calls both took 4 % of the time of a step.
 @njit(inline='always')
 def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
-    """
-    Release pistons that no longer hold, the one with the largest overload first, until all hold.
-
-    Arguments and return value as for :func:`_derivative`; ``modes`` is changed in place.
-    """
+    """Release pistons that no longer hold, the most overloaded one first, until all hold."""
     N, width, table = modes.size, 1 + p.functions, p.actuators.table
     definite = True
     for _ in range(N + 1):
@@ -211,20 +180,7 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
     """
     Set the velocities of all held joints to zero by impulses, see the module docstring.
 
-    Returns whether M is positive definite; otherwise the velocities are unchanged.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State; its velocities are changed in place.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    p : Constants
-        Constants of the boom.
-    M : ndarray, shape (rows, rows)
-        Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Workspace.
+    Return whether M is positive definite; otherwise the velocities are unchanged.
     """
     change = work[CHANGES]
     N, width = modes.size, 1 + p.functions
@@ -259,18 +215,7 @@ def _has_passed(y, n, modes, table, after):  # type: ignore[no-untyped-def]
     """
     Return whether the velocity of a piston has changed sign or a piston has reached a stroke end.
 
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State.
-    n : int
-        N (1 + F).
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    table : ndarray, shape (N, columns)
-        Table of the actuators.
-    after : ndarray of int64, shape (N,)
-        Output: the new modes; may be the same array as ``modes``.
+    ``after`` receives the new modes; it may be ``modes``.
     """
     passed = False
     for i in range(modes.size):
@@ -290,7 +235,7 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
 
     A piston whose velocity has changed sign sticks if static friction holds it, and otherwise
     slides in the new direction. An impulse that stops one piston may reverse another, so all are
-    checked again. Arguments as for :func:`_derivative`; ``y`` and ``modes`` are changed in place.
+    checked again.
     """
     N, width, table = modes.size, 1 + p.functions, p.actuators.table
     n = N * width
@@ -323,8 +268,7 @@ def _parts(y, dy, at, step, table):  # type: ignore[no-untyped-def]
     """
     Return into how many equal parts a step is divided: more than 1 while port valves are open.
 
-    Flows of relief and make-up valves change pressures faster than all else. Arguments as for
-    :func:`longreach_dynamics.hydraulics.actuators.open_port_rate`.
+    Flows of relief and make-up valves change pressures faster than all else.
     """
     fastest = 0.0
     for i in range(table.shape[0]):
@@ -355,37 +299,10 @@ def _is_in_range(y, n, p):  # type: ignore[no-untyped-def]
 @kernel
 def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
-    Take steps with constant commands, in place; arguments are not checked.
+    Take steps with constant spools, in place; return how many were taken, and DONE or the reason.
 
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State, changed in place: the state after the last step, or before the step that failed.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons, changed in place like ``y``.
-    spools : ndarray, shape (N,)
-        Commanded spool positions, in [-1, 1].
-    p : Constants
-        Constants of the boom.
-    step : float
-        Step length [s].
-    first : int
-        Number of steps taken before this call.
-    steps : int
-        Number of steps to take.
-    every : int
-        Interval of rows in steps, counted from step 0; 0: no rows are written.
-    table : ndarray, shape (rows, 2 n + 3 N)
-        Output: states.
-    mode_table : ndarray of int64, shape (rows, N)
-        Output: modes.
-
-    Returns
-    -------
-    taken : int
-        Number of steps taken.
-    status : int
-        DONE, or the reason why fewer than ``steps`` were taken.
+    After a failure y and modes are those before the step that failed. ``first`` steps were taken
+    before; every ``every``-th step, counted from step 0, writes a row of both tables, none with 0.
     """
     N, size, rows = modes.size, y.size, row_count(p)
     n = N * (1 + p.functions)
@@ -460,28 +377,7 @@ def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
 
 @kernel
 def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute M(q), c + D q' + g and the derivative of the state for given modes.
-
-    Arguments are not checked.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    spools : ndarray, shape (N,)
-        Commanded spool positions, in [-1, 1].
-    p : Constants
-        Constants of the boom.
-    M : ndarray, shape (rows, rows)
-        Output: mass matrix, in the order of q, then heave and pitch of a truck on springs.
-    f : ndarray, shape (rows,)
-        Output: generalised forces [N m, N], in that order.
-    dy : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        Output: time derivative of ``y``.
-    """
+    """Compute M(q), c + D q' + g, both in the order of q, and dy, for given modes."""
     N, rows = modes.size, f.size
     _derivative(y, modes, spools, p, np.empty((rows, rows)), workspace(N, rows), dy)
     # Computed again: _derivative overwrites M with the Cholesky factor of its free part.
@@ -490,38 +386,12 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
 
 @kernel
 def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
-    """
-    Compute only M(q) and c + D q' + g; arguments are not checked.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n,) or longer
-        q and q'; with a truck on springs the last four entries are used, too.
-    p : Constants
-        Constants of the boom; oil and friction are not used.
-    M : ndarray, shape (rows, rows)
-        Output: mass matrix, in the order of :func:`evaluate`.
-    f : ndarray, shape (rows,)
-        Output: generalised forces [N m, N], in that order.
-    """
+    """Compute only M(q) and c + D q' + g, in the order of :func:`evaluate`."""
     _inertia(y, p, M, f)
 
 
 @kernel
 def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
-    """
-    Set the velocities of held pistons to zero by impulses, in place; arguments are not checked.
-
-    Returns whether the mass matrix is positive definite; otherwise the state is unchanged.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
-        State, changed in place.
-    modes : ndarray of int64, shape (N,)
-        Modes of the pistons.
-    p : Constants
-        Constants of the boom.
-    """
+    """Set the velocities of held pistons to zero by impulses, in place; return as _stop does."""
     N, rows = modes.size, row_count(p)
     return _stop(y, modes, p, np.empty((rows, rows)), workspace(N, rows))

@@ -292,14 +292,7 @@ class BoomParameters(JointedMachine, Parameters):
         return len(self.beams)
 
     def beam_index(self, name: str) -> int:
-        """
-        Return the index of a beam.
-
-        Raises
-        ------
-        InputError
-            For an unknown beam.
-        """
+        """Return the index of a beam; raises InputError for an unknown one."""
         names = [beam.name for beam in self.beams]
         if name not in names:
             raise InputError(f'beam = {name!r}, allowed: {" | ".join(names)}')
@@ -309,10 +302,7 @@ class BoomParameters(JointedMachine, Parameters):
         """
         Return the index of a beam after checking a position [m] along it.
 
-        Raises
-        ------
-        InputError
-            For an unknown beam or a position outside it; the message starts with ``what``.
+        The message of an InputError starts with ``what``.
         """
         try:
             index = self.beam_index(beam)
@@ -333,14 +323,7 @@ class BoomParameters(JointedMachine, Parameters):
         return np.array([c.linkage.angles(c.stroke) for c in self.cylinders])
 
     def check_pose(self, angles: np.ndarray) -> None:
-        """
-        Check joint angles [rad], shape (N,).
-
-        Raises
-        ------
-        InputError
-            When their number is wrong, one is not finite, or a piston would be beyond its stroke.
-        """
+        """Raise InputError for joint angles (N,) [rad] that are not finite or beyond a stroke."""
         if len(angles) != self.size:
             raise InputError(f'pose has {len(angles)} angles, allowed: {self.size}')
         for i, (low, high) in enumerate(self._joint_limits.tolist()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,89 +17,81 @@ from longreach_boom.statics import beyond_relief
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
+_MODES = (
+    'of the piston: -2 at the end of its retraction, -1 slides inwards, 0 sticks,'
+    ' 1 slides outwards, 2 at the end of its extension'
+)
 
-def columns_of(boom: BoomParameters) -> Columns:
-    """Return the columns of :func:`series`; no message contains the modes of pistons."""
-    beams = [beam.name for beam in boom.beams]
-    cylinders = [cylinder.name for cylinder in boom.cylinders]
+
+def columns_of(boom: BoomParameters, followed: bool = False) -> Columns:
+    """
+    Return the columns of :func:`series`; no message contains the modes of pistons.
+
+    A run that followed a trajectory has its joint angles, too.
+    """
     numbers = range(1, boom.size + 1)
+    beams, cylinders = ([item.name for item in items] for items in (boom.beams, boom.cylinders))
+    joints = partial(Source, 'joint_states')
+    bent = [
+        joints('position', name + what)
+        for what in ('_joint', '_deflection', '_slope')
+        for name in beams
+    ]
+    truck = [joints('position', name) for name in TRUCK_JOINTS if boom.truck]
 
-    def joints(field: str, names: list[str], what: str = '') -> list[Source]:
-        return [Source('joint_states', field, name + what) for name in names]
+    def tip(axis: int, number: int = boom.size) -> Derived:
+        return Derived((*bent, *truck), partial(_tip, boom, axis, number))
+
+    def column(family: str, unit: str, meaning: str, sources: Iterable[Any] = ()) -> list[Column]:
+        return each(f'{family}_i', numbers, unit, meaning, sources, mark='i')
 
     def oil(field: str) -> list[Source]:
         return [Source('hydraulics', field, name) for name in cylinders]
 
-    def column(family: str, unit: str, meaning: str, sources: list[Source]) -> list[Column]:
-        return each(family, numbers, unit, meaning, sources, mark='i')
-
-    truck = [Source('joint_states', 'position', name) for name in TRUCK_JOINTS if boom.truck]
-    angles = joints('position', beams, '_joint')
-    bent = (
-        *angles,
-        *joints('position', beams, '_deflection'),
-        *joints('position', beams, '_slope'),
-        *truck,
+    last, own = (
+        'tip of the last beam, from joint 1 at rest',
+        'tip of each beam, from joint 1 at rest',
     )
-    tip = 'tip of the last beam, from joint 1 at rest'
+    found = [
+        Column('time', 's', 'of the sample'),
+        Column('tip_x', 'm', last, tip(0)),
+        Column('tip_z', 'm', last, tip(1)),
+        *column('phi', 'rad', 'joint angle', bent[: boom.size]),
+        *column('piston', 'm', 'piston position', [joints('position', c) for c in cylinders]),
+        *column('force', 'N', 'p_1 A_1 - p_2 A_2', [joints('effort', c) for c in cylinders]),
+        *column('strain', '1', 'strain gauge', [Source('strain', 'strain', b) for b in beams]),
+        *column('p_head', 'Pa', 'pressure of the head side, p_1', oil('head_pressure')),
+        *column('p_rod', 'Pa', 'pressure of the rod side, p_2', oil('rod_pressure')),
+        *column('spool', '1', 'spool position', oil('spool')),
+        *column('mode', '', _MODES),
+        *column('tip_x', 'm', own, [tip(0, k) for k in numbers]),
+        *column('tip_z', 'm', own, [tip(1, k) for k in numbers]),
+        *port_columns(constants_of(boom).actuators, numbers, mark='i'),
+    ]
+    if boom.truck:
+        gear = Derived(tuple(truck), partial(_gear, boom))
+        found += [
+            Column(TRUCK_JOINTS[0], 'm', 'of the truck, upwards', truck[0]),
+            Column(TRUCK_JOINTS[1], 'rad', 'of the truck, its front upwards', truck[1]),
+            Column('gear_z', 'm', 'slewing gear at joint 1, upwards', gear),
+        ]
+    if followed:
+        found += column('wanted', 'rad', 'joint angle of the trajectory')
+    return Columns(found)
 
-    def tips(family: str, axis: int) -> list[Column]:
-        meaning = 'tip of each beam, from joint 1 at rest'
-        sources = [Derived(bent, partial(_tip, boom, axis, k)) for k in numbers]
-        return each(family, numbers, 'm', meaning, sources, mark='i')
 
-    return Columns(
-        (
-            Column('time', 's', 'of the sample'),
-            Column('tip_x', 'm', tip, Derived(bent, partial(_tip, boom, 0, boom.size))),
-            Column('tip_z', 'm', tip, Derived(bent, partial(_tip, boom, 1, boom.size))),
-            *column('phi_i', 'rad', 'joint angle', angles),
-            *column('piston_i', 'm', 'piston position', joints('position', cylinders)),
-            *column('force_i', 'N', 'p_1 A_1 - p_2 A_2', joints('effort', cylinders)),
-            *column(
-                'strain_i', '1', 'strain gauge', [Source('strain', 'strain', b) for b in beams]
-            ),
-            *column('p_head_i', 'Pa', 'pressure of the head side, p_1', oil('head_pressure')),
-            *column('p_rod_i', 'Pa', 'pressure of the rod side, p_2', oil('rod_pressure')),
-            *column('spool_i', '1', 'spool position', oil('spool')),
-            *column(
-                'mode_i',
-                '',
-                'of the piston: -2 at the end of its retraction, -1 slides inwards, 0 sticks,'
-                ' 1 slides outwards, 2 at the end of its extension',
-                [],
-            ),
-            *tips('tip_x_i', 0),
-            *tips('tip_z_i', 1),
-            *port_columns(constants_of(boom).actuators, numbers, mark='i'),
-            *(
-                Column(name, unit, f'of the truck, {what}', source)
-                for name, unit, what, source in zip(
-                    TRUCK_JOINTS,
-                    ('m', 'rad'),
-                    ('upwards', 'its front upwards'),
-                    truck,
-                    strict=False,
-                )
-            ),
-        )
-    )
+def _gear(boom: BoomParameters, values: np.ndarray) -> np.ndarray:
+    """Return the height of the slewing gear [m] for heave [m] and pitch [rad] (rows, 2)."""
+    still = np.zeros(len(values))
+    return np.asarray(truck_frame(boom, [*values.T, still, still]).origin.imag)
 
 
 def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np.ndarray:
     """
-    Return x or z of the tip of a beam [m], Henikl 2015, (1) to (5).
+    Return x (axis 0) or z (1) of the tip of a beam, from 1 on [m]; Henikl 2015, (1) to (5).
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    axis : int
-        0 for x, 1 for z.
-    number : int
-        Number of the beam, from 1 on.
-    values : ndarray, shape (rows, 3 N) or (rows, 3 N + 2)
-        Joint angles [rad], deflections [m] and slopes of the beams' tips; with a truck on springs,
-        followed by its heave [m] and pitch [rad].
+    ``values`` (rows, 3 N) are joint angles [rad], deflections [m] and slopes of the beams' tips;
+    with a truck on springs, followed by its heave [m] and pitch [rad].
     """
     angles, deflections, slopes = np.split(values.T[: 3 * boom.size], 3)
     still = np.zeros(len(values))
@@ -122,22 +115,9 @@ def series(
     strain: np.ndarray,
 ) -> np.ndarray:
     """
-    Return the observed quantities of a run.
+    Return the observed quantities of a run, with the columns of :func:`columns_of`.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    times : ndarray, shape (rows,)
-    states : ndarray, shape (rows, 2 n + 3 N)
-    modes : ndarray, shape (rows, N)
-        Modes of the pistons, see :mod:`longreach_boom.motion`.
-    strain : ndarray, shape (rows, N)
-        Readings of the strain gauges.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        Columns as in :func:`columns_of`.
+    From times (rows,) [s], states (rows, 2 n + 3 N), modes (rows, N) and strains (rows, N).
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
@@ -166,7 +146,7 @@ def series(
             tips[:, 0],
             tips[:, 1],
             port_series(constants.actuators, states[:, 2 * n : 2 * n + 3 * boom.size]),
-            *([] if truck is None else [truck[:, :2]]),
+            *([] if truck is None else [truck[:, :2], _gear(boom, truck[:, :2])[:, None]]),
         ],
         axis=1,
     )
@@ -175,15 +155,9 @@ def series(
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
     """
-    A simulated run of a boom.
+    A simulated run of a boom, with its states (rows, 2 n + 3 N).
 
-    Parameters
-    ----------
-    states : ndarray, shape (rows, 2 n + 3 N)
-    cavitated : tuple of str
-        Names of the cylinders with cavitation in a chamber.
-    reference : ndarray, shape (rows, N), optional
-        Joint angles of the reference trajectory [rad].
+    ``cavitated`` names the cylinders with cavitation in a chamber.
     """
 
     UNITS: ClassVar = {
@@ -200,7 +174,6 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
-    reference: np.ndarray | None = None
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -227,12 +200,10 @@ class BoomRun(Run[BoomParameters]):
 
     def joint_error(self) -> list[float]:
         """Return the largest error of each joint [rad]; empty without a trajectory."""
-        if self.reference is None:
+        if 'wanted_1' not in self.columns.names:
             return []
-        errors: list[float] = (
-            np.abs(self.columns_like('phi') - self.reference).max(axis=0).tolist()
-        )
-        return errors
+        errors = np.abs(self.columns_like('phi') - self.columns_like('wanted')).max(axis=0)
+        return list(errors.tolist())
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about cylinders overloaded at rest, and about cavitation."""
@@ -240,14 +211,13 @@ class BoomRun(Run[BoomParameters]):
             return ()
         boom = self.parameters
         head, rod = (self.columns_like(side)[0] for side in ('p_head', 'p_rod'))
-        start = np.maximum(head, rod)
-        overloaded = start > boom.oil.supply_pressure
+        over = np.maximum(head, rod) > boom.oil.supply_pressure
+        heavy = [c.name for c, needs in zip(boom.cylinders, over, strict=True) if needs]
         return (
             *(
-                f'{cylinder.name} needs more than the supply pressure: its closed valve holds this'
-                ' boom, its pump could not have lifted it'
-                for cylinder, over in zip(boom.cylinders, overloaded, strict=True)
-                if over
+                f'{name} needs more than the supply pressure: its closed valve holds this boom,'
+                ' its pump could not have lifted it'
+                for name in heavy
             ),
             *(
                 f'{name} carries more at rest than its relief valve holds: it gives way'

@@ -56,10 +56,7 @@ class HangingLoad(Parameters):
         """
         Return the load for the model.
 
-        Raises
-        ------
-        InputError
-            For an unknown beam or a position outside it; the message starts with ``what``.
+        The message of an InputError, for a place that is not on the boom, starts with ``what``.
         """
         name = self.beam or boom.beams[-1].name
         index = boom.place(name, self.position or 0.0, what)
@@ -120,6 +117,13 @@ class Scenario(Parameters):
             changes.append((item.time, load.on(boom, f'attach[{index}]')))
         return tuple(sorted(changes, key=lambda change: change[0]))
 
+    def carried(self, boom: BoomParameters) -> list[tuple[float, tuple[Load, ...]]]:
+        """Return (time [s], loads from then on), from time 0 on."""
+        found = [(0.0, self.initial_loads(boom))]
+        for time, change in self.load_changes(boom):
+            found.append((time, () if change is None else (*found[-1][1], change)))
+        return found
+
     def waypoints(self, boom: BoomParameters) -> tuple[Waypoint, ...]:
         """Return the trajectory from the pose at time 0 on."""
         if not self.trajectory or self.trajectory[0].time == 0.0:
@@ -129,20 +133,10 @@ class Scenario(Parameters):
 
     def check_with(self, boom: BoomParameters, step: float | None = None) -> None:
         """
-        Check the scenario against a boom.
+        Raise InputError when the scenario does not fit a boom.
 
-        Parameters
-        ----------
-        boom : BoomParameters
-        step : float, optional
-            Length of a step [s]; None: do not check that times are whole steps.
-
-        Raises
-        ------
-        InputError
-            For a pose outside the strokes, a trajectory faster than
-            :func:`longreach_boom.control.rate_limits`, a time that is not on a step, an unknown
-            beam, or lists of the wrong length.
+        That is a pose outside the strokes, a trajectory faster than the valves allow, a time that
+        is not on a step [s] (None: not checked), an unknown beam, or lists of the wrong length.
         """
         boom.check_pose(self.angles(boom))
         self.initial_loads(boom)
@@ -169,14 +163,7 @@ class Scenario(Parameters):
 
 
 def resting_scenario(boom: BoomParameters) -> Scenario:
-    """
-    Return the scenario of a boom that stands in its first pose, valves closed.
-
-    Raises
-    ------
-    InputError
-        When the boom file has no pose.
-    """
+    """Return the scenario of a boom that stands in its first pose, valves closed."""
     return Scenario(duration=1.0, pose=first_pose(boom, 'boom'))
 
 

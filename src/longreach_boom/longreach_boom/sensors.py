@@ -68,22 +68,10 @@ def load_sensors(file: str | Path | None = None) -> SensorParameters:
 
 class Sensors:
     """
-    The sensors of a boom.
+    The sensors of a boom, on a plant with a sample rate [Hz], with or without friction.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    parameters : SensorParameters
-    sample_rate : float
-        Sample rate of the plant [Hz].
-    friction : bool
-        Whether the pistons of the plant have friction.
-
-    Raises
-    ------
-    InputError
-        When the sample rate is not a multiple of a sensor's rate, or the number of biases or
-        drifts differs from the number of sensors.
+    Raises InputError when it is no multiple of a sensor's rate, or the number of biases or drifts
+    differs from the number of sensors.
     """
 
     def __init__(
@@ -110,15 +98,7 @@ class Sensors:
         self._root_slope = np.stack([basis.at(0.0, 1) for basis in bases])
 
     def read(self, state: BoomState, sample: int) -> SensorReadings:
-        """
-        Return the readings of the sensors.
-
-        Parameters
-        ----------
-        state : BoomState
-        sample : int
-            Number of the plant's sample, from 0 on; at sample 0 every sensor has a reading.
-        """
+        """Return the readings at a sample of the plant; at sample 0 every sensor has one."""
         N = self._boom.size
         parts = StateParts.of(state.y, self._boom)
         bending = np.reshape(parts.q[N:], (-1, N)).T

@@ -53,7 +53,8 @@ def simulate(
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)
     boom = Boom(parameters, scenario, step)
-    state, columns = boom.initial_state(), columns_of(parameters)
+    state = boom.initial_state()
+    columns = columns_of(parameters, followed=bool(scenario.trajectory))
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
     states, modes, message = [state.y[None]], [state.modes[None]], ''
@@ -77,14 +78,13 @@ def simulate(
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
-    reference = None
-    if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.waypoints(parameters))
-        reference = np.array([trajectory.at(time).angles for time in times])
     all_modes = np.concatenate(modes)
     strain = _strains_of(boom, every, rows, all_modes)
     table = series(parameters, times, rows, all_modes, strain)
-    return BoomRun(parameters, columns, table, rows, cavitated, reference, message=message)
+    if scenario.trajectory:
+        trajectory = Trajectory.of(scenario.waypoints(parameters))
+        table = np.hstack([table, [trajectory.at(time).angles for time in times]])
+    return BoomRun(parameters, columns, table, rows, cavitated, message=message)
 
 
 def _commands(
@@ -114,17 +114,14 @@ def _commands(
 def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> np.ndarray:
     """Return the strains of all rows, each with the loads of the step that ends at it."""
     parameters, scenario = boom.parameters, boom.scenario
-    changes = scenario.load_changes(parameters)
+    carried = scenario.carried(parameters)
     # A change acts from its step on; the row at that time is still without it.
-    edges = [round(time / boom.step) // every + 1 for time, _ in changes]
-    loads, found = scenario.initial_loads(parameters), []
-    for first, end, change in zip(
-        [0, *edges], [*edges, len(rows)], [*(load for _, load in changes), None], strict=True
-    ):
-        part = BoomState(rows[first:end], modes[first:end], loads)
-        found.append(strains(parameters, part, scenario.friction))
-        loads = () if change is None else (*loads, change)
-    return np.concatenate(found)
+    edges = [round(time / boom.step) // every + 1 for time, _ in carried[1:]]
+    parts = [
+        BoomState(rows[first:end], modes[first:end], loads)
+        for first, end, (_, loads) in zip([0, *edges], [*edges, len(rows)], carried, strict=True)
+    ]
+    return np.concatenate([strains(parameters, part, scenario.friction) for part in parts])
 
 
 def warm_up() -> None:

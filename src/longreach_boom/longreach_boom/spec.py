@@ -71,14 +71,21 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     studies = 'longreach_boom.commands'
     options = BoomOptions
     scenario = 'load_release'
-    figure = 'figures 13 and 14 of the paper: forces, strains, pistons and beam tips over time'
-    figures = 'longreach_boom.figures'
+    figure = 'what figures 13 to 15 of the paper show over time, joint angles and pressures'
     panels = (
         Panel('cylinder force', (Curve('force_i'),), 'kN'),
         Panel('strain', (Curve('strain_i'),), '1e-6'),
         Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
         Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
         Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
+        Panel('slewing gear from\nits start', (Curve('gear_z', 'z'),), 'mm', relative=True),
+        Panel(
+            'joint angle\nfrom its start',
+            (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True)),
+            'deg',
+            relative=True,
+        ),
+        Panel('pressure', (Curve('p_head_i', 'head *'), Curve('p_rod_i', 'rod *')), 'bar'),
     )
     results = {
         'tip_highest': 'm',

@@ -73,21 +73,10 @@ def equilibrium(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
 ) -> Equilibrium:
     """
-    Return the static equilibrium at given joint angles.
+    Return the static equilibrium at given joint angles (N,) [rad].
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (N,)
-        Joint angles [rad].
-    loads : tuple of Load
-
-    Raises
-    ------
-    InputError
-        For a pose outside the strokes.
-    LongreachError
-        When the beams are too weak to carry their weight in this pose.
+    Raises InputError for a pose outside the strokes, LongreachError when the beams are too weak to
+    carry their weight in this pose.
     """
     boom.check_pose(angles)
     constants = constants_of(boom, loads)
@@ -160,7 +149,7 @@ def static_row(
     """
     Return an equilibrium as Python numbers and lists.
 
-    Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], tip deflections w(L) [m],
+    Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], deflections w(L) [m],
     strains of the gauges, tip [m], and cylinders that would need more than the supply pressure, or
     than their relief valves hold.
     """

@@ -17,6 +17,9 @@ the beam, carries the moment of the outboard part. With ``damping: kelvin_voigt`
 and the rate of w'' times T EI carries a part of B.
 
 Accelerations follow from the equations of motion for the state and the modes of its pistons.
+
+Symbols of the kernels beside those of :mod:`longreach_boom.motion`: ``table`` and ``first`` are
+those of :class:`_Sections`, with P sections.
 """
 
 from __future__ import annotations
@@ -73,13 +76,7 @@ def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np
     """
     Return the strain gauge readings k_SG w'' + b_SG, shape (..., N).
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
-        One, or many with the same loads: y (..., 2 n + 3 N), modes (..., N).
-    friction : bool
-        Whether the pistons have friction.
+    ``state`` is one, or many with the same loads.
     """
     places, gains, biases = _gauges(boom)
     return np.asarray(curvatures(boom, state, places, friction) * gains + biases)
@@ -102,22 +99,9 @@ def curvatures(
     friction: bool = True,
 ) -> np.ndarray:
     """
-    Return the curvature w'' of bent beams [1/m] by the method ``boom.ritz.strain``.
+    Return the curvature w'' of bent beams (..., P) [1/m] by the method ``boom.ritz.strain``.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
-        One, or many with the same loads: y (..., 2 n + 3 N), modes (..., N).
-    places : tuple of N tuples of float
-        Positions along each beam [m].
-    friction : bool
-        Whether the pistons have friction.
-
-    Returns
-    -------
-    ndarray, shape (..., P)
-        Curvatures at all P positions, in the order of the beams.
+    ``places`` are positions along each beam [m], P in all; ``state`` as for :func:`strains`.
     """
     sections = _sections(boom, state.loads, places)
     y = np.ascontiguousarray(np.reshape(state.y, (-1, state.y.shape[-1])))
@@ -168,15 +152,8 @@ def _accelerate(p, N, work):  # type: ignore[no-untyped-def]
     """
     Add the contributions of q'' and gravity to the accelerations of the beam frames.
 
-    Parameters
-    ----------
-    p : Constants
-        Constants of the boom.
-    N : int
-        Number of beams.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Results of :func:`longreach_boom.motion._derivative`: rows Z_ACC and D_ACC for q'' = 0,
-        q'' in CHANGES. Rows Z_ACC to D_ACC_IM are changed in place.
+    ``work`` is from :func:`_derivative`; its rows Z_ACC to D_ACC_IM, for q'' = 0, are changed in
+    place.
     """
     # A column of the Jacobian is tau + lambda r, so sums of them give r'' of any point r.
     shift, spin, width = complex(0.0, p.gravity), complex(0.0), 1 + p.functions
@@ -200,24 +177,7 @@ def _accelerate(p, N, work):  # type: ignore[no-untyped-def]
 
 @njit
 def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
-    """
-    Compute M(x) + D(x) at all sections.
-
-    Parameters
-    ----------
-    y : ndarray, shape (2 n + 3 N,)
-        State.
-    p : Constants
-        Constants of the boom.
-    table : ndarray, shape (P, 7 + 5 F + F^2)
-        Table of the sections, see :class:`_Sections`.
-    first : ndarray of int64, shape (N + 1,)
-        Row of the root of each beam, then P.
-    work : ndarray from :func:`longreach_boom.model.workspace`
-        Results of :func:`_accelerate`.
-    moments : ndarray, shape (P,)
-        Output: M(x) + D(x) [N m].
-    """
+    """Compute moments (P,) = M(x) + D(x) at all sections [N m]; ``work`` is from _accelerate."""
     N, F = first.size - 1, p.functions
     n = N * (1 + F)
     mass_eta, moment_eta = _FUNCTIONS + 2 * F, _FUNCTIONS + 3 * F
@@ -268,24 +228,9 @@ def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
 @kernel
 def fill_curvatures(states, modes, p, table, first, by_moment, bent):  # type: ignore[no-untyped-def]
     """
-    Compute the curvatures of many states; arguments are not checked.
+    Compute curvatures ``bent`` (rows, P) [1/m] of states and modes (rows, ...).
 
-    Parameters
-    ----------
-    states : ndarray, shape (rows, 2 n + 3 N)
-        States.
-    modes : ndarray of int64, shape (rows, N)
-        Modes of the pistons.
-    p : Constants
-        Constants of the boom.
-    table : ndarray, shape (P, 7 + 5 F + F^2)
-        Table of the sections, see :class:`_Sections`.
-    first : ndarray of int64, shape (N + 1,)
-        Row of the root of each beam, then P.
-    by_moment : bool
-        Whether to use the bending moment; otherwise the Ritz functions.
-    bent : ndarray, shape (rows, P)
-        Output: curvatures [1/m].
+    By the bending moment, or otherwise by the Ritz functions.
     """
     N, F = modes.shape[1], p.functions
     n, curvature, rows = N * (1 + F), _FUNCTIONS + F, row_count(p)

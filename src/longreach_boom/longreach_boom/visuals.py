@@ -19,7 +19,7 @@ from longreach_boom.kinematics import (
     truck_frame,
     velocity_on_beam,
 )
-from longreach_boom.model import Constants, boom_bases, constants_of
+from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, truck_of
 from longreach_boom.strain import curvatures
@@ -51,18 +51,6 @@ class MarkerMotion(NamedTuple):
     velocities: np.ndarray  # (K, 3) [m/s]
 
 
-def _coordinates(boom: BoomParameters, state: BoomState) -> tuple[list[float], list[float]]:
-    """Return q and q' of a state."""
-    n = boom.size * (1 + boom.ritz.functions)
-    return state.y[:n].tolist(), state.y[n : 2 * n].tolist()
-
-
-def _root(boom: BoomParameters, state: BoomState) -> Frame:
-    """Return the frame of the truck."""
-    truck = truck_of(state.y, boom)
-    return truck_frame(boom, None if truck is None else truck.tolist())
-
-
 def _bent(
     eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
 ) -> tuple[float, float, float, float]:
@@ -81,13 +69,28 @@ def _bent(
     return w, w_rate, slope, slope_rate
 
 
-def _frames(constants: Constants, q: list[float], v: list[float], root: Frame) -> list[Frame]:
-    """Return the frames of all beams."""
-    lengths = constants.length.tolist()
-    N = len(lengths)
+class _Bent(NamedTuple):
+    """A state as Python numbers, with the frames that follow from it."""
+
+    q: list[float]
+    v: list[float]
+    root: Frame  # of the truck
+    frames: list[Frame]  # of the beams
+
+
+def _frames(boom: BoomParameters, state: BoomState) -> _Bent:
+    """Return the frames of a state."""
+    constants, N = constants_of(boom), boom.size
+    n = N * (1 + constants.functions)
+    q, v = state.y[:n].tolist(), state.y[n : 2 * n].tolist()
+    truck = truck_of(state.y, boom)
+    root = truck_frame(boom, None if truck is None else truck.tolist())
     shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
     bending = [_bent(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
-    return beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
+    lengths = constants.length.tolist()
+    return _Bent(
+        q, v, root, beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
+    )
 
 
 class _Lines(NamedTuple):
@@ -114,33 +117,15 @@ def shape_of(
     boom: BoomParameters, state: BoomState, points: int = 24, friction: bool = True
 ) -> tuple[BeamShape, ...]:
     """
-    Return the bent beams of a boom.
+    Return the bent beams of a boom, with equally spaced points along each, both ends included.
 
-    The stress is E |w''| times the distance of the surface from the neutral line. This distance is
-    the gain k_SG at the strain gauge, and elsewhere follows from
+    The stress is E |w''| times the distance of the surface from the neutral line, see
     :func:`longreach_boom.description.half_height`.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
-    points : int
-        Number of equally spaced points along each beam, both ends included.
-    friction : bool
-        Whether the pistons have friction.
-
-    Raises
-    ------
-    InputError
-        For fewer than two points.
     """
     if points < 2:
         raise InputError(f'points = {points}, allowed: at least 2 for each beam')
-    q, v = _coordinates(boom, state)
-    N = boom.size
-    shapes = []
-    root = _root(boom, state)
-    frames = _frames(constants_of(boom), q, v, root)
+    N, shapes = boom.size, []
+    q, _, _, frames = _frames(boom, state)
     tables = _lines(boom, points)
     places = tuple(tuple(lines.places.tolist()) for lines in tables)
     bent = curvatures(boom, state, places, friction).reshape(N, points)
@@ -169,24 +154,9 @@ def _plane(places: np.ndarray) -> np.ndarray:
 
 def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
     """
-    Return colours for bending stresses, from blue at zero to red at the yield strength and above.
+    Return red, green and blue (..., 3), 0 to 1, for stresses (...) [Pa] of either sign.
 
-    Parameters
-    ----------
-    stress : ndarray, shape (...)
-        Stress [Pa], of either sign.
-    yield_strength : float
-        Stress of the last colour [Pa].
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        Red, green and blue, from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        For a yield strength that is not positive.
+    From blue at zero to red at the yield strength and above.
     """
     if not 0.0 < yield_strength < np.inf:
         raise InputError(f'yield_strength = {yield_strength} Pa, allowed: (0, inf) Pa')
@@ -222,20 +192,12 @@ def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_Marker
 
 def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     """
-    Return positions and velocities of the markers of a boom.
+    Return positions and velocities of the markers of a boom, all in the plane y = 0.
 
-    Offsets from the neutral line are along the normal of the bent beam, see
-    :func:`longreach_boom.kinematics.place_on_beam`. All markers are in the plane y = 0.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
+    Offsets from the neutral line are along the normal of the bent beam.
     """
-    q, v = _coordinates(boom, state)
     N = boom.size
-    root = _root(boom, state)
-    frames = _frames(constants_of(boom), q, v, root)
+    q, v, root, frames = _frames(boom, state)
     names, tables = _marker_tables(boom)
     positions, velocities = [], []
     for table in tables:

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import evaluate
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
+from longreach_dynamics.hydraulics import ReliefParameters
+from longreach_dynamics.scenarios import ValveCommand
 
 
 def parts_of(
@@ -71,26 +76,6 @@ def test_one_state_is_a_row_of_many(boom: BoomParameters, random_parts: StatePar
         np.testing.assert_array_equal(one.rod, table.rod[k])
 
 
-def test_any_shape_and_rows_that_are_not_contiguous(
-    boom: BoomParameters, random_parts: StateParts
-) -> None:
-    table = flows_of(random_parts, constants_of(boom))
-    folded = StateParts(*(part.reshape(5, 10, -1)[:, ::2] for part in random_parts))
-    flows = flows_of(folded, constants_of(boom))
-    np.testing.assert_array_equal(flows.head, table.head.reshape(5, 10, -1)[:, ::2])
-    empty = StateParts(*(part[:0] for part in random_parts))
-    assert flows_of(empty, constants_of(boom)).rod.shape == (0, boom.size)
-
-
-def test_a_closed_valve_lets_nothing_through(boom: BoomParameters) -> None:
-    bands = np.array([c.valve.dead_band for c in boom.cylinders])
-    spools = np.array([0.0 * bands, bands, -bands])
-    pressures = np.full(spools.shape, 1e7)
-    flows = flows_of(parts_of(boom, spools, pressures, pressures), constants_of(boom))
-    assert not flows.head.any()
-    assert not flows.rod.any()
-
-
 def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters) -> None:
     constants, N = constants_of(boom), boom.size
     n = N * (1 + boom.ritz.functions)
@@ -112,3 +97,52 @@ def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters
     volume = constants.actuators.rod_volume - constants.actuators.rod_area * pistons
     rates = -boom.oil.bulk_modulus / volume * flows.rod
     np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)
+
+
+# Hoses, and a pump of limited flow
+
+RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
+
+
+@pytest.fixture(scope='module')
+def realistic() -> BoomParameters:
+    """The installed file."""
+    return load_boom(default_file().parent / 'boom_realistic.yaml')
+
+
+def test_numbers_differ_from_the_boom_in_its_hydraulics_alone(
+    boom: BoomParameters, realistic: BoomParameters
+) -> None:
+    assert all(cylinder.hose for cylinder in realistic.cylinders)
+    bare = tuple(c.replace(hose=None) for c in realistic.cylinders)
+    assert realistic.replace(cylinders=bare, oil=realistic.oil.replace(pump=None)) == boom
+
+
+def test_what_valves_and_the_pump_do_is_in_columns(
+    realistic: BoomParameters,
+) -> None:
+    command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
+    scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
+    low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)
+    run = simulate(low, scenario)
+    plain = tuple(c.replace(relief=None, make_up=None, counterbalance=None) for c in low.cylinders)
+    bare = low.replace(cylinders=plain, oil=low.oil.replace(pump=None))
+    usual = simulate(bare, scenario)
+    added = run.columns.names[len(usual.columns.names) :]
+    flows = [f'port_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    holding = [f'counterbalance_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    assert added == (*flows, 'rail_pressure', 'rail_flow', *holding)
+    oil, tank = low.oil, low.oil.tank_pressure
+    p = run.column('p_head_1')
+    share = np.clip((p - RELIEF.head) / RELIEF.override, 0.0, 1.0)
+    opening = RELIEF.area * share**2 * (3.0 - 2.0 * share)
+    drop = (p - tank) / ((p - tank) ** 2 + oil.laminar_pressure**2) ** 0.25
+    expected = -oil.contraction * np.sqrt(2.0 / oil.density) * opening * drop
+    assert expected.min() < 0.0
+    np.testing.assert_allclose(run.column('port_head_1'), expected, rtol=1e-9, atol=1e-12)
+    parts = StateParts.of(run.states, low)
+    seen = flows_of(parts, Boom(low, scenario).constants(()))
+    fed = np.where(parts.spools >= 0.0, seen.head, -seen.rod).sum(axis=1)
+    np.testing.assert_allclose(run.column('rail_flow'), fed, rtol=1e-12)
+    assert run.column('rail_pressure').min() < 0.9 * oil.supply_pressure
+    assert run.column('rail_pressure').max() <= oil.supply_pressure

@@ -12,7 +12,7 @@ import yaml
 
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
-from longreach_boom.measured_files import write_readings
+from longreach_boom.measured_runs import readings
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
@@ -188,7 +188,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return what typical sensors show of the release of a load that all pistons hold."""
     file = tmp_path_factory.mktemp('release') / 'release.csv'
     scenario = Scenario(duration=4.0, pose='site', loads=(HangingLoad(mass=3.0),), release=(1.0,))
-    write_readings(file, planted(), scenario, load_sensors('typical'), rate=50.0)
+    columns = readings(planted(), scenario, load_sensors('typical'), rate=50.0)
+    write_csv(file, list(columns), np.stack(list(columns.values()), axis=1))
     return file
 
 

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
-from longreach_boom.load_experiments import experiment_of, first_mode, free_decay
+from longreach_boom.load_experiments import first_mode, free_decay, planned
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import identify, problem_of
+from longreach_identification.dynamics import compare, comparison, identify, problem_of
 from longreach_identification.estimation import CONVERGED
 from longreach_identification.machine import Recording
+from longreach_identification.planning import plan
 
 # So light that all pistons stick: the motion is smooth in all parameters.
 LIGHT = 3.0
@@ -49,7 +50,7 @@ def exact(boom):
 
 
 def test_experiment_is_that_of_the_recording(boom, exact):
-    experiment = experiment_of(boom, exact)
+    experiment = BOOM.experiment(boom, exact)
     assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-6)
     assert experiment.scenario.loads[0].mass == LIGHT
     assert experiment.scenario.release == (0.0,)
@@ -58,23 +59,18 @@ def test_experiment_is_that_of_the_recording(boom, exact):
 
 def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
     signals = {n: s for n, s in exact.signals.items() if not n.startswith('piston')}
-    experiment = experiment_of(boom, exact._replace(signals=signals))
+    experiment = BOOM.experiment(boom, exact._replace(signals=signals))
     assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-4)
     assert not experiment.by_pistons
 
 
 def test_prediction_is_the_run_of_the_library(boom, exact):
-    experiment = experiment_of(boom, exact)
+    experiment = BOOM.experiment(boom, exact)
     wanted = {n: s for n, s in exact.signals.items() if not n.startswith('marker')}
     shown = BOOM.predict(boom, experiment, {n: s.times for n, s in wanted.items()})
     for name, signal in wanted.items():
         size = np.ptp(signal.values) + 1e-9 * np.abs(signal.values).max()
         assert np.abs(shown[name] - signal.values).max() < 1e-3 * size, name
-
-
-def test_unknown_signal_is_refused(boom, exact):
-    with pytest.raises(InputError, match="signal 'tension'"):
-        BOOM.predict(boom, experiment_of(boom, exact), {'tension': np.zeros(3)})
 
 
 @pytest.mark.parametrize(
@@ -97,7 +93,7 @@ def test_recording_without_what_is_needed_is_refused(boom, exact: Recording, cha
         moved = s.values + 0.1 * (s.times > 1.0)
         signals['piston_1'] = s._replace(values=moved)
     with pytest.raises(InputError, match=message):
-        experiment_of(boom, exact._replace(**{**changes, 'signals': signals}))
+        BOOM.experiment(boom, exact._replace(**{**changes, 'signals': signals}))
 
 
 def test_held_modes_are_natural_modes(boom):
@@ -122,7 +118,7 @@ def test_readings_of_an_encoder_have_the_error_of_rounding(boom, light):
 
 def test_free_decay_has_the_first_mode_when_all_pistons_stick(light):
     planted, recording = light
-    experiment = experiment_of(planted, recording)
+    experiment = BOOM.experiment(planted, recording)
     modes = free_decay(experiment, recording).modes
     frequency, _ = first_mode(planted, experiment)
     assert min(abs(mode.frequency - frequency) for mode in modes) < 0.03 * frequency
@@ -149,7 +145,7 @@ def test_youngs_modulus_and_damping_are_identified(boom, light):
             < 4.0 * estimate.standard_errors[estimate.names.index(name)]
         ), name
     assert estimate.value('youngs_modulus') == pytest.approx(1.95e11, rel=0.01)
-    frequency, ratio = first_mode(planted, experiment_of(boom, recording))
+    frequency, ratio = first_mode(planted, BOOM.experiment(boom, recording))
     assert found.derived['first_frequency'][0] == pytest.approx(frequency, rel=0.003)
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert found.machine.youngs_modulus == estimate.value('youngs_modulus')
@@ -189,11 +185,6 @@ def test_bad_identification_is_refused(boom, light, settings, message):
     wanted = {'parameters': ['youngs_modulus'], **settings}
     with pytest.raises(InputError, match=message):
         problem_of(BOOM, boom, [light[1]], **wanted)
-
-
-def test_without_recordings_there_is_nothing_to_do(boom):
-    with pytest.raises(InputError, match='no recording of motion'):
-        problem_of(BOOM, boom, [], ['youngs_modulus'])
 
 
 def test_problem_can_be_sent_to_processes(boom, light):
@@ -250,6 +241,75 @@ def test_heavy_release_with_slipping_pistons_is_identified(boom):
         error = estimate.standard_errors[estimate.names.index(name)]
         assert abs(estimate.value(name) - value) < 4.0 * error, name
     assert estimate.value('youngs_modulus') == pytest.approx(1.93e11, rel=0.01)
-    ratio = first_mode(true, experiment_of(true, recording))[1]
+    ratio = first_mode(true, BOOM.experiment(true, recording))[1]
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert any('jumps of the predictions' in text for text in estimate.warnings)
+
+
+# --- the choice of experiments, and of models --------------------------------------------------
+
+SITE, SPRAWLED = (70.0, -50.0, -35.0, -30.0), (0.0, 0.0, 0.0, 0.0)
+BEAMS = ['strain_*', 'marker_marker_*']
+
+
+@pytest.fixture(scope='module')
+def possible(boom):
+    """Releases of masses so small that all pistons stick."""
+    return planned(boom, [SITE], [1.0, 3.0], duration=2.0)
+
+
+@pytest.fixture(scope='module')
+def recordings(possible):
+    return [recording for _, recording in possible.values()]
+
+
+def test_scenarios_can_be_run(boom, possible):
+    for scenario, recording in possible.values():
+        scenario.check_with(boom)
+        assert recording.conditions['payload'] == scenario.loads[0].mass
+    assert list(possible) == ['1 kg at 70 -50 -35 -30', '3 kg at 70 -50 -35 -30']
+
+
+@pytest.mark.slow
+def test_larger_motion_of_the_same_kind_is_better(boom, recordings):
+    found = plan(
+        BOOM, boom, recordings, ['youngs_modulus', 'beam_damping_scale'], 2, signals=BEAMS,
+        processes=1, progress=False,
+    )  # fmt: skip
+    assert [choice.name for choice in found.choices] == ['3 kg at 70 -50 -35 -30'] * 2
+    small, large = (found.alone[r.name]['youngs_modulus'] for r in recordings)
+    # Errors are inverse to amplitudes, but for what the prior of the pose adds.
+    assert small / large == pytest.approx(3.0, rel=0.2)
+    first, second = (choice.standard_errors['youngs_modulus'] for choice in found.choices)
+    assert first / second == pytest.approx(2.0**0.5, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'criterion': 'E'}, "criterion = 'E', allowed: D"),
+        ({'count': 0}, 'count = 0'),
+        ({'recordings': []}, 'no possible experiment'),
+    ],
+)
+def test_bad_plans_are_refused(boom, recordings, settings, message):
+    wanted = {'recordings': recordings, 'count': 1, **settings}
+    with pytest.raises(InputError, match=message):
+        plan(BOOM, boom, parameters=['youngs_modulus'], processes=1, **wanted)
+
+
+@pytest.mark.slow
+def test_the_model_of_the_data_is_the_best_and_others_absorb(boom, recordings):
+    printed = boom.replace(ritz=boom.ritz.replace(basis='printed'))
+    found = compare(
+        BOOM, {'printed': printed, 'moment': boom}, [recordings[1]], ['youngs_modulus'],
+        signals=BEAMS, horizons=(), scatter=0, clocks={}, processes=1,
+        progress=False,
+    )  # fmt: skip
+    rows = comparison(found)
+    assert [row['model'] for row in rows] == ['moment', 'printed']
+    assert rows[0]['aic'] == 0.0
+    assert rows[1]['aic'] > 10.0
+    (right, error), (wrong, _) = rows[0]['youngs_modulus'], rows[1]['youngs_modulus']
+    assert right == pytest.approx(boom.youngs_modulus, rel=1e-3)
+    assert abs(wrong - right) > 5.0 * error

@@ -118,16 +118,6 @@ def test_cushions_slow_a_piston_before_its_end(boom: BoomParameters) -> None:
     assert speeds[0] < 0.2 * speeds[1]
 
 
-def test_end_of_the_stroke_stays_within_the_limits(boom: BoomParameters) -> None:
-    # Against the end the supply would press with 330 bar.
-    command = ValveCommand(0.0, (0.0, 0.0, 0.0, 1.0))
-    run = simulate(boom, Scenario(duration=12.0, pose='site', valve_commands=(command,)))
-    assert run.column('piston_4')[-1] == pytest.approx(boom.cylinders[3].stroke, abs=1e-3)
-    low, high = extremes(run)
-    assert LOWEST < low < high < HIGHEST
-    assert run.column('p_head_4')[-1] > boom.cylinders[3].relief.head
-
-
 def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> None:
     wave = load_scenario(SCENARIOS / 'boom_wave.yaml', paper_boom, STEP)
     _, high = extremes(simulate(paper_boom, wave))

@@ -6,20 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from boom_reference import Phase, reference_run
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.reference import Phase, reference_run
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.stepping import IntegrationError
-from longreach_dynamics.trajectories import Waypoint
 
 
 def release(duration: float, friction: bool) -> Scenario:
@@ -134,19 +131,6 @@ def test_release_with_friction(boom: BoomParameters) -> None:
     assert np.mean(modes_of(result) == modes) > 0.7
 
 
-def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
-    machine = Boom(boom, release(4.0, True))
-    times = np.arange(401) * 5e-3
-    states, modes = reference_run(machine, times)
-    p = machine.constants(())
-    for y, mode in zip(states[1:], modes[1:], strict=True):
-        rates = y[12:16]
-        assert np.all(rates[mode == STUCK] == 0.0)
-        assert np.all(rates * mode >= 0.0)
-        net = np.abs(Phase(p, mode, np.zeros(4)).net_forces(y))
-        assert np.all(net[mode == STUCK] <= p.actuators.static[mode == STUCK] * (1.0 + 1e-9))
-
-
 # Scenarios
 
 
@@ -197,45 +181,7 @@ def test_end_of_the_stroke(boom: BoomParameters) -> None:
     assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 3e-3
 
 
-def test_rows_may_lie_anywhere(boom: BoomParameters) -> None:
-    machine = Boom(boom, release(0.5, True))
-    dense = np.linspace(0.0, 0.4321, 40)
-    states, modes = reference_run(machine, dense)
-    few, few_modes = reference_run(machine, dense[[0, 7, 39]])
-    assert few == pytest.approx(states[[0, 7, 39]], rel=1e-9, abs=1e-12)
-    assert np.array_equal(few_modes, modes[[0, 7, 39]])
-    assert np.array_equal(states[0], machine.initial_state().y)
-
-
 # What it refuses
-
-
-def test_refuses_what_it_cannot_run(boom: BoomParameters) -> None:
-    machine = Boom(boom, release(1.0, True))
-    for times in ([0.0], [0.1, 0.2], [0.0, 0.2, 0.2], [0.0, np.nan]):
-        with pytest.raises(InputError, match='times: allowed: at least two, increasing'):
-            reference_run(machine, np.array(times))
-    with pytest.raises(InputError, match="method = 'Euler', allowed: DOP853"):
-        reference_run(machine, np.array([0.0, 1.0]), method='Euler')
-    points = (Waypoint(0.0, (70.0, -50.0, -35.0, -30.0)),)
-    driven = Boom(boom, Scenario(duration=1.0, pose='site', trajectory=points))
-    with pytest.raises(InputError, match='trajectory: allowed: none'):
-        reference_run(driven, np.array([0.0, 1.0]))
-
-
-@pytest.mark.parametrize(('last', 'reason'), [(-1.0, 'not finite'), (0.1, 'step size')])
-def test_gives_up_with_a_sentence(
-    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch, last: float, reason: str
-) -> None:
-    machine = Boom(boom, release(1.0, False))
-    derivative = Phase.derivative
-
-    def failing(self: Phase, t: float, y: np.ndarray) -> np.ndarray:
-        return derivative(self, t, y) if t < last else np.full(y.size, np.nan)
-
-    monkeypatch.setattr(Phase, 'derivative', failing)
-    with pytest.raises(IntegrationError, match=f'DOP853 gave up after t = 0 s: .*{reason}'):
-        reference_run(machine, np.array([0.0, 1.0]))
 
 
 @pytest.mark.parametrize(('step', 'most', 'usual'), [(1e-3, 0.1, 0.015), (2.5e-4, 0.04, 0.005)])

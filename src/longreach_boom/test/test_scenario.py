@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from longreach_boom.machine import STEP
@@ -63,21 +62,6 @@ def test_file_becomes_a_scenario(tmp_path: Path, boom: BoomParameters) -> None:
     assert drive.trajectory[1] == Waypoint(8.0, (60.0, -45.0, -30.0, -20.0))
 
 
-def test_duration_and_pose_are_enough(tmp_path: Path, boom: BoomParameters) -> None:
-    scenario = load_text(tmp_path, 'duration: 1\npose: sprawled', boom)
-    assert scenario == Scenario(duration=1.0, pose='sprawled', friction=True)
-    assert scenario.initial_loads(boom) == ()
-    assert scenario.load_changes(boom) == ()
-
-
-def test_angles_by_name_or_number(boom: BoomParameters) -> None:
-    expected = np.radians([70.0, -50.0, -35.0, -30.0])
-    by_name = Scenario(duration=1.0, pose='site')
-    by_number = Scenario(duration=1.0, pose_deg=(70.0, -50.0, -35.0, -30.0))
-    np.testing.assert_allclose(by_name.angles(boom), expected, rtol=1e-15)
-    np.testing.assert_allclose(by_number.angles(boom), expected, rtol=1e-15)
-
-
 def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom: BoomParameters) -> None:
     assert HangingLoad(90.0).on(boom) == Load(90.0, 3, 9.0)
     assert HangingLoad(90.0, 'beam_2').on(boom) == Load(90.0, 1, 8.6)
@@ -109,45 +93,24 @@ def test_load_changes_come_in_the_order_of_time(boom: BoomParameters) -> None:
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        ('duration: 20.0', 'duration: 0', 'duration = 0, allowed: (0, 1e+06] s'),
-        ('duration: 20.0', 'duration: -1.0', 'duration = -1.0, allowed: (0, 1e+06] s'),
-        ('duration: 20.0', 'duration: .nan', 'duration = nan, allowed: (0, 1e+06] s'),
         ('duration: 20.0', 'duration: 20.0005', 'duration = 20.0005 s, allowed: whole steps'),
-        ('duration: 20.0', '', 'duration is missing: length of the simulation [s]'),
-        ('duration: 20.0', 'time: 20.0', 'time is unknown, allowed here: duration, pose, pose_d'),
         ('pose: site', '', 'pose and pose_deg: allowed: one of them'),
         ('pose: site', 'pose: site\npose_deg: [0, 0, 0, 0]', 'pose and pose_deg: allowed: one'),
         ('pose: site', 'pose: flat', "pose = 'flat', allowed: sprawled | site | upright"),
-        ('pose: site', 'pose: 3', 'pose = 3, allowed: a text'),
         ('pose: site', 'pose_deg: [0, 0, 0]', 'pose has 3 angles, allowed: 4'),
-        ('pose: site', 'pose_deg: [0, 0, 0, .nan]', 'pose_deg[3] = nan, allowed: (-inf, inf'),
         ('pose: site', 'pose_deg: [0, 19, 0, 0]', 'joint beam_2 = 19 deg, allowed by the stroke'),
-        ('friction: false', 'friction: 0', 'friction = 0, allowed: true | false'),
         ('mass: 90.0', 'mass: 0.0', 'loads[0].mass = 0.0, allowed: (0, 1e+06] kg'),
-        ('mass: 90.0', 'mass: -90', 'loads[0].mass = -90, allowed: (0, 1e+06] kg'),
-        ('mass: 90.0', 'mass: .nan', 'loads[0].mass = nan, allowed'),
-        ('mass: 90.0', 'weight: 90', 'loads[0].weight is unknown, allowed here: mass, beam, p'),
         ('beam: beam_2', 'beam: jib', "loads[1]: beam = 'jib', allowed: beam_1 | beam_2 | b"),
         ('position: 3.0', 'position: 8.7', 'loads[1]: position = 8.7 m, allowed: [0, 8.6]'),
-        ('position: 3.0', 'position: -1', 'loads[1].position = -1, allowed: [0, inf) m'),
-        ('position: 3.0', 'position: .nan', 'loads[1].position = nan, allowed'),
-        ('[2.5]', '[-2.5]', 'release[0] = -2.5, allowed: [0, 1e+06] s'),
-        ('[2.5]', '[.nan]', 'release[0] = nan, allowed: [0, 1e+06] s'),
-        ('[2.5]', '2.5', 'release = 2.5, allowed: a list'),
         ('[2.5]', '[2.5003]', 'release[0] = 2.5003 s, allowed: whole steps of'),
         ('time: 8.0', 'time: 8.0004', 'attach[0].time = 8.0004 s, allowed: whole steps'),
-        ('time: 8.0', 'time: -8.0', 'attach[0].time = -8.0, allowed: [0, 1e+06] s'),
-        ('mass: 50.0', 'mass: 0', 'attach[0].mass = 0, allowed: (0, 1e+06] kg'),
         ('beam: beam_3', 'beam: b3', "attach[0]: beam = 'b3', allowed: beam_1 | beam_2 | bea"),
         ('position: 4.0', 'position: 9', 'attach[0]: position = 9.0 m, allowed: [0, 8.4] m'),
         ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0.0, 0.0]', 'valve_commands[0].spools has 3 values, a'),
         ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0, 0, -1.1]', '[0].spools[3] = -1.1, allowed: [-1, 1]'),
-        ('[0.2, 0.0, 0.0, -1.0]', '[1.01, 0, 0, 0]', '[0].spools[0] = 1.01, allowed: [-1'),
-        ('[0.2, 0.0, 0.0, -1.0]', '[.nan, 0, 0, 0]', '[0].spools[0] = nan, allowed: [-1, 1'),
         ('time: 1.0,', 'time: 1.0001,', 'valve_commands[0].time = 1.0001 s, allowed: whole s'),
         ('time: 1.5', 'time: 1.0', 'valve_commands[1].time = 1.0 s, allowed: after 1.0 s; s'),
         ('time: 1.5', 'time: 0.5', 'valve_commands[1].time = 0.5 s, allowed: after 1.0 s; s'),
-        ('valve_commands', 'valves', 'valves is unknown, allowed here: duration, pose, pose_deg'),
         ('friction: false', 'trajectory: [{time: 0, angles_deg: [0]}]', 'trajectory are given'),
     ],
 )  # fmt: skip
@@ -163,7 +126,6 @@ def test_mistakes_are_refused(
     ('old', 'new', 'message'),
     [
         ('time: 8.0', 'time: 0.0', 'trajectory[1].time = 0.0 s, allowed: after 0.0 s; sort'),
-        ('time: 8.0', 'time: .nan', 'trajectory[1].time = nan, allowed: [0, 1e+06] s'),
         (
             '[60, -45, -30, -20]',
             '[60, -45, -30]',
@@ -174,13 +136,11 @@ def test_mistakes_are_refused(
             '[100, 0, 0, 0]',
             'waypoint 1 of the trajectory: angle of joint beam_1 = 100',
         ),
-        ('[60, -45, -30, -20]', '[60, .inf, 0, 0]', 'trajectory[1].angles_deg[1] = inf, all'),
         (
             '[60, -45, -30, -20]',
             '[30, -45, -30, -20]',
             'waypoint 1 of the trajectory: on the way there beam_1 has -',
         ),
-        ('[60, -45, -30, -20]', '60', 'trajectory[1].angles_deg = 60, allowed: a list'),
     ],
 )
 def test_mistakes_in_trajectories_are_refused(
@@ -198,13 +158,6 @@ def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParame
     with pytest.raises(InputError, match=r'pose has 4 angles, allowed: 2'):
         load_text(tmp_path, DRIVE, small)
     assert load_text(tmp_path, 'duration: 1\npose_deg: [0, 0]\nloads: [{mass: 1}]', small)
-
-
-def test_another_step_allows_other_times(tmp_path: Path, boom: BoomParameters) -> None:
-    text = RELEASE.replace('[2.5]', '[2.5005]')
-    with pytest.raises(InputError, match=r'release\[0\] = 2\.5005 s, allowed: whole steps'):
-        load_text(tmp_path, text, boom)
-    assert load_text(tmp_path, text, boom, 5e-4).release == (2.5005,)
 
 
 def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,26 +96,6 @@ def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> No
     np.testing.assert_array_equal(shown.strains, strains(boom, state))
 
 
-def test_both_ends_of_a_bent_beam_differ_by_its_slope(
-    boom: BoomParameters, state: BoomState, ideal: SensorParameters
-) -> None:
-    # The first beam rests on its cylinder: bent, it leaves its root at a slope of its own.
-    roots, tips, *_ = fields(Sensors(boom, ideal, RATE).read(state, 0))
-    assert abs(roots[0] - state.y[0]) > 1e-3
-    assert abs(roots[1] - tips[0] - state.y[1]) < 1e-13
-    assert np.all(np.abs(tips - roots) > 1e-3)
-
-
-def test_a_chamber_without_oil_shows_the_pressure_of_vapour(
-    boom: BoomParameters, state: BoomState, ideal: SensorParameters
-) -> None:
-    y = state.y.copy()
-    y[2 * 12] = -5e5
-    shown = Sensors(boom, ideal, RATE).read(state._replace(y=y), 0)
-    assert shown.head_pressures is not None
-    assert shown.head_pressures[0] == boom.oil.vapour_pressure
-
-
 # --- rates -------------------------------------------------------------------------------------
 
 
@@ -135,78 +114,7 @@ def test_each_kind_has_its_turn(
     assert seen == [[0, 4, 8, 12], [0, 4, 8, 12], [0, 3, 6, 9, 12], always, always, always]
 
 
-@pytest.mark.parametrize(
-    ('rate', 'next_one'), [(60.0, '66.6667'), (150.0, '200'), (400.0, '200'), (199.9, '200')]
-)
-def test_rates_that_do_not_divide_that_of_the_plant_are_refused(
-    boom: BoomParameters, ideal: SensorParameters, rate: float, next_one: str
-) -> None:
-    text = f'pressure.rate = {rate:g} Hz, allowed: the 200 Hz of the plant .*: {next_one} Hz'
-    with pytest.raises(InputError, match=text):
-        Sensors(boom, with_kind(ideal, 'pressure', rate=rate), RATE)
-
-
-@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), float('inf')])
-def test_impossible_rates_of_the_plant_are_refused(
-    boom: BoomParameters, ideal: SensorParameters, rate: float
-) -> None:
-    with pytest.raises(InputError, match='sample_rate = '):
-        Sensors(boom, ideal, rate)
-
-
 # --- noise -------------------------------------------------------------------------------------
-
-
-def noise_table(boom: BoomParameters, state: BoomState, samples: int, seed: int) -> np.ndarray:
-    """Return the noise of all 24 sensors of the boom, over its standard deviation."""
-    parameters = every(load_sensors(), noise=1.0).replace(seed=seed)
-    sensors = Sensors(boom, parameters, RATE)
-    truth = np.concatenate(fields(Sensors(boom, load_sensors(), RATE).read(state, 0)))
-    rows = [np.concatenate(fields(sensors.read(state, k))) for k in range(samples)]
-    # Pressures are large numbers: take them away where that costs no digits.
-    return np.array(rows) - truth
-
-
-def test_noise_is_white_and_each_sensor_has_its_own(
-    boom: BoomParameters, state: BoomState
-) -> None:
-    samples = 4000
-    noise = noise_table(boom, state, samples, seed=8)
-    assert noise.shape == (samples, 6 * boom.size)
-    # Five standard deviations of what is estimated.
-    assert np.abs(noise.mean(axis=0)).max() < 5.0 / np.sqrt(samples)
-    assert np.abs(noise.std(axis=0) - 1.0).max() < 5.0 / np.sqrt(2.0 * samples)
-    together = np.corrcoef(noise.T) - np.eye(noise.shape[1])
-    assert np.abs(together).max() < 5.0 / np.sqrt(samples)
-    for lag in (1, 2, 7):
-        # Of each sensor with all others, too: neighbouring samples share no random numbers.
-        later = noise[lag:].T @ noise[:-lag] / samples
-        assert np.abs(later).max() < 5.0 / np.sqrt(samples)
-
-
-def test_noise_has_the_size_of_its_kind(boom: BoomParameters, state: BoomState) -> None:
-    parameters = with_kind(load_sensors(), 'strain', noise=2e-6)
-    unit = with_kind(load_sensors(), 'strain', noise=1.0)
-    *others, strain = errors(boom, parameters, state, 3)
-    *_, scale = errors(boom, unit, state, 3)
-    np.testing.assert_allclose(strain, 2e-6 * scale, rtol=1e-6)
-    assert all(np.all(other == 0.0) for other in others)
-
-
-def test_noise_is_a_function_of_seed_sensor_and_sample(
-    boom: BoomParameters, state: BoomState
-) -> None:
-    noisy = every(load_sensors(), noise=1e-3)
-    first = Sensors(boom, noisy, RATE)
-    forth = [np.concatenate(fields(first.read(state, k))) for k in range(5)]
-    # Backwards, twice, and by a fresh object: a plant that is reset or paused.
-    second = Sensors(boom, noisy, RATE)
-    back = [np.concatenate(fields(second.read(state, k))) for k in reversed(range(5))]
-    np.testing.assert_array_equal(forth, back[::-1])
-    np.testing.assert_array_equal(np.concatenate(fields(first.read(state, 2))), forth[2])
-    assert np.all(forth[0] != forth[1])
-    other = Sensors(boom, noisy.replace(seed=noisy.seed + 1), RATE)
-    assert np.all(np.concatenate(fields(other.read(state, 0))) != forth[0])
 
 
 def test_one_kind_does_not_disturb_another(boom: BoomParameters, state: BoomState) -> None:
@@ -218,15 +126,6 @@ def test_one_kind_does_not_disturb_another(boom: BoomParameters, state: BoomStat
         np.testing.assert_array_equal(
             Sensors(boom, among, RATE).read(state, sample).strains, expected
         )
-
-
-def test_a_longer_step_of_the_sensor_draws_the_same_noise(
-    boom: BoomParameters, state: BoomState
-) -> None:
-    fast = with_kind(load_sensors(), 'encoder', noise=1e-3)
-    slow = with_kind(fast, 'encoder', rate=20.0)
-    expected = Sensors(boom, fast, RATE).read(state, 30).encoders
-    np.testing.assert_array_equal(Sensors(boom, slow, RATE).read(state, 30).encoders, expected)
 
 
 # --- bias, drift, quantisation ------------------------------------------------------------------
@@ -243,33 +142,6 @@ def test_bias_for_all_and_for_each(boom: BoomParameters, state: BoomState) -> No
     np.testing.assert_allclose(tip, roots[N:], rtol=1e-10)
     np.testing.assert_allclose(encoder, -2e-3, rtol=1e-10)
     assert all(np.all(other == 0.0) for other in (head, rod, strain))
-
-
-def test_drift_follows_the_temperature(boom: BoomParameters, state: BoomState) -> None:
-    each = tuple(1e3 * (i - 3) for i in range(2 * boom.size))
-    parameters = with_kind(load_sensors(), 'pressure', drift=each)
-    parameters = parameters.replace(
-        temperature=parameters.temperature.replace(offset=6.0, amplitude=4.0, period=3600.0)
-    )
-    # 900 s are a quarter of the period, 1800 s a half.
-    for time, warmth in ((0.0, 6.0), (900.0, 10.0), (1800.0, 6.0), (2700.0, 2.0)):
-        _, _, head, rod, *_ = errors(boom, parameters, state, round(time * RATE))
-        shown = np.concatenate([head, rod])
-        np.testing.assert_allclose(shown, warmth * np.array(each), rtol=1e-9, atol=1e-6)
-
-
-def test_quantised_readings_are_whole_counts(boom: BoomParameters, state: BoomState) -> None:
-    step = 1e-4
-    for noise in (0.0, 3e-4):
-        parameters = with_kind(load_sensors(), 'encoder', step=step, noise=noise)
-        shown = Sensors(boom, parameters, RATE).read(state, 4).encoders
-        assert shown is not None
-        counts = shown / step
-        np.testing.assert_allclose(counts, np.round(counts), rtol=0.0, atol=1e-9)
-        plain = with_kind(parameters, 'encoder', step=0.0)
-        unrounded = Sensors(boom, plain, RATE).read(state, 4).encoders
-        assert np.abs(shown - unrounded).max() <= step / 2.0 * (1.0 + 1e-9)
-        assert np.any(shown != unrounded)
 
 
 @pytest.mark.parametrize('what', ['bias', 'drift'])
@@ -298,27 +170,3 @@ def test_typical_sensors_err_by_what_is_typical(boom: BoomParameters, state: Boo
         assert np.all(error != 0.0)
         assert np.abs(error).max() < bound
     assert Sensors(boom, typical, RATE).read(state, 1).inclination_root is None
-
-
-@pytest.mark.parametrize(
-    ('old', 'new', 'text'),
-    [
-        ('noise: 0.0', 'noise: -1.0', 'inclination.noise = -1.0, allowed: '),
-        ('noise: 0.0', 'noise: .nan', 'inclination.noise = nan'),
-        ('rate: null', 'rate: 0.0', r'inclination.rate = 0.0, allowed: \(0, 1e\+06\] Hz'),
-        ('bias: []', 'bias: 0.1', 'inclination.bias = 0.1, allowed: a list'),
-        ('step: 0.0', 'count: 0.0', 'inclination.count is unknown'),
-        ('seed: 0', 'seed: -1', 'seed = -1, allowed: '),
-        ('period: 86400.0', 'period: 0.0', 'temperature.period = 0.0, allowed: '),
-        ('strain:', 'strains:', 'strains is unknown'),
-    ],
-)
-def test_bad_files_are_refused(tmp_path: Path, old: str, new: str, text: str) -> None:
-    file = tmp_path / 'sensors.yaml'
-    lines = default_file().read_text(encoding='utf-8').splitlines()
-    plain = '\n'.join(line for line in lines if not line.startswith('#'))
-    assert old in plain
-    file.write_text(plain.replace(old, new, 1), encoding='utf-8')
-    with pytest.raises(InputError, match=text) as caught:
-        load_sensors(file)
-    assert str(file) in str(caught.value)

@@ -13,19 +13,19 @@ import pytest
 
 from longreach_boom import machine
 from longreach_boom.kinematics import point_motion
-from longreach_boom.machine import Boom
+from longreach_boom.machine import AUTOMATIC, Boom, longest_step
 from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import INDEFINITE, UNSETTLED
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.simulation import simulate, warm_up
-from longreach_boom.state import BoomCommand, BoomState
+from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomCommand, BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
-from longreach_dynamics.machine import Machine
+from longreach_dynamics.machine import BY_SCENARIO, Machine, step_time
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 
@@ -41,15 +41,6 @@ BUSY = Scenario(
         ValveCommand(1.1, (0.0, 0.0, 0.0, -0.4)),
     ),
 )
-
-
-def same(one: BoomState, other: BoomState) -> bool:
-    """Tell whether two states are equal to the last bit."""
-    return (
-        np.array_equal(one.y, other.y)
-        and np.array_equal(one.modes, other.modes)
-        and one.loads == other.loads
-    )
 
 
 def spools_at(scenario: Scenario, step: int) -> BoomCommand:
@@ -153,6 +144,22 @@ def test_rows_do_not_depend_on_how_many_are_asked_for(boom: BoomParameters, ever
     assert np.array_equal(end.y, all_states[-1])
 
 
+@pytest.mark.parametrize('sample_time', [0.001, 0.005, 0.1])
+def test_a_boom_by_its_scenario_moves_as_the_library_says(
+    boom: BoomParameters, sample_time: float
+) -> None:
+    # Valves and loads change between two samples, as well as on one.
+    scenario = BUSY.replace(duration=0.6)
+    plant = Boom(boom, scenario)
+    state = plant.initial_state()
+    states = [state.y]
+    for k in range(round(scenario.duration / sample_time)):
+        state = plant.advance(state, BY_SCENARIO, step_time(k, sample_time), sample_time)
+        states.append(state.y)
+    expected = simulate(boom, scenario, sample_time=sample_time)
+    np.testing.assert_array_equal(np.array(states), expected.states)
+
+
 def test_loads_by_scenario_and_by_hand_are_the_same(boom: BoomParameters) -> None:
     result = simulate(boom, BUSY.replace(valve_commands=()))
     plant = Boom(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads))
@@ -177,17 +184,6 @@ def test_without_a_step_no_load_comes(boom: BoomParameters) -> None:
     state = plant.advance(plant.initial_state(), CLOSED, 0.0, 0.1)
     assert plant.advance(state, CLOSED, 0.1, 0.0).loads == ()
     assert len(plant.advance(state, CLOSED, 0.1, 0.1).loads) == 1
-
-
-def test_a_load_is_where_it_hangs(boom: BoomParameters) -> None:
-    # Three loads of one place weigh as one.
-    heavy = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
-    light = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(30.0),) * 3))
-    assert heavy.initial_state().y == pytest.approx(light.initial_state().y, rel=1e-12)
-    # The same mass further inboard needs less of the cylinders.
-    inner = HangingLoad(90.0, 'beam_2', 1.0)
-    inboard = Boom(boom, Scenario(duration=1.0, pose='site', loads=(inner,)))
-    assert inboard.initial_state().y[24] < heavy.initial_state().y[24]
 
 
 # Runs
@@ -261,14 +257,6 @@ def test_table_and_columns(boom: BoomParameters) -> None:
     assert [result.column('tip_x')[0], result.column('tip_z')[0]] == pytest.approx(start.tip)
 
 
-def test_strain_has_the_sign_of_the_load(boom: BoomParameters) -> None:
-    # Weight bends the beams downwards: w'' < 0 at the root.
-    for load in ((), (HangingLoad(90.0),)):
-        result = simulate(boom, Scenario(duration=0.1, pose='sprawled', loads=load))
-        strain = [result.column(f'strain_{i}')[0] for i in range(1, 5)]
-        assert all(value < -1e-5 for value in strain)
-
-
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize('functions', [2, 3])
 def test_booms_of_any_number_of_beams(
@@ -293,10 +281,6 @@ def test_booms_of_any_number_of_beams(
     assert np.ptp(z[:101]) < 1e-9
     assert z[101:201].max() > z[0] + 1e-5
     assert z[-1] > z[0]
-
-
-def test_warm_up_runs() -> None:
-    warm_up()
 
 
 # What goes wrong
@@ -351,31 +335,6 @@ def test_error_says_how_to_see_it_again(boom: BoomParameters, loaded: bool) -> N
     assert str(again.value) == text
 
 
-def test_a_run_that_diverges_keeps_its_rows(paper_boom: BoomParameters) -> None:
-    calm = Scenario(duration=2.0, pose='site', loads=(HangingLoad(90.0),))
-    crushed = calm.replace(attach=(Attachment(time=0.4, mass=1e6),))
-    # Relief valves would let it down.
-    whole, run = (simulate(paper_boom, scenario) for scenario in (calm, crushed))
-    assert (whole.status, run.status) == ('complete', 'failed')
-    assert re.match(r'the boom runs away in the step at t = 1\.\d+ s: .*Lighten', run.message)
-    assert 81 <= len(run.table) < 401
-    assert len(run.states) == len(run.table)
-    np.testing.assert_array_equal(run.table[:81], whole.table[:81])
-    assert np.all(np.isfinite(run.table))
-
-
-def test_a_run_that_diverges_at_once_has_its_first_row(
-    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant, state = diverging(boom)
-    monkeypatch.setattr(Boom, 'initial_state', lambda _: state)
-    run = simulate(plant.parameters, plant.scenario)
-    assert run.message.startswith('the boom runs away in the step at t = 0')
-    assert len(run.table) == 1
-    with pytest.raises(IntegrationError, match='runs away'):
-        run.check()
-
-
 @pytest.mark.parametrize(
     ('status', 'text'),
     [
@@ -407,12 +366,99 @@ def test_step_must_suit_the_boom(boom: BoomParameters) -> None:
         simulate(viscous, scenario)
 
 
-def test_samples_must_fit_the_steps(boom: BoomParameters) -> None:
+# The step that the simulator chooses
+
+LOAD = HangingLoad(90.0)
+
+
+@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
+def test_installed_boom_takes_two_steps_a_sample(boom: BoomParameters, pose: str) -> None:
+    scenario = Scenario(duration=1.0, pose=pose, loads=(LOAD,), release=(0.5,))
+    step = longest_step(boom, scenario)
+    assert step == 2.5e-3
+    Boom(boom, scenario, step).initial_state()
+
+
+def test_times_of_the_scenario_are_whole_steps(boom: BoomParameters) -> None:
+    late = ValveCommand(0.101, (0.1, 0.0, 0.0, 0.0))
+    scenario = Scenario(duration=1.0, pose='site', valve_commands=(late,))
+    assert longest_step(boom, scenario) == 1e-3
+    odd = ValveCommand(0.1001234, (0.1, 0.0, 0.0, 0.0))
+    with pytest.raises(InputError, match=r'0.005 s has no whole part .* give a step'):
+        longest_step(boom, scenario.replace(valve_commands=(odd,)))
+
+
+def test_sample_may_be_the_step(boom: BoomParameters, paper_boom: BoomParameters) -> None:
     scenario = Scenario(duration=1.0, pose='site')
-    with pytest.raises(InputError, match=r'sample_time = 0\.0015 s, allowed: whole steps'):
-        simulate(boom, scenario, 1e-3, 1.5e-3)
-    with pytest.raises(InputError, match=r'duration = 1 s, allowed: whole steps of 0\.3 s'):
-        simulate(boom, scenario, 1e-3, 0.3)
-    off = scenario.replace(release=(0.1234,))
-    with pytest.raises(InputError, match=r'release.* 0\.1234 s, allowed: whole steps'):
-        simulate(boom, off)
+    assert longest_step(boom, scenario, 2e-3) == 2e-3
+    assert longest_step(paper_boom, scenario, 0.01) == pytest.approx(0.01 / 3, rel=1e-12)
+    # Its directional valves are larger.
+    assert longest_step(boom, scenario, 0.01) == 2.5e-3
+
+
+def test_tip_stays_within_a_micrometre(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=2.0, pose='site', friction=False, loads=(LOAD,), release=(0.0,))
+    tips = []
+    for step in (2.5e-4, AUTOMATIC):
+        parts = StateParts.of(simulate(boom, scenario, step).states, boom)
+        tips.append(point_motion(boom, parts.q, parts.v, 3, boom.beams[3].length).position)
+    error = np.linalg.norm(tips[1] - tips[0], axis=1).max()
+    assert 0.0 < error < 1e-6
+
+
+def test_library_chooses_it(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=0.2, pose='site', loads=(LOAD,), release=(0.0,))
+    chosen = simulate(boom, scenario, AUTOMATIC).states
+    assert np.array_equal(chosen, simulate(boom, scenario, 2.5e-3).states)
+
+
+def test_loads_that_never_hang_together_are_not_added_up(boom: BoomParameters) -> None:
+    changes = (Attachment(time=0.1, mass=12e3), Attachment(time=0.3, mass=12e3))
+    scenario = Scenario(duration=0.5, pose='site', attach=changes, release=(0.2,))
+    with pytest.raises(LongreachError, match='no static equilibrium'):
+        longest_step(boom, scenario.replace(release=()))
+    assert longest_step(boom, scenario) == 2.5e-3
+
+
+def opened_to_the_end(boom: BoomParameters) -> Scenario:
+    """All the way out with cylinder 4: at its end no oil flows through the open valve."""
+    return Scenario(
+        duration=6.0,
+        pose=boom.poses[0].name,
+        valve_commands=(ValveCommand(0.0, (0.0, 0.0, 0.0, 1.0)),),
+    )
+
+
+@pytest.mark.parametrize('laminar', [1e2, 1e4])
+@pytest.mark.parametrize('wide', [1.0, 4.0])
+def test_pressures_rest_at_the_end_of_a_stroke_with_an_open_valve(
+    paper_boom: BoomParameters, laminar: float, wide: float
+) -> None:
+    boom = paper_boom
+    cylinders = tuple(
+        c.replace(valve=c.valve.replace(area=wide * c.valve.area)) for c in boom.cylinders
+    )
+    oil = boom.oil.replace(laminar_pressure=laminar)
+    boom = boom.replace(cylinders=cylinders, oil=oil)
+    scenario = opened_to_the_end(boom)
+    step = longest_step(boom, scenario)
+    assert step == (2.5e-3 if wide == 1.0 else pytest.approx(5e-3 / 6, rel=1e-12))
+    run = simulate(boom, scenario, step)
+    assert run.column('piston_4')[-1] == pytest.approx(boom.cylinders[3].stroke, abs=1e-3)
+    for name, rest in (('p_head_4', oil.supply_pressure), ('p_rod_4', oil.tank_pressure)):
+        np.testing.assert_allclose(
+            run.column(name)[-100:], rest, rtol=0.0, atol=0.01 * oil.supply_pressure
+        )
+
+
+def test_a_step_too_long_for_the_valves_is_refused(boom: BoomParameters) -> None:
+    cylinders = tuple(
+        c.replace(valve=c.valve.replace(area=4.0 * c.valve.area)) for c in boom.cylinders
+    )
+    wide = boom.replace(cylinders=cylinders)
+    scenario = opened_to_the_end(wide)
+    with pytest.raises(
+        InputError, match=r'step = 0\.0025 s, allowed .* large valves with a small oil volume'
+    ):
+        Boom(wide, scenario, 2.5e-3).initial_state()
+    Boom(wide, scenario, 5e-4).initial_state()

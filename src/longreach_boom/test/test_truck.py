@@ -6,15 +6,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from boom_reference import reference_run
+from test_strain import finite_elements, shown_by
 
 from longreach_boom.description import robot_description
 from longreach_boom.kinematics import TRUCK_JOINTS, point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases, constants_of
-from longreach_boom.modes import chain_base, natural_modes
+from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
-from longreach_boom.reference import reference_run
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -24,7 +25,6 @@ from longreach_boom.statics import equilibrium, potential_forces
 from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.runs import Derived
 
@@ -219,27 +219,9 @@ def test_springs_that_carry_nothing_are_named(
 
 
 def test_strain_at_rest(boom: BoomParameters) -> None:
-    assert boom.truck is not None
-    angles = np.cumsum(SITE).tolist()
-    beams = [
-        ChainBeam(
-            basis.beam.length,
-            basis.beam.mass_per_length,
-            basis.beam.bending_stiffness,
-            angle,
-            basis.beam.support,
-            basis.beam.breaks,
-            ((9.0, 90.0),) if i == 3 else (),
-        )
-        for i, (basis, angle) in enumerate(zip(boom_bases(boom), angles, strict=True))
-    ]
-    chain = _Chain(beams, 20, np.zeros(0), boom.gravity, True, chain_base(boom.truck))
+    chain = finite_elements(boom, SITE, (TIP_LOAD,))
     q = chain.equilibrium()
-    expected = [
-        beam.strain_gauge.gain
-        * float(part.curvature(np.array([beam.strain_gauge.position]))[0] @ q[own])
-        for beam, part, own in zip(boom.beams, chain._parts, chain._own, strict=True)
-    ]
+    expected = shown_by(chain, boom, q)
     rest = equilibrium(boom, SITE, (TIP_LOAD,))
     np.testing.assert_allclose(rest.truck, q[-2:], rtol=1e-3)
     state = BoomState(rest.state(np.zeros(N)), np.full(N, STUCK, dtype=np.int64), (TIP_LOAD,))
