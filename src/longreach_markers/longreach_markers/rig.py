@@ -505,14 +505,7 @@ class Rig:
         return np.asarray(self.plane.normal @ self.cameras[camera].pose.rotation)
 
     def scaled(self, factor: float) -> Rig:
-        """
-        Return the rig for images resized by a factor.
-
-        Raises
-        ------
-        InputError
-            As for :meth:`Camera.scaled`.
-        """
+        """Return the rig for images resized by a factor, as :meth:`Camera.scaled`."""
         if factor == 1.0:
             return self
         cameras = {

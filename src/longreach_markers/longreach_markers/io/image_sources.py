@@ -333,15 +333,9 @@ def stored_picture(path: Path) -> np.ndarray:
 
 class _ExactTimes:
     """
-    Restores times of a video that its container rounded to milliseconds.
+    Restores times of a video that its container rounded to milliseconds; rate 0: unknown.
 
-    Ends at the first time that is not a multiple of the frame period within rounding: from there
-    on, the times of the container are used.
-
-    Parameters
-    ----------
-    rate : float
-        Frame rate of the container [Hz]; 0 if unknown.
+    Ends at the first time that is not a multiple of the frame period within rounding.
     """
 
     def __init__(self, rate: float) -> None:

@@ -37,11 +37,7 @@ def pictures_of(
 
 
 def _align(sources: Mapping[str, ImageSource]) -> None:
-    """
-    Let pictures with equal numbers in their names be of one time, if both folders have them.
-
-    Not if the numbers hardly overlap: these are counters that were not started together.
-    """
+    """Give pictures of equal numbers one time, unless the numbers hardly overlap."""
     found = [source.numbers for source in sources.values()]
     known = [numbers for numbers in found if numbers is not None]
     if len(known) < len(found) or len({numbers.step for numbers in known}) > 1:

@@ -181,9 +181,8 @@ class SharedFits:
     """
     Fits in one image, for searches for alike markers, which find the same ellipses.
 
-    Each fit is known by what it was given: the fields of its hypothesis, whether edges beside
-    glare were left out, expected ratio of the inner edge, shear, logarithm of the noise, and shape
-    of a circle in the plane.
+    The key is what a fit depends on: the hypothesis, whether edges beside glare were left out,
+    inner edge, shear, logarithm of the noise, shape of a circle in the plane.
     """
 
     def __init__(self) -> None:
@@ -206,11 +205,10 @@ class SharedFits:
 
 class Search:
     """
-    A search for a marker near a pixel, for several sets of excluded regions.
+    A search for a marker near a pixel, as :func:`detect`, for several sets of excluded regions.
 
-    Edges, hypotheses and fits are determined once, when they are needed; each result is that of
-    :func:`detect`, whose arguments these are. Searches in the same image, with the same camera,
-    normal and limits, can share their fits.
+    Edges, hypotheses and fits are determined once, when they are needed. Searches in the same
+    image with the same camera, normal and limits can share their fits.
     """
 
     def __init__(
@@ -380,11 +378,7 @@ def _questioned(
     ranked: list[Hypothesis],
     limits: DetectionLimits,
 ) -> Observation:
-    """
-    Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
-
-    An occluder may be an ellipse itself, with more of its rim visible.
-    """
+    """Return a partly visible marker as UNCERTAIN if another ellipse, an occluder, may be it."""
     doubt = ''
     if not limits.smallest_ratio < seen.radius / radius < limits.largest_ratio:
         doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
@@ -500,14 +494,7 @@ def warm_up() -> None:
 
 
 def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """
-    Return an image in the form required by the kernels.
-
-    Raises
-    ------
-    InputError
-        If it is not a non-empty two-dimensional array of uint8.
-    """
+    """Return an image for the kernels; InputError unless 2-D, uint8 and not empty."""
     if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
         what = (
             f'{image.dtype} of shape {image.shape}'
@@ -596,11 +583,7 @@ def _outlines(
     place: NDArray[np.float64],
     limits: DetectionLimits,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
-
-    Scaled to a longer semi-axis of 1 px; both are 0 if the normal is unknown.
-    """
+    """Return a circle's shape matrices, of 1 px, in pinhole and image; 0 if unknown."""
     if camera is None or not normal.any():
         return np.zeros(3), np.zeros(3)
     x, y = camera.undistort(place).tolist()

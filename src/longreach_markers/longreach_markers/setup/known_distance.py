@@ -167,11 +167,7 @@ class KnownDistance:
         self._pairs: list[_Pair] = []
 
     def add(self, frame: StereoFrame) -> None:
-        """
-        Add the images of one time; only markers that two cameras or more track count.
-
-        The bar may leave the plane of motion, because the distance does not depend on it.
-        """
+        """Add images of one time; markers that two cameras or more track count."""
         places, by = [], []
         for name in self._markers:
             one = frame.estimates[name]

@@ -94,20 +94,10 @@ class _Located(NamedTuple):
 
 def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> BodyEstimate:
     """
-    Estimate the pose of a body from its markers.
+    Estimate the pose of a body from the estimates of its markers at one time.
 
-    Parameters
-    ----------
-    body : Body
-    rig : Rig
-    estimates : mapping
-        Estimates of the markers by name, of one time.
-
-    Returns
-    -------
-    BodyEstimate
-        Without a pose, with the reason, for fewer than three markers, markers on one line, and
-        positions that do not fit the body.
+    Without a pose, with the reason, for fewer than three markers, markers on one line, and
+    positions that do not fit the body.
     """
     located = _usable(body, estimates)
     names = tuple(one.name for one in located)
@@ -168,11 +158,7 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
 
 
 def covariance_in_world(pose: Pose) -> np.ndarray:
-    """
-    Return the covariance of a pose, shape (6, 6), as geometry_msgs/PoseWithCovariance defines it.
-
-    Position comes first [m], and rotations are about the axes of the world [rad].
-    """
+    """Return a pose's covariance (6, 6) as in PoseWithCovariance: position, then world's axes."""
     assert pose.covariance is not None
     turned = np.zeros((6, 6))
     turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation

@@ -27,25 +27,10 @@ _SILENT = 30
 
 class TrackingReport:
     """
-    Diagnostics of a tracker.
+    Diagnostics of a tracker: counters of pairs, times, states; ``topics`` by camera.
 
-    Parameters
-    ----------
-    pairs : ImagePairs
-        Pairing, with its counters.
-    topics : mapping
-        Image topics by camera.
-    gap : float
-        Largest time between the images of a pair [s].
-    latency : float
-        Time from stamp to result above which the state is not good [s].
-
-    Attributes
-    ----------
-    offset : ClockOffset or None
-        Latest estimate of the offset of the cameras' clocks.
-    agreement : Agreement or None
-        Latest estimate of the cameras' agreement.
+    ``gap``: largest in a pair [s]; ``latency``: above which the state is not good [s]; ``offset``,
+    ``agreement``: latest estimates or None.
     """
 
     def __init__(
@@ -217,11 +202,7 @@ class TrackingReport:
         }
 
     def values(self) -> dict[str, object]:
-        """
-        Return all counters by name, for the diagnostics.
-
-        Computing times are those since the last call.
-        """
+        """Return all counters by name; computing times are those since the last call."""
         self._told = self._left_out()
         self._frames_told = sum(self._frames.values())
         values: dict[str, object] = {'paired': self._pairs.paired}

@@ -240,33 +240,12 @@ class StereoTracker:
         self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
     ) -> dict[str, dict[str, Observation]]:
         """
-        Start tracking with the first images.
+        Start tracking with the first images, at times [s]; return observations by camera, marker.
 
         Markers are initialised at their given pixel, else at their position, as in
         :meth:`CameraTracker.start_given`; those without either are searched for in whole images
-        and named by their positions in the plane, see
-        :func:`longreach_markers.tracking.ring_names.name_markers`.
-
-        Parameters
-        ----------
-        images : mapping of ndarray
-            Images by camera.
-        times : mapping of float
-            Times by camera [s].
-
-        Returns
-        -------
-        dict of dict of Observation
-            Observations by camera and marker; markers that a camera has not found are missing.
-
-        Raises
-        ------
-        InputError
-            For a camera that is not in the rig, and an image of another size.
-        LongreachError
-            If the search does not find the expected number of markers of each kind; kinds that are
-            found
-                are tracked.
+        and named by :func:`name_markers`. LongreachError if the search does not find the expected
+        number of a kind; kinds that are found are tracked.
         """
         given = {side: self._of(side) for side in images}
         seen = {
@@ -288,19 +267,7 @@ class StereoTracker:
         return seen
 
     def search(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> str:
-        """
-        Search for :attr:`searchable` markers in whole images, and start tracking them.
-
-        Parameters
-        ----------
-        images, times : mapping
-            Those of the latest :meth:`update`.
-
-        Returns
-        -------
-        str
-            Why some are still missing (including discs); empty if none is.
-        """
+        """Search for :attr:`searchable` markers; return why some are missing."""
         left = self.searchable
         problem = ''
         if left:
@@ -374,25 +341,10 @@ class StereoTracker:
 
     def update(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> StereoFrame:
         """
-        Track the markers in the next images.
+        Track the markers in the next images by camera, at times [s]; some may be missing.
 
-        Parameters
-        ----------
-        images : mapping of ndarray of uint8, shape (height, width)
-            Images by camera; some may be missing.
-        times : mapping of float
-            Times by camera [s].
-
-        Returns
-        -------
-        StereoFrame
-            Images that are further from the first one in time than the parameter ``gap`` do not
-            contribute to the estimates.
-
-        Raises
-        ------
-        InputError
-            As for :meth:`CameraTracker.update`; without images, and for an unknown camera.
+        Images further from the first one in time than ``gap`` do not contribute to the estimates.
+        InputError for an unknown camera, an image of another size, and without images.
         """
         sides = [side for side in self.trackers if side in images]
         if not sides or len(sides) < len(images):
@@ -576,9 +528,8 @@ class StereoTracker:
         """
         Add to a covariance the error of a position in the plane of a marker that is off it.
 
-        At a distance h from the plane the position is displaced by h (r / n.r - n) along each ray
-        r; the largest of the cameras' displacements is a bound for their mean. Its direction is
-        left open.
+        At a distance h from the plane it is displaced by h (r / n.r - n) along each ray r; the
+        largest of the cameras' displacements bounds their mean. Its direction is left open.
         """
         shifts = []
         for side in sides:
@@ -630,11 +581,7 @@ class StereoTracker:
         merged: Location,
         between: float,
     ) -> None:
-        """
-        Remember by how much the positions of the cameras differ, see :meth:`_as_with_all`.
-
-        ``between`` is the trace of the covariances of the differences from the first camera.
-        """
+        """Remember by how much the cameras' positions differ, for :meth:`_as_with_all`."""
         before = self._apart.get(name)
         if before is not None and set(before.gains) > set(sides):
             # Of more cameras: still valid for those in sight.
@@ -680,10 +627,9 @@ class StereoTracker:
         """
         Return the minimum-variance linear combination of positions in the plane.
 
-        p = p_1 + K d with the differences d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the
-        covariances A_ij of the positions in the plane. The common part, A_ij for two cameras, is
-        the error of the plane: a height error h moves each position by h r_i,
-        r_i = (p_i - t_i) / n.(p_i - t_i).
+        p = p_1 + K d with d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the covariances A_ij of
+        the positions. The common part, A_ij for two cameras, is the error of the plane: a height
+        error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
         """
         count = len(located)
         first = located[0].position
