@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker import detection
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
@@ -116,11 +116,6 @@ class Stage:
 def row(count: int, step: float = 0.6) -> list[list[float]]:
     """Return places side by side."""
     return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
-
-
-def on_plane(pixel: Sequence[float]) -> np.ndarray:
-    """Return the point of the plane that a pixel shows."""
-    return intersect(*pixel_ray(CAMERA, POSE, pixel), PLANE)
 
 
 # Start
@@ -578,13 +573,6 @@ def run(
     return sure
 
 
-def test_neighbours_swing_together():
-    stage = Stage(neighbours())
-    stage.start()
-    sure = run(stage, swinging(stage.places, 0.5, 0.4), range(1, 60), lambda _: ())
-    assert sure == 59
-
-
 @pytest.mark.parametrize('seed', range(4))
 def test_neighbours_are_hidden_together(seed):
     stage = Stage(neighbours(), seed=seed)
@@ -650,19 +638,6 @@ def test_markers_at_rest_come_back_one_by_one():
     assert stage.statuses() == [TRACKED] * 3
 
 
-def test_two_markers_never_share_an_ellipse():
-    stage = Stage(row(2, NEIGHBOUR))
-    stage.start()
-    for k in range(1, 20):
-        places = stage.places.copy()
-        if k > 5:
-            places[0] = math.nan
-        stage.update(k / RATE, places)
-        first, second = stage.seen['a'], stage.seen['b']
-        if first.status == TRACKED and second.status == TRACKED:
-            assert math.dist(first.center, second.center) > 15.0
-
-
 @pytest.mark.parametrize('off', [-0.22, 0.22])
 @pytest.mark.parametrize('count', [2, 4, 6, 8])
 def test_a_row_of_alike_markers_gets_its_own_names(count, off):
@@ -679,18 +654,6 @@ def test_a_row_of_alike_markers_gets_its_own_names(count, off):
     stage.update(1 / RATE)
     assert stage.statuses() == [TRACKED] * count
     assert not stage.wrong()
-
-
-def test_a_row_of_alike_markers_is_hidden_together():
-    stage = Stage(row(6, NEIGHBOUR))
-    stage.start()
-    sure = run(
-        stage,
-        swinging(stage.places, 0.2, 0.3),
-        range(1, 60),
-        lambda k: (60, 260) if k % 30 in range(20, 24) else (),
-    )
-    assert sure > 40
 
 
 def test_a_missing_marker_needs_one_edge_pass(monkeypatch):
@@ -902,19 +865,3 @@ def test_resolving_a_doubt_exchanges_markers():
     assert [one.status for one in seen.values()] == [TRACKED] * 2
     assert math.dist(seen['a'].center, stage.centers[1]) < 0.05
     assert math.dist(seen['b'].center, stage.centers[0]) < 0.05
-
-
-def test_observations_are_not_changed_later():
-    stage = Stage(row(1))
-    stage.start()
-    seen = stage.update(1 / RATE)['a']
-    center = seen.center.copy()
-    stage.update(2 / RATE, stage.places + np.array([0.1, 0.0, 0.0]))
-    assert np.array_equal(seen.center, center)
-
-
-def test_point_in_the_plane():
-    stage = Stage(row(1))
-    point = on_plane((200.0, 100.0))
-    along = stage.tracker.appearance.in_plane(np.array([200.0, 100.0]), stage.tracker.markers['a'])
-    assert along == pytest.approx(PLANE.axes @ point)

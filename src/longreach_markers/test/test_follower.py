@@ -179,12 +179,6 @@ def test_images_of_half_size_ask_for_half_the_scale(scale: float | None, told: s
     assert told in size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=scale)
 
 
-def test_no_scale_is_advised_that_is_not_allowed() -> None:
-    double = np.zeros((480, 640), np.uint8)
-    assert '320 x 240 px; calibrate' in size_error(double, CAMERA, 'left', scale=1.0)
-    assert 'set scale to 1,' in size_error(double, CAMERA, 'left', scale=0.5)
-
-
 def test_a_ring_too_many_spoils_its_own_kind_only() -> None:
     stage = Stage(MARKERS, (STRANGER,))
     frame = stage.update(np.vstack([PLACES, [0.4, 0.0, -0.6]]))

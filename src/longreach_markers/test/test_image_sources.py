@@ -120,18 +120,6 @@ def test_patterns(tmp_path: Path) -> None:
     assert middles(open_source(f'{tmp_path}/b%d.png')) == [103, 104, 106, 111]
 
 
-def test_a_pattern_with_signs_of_its_own(tmp_path: Path) -> None:
-    write(tmp_path / 'a+(1)_2.png', image(2))
-    write(tmp_path / 'aa(1)_3.png', image(3))
-    assert middles(open_source(f'{tmp_path}/a+(1)_%d.png')) == [2]
-
-
-def test_one_picture(tmp_path: Path) -> None:
-    file = write(tmp_path / 'one.png', image(5))
-    assert middles(open_source(file)) == [5]
-    assert middles(open_source(f'file://{file}')) == [5]
-
-
 @pytest.mark.parametrize(
     ('names', 'stamps'),
     [
