@@ -1,8 +1,8 @@
 """
 Circular markers tracked by one to eight cameras, Henikl et al. (2015), section 4.2.
 
-:func:`track` tracks the markers in files; ``rig`` has cameras, plane, markers and numbers of the
-tracker. The other modules are in subpackages:
+A rig has cameras, plane, markers and numbers of the tracker: ``rig``, from files with
+``rig_parameters``. :func:`track` tracks its markers in files of images. The other modules are in subpackages:
 
 ``camera``      geometry: ``model`` (lens), ``geometry`` (poses, planes, rays), ``triangulation``,
                 ``circles`` (their images), ``undistortion``, ``arrays`` (checks)

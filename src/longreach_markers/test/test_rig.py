@@ -16,13 +16,13 @@ from longreach_markers.camera.circles import Ellipse, circle_conic
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera, write_camera
 from longreach_markers.rig import (
-    GivenPixel,
     MarkerOnRig,
     MountedCamera,
     Rig,
     TrackingParameters,
     load_rig,
 )
+from longreach_markers.rig_parameters import GivenPixel
 
 CAMERA = Camera('any', 640, 480, 500.0, 501.0, 318.0, 241.0, 'plumb_bob', (-0.1, 0.01, 0.0, 0.0))
 TEXT = """

@@ -30,7 +30,8 @@ from scipy.special import chdtri
 from longreach_markers.camera.geometry import Pose, project_point
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import LEAST_MARKERS, Body, Rig, distance_from_line
+from longreach_markers.rig import Body, Rig
+from longreach_markers.rig_parameters import LEAST_MARKERS, distance_from_line
 
 if TYPE_CHECKING:
     from longreach_markers.tracking.rig_tracker import Estimate
