@@ -59,6 +59,6 @@ from longreach_markers.tracking.image_sets import ImageSet as ImageSet
 from longreach_markers.tracking.pose_agreement import Agreement as Agreement
 from longreach_markers.tracking.pose_agreement import compare_poses as compare_poses
 from longreach_markers.tracking.rig_tracker import Estimate as Estimate
-from longreach_markers.tracking.rig_tracker import StereoFrame as StereoFrame
-from longreach_markers.tracking.rig_tracker import StereoTracker as StereoTracker
+from longreach_markers.tracking.rig_tracker import RigFrame as RigFrame
+from longreach_markers.tracking.rig_tracker import RigTracker as RigTracker
 from longreach_markers.tracking.sightings import Sightings as Sightings

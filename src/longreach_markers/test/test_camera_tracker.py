@@ -22,7 +22,7 @@ from longreach_markers.marker import detection
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_markers.tracking import association
-from longreach_markers.tracking.rig_tracker import StereoTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
 
@@ -67,7 +67,7 @@ class Stage:
         self.simulator = CameraSimulator(CAMERA, POSE, scene)
         self.rng = np.random.default_rng(seed)
         rig = Rig({'left': MOUNTED}, PLANE, tuple(markers), TrackingParameters(**parameters))
-        self.stereo = StereoTracker(rig)
+        self.stereo = RigTracker(rig)
         self.tracker = self.stereo.trackers['left']
         self.seen: dict[str, Observation] = {}
         self.centers = np.zeros((0, 2))
@@ -176,7 +176,7 @@ def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
     image = cv2.resize(
         cv2.GaussianBlur(image, (0, 0), 3), (800, 600), interpolation=cv2.INTER_AREA
     )
-    stereo = StereoTracker(rig)
+    stereo = RigTracker(rig)
     assert not stereo.search({'left': image}, {'left': 0.0})
     assert stereo.trackers['left'].tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
 
@@ -289,7 +289,7 @@ def test_initialise_by_pixel_and_size():
 def test_wrong_initialisation_is_refused(marker, shift, radius, reason):
     stage = Stage(row(1), clutter=0)
     image = stage.image()
-    tracker = StereoTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).trackers['left']
+    tracker = RigTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).trackers['left']
     seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, radius)
     assert seen.status != TRACKED
     assert seen.reason

@@ -15,7 +15,7 @@ from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.follower import Follower, size_error
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 
@@ -57,7 +57,7 @@ class Stage:
         self.rng = np.random.default_rng(1)
         self.k = 0
 
-    def update(self, places: np.ndarray, covered: int | None = None) -> StereoFrame:
+    def update(self, places: np.ndarray, covered: int | None = None) -> RigFrame:
         """Track the next pair of images, in which the right camera does not see one marker."""
         stamp = round(self.k * 1e9 / RATE)
         self.k += 1
@@ -70,7 +70,7 @@ class Stage:
             images['right'][v - 20 : v + 20, u - 20 : u + 20] = 90
         return self.follower.update(ImageSet(dict.fromkeys(images, stamp), images, late=False))
 
-    def until(self, places: np.ndarray, seconds: float) -> StereoFrame:
+    def until(self, places: np.ndarray, seconds: float) -> RigFrame:
         """Track for some time with markers at rest, and return the last frame."""
         for _ in range(round(seconds * RATE)):
             frame = self.update(places)
@@ -84,7 +84,7 @@ def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
     return places
 
 
-def assert_tracked(frame: StereoFrame, **places: np.ndarray) -> None:
+def assert_tracked(frame: RigFrame, **places: np.ndarray) -> None:
     """Check that these markers are tracked in these places, and no other one is."""
     for name, one in frame.estimates.items():
         if name not in places:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
 from longreach_markers.tracking.pose_agreement import Agreement, compare_poses
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 
 # Time between the starts of two rounds of estimates [s of wall time], and the number of latest
@@ -34,7 +34,7 @@ class CameraJudge:
         self.offset: ClockOffset | None = None
         self.agreement: Agreement | None = None
 
-    def add(self, frame: StereoFrame) -> None:
+    def add(self, frame: RigFrame) -> None:
         """Add the result of the images of one time."""
         self._sightings.add(frame)
 

@@ -13,7 +13,7 @@ from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.clock_offset import ClockOffset
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_markers.tracking.pose_agreement import Agreement
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'
@@ -68,7 +68,7 @@ class TrackingReport:
         (self._frames if good else self._bad)[camera] += 1
         self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
-    def add_frame(self, frame: StereoFrame, seconds: float, latency: float = math.nan) -> None:
+    def add_frame(self, frame: RigFrame, seconds: float, latency: float = math.nan) -> None:
         """Add the result of an image pair, the computing time per image, and its latency [s]."""
         self._latency = latency
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
