@@ -23,7 +23,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 
 # Image pairs whose derivatives are computed; the least number of pairs for a judgement.
 _SAMPLES, _LEAST = 60, 10

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.pose_agreement import Agreement, compare_poses
-from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 
 # Time between the starts of two rounds of estimates [s of wall time], and the number of latest

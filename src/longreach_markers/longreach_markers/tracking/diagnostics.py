@@ -11,9 +11,9 @@ import numpy as np
 
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.clock_offset import ClockOffset
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_markers.tracking.pose_agreement import Agreement
-from longreach_markers.tracking.rig_tracker import RigFrame
 
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'

@@ -13,7 +13,7 @@ from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 
 
 def track(

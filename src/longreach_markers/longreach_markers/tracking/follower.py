@@ -21,8 +21,9 @@ from longreach_markers.marker import detection
 from longreach_markers.rig import Rig
 from longreach_markers.tracking import image_motion
 from longreach_markers.tracking.camera_tracker import CameraTracker
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
-from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 
 _SECOND = 1_000_000_000  # [ns]
 

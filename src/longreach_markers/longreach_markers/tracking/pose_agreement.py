@@ -29,7 +29,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks
-from longreach_markers.tracking.rig_tracker import typical_chi_square
+from longreach_markers.tracking.frames import typical_chi_square
 from longreach_markers.tracking.sightings import Sightings
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings

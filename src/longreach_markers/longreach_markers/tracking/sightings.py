@@ -12,7 +12,7 @@ import numpy as np
 
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 
 
 class Gap(NamedTuple):
