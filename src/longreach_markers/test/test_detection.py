@@ -745,47 +745,31 @@ def test_images_may_be_views_strided_and_read_only():
     np.testing.assert_array_equal(image, taken(exact))
 
 
-@pytest.mark.parametrize(
-    'at', [(math.nan, 10.0), (10.0, math.inf), (1.0, 2.0, 3.0), 5.0, [(1.0, 2.0)], ()]
-)
-def test_a_place_is_two_finite_numbers(at):
-    with pytest.raises(InputError, match='a pixel is two numbers u, v; got'):
-        detect(GOOD, at, 16.0)
+OUTSIDE = 'lies outside the image of 200 x 160 pixels'
+TWO = 'a pixel is two numbers u, v; got'
+RADIUS = rf'radius = .* px; allowed: \[{LIMITS.smallest:g}, {LIMITS.largest:g}\] px'
+SEARCH = r'search = .* px; allowed: above 0'
+NORMAL = 'a normal is three finite numbers, not all 0; got'
 
 
 @pytest.mark.parametrize(
-    'at', [(-0.6, 10.0), (10.0, HEIGHT - 0.4), (WIDTH + 0.0, 3.0), (1e9, 1.0)]
+    ('name', 'values', 'said'),
+    [
+        ('at', [(math.nan, 10.0), (10.0, math.inf), (1.0, 2.0, 3.0), 5.0, [(1.0, 2.0)], ()], TWO),
+        ('at', [(-0.6, 10.0), (10.0, HEIGHT - 0.4), (WIDTH + 0.0, 3.0), (1e9, 1.0)], OUTSIDE),
+        ('radius', [0.0, -5.0, 3.9, 401.0, 1e12, math.nan, math.inf], RADIUS),
+        ('search', [0.0, -1.0, math.nan, math.inf], SEARCH),
+        ('camera', [None], 'a normal without a camera'),
+        ('camera', [CAMERA.scaled(0.5)], '200 x 160 pixels with a calibration for 100 x 80'),
+        ('normal_cam', [(0.0, 0.0, 0.0), (math.nan, 0.0, 1.0), (0.0, math.inf, 1.0)], NORMAL),
+        ('normal_cam', [(0.0, 1.0), 1.0, [(0, 0, 1)]], NORMAL),
+    ],
 )
-def test_a_place_outside_of_the_image_is_refused(at):
-    with pytest.raises(InputError, match='lies outside the image of 200 x 160 pixels'):
-        detect(GOOD, at, 16.0)
-
-
-@pytest.mark.parametrize('radius', [0.0, -5.0, 3.9, 401.0, 1e12, math.nan, math.inf])
-def test_radii_that_cannot_be_measured_are_refused(radius):
-    said = rf'radius = .* px; allowed: \[{LIMITS.smallest:g}, {LIMITS.largest:g}\] px'
-    with pytest.raises(InputError, match=said):
-        detect(GOOD, AT, radius)
-
-
-@pytest.mark.parametrize('search', [0.0, -1.0, math.nan, math.inf])
-def test_a_search_is_positive_and_finite(search):
-    with pytest.raises(InputError, match=r'search = .* px; allowed: above 0'):
-        detect(GOOD, AT, 16.0, search=search)
-
-
-def test_a_normal_needs_its_camera():
-    with pytest.raises(InputError, match='a normal without a camera'):
-        detect(GOOD, AT, 16.0, normal_cam=FACING)
-
-
-@pytest.mark.parametrize(
-    'normal',
-    [(0.0, 0.0, 0.0), (math.nan, 0.0, 1.0), (0.0, math.inf, 1.0), (0.0, 1.0), 1.0, [(0, 0, 1)]],
-)
-def test_a_normal_is_three_finite_numbers(normal):
-    with pytest.raises(InputError, match='a normal is three finite numbers, not all 0; got'):
-        detect(GOOD, AT, 16.0, camera=CAMERA, normal_cam=normal)
+def test_what_cannot_be_detected_is_refused(name, values, said):
+    good = {'at': AT, 'radius': 16.0, 'camera': CAMERA, 'normal_cam': FACING}
+    for value in values:
+        with pytest.raises(InputError, match=said):
+            detect(GOOD, **(good | {name: value}))
 
 
 def test_a_plane_that_is_seen_edge_on_is_refused():
@@ -801,9 +785,3 @@ def test_a_plane_that_is_seen_edge_on_is_refused():
         else:
             with pytest.raises(InputError, match='edge-on'):
                 detect(GOOD, (180.0, CAMERA.cy), 16.0, camera=CAMERA, normal_cam=normal)
-
-
-def test_a_calibration_of_another_size_is_refused():
-    other = CAMERA.scaled(0.5)
-    with pytest.raises(InputError, match='200 x 160 pixels with a calibration for 100 x 80'):
-        detect(GOOD, AT, 16.0, camera=other)
