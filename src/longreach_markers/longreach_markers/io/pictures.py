@@ -26,7 +26,21 @@ class Picture(NamedTuple):
 def pictures_of(
     sources: Mapping[str, ImageSource], rate: float | None = None
 ) -> Iterator[Picture]:
-    """Yield the images of files in the order of time."""
+    """
+    Yield the images of files in the order of time.
+
+    Parameters
+    ----------
+    sources : mapping of ImageSource
+        By camera.
+    rate : float, optional
+        Images per second [Hz], instead of the times of the files.
+
+    Raises
+    ------
+    InputError
+        For files without times if there is no rate.
+    """
     _align(sources)
     streams = [_stream(camera, source, rate) for camera, source in sources.items()]
     for _, _, picture in heapq.merge(

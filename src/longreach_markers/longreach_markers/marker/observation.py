@@ -28,7 +28,7 @@ class Observation:
         Why the status is not ``TRACKED``; empty otherwise.
     center : ndarray, shape (2,)
         Projected centre of the circle if camera and normal are given, else the centre of the outer
-            edge's ellipse [px]; for a lost marker, the position where it was expected.
+        edge's ellipse [px]; for a lost marker, the position where it was expected.
     covariance : ndarray, shape (2, 2)
         Covariance of the centre [px^2]; NaN if the marker is lost.
     ellipse : Ellipse
