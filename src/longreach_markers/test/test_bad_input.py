@@ -299,21 +299,6 @@ def test_wrong_focal_length_shows_in_residuals():
     refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
 
 
-@pytest.mark.parametrize('factor', [0.1, 10.0])
-def test_lengths_scale_positions(factor):
-    rng = np.random.default_rng(5)
-    values = mapping(rng=rng, deviation=0.004)
-    good = solved(values)
-    for point in values['points']:
-        point['position'] = [factor * number for number in point['position']]
-        point['deviation'] *= factor
-    other = solved(values)
-    for side, pose in good.poses.items():
-        moved = other.poses[side]
-        np.testing.assert_allclose(moved.translation, factor * pose.translation, rtol=1e-5)
-        np.testing.assert_allclose(moved.rotation, pose.rotation, atol=1e-6)
-
-
 def test_moved_world_moves_positions():
     turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
     shift = np.array([120.0, -40.0, 9.0])

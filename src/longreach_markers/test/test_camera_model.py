@@ -229,14 +229,6 @@ def test_impossible_cameras_are_refused(changes: dict[str, Any], text: str) -> N
         camera.replace(**changes)
 
 
-def test_a_window_of_an_image_is_a_camera() -> None:
-    camera = camera_with('plumb_bob', 4800.0, (-0.12, 0.09, 0.001, -0.0005))
-    window = camera.replace(width=120, height=120, cx=camera.cx - 2300.0, cy=camera.cy - 50.0)
-    np.testing.assert_allclose(
-        window.undistort((60.0, 60.0)), camera.undistort((2360.0, 110.0)), rtol=0.0, atol=1e-15
-    )
-
-
 @pytest.mark.parametrize('factor', [0.25, 0.5, 1.0, 2.0])
 def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> None:
     scaled = camera.scaled(factor)

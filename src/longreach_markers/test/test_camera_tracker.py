@@ -261,16 +261,6 @@ def test_marker_that_is_not_there_at_the_start_is_awaited():
 # Initialisation
 
 
-def test_initialise_by_pixel_and_size():
-    stage = Stage(row(1), [MarkerOnRig('a', RADIUS)])
-    image = stage.image()
-    seen = stage.tracker.initialize('a', image, 0.0, stage.centers[0] + (4.0, -3.0), 13.0)
-    assert seen.status == TRACKED
-    assert math.dist(seen.center, stage.centers[0]) < 0.03
-    stage.update(1 / RATE)
-    assert stage.statuses() == [TRACKED]
-
-
 @pytest.mark.parametrize(
     ('marker', 'shift', 'radius', 'reason'),
     [
@@ -307,16 +297,6 @@ def test_marker_that_is_half_hidden_is_not_begun_with():
     assert seen.status == UNCERTAIN
     assert seen.rim_support < 0.6
     assert not stage.tracker.tracks
-
-
-def test_refused_initialisation_keeps_what_was_tracked():
-    stage = Stage(row(1))
-    stage.start()
-    image = stage.image()
-    seen = stage.tracker.initialize('a', image, 1 / RATE, stage.centers[0] + (60.0, 50.0), 10.0)
-    assert seen.status != TRACKED
-    stage.update(1 / RATE)
-    assert stage.statuses() == [TRACKED]
 
 
 def test_initialising_at_another_marker_takes_its_place():
@@ -363,17 +343,6 @@ def test_pixel_that_is_none_is_refused():
 
 
 # Motion
-
-
-def test_marker_at_1_m_per_s():
-    # As fast in the image as 1 m/s at 22 m is for the cameras of the boom.
-    stage = Stage([[-0.9, 0.0, 0.3]])
-    stage.start()
-    for k in range(1, 20):
-        way = 92.0 * 6.0 / 420.0 * k / RATE
-        stage.update(k / RATE, stage.places + np.array([way, 0.0, -0.3 * way]))
-        assert stage.statuses() == [TRACKED], k
-        assert stage.errors().max() < 0.05
 
 
 def swinging(places: np.ndarray, amplitude: float, frequency: float) -> Motion:
@@ -838,17 +807,6 @@ def test_unknown_marker_is_refused():
         stage.tracker.initialize('z', stage.image(), 0.0, (100.0, 100.0), 10.0)
     with pytest.raises(InputError, match='a is not tracked by the camera left, tracked: nothing'):
         stage.tracker.predict('a', 0.0)
-
-
-def test_disc_is_tracked():
-    marker = MarkerOnRig('a', RADIUS, 0.0, position=(0.0, 0.0, 0.0))
-    stage = Stage([[0.0, 0.0, 0.0]], [marker])
-    stage.start()
-    motion = swinging(stage.places, 0.4, 0.5)
-    for k in range(1, 20):
-        stage.update(k / RATE, motion(k / RATE))
-        assert stage.statuses() == [TRACKED]
-        assert stage.errors().max() < 0.05
 
 
 def test_resolving_a_doubt_exchanges_markers():

@@ -9,7 +9,6 @@ import pytest
 
 from longreach_markers.marker.edges import (
     GRADIENT_NOISE,
-    EdgePoints,
     _gradients,
     find_edges,
     image_noise,
@@ -64,13 +63,6 @@ def test_strength_is_the_slope_of_the_smoothed_edge():
     assert np.median(edges.strength) == pytest.approx(slope, rel=0.05)
 
 
-def test_threshold_leaves_weak_edges_out():
-    image = step(0.3, 0.0, low=100.0, high=130.0)
-    strongest = find_edges(image, WHOLE, 2.0).strength.max()
-    assert find_edges(image, WHOLE, strongest + 0.1).u.size == 0
-    assert find_edges(np.full((SIZE, SIZE), 77, np.uint8), WHOLE, 2.5).u.size == 0
-
-
 def test_a_ring_is_two_chains_and_both_are_round():
     edges = find_edges(ring(30.2, 28.7, 18.0, 9.0), WHOLE, 5.0)
     assert edges.chains == 2
@@ -108,25 +100,6 @@ def test_a_window_sees_the_same_points_in_pixels_of_the_image():
     assert half.u.max() < 29.0
 
 
-@pytest.mark.parametrize(
-    'window',
-    [
-        (5, 5, 5, 50),
-        (10, 16, 10, 40),
-        (50, 20, 0, 60),
-        (-40, -1, 0, 60),
-        (70, 90, 0, 60),
-        (0, 60, 58, 400),
-    ],
-)
-def test_a_window_without_room_has_no_edges(window):
-    edges = find_edges(step(0.0, 0.0), window, 5.0)
-    assert edges.chains == 0
-    assert all(values.size == 0 for values in edges[:-1])
-    assert edges.u.dtype == np.float64
-    assert edges.chain.dtype == np.int32
-
-
 def test_gradient_noise_is_that_of_white_noise():
     image = np.rint(np.random.default_rng(1).normal(128.0, 10.0, (200, 200))).astype(np.uint8)
     gradients = np.zeros((3, 200, 200), np.float32)
@@ -160,12 +133,3 @@ def test_edges_of_glare_are_left_out_but_not_those_of_an_overexposed_image():
     overexposed = disc(30.0, 30.0, 15.0, 40.0, 400.0)
     edges = find_edges(overexposed, WHOLE, 5.0)
     assert without_glare(overexposed, edges).u.size == edges.u.size
-
-
-def test_glare_at_the_border_is_looked_up_inside_the_image():
-    nothing = np.empty(0)
-    none = EdgePoints(nothing, nothing, nothing, nothing, nothing, np.empty(0, np.int32), 0)
-    assert without_glare(disc(30.0, 30.0, 9.0), none).u.size == 0
-    one = np.array([57.5])
-    at_border = EdgePoints(one, one, np.ones(1), np.zeros(1), 9.0 * one, np.zeros(1, np.int32), 1)
-    assert without_glare(disc(30.0, 30.0, 9.0), at_border).u.size == 1

@@ -71,15 +71,6 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
         assert p[INSIDE] == pytest.approx(190.0, abs=1.5)
 
 
-def test_shading_that_is_linear_moves_nothing():
-    shade = 1.0 + 0.008 * (U - MIDDLE[0]) - 0.004 * (V - MIDDLE[1])
-    found = fit(taken(draw(levels=(160.0, 40.0, 160.0)) * shade))
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.01)
-    np.testing.assert_allclose(
-        found.parameters[OUTSIDE + 1 : PERSPECTIVE], [160.0 * 0.008, -160.0 * 0.004], rtol=0.1
-    )
-
-
 def test_motion_is_found_as_the_larger_blur():
     places = MIDDLE + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
     exact = np.mean([draw(center=place) for place in places], axis=0)
@@ -221,17 +212,3 @@ def test_nothing_converges_where_nothing_is():
         found = fit(image)
         contrast = abs(found.parameters[OUTSIDE] - found.parameters[BAND])
         assert not found.converged or contrast < 6.0 * max(found.residual, 0.3)
-
-
-def test_outside_of_the_image_nothing_is_fitted():
-    found = fit(taken(draw()), center=np.array([500.0, -300.0]))
-    assert not found.converged
-    assert found.pixels == 0
-
-
-def test_a_marker_at_the_border_is_fitted_by_what_is_there():
-    image = np.ascontiguousarray(taken(draw(), 2.0)[:, 28:])
-    found = fit(image, center=MIDDLE - [28.0, 0.0])
-    assert found.converged
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE - [28.0, 0.0], atol=0.05)
-    assert 0.4 < np.mean(found.sectors[:SECTORS]) < 0.8

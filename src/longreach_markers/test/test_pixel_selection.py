@@ -12,7 +12,6 @@ from longreach_markers.marker.pixel_selection import (
     LIGHT_TERMS,
     add_light,
     divide_by_light,
-    edge_reach,
     find_burnt,
     select_pixels,
 )
@@ -84,14 +83,6 @@ def test_pinhole_places_are_exact_in_a_large_window_of_a_bent_picture(model, dis
     np.testing.assert_allclose(pixels, np.rint(pixels), atol=2e-3)
     u, v = np.rint(pixels).astype(int).T
     np.testing.assert_array_equal(samples[2], image[v, u])
-
-
-def test_pixels_are_used_farther_from_edges_that_are_blurred_more():
-    p = parameters()
-    sharp = edge_reach(p)
-    p[BLUR : BLUR + 3] = 9.0, 0.0, 1.0
-    assert edge_reach(p) == pytest.approx(10.0)
-    assert sharp < 4.0
 
 
 # --- glare and light ------------------------------------------------------------------------
