@@ -375,8 +375,10 @@ def test_merged_covariance_holds_what_the_plane_may_be_off():
                     where, tracker._locate(_seen(side, pixels[side], spread), plane).covariance
                 )
             )
-        errors.append(tracker._merge(SIDES, located, plane).position - real)
-    stated = tracker._merge(SIDES, located, plane).covariance
+        errors.append(
+            tracker._merger.merge(SIDES, located, plane, '', trusted=False).position - real
+        )
+    stated = tracker._merger.merge(SIDES, located, plane, '', trusted=False).covariance
     found = np.cov(np.array(errors).T)
     assert np.diag(found) == pytest.approx(np.diag(stated), rel=0.1)
     assert found == pytest.approx(stated, abs=0.1 * np.abs(stated).max())
