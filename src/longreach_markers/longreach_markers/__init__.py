@@ -1,25 +1,9 @@
 """
 Circular markers tracked by one to eight cameras, Henikl et al. (2015), section 4.2.
 
-:func:`track` tracks the markers in files; ``rig`` has cameras, plane, markers and numbers of the
-tracker. The other modules are in subpackages:
-
-``camera``      geometry: ``model`` (lens), ``geometry`` (poses, planes, rays), ``triangulation``,
-                ``circles`` (their images), ``undistortion``, ``arrays`` (checks)
-``marker``      one marker in one image: ``detection`` with ``limits``, ``edges``, ``ellipses``;
-                its maximum-likelihood ``fit`` with ``pixel_model``, ``pixel_selection``,
-                ``residuals``, ``shadows``, ``measurement``, ``symmetric``, ``products``
-``tracking``    markers over time: ``camera_tracker`` with ``image_motion``, ``appearance``,
-                ``association``, ``ring_names``; ``rig_tracker`` (positions in space), ``bodies``
-                (rigid groups), ``follower`` (start and search), ``image_sets`` (images of equal
-                times), ``files`` (``track``); ``diagnostics``; ``sightings``, and what they tell
-                of the cameras: ``clock_offset``, ``pose_agreement``, ``pair_fit``,
-                ``camera_judge``
-``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
-                ``reference_points``, ``localisation``, ``bundle_adjustment``,
-                ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
-``io``          ``images`` (encodings), ``compressed_images``, ``image_sources``, ``pictures`` (in
-                the order of time), ``overlay``
+``camera`` is geometry, ``marker`` one marker in one image, ``tracking`` markers over time and
+what they tell of the cameras, ``setup`` calibration and poses, ``io`` images; ``rig`` has cameras,
+plane and markers. The README lists their modules.
 """
 
 from __future__ import annotations

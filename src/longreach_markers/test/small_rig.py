@@ -14,7 +14,7 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import Observation, lost
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 
 NAMES = ('one', 'two')
 START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])
@@ -63,7 +63,7 @@ def seen_at(u: float, v: float, status: str = 'TRACKED', radius: float = 12.0) -
 
 def frame_at(
     time: float, status: str = 'TRACKED', gap: float = 0.0, shift: float = 0.0
-) -> StereoFrame:
+) -> RigFrame:
     """Return a frame in which ``one`` is tracked and ``two`` has a status."""
     place = START + np.array([shift, 0.0, 0.0])
     location = Location(place[0], np.diag([1e-8, 4e-8, 9e-8]))
@@ -93,4 +93,4 @@ def frame_at(
         'left': {'one': seen_at(100.0, 150.0), 'two': seen_at(250.0, 100.0, 'LOST')},
         'right': {'one': seen_at(90.0, 150.0), 'two': seen_at(240.0, 100.0, status)},
     }
-    return StereoFrame(time=time, gap=gap, observations=observations, estimates=estimates)
+    return RigFrame(time=time, gap=gap, observations=observations, estimates=estimates)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import re
 
 import cv2
@@ -439,17 +438,6 @@ def test_corners_of_a_rendered_board_are_found():
     assert find_corners(np.full((200, 300), 128, np.uint8), BOARD) is None
 
 
-def test_older_search_finds_the_same_corners(monkeypatch):
-    image, _ = rendered(SMALL, 10)[0]
-    large = cv2.resize(image, None, fx=2.0, fy=2.0, interpolation=cv2.INTER_CUBIC)
-    first = find_corners(large, BOARD)
-    monkeypatch.setattr(cv2, 'findChessboardCornersSB', lambda *_, **__: (False, None))
-    second = find_corners(large, BOARD)
-    if np.linalg.norm(first[0] - second[0]) > np.linalg.norm(first[0] - second[-1]):
-        second = second[::-1]
-    np.testing.assert_allclose(first, second, atol=0.02)
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
 def test_camera_comes_back_from_pictures(tmp_path, model):
@@ -521,12 +509,6 @@ def test_one_picture_many_times_is_no_calibration(model):
     views = [views_of(CAMERAS[model], 1, tilt=0.0)[0]] * 5
     found = calibrate(views, BOARD, SIZE, model)
     assert len(found.warnings) > 2
-
-
-def test_a_pipe_in_a_folder_is_no_picture(tmp_path):
-    os.mkfifo(tmp_path / 'pipe.png')
-    with pytest.raises(InputError, match='holds no pictures'):
-        list_pictures([tmp_path])
 
 
 def test_bad_pictures_are_refused_by_name(tmp_path):

@@ -9,7 +9,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from numba import njit
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import (
@@ -17,7 +16,6 @@ from longreach_markers.camera.model import (
     distort_point,
     projection_jacobian,
     read_camera,
-    undistort_point,
     write_camera,
 )
 
@@ -121,43 +119,6 @@ def test_jacobian_is_the_derivative(camera: Camera) -> None:
         by_y = np.subtract(distort_point(packed, x, y + h), distort_point(packed, x, y - h))
         difference = np.column_stack([by_x, by_y]) / (2.0 * h)
         np.testing.assert_allclose(exact, difference, rtol=0.0, atol=1e-6 * camera.fx)
-
-
-def test_kernels_serve_other_kernels(camera: Camera) -> None:
-    @njit
-    def there_and_back(packed, u, v):  # type: ignore[no-untyped-def]
-        x, y = undistort_point(packed, u, v)
-        return distort_point(packed, x, y)
-
-    pixel = (321.25, 1789.5)
-    np.testing.assert_allclose(there_and_back(camera.packed, *pixel), pixel, rtol=0.0, atol=1e-9)
-
-
-def test_shapes_are_kept(camera: Camera) -> None:
-    pixels = pixels_of(camera, 11).reshape(2, 8, 2)
-    rays = camera.undistort(pixels)
-    assert rays.shape == (2, 8, 2)
-    one = camera.undistort(pixels[1, 3])
-    assert one.shape == (2,)
-    np.testing.assert_array_equal(one, rays[1, 3])
-    assert camera.project((*one, 1.0)).shape == (2,)
-    assert camera.undistort(np.zeros((0, 2))).shape == (0, 2)
-
-
-def test_pinhole_by_hand() -> None:
-    camera = camera_with('plumb_bob', 1000.0, (), fy=1100.0, cx=600.0, cy=400.0)
-    np.testing.assert_allclose(camera.project((2.0, -1.0, 20.0)), (700.0, 345.0))
-    np.testing.assert_allclose(camera.matrix @ (0.1, -0.05, 1.0), (700.0, 345.0, 1.0))
-
-
-def test_plumb_bob_by_hand() -> None:
-    camera = camera_with('plumb_bob', 1000.0, (0.1, 0.02, 0.003, 0.004, 0.05))
-    x, y, q = 0.3, -0.4, 0.25
-    s = 1.0 + 0.1 * q + 0.02 * q**2 + 0.05 * q**3
-    x_d = s * x + 2.0 * 0.003 * x * y + 0.004 * (q + 2.0 * x * x)
-    y_d = s * y + 0.003 * (q + 2.0 * y * y) + 2.0 * 0.004 * x * y
-    expected = camera.matrix @ (x_d, y_d, 1.0)
-    np.testing.assert_allclose(camera.distort((x, y)), expected[:2], rtol=1e-14)
 
 
 @pytest.mark.parametrize('angle', [0.01, 0.5, 1.0, 1.5])
@@ -268,14 +229,6 @@ def test_impossible_cameras_are_refused(changes: dict[str, Any], text: str) -> N
         camera.replace(**changes)
 
 
-def test_a_window_of_an_image_is_a_camera() -> None:
-    camera = camera_with('plumb_bob', 4800.0, (-0.12, 0.09, 0.001, -0.0005))
-    window = camera.replace(width=120, height=120, cx=camera.cx - 2300.0, cy=camera.cy - 50.0)
-    np.testing.assert_allclose(
-        window.undistort((60.0, 60.0)), camera.undistort((2360.0, 110.0)), rtol=0.0, atol=1e-15
-    )
-
-
 @pytest.mark.parametrize('factor', [0.25, 0.5, 1.0, 2.0])
 def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> None:
     scaled = camera.scaled(factor)
@@ -289,13 +242,6 @@ def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> N
 def test_impossible_scales_are_refused(factor: float) -> None:
     with pytest.raises(InputError, match=r'factor = |width = 0'):
         camera_with('plumb_bob', 4800.0, ()).scaled(factor)
-
-
-def test_packed_is_a_copy(camera: Camera) -> None:
-    packed = camera.packed
-    assert packed.shape == (16,)
-    packed[:] = 0.0
-    assert camera.packed[0] == camera.fx
 
 
 # As the ROS node camera_calibration writes it.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.compressed_images import decoded_picture, gray_of_compressed, jpeg_of
+from longreach_markers.io.compressed_images import gray_of_compressed, jpeg_of
 from longreach_markers.io.images import ImageFields, to_gray
 
 RNG = np.random.default_rng(4)
@@ -75,8 +75,3 @@ def test_what_cannot_be_decoded_is_refused(form: str, data: bytes, text: str) ->
     with pytest.raises(InputError) as refused:
         gray_of_compressed(form, data)
     assert text in str(refused.value)
-
-
-def test_an_error_names_the_picture() -> None:
-    with pytest.raises(InputError, match=r'left\.jpg is truncated after 500 bytes'):
-        decoded_picture(jpeg_of(smooth(100, 100), 95)[:500], 'left.jpg')

@@ -15,7 +15,7 @@ from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.follower import Follower, size_error
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 
@@ -57,7 +57,7 @@ class Stage:
         self.rng = np.random.default_rng(1)
         self.k = 0
 
-    def update(self, places: np.ndarray, covered: int | None = None) -> StereoFrame:
+    def update(self, places: np.ndarray, covered: int | None = None) -> RigFrame:
         """Track the next pair of images, in which the right camera does not see one marker."""
         stamp = round(self.k * 1e9 / RATE)
         self.k += 1
@@ -70,7 +70,7 @@ class Stage:
             images['right'][v - 20 : v + 20, u - 20 : u + 20] = 90
         return self.follower.update(ImageSet(dict.fromkeys(images, stamp), images, late=False))
 
-    def until(self, places: np.ndarray, seconds: float) -> StereoFrame:
+    def until(self, places: np.ndarray, seconds: float) -> RigFrame:
         """Track for some time with markers at rest, and return the last frame."""
         for _ in range(round(seconds * RATE)):
             frame = self.update(places)
@@ -84,7 +84,7 @@ def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
     return places
 
 
-def assert_tracked(frame: StereoFrame, **places: np.ndarray) -> None:
+def assert_tracked(frame: RigFrame, **places: np.ndarray) -> None:
     """Check that these markers are tracked in these places, and no other one is."""
     for name, one in frame.estimates.items():
         if name not in places:
@@ -177,12 +177,6 @@ def test_a_pixel_that_cannot_be_used_is_told() -> None:
 )
 def test_images_of_half_size_ask_for_half_the_scale(scale: float | None, told: str) -> None:
     assert told in size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=scale)
-
-
-def test_no_scale_is_advised_that_is_not_allowed() -> None:
-    double = np.zeros((480, 640), np.uint8)
-    assert '320 x 240 px; calibrate' in size_error(double, CAMERA, 'left', scale=1.0)
-    assert 'set scale to 1,' in size_error(double, CAMERA, 'left', scale=0.5)
 
 
 def test_a_ring_too_many_spoils_its_own_kind_only() -> None:

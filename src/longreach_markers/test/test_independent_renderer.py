@@ -15,26 +15,18 @@ import cv2
 import numpy as np
 import pytest
 from evaluation import (
-    KINDS,
     WRONG,
-    Bound,
     Case,
     bound,
     evaluate,
     fisher_information,
     rms,
-    scenes,
     summary,
 )
 from independent_renderer import (
-    Bar,
-    Card,
-    Glare,
     PinholeCamera,
     Scene,
-    Shading,
     back_project,
-    fit_ellipse,
     pixel_weights,
     plane_axes,
     project,
@@ -97,12 +89,6 @@ def test_projection_is_that_of_opencv(camera):
     np.testing.assert_allclose(project(camera, points), expected[:, 0], atol=1e-9)
 
 
-def test_back_projection_inverts_projection():
-    points = np.random.default_rng(2).uniform([-5.0, -4.0, 15.0], [5.0, 4.0, 30.0], (20, 3))
-    for point, pixel in zip(points, project(LENS, points), strict=True):
-        np.testing.assert_allclose(back_project(LENS, pixel), point / point[2], atol=1e-12)
-
-
 @pytest.mark.parametrize('blur', [0.0, 0.7, 1.5])
 def test_disc_straight_on_keeps_area_and_centroid(blur):
     rendered = render(DISC.changed(blur=blur))
@@ -112,22 +98,6 @@ def test_disc_straight_on_keeps_area_and_centroid(blur):
     # Its outline is a circle about the projected centre, because it is parallel to the sensor.
     # Without blur the pixels are too few for the exact centroid (aliasing).
     np.testing.assert_allclose(centroid, rendered.center, atol=1e-5 if blur else 1e-3)
-
-
-def test_ring_has_the_area_between_its_radii():
-    exact = render_exact(DISC.changed(inner=0.6, inside=DISC.background))
-    total, _ = moments(exact, DISC.background)
-    area = math.pi * 20.0**2 * (1.0 - 0.6**2)
-    assert total / (DISC.marker - DISC.background) == pytest.approx(area, rel=3e-5)
-
-
-def test_centred_disc_has_the_symmetries_of_the_grid():
-    camera = PinholeCamera(cx=1226.0, cy=1027.0)
-    exact = render_exact(
-        DISC.changed(camera=camera, center=(0.0, 0.0, 20.0), window=(1196, 997, 61, 61))
-    )
-    for image in (exact[::-1], exact[:, ::-1], exact.T):
-        np.testing.assert_allclose(image, exact, atol=1e-9)
 
 
 def test_first_pixel_has_its_centre_at_zero():
@@ -215,35 +185,6 @@ def test_ellipse_is_the_outline_of_the_image():
     assert np.mean(sampled) == pytest.approx(125.0, abs=3.0)
 
 
-def test_fitted_ellipse_is_the_given_one():
-    angles = np.linspace(0.0, 6.0, 40)
-    c, s = math.cos(0.7), math.sin(0.7)
-    x, y = 30.0 * np.cos(angles), 12.0 * np.sin(angles)
-    ellipse = fit_ellipse(np.stack([c * x - s * y + 900.0, s * x + c * y + 700.0], axis=1))
-    np.testing.assert_allclose(ellipse.center, [900.0, 700.0], atol=1e-9)
-    np.testing.assert_allclose(ellipse.axes, [30.0, 12.0], atol=1e-9)
-    assert ellipse.angle == pytest.approx(0.7)
-
-
-def test_undistorted_ellipse_is_that_of_a_camera_without_distortion():
-    straight = render(TILTED.changed(camera=CAMERA))
-    rendered = render(TILTED)
-    shift = np.array(rendered.offset) - straight.offset
-    np.testing.assert_allclose(
-        rendered.undistorted_ellipse.center + shift, straight.ellipse.center, atol=1e-9
-    )
-    np.testing.assert_allclose(rendered.undistorted_ellipse.axes, straight.ellipse.axes)
-
-
-def test_window_has_its_own_camera():
-    rendered = render(TILTED)
-    np.testing.assert_allclose(
-        project(rendered.camera, np.array(TILTED.center)), rendered.center, atol=1e-9
-    )
-    size = 6.0 * rendered.ellipse.axes[0]
-    assert size <= rendered.image.shape[0] < size + 2.0
-
-
 def test_weights_are_those_of_gaussian_and_box():
     weights, pad = pixel_weights(0.8, 8)
     places = (np.arange(weights.size) + 0.5) / 8 - pad - 0.5
@@ -276,86 +217,6 @@ def test_motion_widens_along_its_direction_only():
     np.testing.assert_allclose(spread(moving) - spread(still), expected, atol=2e-3)
 
 
-def test_shading_is_a_share_over_the_marker():
-    center, ellipse, _, _ = truth(DISC)
-    length = 2.0 * ellipse.axes[0]
-    shading = Shading(0.4, 0.0, 0.0, tuple(center), length)
-    ratio = render_exact(DISC.changed(shading=shading)) / render_exact(DISC)
-    row = ratio[ratio.shape[0] // 2]
-    slope = np.diff(row)
-    # Edges are where blurred product and product of blurred differ.
-    assert np.median(slope) * length == pytest.approx(0.4, rel=1e-6)
-
-
-def test_bar_and_half_plane_hide_what_they_cover():
-    center = truth(DISC)[0]
-    u0 = window_of(DISC)[0]
-    sharp = DISC.changed(blur=0.0)
-    bar = Bar((center[0] + 5.0, center[1]), 0.0, 4.0, 90.0)
-    row = render_exact(sharp.changed(bars=(bar,)))[60]
-    covered = ((row - 50.0) / 40.0)[45:75]
-    assert covered.sum() == pytest.approx(4.0, abs=1e-9)
-    middle = (covered @ np.arange(45, 75)) / covered.sum() + u0
-    assert middle == pytest.approx(center[0] + 5.0, abs=1e-9)
-    half = Bar(tuple(center), 0.0, math.inf, 90.0)
-    exact = render_exact(sharp.changed(bars=(half,)))
-    edge = math.floor(center[0] - u0)
-    np.testing.assert_allclose(exact[:, edge + 2 :], 90.0)
-    np.testing.assert_allclose(exact[:, :edge], render_exact(sharp)[:, :edge])
-
-
-def test_glare_saturates():
-    center = truth(DISC)[0]
-    rendered = render(DISC.changed(glare=(Glare(tuple(center), 15.0),)))
-    column, row = np.rint(rendered.center).astype(int)
-    assert rendered.image[row, column] == 255
-    assert rendered.image[0, 0] == 200
-
-
-@pytest.mark.parametrize(
-    ('kind', 'least', 'most'), [('glare_third', 0.25, 0.34), ('glare_more', 0.5, 0.8)]
-)
-def test_glare_takes_half_of_the_contrast_on_a_share_of_the_marker(kind, least, most):
-    for case in scenes(kind, 5, seed=5):
-        scene = case.scene.changed(noise=0.0, card=None, shading=Shading(), inner=0.0)
-        rendered = render(scene)
-        clean = render(scene.changed(glare=()))
-        # The same scene in the other colour tells how much contrast is left where.
-        swapped = scene.changed(marker=scene.background, background=scene.background)
-        contrast = rendered.image.astype(float) - render(swapped).image
-        inside = np.abs(clean.exact - scene.marker) < 1.0
-        lost = np.abs(contrast) < 0.5 * abs(scene.marker - scene.background)
-        assert least - 0.08 < np.mean(lost[inside]) < most + 0.08
-
-
-def test_neighbour_is_where_it_is_said_to_be():
-    scene = TILTED.changed(neighbours=((2.6, 0.0),), inner=0.0)
-    there = np.array(scene.center) + 2.6 * scene.radius * plane_axes(scene)[0]
-    with_it = render_exact(scene.changed(window=(*window_of(scene)[:2], 150, 150)))
-    alone = render_exact(scene.changed(neighbours=(), window=(*window_of(scene)[:2], 150, 150)))
-    _, centroid = moments(with_it - alone, 0.0)
-    other = truth(scene.changed(center=tuple(there)))
-    # A disc's centroid is the centre of its ellipse.
-    np.testing.assert_allclose(centroid, other[1].center - window_of(scene)[:2], atol=2e-3)
-
-
-def test_card_has_its_size():
-    sharp = DISC.changed(blur=0.0, card=Card(2.0, 'square'), surroundings=100.0, marker=200.0)
-    exact = render_exact(sharp)
-    assert np.sum(exact - 100.0) / 100.0 == pytest.approx(80.0**2, rel=1e-6)
-    exact = render_exact(sharp.changed(card=Card(2.0, 'round')))
-    assert np.sum(exact - 100.0) / 100.0 == pytest.approx(math.pi * 40.0**2, rel=1e-4)
-
-
-def test_texture_is_seen_upright():
-    texture = np.full((3, 3), 200.0)
-    texture[0, 0] = 0.0
-    scene = DISC.changed(texture=texture)
-    total, centroid = moments(render_exact(scene), 200.0)
-    assert -total / 200.0 == pytest.approx((40.0 / 3.0) ** 2, rel=1e-6)
-    np.testing.assert_allclose(centroid, render(scene).center - 40.0 / 3.0, atol=2e-4)
-
-
 def test_noise_and_rounding_have_their_deviation_and_repeat():
     scene = DISC.changed(radius=0.001, noise=4.0, window=(1000, 900, 200, 200))
     image = render(scene).image
@@ -379,53 +240,6 @@ def test_bound_of_a_disc_is_the_integral_over_its_edge():
     assert 1.0 < information * bound(scene).known[0, 0] < 1.15
 
 
-def test_bound_falls_with_noise_and_grows_with_what_is_not_known():
-    limits = bound(TILTED.changed(noise=4.0))
-    quieter = bound(TILTED.changed(noise=2.0))
-    ratio = (16.0 + 1.0 / 12.0) / (4.0 + 1.0 / 12.0)
-    np.testing.assert_allclose(limits.known, ratio * quieter.known, rtol=1e-9)
-    assert np.linalg.eigvalsh(limits.unknown - limits.known).min() > -1e-12
-    hidden = TILTED.changed(noise=4.0, bars=(Bar(tuple(truth(TILTED)[0]), 0.0, math.inf, 90.0),))
-    assert rms(bound(hidden).known) > 1.5 * rms(limits.known)
-
-
-def test_bound_does_not_hang_on_the_number_of_cells():
-    coarse, fine = bound(TILTED, 4), bound(TILTED, 12)
-    for name in Bound._fields:
-        assert rms(getattr(coarse, name)) == pytest.approx(rms(getattr(fine, name)), rel=0.01)
-
-
-@pytest.mark.parametrize('kind', [*KINDS, 'empty'])
-def test_scenes_are_what_their_kind_says(kind):
-    for case in scenes(kind, 12, seed=4):
-        ellipse = truth(case.scene)[1]
-        assert 9.0 < ellipse.axes[0] < 33.0
-        assert ellipse.axes[1] / ellipse.axes[0] > 0.47
-        assert np.hypot(*case.shift) <= 8.0
-        assert 0.85 <= case.factor <= 1.15
-        u0, v0, width, height = window_of(case.scene)
-        assert min(u0, v0) >= 0
-        assert u0 + width <= 2452
-        assert v0 + height <= 2054
-        assert 0.7 <= case.scene.blur <= 1.0
-    assert len({case.scene for case in scenes(kind, 12, seed=4)}) == 12
-
-
-def test_scenes_repeat_and_take_turns():
-    assert [case.kind for case in scenes('all', 23)[: len(KINDS)]] == list(KINDS)
-    assert len(scenes('all', 23)) == 23
-    assert scenes('base', 3, 1)[2].scene == scenes('base', 3, 1)[2].scene
-    assert scenes('base', 1, 1)[0].scene != scenes('base', 1, 2)[0].scene
-
-
-def test_hidden_share_is_that_of_the_rim():
-    for case in scenes('hidden', 5, seed=2):
-        bar = case.scene.bars[0]
-        normal = np.array([math.cos(bar.direction), math.sin(bar.direction)])
-        behind = (project(case.scene.camera, rim_points(case.scene)) - bar.at) @ normal > 0.0
-        assert behind.mean() == pytest.approx(0.35, abs=0.01)
-
-
 def test_report_counts_what_is_wrong_and_what_is_flagged():
     errors = np.array([[0.01, 0.0], [0.6, 0.0], [3.0, 0.0], [np.nan, np.nan]])
     covariances = np.tile(1e-4 * np.eye(2), (4, 1, 1))
@@ -440,21 +254,6 @@ def test_report_counts_what_is_wrong_and_what_is_flagged():
     assert report.normalised == pytest.approx((1.0 + 3600.0) / 4.0)
     assert report.milliseconds == pytest.approx(2.5)
     assert report.worst(2) == [1, 0]
-
-
-def test_a_tracked_marker_without_a_centre_is_wrong():
-    nothing = np.full((1, 2), np.nan)
-    report = summary(['TRACKED'], nothing, np.full((1, 2, 2), np.nan), np.empty((0, 2, 2)), [1.0])
-    assert report.wrong == 1
-
-
-def test_nothing_tracked_makes_no_numbers():
-    report = summary(
-        ['LOST'], np.full((1, 2), np.nan), np.ones((1, 2, 2)), np.ones((1, 2, 2)), [1]
-    )
-    assert math.isnan(report.rms)
-    assert math.isnan(report.ratio)
-    assert report.wrong == 0
 
 
 def matched(scene: Scene):

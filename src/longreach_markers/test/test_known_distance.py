@@ -14,7 +14,7 @@ from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.setup.known_distance import KnownDistance
-from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 
 LENGTH = 2.0
 TURN, SHIFT = 2e-4, 2e-3  # standard deviations of poses [rad], [m]
@@ -55,7 +55,7 @@ def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = L
                 name, cameras=('left', 'right'), triangulated=found, **status
             )
         seen = {side: dict.fromkeys(NAMES, seen_at(1.0, 1.0)) for side in believed.cameras}
-        check.add(StereoFrame(0.1 * k, 0.0, seen, estimates))
+        check.add(RigFrame(0.1 * k, 0.0, seen, estimates))
     return check.result()
 
 

@@ -92,21 +92,6 @@ def test_random_rigs_come_back(seed):
         np.testing.assert_allclose(pose_error(found.poses[side], poses[side]), 0.0, atol=1e-5)
 
 
-def test_world_far_away_changes_nothing():
-    rng = np.random.default_rng(3)
-    values = mapping(rng=rng)
-    near = solved(values)
-    away = np.array([4.5e5, -5.2e6, 300.0])
-    for row in values['points']:
-        row['position'] = (np.array(row['position']) + away).tolist()
-    far = solved({**values, 'tip': (TIP + away).tolist()})
-    for side in CAMERAS:
-        np.testing.assert_allclose(far.poses[side].rotation, near.poses[side].rotation, atol=1e-6)
-        shift = far.poses[side].translation - away - near.poses[side].translation
-        np.testing.assert_allclose(shift, 0.0, atol=1e-5)
-    assert far.tip.error == pytest.approx(near.tip.error, rel=1e-4)
-
-
 def test_laser_distances_correct_coordinates():
     rng = np.random.default_rng(5)
     values = mapping(rng=rng, deviation=0.03)
@@ -219,13 +204,6 @@ def test_covariances_of_poses_points_and_plane_are_honest(repetitions):
         squared['plane'].append(e @ np.linalg.solve(plane.covariance, e) / 3.0)
     for name, values in squared.items():
         assert 0.7 < np.mean(values) < 1.4, (name, np.mean(values))
-
-
-def test_larger_deviations_give_larger_errors():
-    rng = np.random.default_rng(8)
-    fine = solved(mapping(rng=rng, deviation=0.002)).tip.error
-    coarse = solved(mapping(rng=rng, deviation=0.02)).tip.error
-    assert coarse / fine == pytest.approx(10.0, rel=0.2)
 
 
 # --- what is refused ------------------------------------------------------------------------

@@ -71,23 +71,6 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
         assert p[INSIDE] == pytest.approx(190.0, abs=1.5)
 
 
-def test_bright_on_dark_and_levels_that_all_differ():
-    found = fit(taken(draw(levels=(60.0, 180.0, 30.0))))
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
-    np.testing.assert_allclose(
-        found.parameters[[INSIDE, BAND, OUTSIDE]], [60.0, 180.0, 30.0], atol=1.0
-    )
-
-
-def test_shading_that_is_linear_moves_nothing():
-    shade = 1.0 + 0.008 * (U - MIDDLE[0]) - 0.004 * (V - MIDDLE[1])
-    found = fit(taken(draw(levels=(160.0, 40.0, 160.0)) * shade))
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.01)
-    np.testing.assert_allclose(
-        found.parameters[OUTSIDE + 1 : PERSPECTIVE], [160.0 * 0.008, -160.0 * 0.004], rtol=0.1
-    )
-
-
 def test_motion_is_found_as_the_larger_blur():
     places = MIDDLE + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
     exact = np.mean([draw(center=place) for place in places], axis=0)
@@ -217,30 +200,6 @@ def test_covariance_is_that_of_many_images(known, inner):
     assert np.linalg.norm(np.mean(errors, axis=0)) < 4.0 * np.std(errors) / math.sqrt(120)
 
 
-def test_of_other_parameters_the_deviation_is_right_too():
-    exact = draw()
-    found = [fit(taken(exact, 4.0, seed), noise=4.0) for seed in range(80)]
-    spread = np.std([one.parameters for one in found], axis=0)
-    stated = np.sqrt(np.mean([np.diag(one.covariance) for one in found], axis=0))
-    # Those whose prior says nothing.
-    free = [RHO, *range(CENTER, BAND), INSIDE, BAND, OUTSIDE]
-    np.testing.assert_allclose(spread[free] / stated[free], 1.0, atol=0.35)
-
-
-def test_the_same_image_gives_the_same_fit():
-    image = taken(draw(), 4.0)
-    first, second = fit(image), fit(image)
-    np.testing.assert_array_equal(first.parameters, second.parameters)
-    np.testing.assert_array_equal(first.covariance, second.covariance)
-
-
-@pytest.mark.parametrize('off', [(1.5, 0.0, 0.0), (-1.0, 1.0, 0.06), (0.5, -0.5, -0.07)])
-def test_the_start_does_not_matter(off):
-    image = taken(draw(), 3.0)
-    best = fit(image).parameters[CENTER:SHAPE]
-    np.testing.assert_allclose(fit(image, off=off).parameters[CENTER:SHAPE], best, atol=0.01)
-
-
 def test_nothing_converges_where_nothing_is():
     random = np.random.default_rng(9)
     for image in (
@@ -253,22 +212,3 @@ def test_nothing_converges_where_nothing_is():
         found = fit(image)
         contrast = abs(found.parameters[OUTSIDE] - found.parameters[BAND])
         assert not found.converged or contrast < 6.0 * max(found.residual, 0.3)
-
-
-def test_without_any_sector_nothing_is_fitted():
-    found = fit(taken(draw()), seen=np.zeros(2 * SECTORS, bool))
-    assert not found.converged
-
-
-def test_outside_of_the_image_nothing_is_fitted():
-    found = fit(taken(draw()), center=np.array([500.0, -300.0]))
-    assert not found.converged
-    assert found.pixels == 0
-
-
-def test_a_marker_at_the_border_is_fitted_by_what_is_there():
-    image = np.ascontiguousarray(taken(draw(), 2.0)[:, 28:])
-    found = fit(image, center=MIDDLE - [28.0, 0.0])
-    assert found.converged
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE - [28.0, 0.0], atol=0.05)
-    assert 0.4 < np.mean(found.sectors[:SECTORS]) < 0.8

@@ -229,22 +229,6 @@ def test_an_extension_has_the_derivatives_of_the_model(disc, extension, count):
     )
 
 
-def test_a_shadow_that_dims_nothing_is_none():
-    model, p = Model(disc=False, known=True), parameters()
-    shadow = np.array([0.7, 3.0, 0.6, 1.0, 1.0, 1.0, *MIDDLE])
-    for one, same in zip(model.at(p), model.at(p, extension=shadow), strict=True):
-        np.testing.assert_allclose(
-            one, same, atol=(0.3 / 3.0) ** 2 * 0.6**2 + 1e-9 * np.abs(np.asarray(one)).max()
-        )
-
-
-def test_a_bend_of_nothing_is_none():
-    model, p = Model(disc=False, known=True), parameters()
-    flat = np.array([0.0, 0.0, 0.0, 0.6, 0.8, 1.0])
-    for one, same in zip(model.at(p), model.at(p, extension=flat), strict=True):
-        np.testing.assert_array_equal(one, same)
-
-
 # --- light of each sector --------------------------------------------------------------------
 
 

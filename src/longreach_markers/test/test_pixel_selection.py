@@ -12,7 +12,6 @@ from longreach_markers.marker.pixel_selection import (
     LIGHT_TERMS,
     add_light,
     divide_by_light,
-    edge_reach,
     find_burnt,
     select_pixels,
 )
@@ -86,14 +85,6 @@ def test_pinhole_places_are_exact_in_a_large_window_of_a_bent_picture(model, dis
     np.testing.assert_array_equal(samples[2], image[v, u])
 
 
-def test_pixels_are_used_farther_from_edges_that_are_blurred_more():
-    p = parameters()
-    sharp = edge_reach(p)
-    p[BLUR : BLUR + 3] = 9.0, 0.0, 1.0
-    assert edge_reach(p) == pytest.approx(10.0)
-    assert sharp < 4.0
-
-
 # --- glare and light ------------------------------------------------------------------------
 
 
@@ -112,14 +103,6 @@ def test_sectors_that_glare_saturates_are_marked_with_their_neighbours():
     np.testing.assert_array_equal(np.flatnonzero(burnt), [0, 1, SECTORS - 1])
 
 
-def test_exposure_is_not_glare():
-    samples, sector = selected(taken(draw(levels=(190.0, 50.0, 252.0)), 3.0), parameters())
-    assert (samples[2] >= 254.0).any()
-    burnt = np.ones(2 * SECTORS, bool)
-    find_burnt(samples, sector, burnt)
-    assert not burnt.any()
-
-
 def test_light_is_found_from_residuals_and_divided_out():
     samples, sector = selected(taken(draw()), parameters())
     even = samples.copy()
@@ -136,11 +119,3 @@ def test_light_is_found_from_residuals_and_divided_out():
     assert gained == pytest.approx(np.mean(residuals**2))
     divide_by_light(samples, light, *MIDDLE, 17.0)
     np.testing.assert_allclose(samples, even, rtol=1e-8)
-
-
-def test_light_that_is_even_or_linear_changes_nothing():
-    samples, _ = selected(taken(draw()), parameters())
-    before = samples.copy()
-    for light in (np.zeros(LIGHT_TERMS), np.array([0.2, 0.1, -0.1] + 7 * [0.0])):
-        divide_by_light(samples, light, *MIDDLE, 17.0)
-        np.testing.assert_array_equal(samples, before)

@@ -14,7 +14,7 @@ from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MountedCamera, Rig
-from longreach_markers.tracking.rig_tracker import StereoTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 
 SIDES = ('left', 'right')
 # Standard deviations of a pose: rotation [rad], position [m].
@@ -45,7 +45,7 @@ def wrong_rig(seed: int) -> Rig:
 
 def tracked(rig: Rig, seed: int, places: list[np.ndarray], sides: list[tuple[str, ...]]) -> list:
     """Return the estimates of rendered markers at places, with the sides that have images."""
-    rng, tracker, true = np.random.default_rng(seed), StereoTracker(rig), small_rig()
+    rng, tracker, true = np.random.default_rng(seed), RigTracker(rig), small_rig()
     exact: dict[tuple[str, bytes], np.ndarray] = {}
     found = []
     for k, (place, used) in enumerate(zip(places, sides, strict=True)):

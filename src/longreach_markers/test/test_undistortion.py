@@ -26,14 +26,6 @@ def test_image_of_a_pinhole_pixel_is_the_distorted_one():
     np.testing.assert_allclose(jacobian, np.transpose(slopes), atol=1e-8)
 
 
-def test_without_a_camera_pixels_stay():
-    pixel, jacobian = image_of(np.zeros(16), np.array([12.5, -3.0]))
-    np.testing.assert_array_equal(pixel, [12.5, -3.0])
-    np.testing.assert_array_equal(jacobian, np.eye(2))
-    assert to_pinhole(np.zeros(16), 12.5, -3.0) == (12.5, -3.0)
-    assert shape_to_pinhole(np.zeros(16), 12.5, -3.0, 9.0, 1.0, 7.0) == (9.0, 1.0, 7.0)
-
-
 def test_the_pinhole_pixel_of_a_pixel_is_where_it_comes_from():
     pixel, _ = image_of(CAMERA.packed, np.array([620.0, 130.0]))
     np.testing.assert_allclose(to_pinhole(CAMERA.packed, *pixel), [620.0, 130.0], atol=1e-8)

@@ -83,14 +83,7 @@ class Ellipse:
 
     @classmethod
     def from_conic(cls, matrix: ArrayLike) -> Ellipse:
-        """
-        Return the ellipse of a conic of any scale and sign.
-
-        Raises
-        ------
-        InputError
-            For a matrix (3, 3) that is not finite or not a real ellipse.
-        """
+        """Return the ellipse of a conic (3, 3) of any scale and sign; InputError for others."""
         square, center, value = _central(matrix)
         sizes, directions = np.linalg.eigh(square / -value)
         axes = 1.0 / np.sqrt(sizes)
@@ -105,29 +98,10 @@ class Ellipse:
 
 def circle_conic(center_cam: ArrayLike, normal_cam: ArrayLike, radius: float) -> np.ndarray:
     """
-    Return the conic of a circle's image in normalised coordinates.
+    Return the conic (3, 3) of a circle's image in normalised coordinates, negative inside.
 
-    A ray d meets the circle's plane in (n.c)/(n.d) d; on the circle, |(n.c) d - (n.d) c|^2 =
-    r^2 (n.d)^2.
-
-    Parameters
-    ----------
-    center_cam : array_like, shape (3,)
-        Centre of the circle in the camera frame [m].
-    normal_cam : array_like, shape (3,)
-        Normal of its plane in the camera frame, of either sign and any length.
-    radius : float
-        Radius of the circle [m].
-
-    Returns
-    -------
-    ndarray, shape (3, 3)
-        Symmetric, negative inside.
-
-    Raises
-    ------
-    InputError
-        If the plane passes through the camera, or part of the circle is not in front of it.
+    Centre (3,) and radius [m], normal (3,) of any length, in the camera frame. A ray d meets the
+    circle's plane in (n.c)/(n.d) d; on the circle, |(n.c) d - (n.d) c|^2 = r^2 (n.d)^2.
     """
     center, normal = _vector(center_cam, 'center_cam'), _direction(normal_cam)
     if not 0.0 < radius < math.inf:
@@ -147,24 +121,9 @@ def circle_conic(center_cam: ArrayLike, normal_cam: ArrayLike, radius: float) ->
 
 def projected_center(conic: ArrayLike, normal_cam: ArrayLike) -> np.ndarray:
     """
-    Return the projected centre of a circle from the conic of its image.
+    Return the projected centre (2,) of a circle from the conic (3, 3) of its image and its normal.
 
-    Parameters
-    ----------
-    conic : array_like, shape (3, 3)
-        Conic in normalised coordinates, of any scale. For a conic in pixels pass K^-T n.
-    normal_cam : array_like, shape (3,)
-        Normal of the circle's plane in the camera frame.
-
-    Returns
-    -------
-    ndarray, shape (2,)
-        The exact projection, in the coordinates of the conic.
-
-    Raises
-    ------
-    InputError
-        For a conic that is not an ellipse, and for a plane seen edge-on.
+    Exact, in the coordinates of the conic; for a conic in pixels pass K^-T n.
     """
     square, center, value = _central(conic)
     line = _direction(normal_cam)
@@ -178,11 +137,7 @@ def projected_center(conic: ArrayLike, normal_cam: ArrayLike) -> np.ndarray:
 
 
 def _central(matrix: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
-    """
-    Return the quadratic form (2, 2) of an ellipse, its centre (2,) and its value there.
-
-    The form is positive definite and the value negative.
-    """
+    """Return an ellipse's form (2, 2), positive definite, centre (2,) and negative value there."""
     conic = np.array(matrix, dtype=np.float64)
     if conic.shape != (3, 3) or not np.isfinite(conic).all():
         raise InputError(f'conic {conic.tolist()}, allowed: 3 x 3 finite numbers')

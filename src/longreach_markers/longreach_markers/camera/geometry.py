@@ -94,21 +94,7 @@ class Pose:
     def from_look_at(
         cls, position: ArrayLike, target: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)
     ) -> Pose:
-        """
-        Return the pose of a level camera that looks at a point.
-
-        Parameters
-        ----------
-        position, target : array_like, shape (3,)
-            The camera's centre and a point on its axis, in the world [m].
-        up : array_like, shape (3,)
-            Direction that is upwards in the image.
-
-        Raises
-        ------
-        InputError
-            If the target is the position, or lies exactly above or below it.
-        """
+        """Return the pose of a level camera that looks from a position at a target [m]."""
         centre = checked_array(position, (3,), 'position')
         forward = checked_array(target, (3,), 'target') - centre
         upwards = checked_array(up, (3,), 'up')
@@ -130,14 +116,7 @@ class Pose:
     def from_quaternion(
         cls, xyzw: ArrayLike, position: ArrayLike, covariance: ArrayLike | None = None
     ) -> Pose:
-        """
-        Return the pose for an orientation in the order of geometry_msgs/Quaternion, x y z w.
-
-        Raises
-        ------
-        InputError
-            For a norm that differs from 1 by more than rounding.
-        """
+        """Return the pose for an orientation x y z w, of norm 1, and a position [m]."""
         quaternion = checked_array(xyzw, (4,), 'orientation')
         norm = math.hypot(*quaternion)
         if not abs(norm - 1.0) < _QUATERNION_ERROR:
@@ -440,18 +419,10 @@ def check_meeting(away: float, cosine: float) -> None:
 @njit
 def project_point(packed, R, t, point, jacobian):  # type: ignore[no-untyped-def]
     """
-    Return the pixel (u, v) of a point in the world; NaN if there is none.
+    Return the pixel (u, v) of a point (3,) in the world [m]; NaN if there is none.
 
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        :attr:`longreach_markers.camera.model.Camera.packed`.
-    R, t : ndarray, shapes (3, 3) and (3,)
-        T_world_cam [m].
-    point : ndarray, shape (3,)
-        In the world [m].
-    jacobian : ndarray, shape (2, 9)
-        Filled: derivatives with respect to rotation vector, translation and point.
+    ``packed`` is :attr:`Camera.packed`, R and t are T_world_cam; ``jacobian`` (2, 9) is filled:
+    derivatives by rotation vector, translation and point.
     """
     p = np.empty(3)
     for i in range(3):

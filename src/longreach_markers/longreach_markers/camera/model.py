@@ -75,15 +75,7 @@ _compiled = njit(error_model='numpy')
 
 @_compiled
 def _radial(packed, w):  # type: ignore[no-untyped-def]
-    """
-    Return the distorted radius and its derivative.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    w : float
-        Normalised radius; for the equidistant model, the angle to the axis [rad].
-    """
+    """Return distorted radius and derivative at a normalised radius (equidistant: an angle)."""
     q = w * w
     if packed[4] == 2.0:
         k1, k2, k3, k4 = packed[5], packed[6], packed[7], packed[8]
@@ -95,15 +87,7 @@ def _radial(packed, w):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _scale(packed, q):  # type: ignore[no-untyped-def]
-    """
-    Return the factor s of plumb_bob and rational_polynomial, and ds/dq.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    q : float
-        r^2.
-    """
+    """Return the factor s of plumb_bob and rational_polynomial at q = r^2, and ds/dq."""
     k1, k2, k3 = packed[5], packed[6], packed[9]
     above = 1.0 + q * (k1 + q * (k2 + q * k3))
     rise = k1 + q * (2.0 * k2 + q * 3.0 * k3)
@@ -117,15 +101,7 @@ def _scale(packed, q):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _distorted(packed, x, y):  # type: ignore[no-untyped-def]
-    """
-    Return distorted coordinates and their derivatives: x_d, y_d, xx, xy, yx, yy.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    x, y : float
-        Normalised coordinates.
-    """
+    """Return distorted coordinates and their derivatives: x_d, y_d, xx, xy, yx, yy."""
     q = x * x + y * y
     if packed[4] == 2.0:
         r = math.sqrt(q)
@@ -147,15 +123,7 @@ def _distorted(packed, x, y):  # type: ignore[no-untyped-def]
 
 @_compiled
 def distort_point(packed, x, y):  # type: ignore[no-untyped-def]
-    """
-    Return the pixel (u, v) of normalised coordinates, NaN beyond the limit of the model.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    x, y : float
-        Normalised coordinates.
-    """
+    """Return the pixel (u, v) of normalised coordinates, NaN beyond the limit of the model."""
     if not math.hypot(x, y) < packed[_LIMIT]:
         return _NAN, _NAN
     x_d, y_d, xx, xy, yx, yy = _distorted(packed, x, y)
@@ -166,32 +134,14 @@ def distort_point(packed, x, y):  # type: ignore[no-untyped-def]
 
 @_compiled
 def projection_jacobian(packed, x, y):  # type: ignore[no-untyped-def]
-    """
-    Return du/dx, du/dy, dv/dx and dv/dy [px] within the limit of the model.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    x, y : float
-        Normalised coordinates.
-    """
+    """Return du/dx, du/dy, dv/dx and dv/dy [px] within the limit of the model."""
     _, _, xx, xy, yx, yy = _distorted(packed, x, y)
     return packed[0] * xx, packed[0] * xy, packed[1] * yx, packed[1] * yy
 
 
 @_compiled
 def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
-    """
-    Return the inverse of :func:`_radial`, or the limit if no smaller w has this radius.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    radius : float
-        Distorted radius.
-    limit : float
-        Largest w.
-    """
+    """Return the inverse of :func:`_radial`, or the limit if no smaller w has this radius."""
     low, high = 0.0, limit
     w = min(radius, 0.5 * limit)
     for _ in range(200):
@@ -218,14 +168,7 @@ def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
     """
     Return the normalised coordinates (x, y) of a pixel, NaN where there is no ray.
 
-    Newton's method on the radius, then, with tangential terms, on both coordinates with the exact
-    Jacobian.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    u, v : float
-        [px]
+    Newton's method on the radius, then, with tangential terms, on both coordinates.
     """
     x_d, y_d = (u - packed[2]) / packed[0], (v - packed[3]) / packed[1]
     radius = math.hypot(x_d, y_d)
@@ -248,17 +191,7 @@ def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
-    """
-    Solve for normalised coordinates by a damped Newton method; NaN if there are none.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    x_d, y_d : float
-        Distorted coordinates.
-    x, y : float
-        Estimate of the normalised coordinates.
-    """
+    """Return undistorted x, y by damped Newton steps from an estimate; NaN without."""
     limit = packed[_LIMIT]
     if not math.hypot(x, y) < limit:
         shrunk = 0.999 * limit / math.hypot(x, y)
@@ -295,33 +228,14 @@ def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
 
 @kernel
 def _distort_all(packed, normalised, pixels):  # type: ignore[no-untyped-def]
-    """
-    Distort normalised coordinates.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    normalised : ndarray, shape (n, 2)
-    pixels : ndarray, shape (n, 2)
-        Filled [px]; NaN beyond the limit of the model.
-    """
+    """Fill pixels (n, 2) of normalised coordinates (n, 2); NaN beyond the model's limit."""
     for i in range(normalised.shape[0]):
         pixels[i, 0], pixels[i, 1] = distort_point(packed, normalised[i, 0], normalised[i, 1])
 
 
 @kernel
 def _undistort_all(packed, pixels, normalised):  # type: ignore[no-untyped-def]
-    """
-    Undistort pixels.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-    pixels : ndarray, shape (n, 2)
-        [px]
-    normalised : ndarray, shape (n, 2)
-        Filled; NaN where there is no ray.
-    """
+    """Fill the normalised coordinates (n, 2) of pixels (n, 2); NaN where there is no ray."""
     for i in range(pixels.shape[0]):
         normalised[i, 0], normalised[i, 1] = undistort_point(packed, pixels[i, 0], pixels[i, 1])
 
@@ -432,24 +346,10 @@ class Camera(Parameters):
 
     def project(self, points_cam: ArrayLike, *, strict: bool = True) -> np.ndarray:
         """
-        Project points, Henikl 2015, (30).
+        Return the pixels (..., 2) of points (..., 3) [m] in the camera frame, Henikl 2015, (30).
 
-        Parameters
-        ----------
-        points_cam : array_like, shape (..., 3)
-            In the camera frame [m].
-        strict : bool
-            Raise for a point without a pixel; otherwise its pixel is NaN.
-
-        Returns
-        -------
-        ndarray, shape (..., 2)
-            Pixels, not necessarily within the image [px].
-
-        Raises
-        ------
-        InputError
-            For a point that is not in front of the camera or lies beyond the distortion's limit.
+        Not necessarily within the image. A point without a pixel, which is not in front of the
+        camera or beyond the distortion's limit, is an InputError; without ``strict`` it gives NaN.
         """
         points = _checked(points_cam, 3, 'points')
         depth = points[..., 2:]
@@ -468,10 +368,7 @@ class Camera(Parameters):
         """
         Return the pixels (..., 2) [px] of normalised coordinates (..., 2).
 
-        Raises
-        ------
-        InputError
-            For a ray beyond the limit of the distortion model; without ``strict`` it gives NaN.
+        A ray beyond the limit of the model is an InputError; without ``strict`` it gives NaN.
         """
         rays = _checked(normalised, 2, 'normalised coordinates')
         pixels = np.empty_like(rays)
@@ -488,11 +385,8 @@ class Camera(Parameters):
         """
         Return the normalised coordinates (..., 2) of pixels (..., 2) [px], to 1e-12.
 
-        Raises
-        ------
-        InputError
-            For a pixel that no ray in front of the camera reaches; without ``strict`` it gives
-            NaN.
+        A pixel that no ray in front of the camera reaches is an InputError; without ``strict``
+        NaN.
         """
         places = _checked(pixels, 2, 'pixels')
         rays = np.empty_like(places)
@@ -506,14 +400,7 @@ class Camera(Parameters):
         return rays
 
     def scaled(self, factor: float) -> Camera:
-        """
-        Return the camera of images resized by a factor, u' = (u + 0.5) factor - 0.5.
-
-        Raises
-        ------
-        InputError
-            For a factor that is not positive and finite, or an image without pixels.
-        """
+        """Return the camera of images resized by a factor, u' = (u + 0.5) factor - 0.5."""
         if not 0.0 < factor < math.inf:
             raise InputError(f'factor = {factor}, allowed: (0, inf)')
         return self.replace(
@@ -575,20 +462,7 @@ def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
 
 
 def read_calibration(path: str | Path, name: str) -> Camera:
-    """
-    Read the calibration file that a camera needs.
-
-    Parameters
-    ----------
-    path : path
-    name : str
-        Name of the camera, for error messages.
-
-    Raises
-    ------
-    InputError
-        For a missing file, with the command that makes it; otherwise as :func:`read_camera`.
-    """
+    """Read the calibration file that a camera needs; if it is missing, name the command for it."""
     if not Path(path).exists():
         raise InputError(
             f'{path}, the calibration file of the camera {name}, does not exist; make it with'

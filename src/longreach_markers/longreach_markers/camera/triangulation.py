@@ -96,28 +96,11 @@ def _locate(  # type: ignore[no-untyped-def]
     systematic,
 ):
     """
-    Locate a pixel in a plane.
+    Locate a pixel in a plane; return its distance [m], and cosine between ray and normal.
 
-    Parameters
-    ----------
-    packed, R, t, pose_cov
-        See the module's docstring.
-    plane : ndarray, shape (13,)
-        Normal, offset [m], centroid [m] and both axes.
-    plane_cov : ndarray, shape (3, 3)
-    pixel, pixel_cov : ndarray, shapes (2,) and (2, 2)
-        [px], [px^2]
-    ray_cov : ndarray, shape (2, 2)
-        Covariance of a pixel from the calibration [px^2].
-    position : ndarray, shape (3,)
-        Filled [m].
-    noise, systematic : ndarray, shape (3, 3)
-        Filled: covariances from the pixel, and from all else [m^2].
-
-    Returns
-    -------
-    away, cosine : float
-        Distance of the plane from the camera [m], and cosine between ray and normal.
+    ``plane`` (13,): normal, offset, centroid and both axes; ``ray_cov`` (2, 2): of a pixel from
+    the calibration [px^2]. Filled: ``position`` [m]; ``noise`` and ``systematic`` (3, 3) [m^2],
+    from the pixel, and from all else.
     """
     n, offset, centroid, axes = plane[:3], plane[3], plane[4:7], plane[7:].reshape((2, 3))
     x, y = undistort_point(packed, pixel[0], pixel[1])
@@ -218,8 +201,7 @@ def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # t
     """
     Project a point into all cameras; return the squared Mahalanobis distance.
 
-    ``point`` (3,) [m]; ``residuals`` (k, 2), measured minus projected [px], and ``jacobians``
-    (k, 2, 9) of :func:`project_point` are filled.
+    Fills ``residuals`` (k, 2), measured minus projected [px], and ``jacobians`` (k, 2, 9).
     """
     cost = 0.0
     for c in range(len(pixels)):
@@ -234,12 +216,7 @@ def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # t
 
 @njit
 def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ignore[no-untyped-def]
-    """
-    Fill the normal equations for the position of a point.
-
-    ``jacobians`` (k, 2, 9) and ``residuals`` (k, 2) are those of :func:`_reproject`; ``matrix``
-    (3, 3), J^T W J, and ``right`` (3,), J^T W r, are filled.
-    """
+    """Fill the normal equations for a point: ``matrix`` J^T W J (3, 3), ``right`` J^T W r (3,)."""
     by_point = jacobians[:, :, 6:]
     matrix[:] = 0.0
     right[:] = 0.0
@@ -283,11 +260,7 @@ def _between_rays(packed, R, t, pixels, pair, position, found):  # type: ignore[
 
 @njit
 def _start(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-def]
-    """
-    Compute where the rays of those two cameras meet that include the largest angle below 90 deg.
-
-    Arguments and result as in :func:`_between_rays`.
-    """
+    """Intersect the rays of those two cameras that include the largest angle below 90 deg."""
     best, largest = (0, 1), -1.0
     count = len(pixels)
     if count > 2:
@@ -301,12 +274,7 @@ def _start(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-de
 
 @njit
 def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):  # type: ignore[no-untyped-def]
-    """
-    Minimise the Mahalanobis distance by Levenberg-Marquardt.
-
-    ``position`` (3,) [m] is updated; ``residuals`` (k, 2) and ``jacobians`` (k, 2, 9) are filled.
-    Returns whether it converged.
-    """
+    """Minimise the Mahalanobis distance by Levenberg-Marquardt; return whether it converged."""
     trial, moved = np.empty_like(residuals), np.empty_like(jacobians)
     matrix, right = np.empty((3, 3)), np.empty(3)
     cost = _reproject(packed, R, t, position, pixels, weights, residuals, jacobians)
@@ -374,27 +342,12 @@ def _triangulate(  # type: ignore[no-untyped-def]
     packed, R, t, pose_cov, pixels, pixel_cov, ray_cov, position, noise, systematic, found
 ):
     """
-    Triangulate a point.
+    Triangulate; return 0, 1 if the rays do not meet, or 2 if the iterations failed.
 
-    Parameters
-    ----------
-    packed, R, t, pose_cov, pixels
-        Of k cameras, see the module's docstring.
-    pixel_cov, ray_cov : ndarray, shape (k, 2, 2)
-        Covariances of the pixels, and of pixels from the calibration [px^2].
-    position : ndarray, shape (3,)
-        Filled [m].
-    noise, systematic : ndarray, shape (3, 3)
-        Filled: covariances from the pixels, and from all else [m^2].
-    found : ndarray, shape (7,)
-        Filled: angle between the rays [rad], distances along them [m], of the two cameras where it
-        is largest; residual [px], chi_square; for two cameras, gap and its standard deviation from
-        the pixels [px].
-
-    Returns
-    -------
-    int
-        0; 1 if the rays do not meet; 2 if the iterations failed.
+    ``pixel_cov``, ``ray_cov`` (k, 2, 2): of the pixels, and from the calibration [px^2]. Filled:
+    ``position`` [m]; ``noise`` and ``systematic`` (3, 3) [m^2], from the pixels, and from all
+    else; ``found`` (7,): angle between the rays [rad], distances along them [m], residual [px],
+    chi_square; for two cameras, gap and its standard deviation from the pixels [px].
     """
     if not _start(packed, R, t, pixels, position, found):
         return 1

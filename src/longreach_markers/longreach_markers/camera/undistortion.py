@@ -21,21 +21,9 @@ def image_of(
     packed: NDArray[np.float64], pinhole: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
-    Return the image pixel of a pinhole pixel, and its Jacobian.
+    Return the image pixel (2,) of a pinhole pixel (2,), and its Jacobian (2, 2).
 
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        The camera, :attr:`Camera.packed`; focal length 0 if unknown.
-    pinhole : ndarray, shape (2,)
-        u, v [px].
-
-    Returns
-    -------
-    pixel : ndarray, shape (2,)
-        u, v [px].
-    jacobian : ndarray, shape (2, 2)
-        [px/px]
+    ``packed`` is :attr:`Camera.packed`, with focal length 0 for an unknown camera.
     """
     u, v, uu, uv, vu, vv = _image_of(packed, pinhole[0], pinhole[1])
     return np.array([u, v]), np.array([[uu, uv], [vu, vv]])
@@ -55,16 +43,7 @@ def _image_of(packed, u, v):  # type: ignore[no-untyped-def]
 
 @njit
 def to_pinhole(packed, u, v):  # type: ignore[no-untyped-def]
-    """
-    Return the pinhole pixel (u, v) of an image pixel [px]; NaN where there is no ray.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        The camera; focal length 0 if unknown.
-    u, v : float
-        Image pixel [px].
-    """
+    """Return the pinhole pixel (u, v) of an image pixel; NaN where there is no ray."""
     if packed[0] == 0.0:
         return u, v
     x, y = undistort_point(packed, u, v)
@@ -73,20 +52,7 @@ def to_pinhole(packed, u, v):  # type: ignore[no-untyped-def]
 
 @njit
 def shape_to_pinhole(packed, u, v, a11, a12, a22):  # type: ignore[no-untyped-def]
-    """
-    Transform the shape matrix (11, 12, 22) of an ellipse from the image to pinhole pixels.
-
-    First-order approximation at the ellipse's centre.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        The camera; focal length 0 if unknown.
-    u, v : float
-        Centre of the ellipse in the image [px].
-    a11, a12, a22 : float
-        Shape matrix in the image [px].
-    """
+    """Transform an ellipse's shape matrix at u, v to pinhole pixels, to first order."""
     if packed[0] == 0.0:
         return a11, a12, a22
     step = 1.0

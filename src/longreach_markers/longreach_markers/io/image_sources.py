@@ -333,15 +333,9 @@ def stored_picture(path: Path) -> np.ndarray:
 
 class _ExactTimes:
     """
-    Restores times of a video that its container rounded to milliseconds.
+    Restores times of a video that its container rounded to milliseconds; rate 0: unknown.
 
-    Ends at the first time that is not a multiple of the frame period within rounding: from there
-    on, the times of the container are used.
-
-    Parameters
-    ----------
-    rate : float
-        Frame rate of the container [Hz]; 0 if unknown.
+    Ends at the first time that is not a multiple of the frame period within rounding.
     """
 
     def __init__(self, rate: float) -> None:
@@ -572,7 +566,32 @@ def open_source(
     capture: CaptureOptions | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> ImageSource:
-    """Open a source of images."""
+    """
+    Open a source of images.
+
+    Parameters
+    ----------
+    spec : str or int
+        Camera (0, /dev/video0), address of a stream, video, picture, folder, or pattern of
+        pictures (``*``, ``?``, ``%04d``).
+    color : bool
+        Frames in BGR instead of grey.
+    loop : bool
+        Begin again at the end of files; stamps go on.
+    bits : int
+        Significant bits of 16-bit pictures, 9 to 16; 0: from the values, with a note.
+    capture : CaptureOptions, optional
+        Settings of a camera.
+    clock : callable
+        Time of the frames of a camera [ns].
+
+    Raises
+    ------
+    InputError
+        For what does not exist or cannot be read, and settings that a camera does not have.
+    LongreachError
+        For a camera or stream that cannot be opened.
+    """
     text = str(spec).strip()
     options: dict[str, Any] = {'color': color, 'loop': loop, 'bits': bits}
     device = int(text) if text.isdecimal() else text

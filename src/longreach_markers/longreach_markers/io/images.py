@@ -208,25 +208,34 @@ def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
 
 
 def to_bgr(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Convert an image to blue, green, red, shape (height, width, 3), uint8.
-
-    Parameters and errors are those of :func:`to_gray`. An alpha channel is ignored.
-    """
+    """Convert an image to blue, green, red (height, width, 3), uint8, without alpha."""
     return _bgr(to_array(fields), _format(fields.encoding).order, bits)
 
 
 def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
-    """Convert a picture read by OpenCV to grey levels."""
+    """
+    Convert a picture read by OpenCV to grey levels.
+
+    Parameters
+    ----------
+    array : ndarray of uint8 or uint16, shape (height, width) or (height, width, 3 or 4)
+    bits : int or BitDepth
+        Significant bits of uint16.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width)
+
+    Raises
+    ------
+    InputError
+        For other shapes and types.
+    """
     return _gray(array, _order_of(array), bits)
 
 
 def bgr_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Convert a picture read by OpenCV to blue, green, red, shape (h, w, 3), uint8.
-
-    Parameters and errors are those of :func:`gray_of`.
-    """
+    """Convert a picture read by OpenCV to blue, green, red (height, width, 3), uint8."""
     return _bgr(array, _order_of(array), bits)
 
 
@@ -289,9 +298,8 @@ def keep_freed_memory() -> None:
     """
     Let this process keep freed memory of images, at most 256 MB.
 
-    glibc returns such large blocks to the system at once, and the next image of 5 MB causes more
-    than a thousand page faults, which triples the time to receive it. Without glibc, or with
-    MALLOC_... variables in the environment, this has no effect.
+    glibc returns such blocks to the system at once, and the page faults of the next image of 5 MB
+    triple the time to receive it. No effect without glibc, or with MALLOC_... variables.
     """
     if any(name.startswith('MALLOC_') for name in os.environ):
         return

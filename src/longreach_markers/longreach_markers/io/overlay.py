@@ -40,7 +40,30 @@ def draw(
     windows: Mapping[str, tuple[float, float, float]] | None = None,
     caption: str = '',
 ) -> np.ndarray:
-    """Draw observations onto an image."""
+    """
+    Draw observations onto an image.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    observations : mapping of Observation
+        By name of the marker.
+    scale : float
+        Of the picture, relative to the image.
+    windows : mapping of (u, v, half width), optional
+        Search windows in the image [px].
+    caption : str
+
+    Returns
+    -------
+    ndarray of uint8, shape (scale height, scale width, 3)
+        Blue, green, red.
+
+    Raises
+    ------
+    InputError
+        For another kind of image, and a scale that leaves no pixel or exceeds 16.
+    """
     if image.ndim != 2 or image.dtype != np.uint8 or not image.size:
         raise InputError(
             f'image is an array of {image.dtype} of shape {image.shape}, allowed: uint8 of shape'

@@ -26,7 +26,21 @@ class Picture(NamedTuple):
 def pictures_of(
     sources: Mapping[str, ImageSource], rate: float | None = None
 ) -> Iterator[Picture]:
-    """Yield the images of files in the order of time."""
+    """
+    Yield the images of files in the order of time.
+
+    Parameters
+    ----------
+    sources : mapping of ImageSource
+        By camera.
+    rate : float, optional
+        Images per second [Hz], instead of the times of the files.
+
+    Raises
+    ------
+    InputError
+        For files without times if there is no rate.
+    """
     _align(sources)
     streams = [_stream(camera, source, rate) for camera, source in sources.items()]
     for _, _, picture in heapq.merge(
@@ -37,11 +51,7 @@ def pictures_of(
 
 
 def _align(sources: Mapping[str, ImageSource]) -> None:
-    """
-    Let pictures with equal numbers in their names be of one time, if both folders have them.
-
-    Not if the numbers hardly overlap: these are counters that were not started together.
-    """
+    """Give pictures of equal numbers one time, unless the numbers hardly overlap."""
     found = [source.numbers for source in sources.values()]
     known = [numbers for numbers in found if numbers is not None]
     if len(known) < len(found) or len({numbers.step for numbers in known}) > 1:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.circles import Ellipse
 from longreach_markers.camera.model import Camera
+from longreach_markers.marker.assessment import assess, explains
 from longreach_markers.marker.edges import (
     GRADIENT_NOISE,
     EdgePoints,
@@ -30,35 +30,23 @@ from longreach_markers.marker.ellipses import (
     Expectation,
     Hypothesis,
     closed_ellipses,
-    outlines_beside,
     rank_hypotheses,
     seen_sectors,
 )
-from longreach_markers.marker.fit import Fit, fit_marker
+from longreach_markers.marker.fit import fit_marker
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 from longreach_markers.marker.measurement import (
-    Measurement,
     circle_shapes,
-    eigenvalues,
-    measure,
-    normal_doubt,
-    to_image,
 )
+from longreach_markers.marker.observation import LOST as LOST
+from longreach_markers.marker.observation import TRACKED as TRACKED
+from longreach_markers.marker.observation import UNCERTAIN as UNCERTAIN
+from longreach_markers.marker.observation import Observation as Observation
+from longreach_markers.marker.observation import lost as lost
 from longreach_markers.marker.pixel_model import (
-    BAND,
-    BLUR,
     LEAST_NOISE,
-    OUTSIDE,
-    PERSPECTIVE,
-    PERSPECTIVE_PRIOR,
-    RHO,
-    SHAPE,
 )
 from longreach_markers.marker.symmetric import SECTORS
-
-TRACKED = 'TRACKED'
-UNCERTAIN = 'UNCERTAIN'
-LOST = 'LOST'
 
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
 # Initial blur [px]: lens and pixel.
@@ -71,53 +59,6 @@ _REACH = 12.0
 _ALIKE = np.array(
     [*[0.1] * 5, 0.0, 0.05, *[math.inf] * 3, 0.0, 0.03, *[5e-4] * 3, 0.2, *[0.005] * 3]
 )
-
-
-@dataclass(frozen=True)
-class Observation:
-    """
-    Observation of a marker in one image.
-
-    Parameters
-    ----------
-    status : str
-        ``TRACKED``, ``UNCERTAIN`` (seen, but not reliable) or ``LOST``.
-    reason : str
-        Why the status is not ``TRACKED``; empty otherwise.
-    center : ndarray, shape (2,)
-        Projected centre of the circle if camera and normal are given, else the centre of the outer
-            edge's ellipse [px]; for a lost marker, the position where it was expected.
-    covariance : ndarray, shape (2, 2)
-        Covariance of the centre [px^2]; NaN if the marker is lost.
-    ellipse : Ellipse
-        Outer edge in the image [px].
-    inner : float
-        Radius of the inner edge as a share of the outer one; 0 for a disc.
-    bright : bool
-        Whether the marker is brighter than its surroundings.
-    rim_support : float
-        Share of the rim that fits, 0 to 1.
-    residual : float
-        Root mean square residual of the fit [grey levels].
-    shape : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) of the outer edge [px], used for prediction by the tracking.
-    """
-
-    status: str
-    reason: str
-    center: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    ellipse: Ellipse
-    inner: float
-    bright: bool
-    rim_support: float
-    residual: float
-    shape: NDArray[np.float64]
-
-    @property
-    def radius(self) -> float:
-        """Longer semi-axis of the outer edge [px]."""
-        return float(self.ellipse.axes[0])
 
 
 def detect(
@@ -181,9 +122,8 @@ class SharedFits:
     """
     Fits in one image, for searches for alike markers, which find the same ellipses.
 
-    Each fit is known by what it was given: the fields of its hypothesis, whether edges beside
-    glare were left out, expected ratio of the inner edge, shear, logarithm of the noise, and shape
-    of a circle in the plane.
+    The key is what a fit depends on: the hypothesis, whether edges beside glare were left out,
+    inner edge, shear, logarithm of the noise, shape of a circle in the plane.
     """
 
     def __init__(self) -> None:
@@ -206,11 +146,10 @@ class SharedFits:
 
 class Search:
     """
-    A search for a marker near a pixel, for several sets of excluded regions.
+    A search for a marker near a pixel, as :func:`detect`, for several sets of excluded regions.
 
-    Edges, hypotheses and fits are determined once, when they are needed; each result is that of
-    :func:`detect`, whose arguments these are. Searches in the same image, with the same camera,
-    normal and limits, can share their fits.
+    Edges, hypotheses and fits are determined once, when they are needed. Searches in the same
+    image with the same camera, normal and limits can share their fits.
     """
 
     def __init__(
@@ -380,11 +319,7 @@ def _questioned(
     ranked: list[Hypothesis],
     limits: DetectionLimits,
 ) -> Observation:
-    """
-    Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
-
-    An occluder may be an ellipse itself, with more of its rim visible.
-    """
+    """Return a partly visible marker as UNCERTAIN if another ellipse, an occluder, may be it."""
     doubt = ''
     if not limits.smallest_ratio < seen.radius / radius < limits.largest_ratio:
         doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
@@ -500,14 +435,7 @@ def warm_up() -> None:
 
 
 def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """
-    Return an image in the form required by the kernels.
-
-    Raises
-    ------
-    InputError
-        If it is not a non-empty two-dimensional array of uint8.
-    """
+    """Return an image for the kernels; InputError unless 2-D, uint8 and not empty."""
     if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
         what = (
             f'{image.dtype} of shape {image.shape}'
@@ -525,33 +453,6 @@ def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if not image.flags.c_contiguous or not image.flags.writeable:
         image = np.array(image, order='C')
     return image
-
-
-def lost(
-    reason: str,
-    place: NDArray[np.float64],
-    radius: float,
-    expected: Observation | None = None,
-) -> Observation:
-    """Return the observation of a lost marker at its expected position."""
-    shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape
-    ellipse = (
-        Ellipse(place, np.array([radius, radius]), 0.0)
-        if expected is None
-        else Ellipse(place, expected.ellipse.axes, expected.ellipse.angle)
-    )
-    return Observation(
-        status=LOST,
-        reason=reason,
-        center=place,
-        covariance=np.full((2, 2), np.nan),
-        ellipse=ellipse,
-        inner=0.0 if expected is None else expected.inner,
-        bright=False if expected is None else expected.bright,
-        rim_support=0.0,
-        residual=math.nan,
-        shape=shape,
-    )
 
 
 def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -596,11 +497,7 @@ def _outlines(
     place: NDArray[np.float64],
     limits: DetectionLimits,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
-
-    Scaled to a longer semi-axis of 1 px; both are 0 if the normal is unknown.
-    """
+    """Return a circle's shape matrices, of 1 px, in pinhole and image; 0 if unknown."""
     if camera is None or not normal.any():
         return np.zeros(3), np.zeros(3)
     x, y = camera.undistort(place).tolist()
@@ -638,7 +535,7 @@ def _refine(
         seen[SECTORS:] = seen[:SECTORS]
     fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
     round_enough = hypothesis.support >= limits.new_rim
-    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise, limits):
+    if inner == 0.0 and expected is None and round_enough and not explains(fit, noise, limits):
         # The inner edge may be blurred away: try rings of two widths.
         for ratio in (0.5, 0.75):
             start[5] = ratio
@@ -652,149 +549,6 @@ def _refine(
     # Without a camera, assume a field of view of a right angle.
     focal = float(packed[0]) or 0.5 * max(image.shape)
     disc = inner == 0.0
-    return _judge(
+    return assess(
         fit, hypothesis, edges, packed, normal, outline, shear, focal, noise, limits, disc=disc
     )
-
-
-def _contrast(fit: Fit) -> float:
-    return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
-
-
-def _explains(fit: Fit, noise: float, limits: DetectionLimits, share: float | None = None) -> bool:
-    """Return whether the residual is at most noise plus a small share of the contrast."""
-    share = limits.unexplained if share is None else share
-    allowed = math.hypot(
-        limits.noise_tolerance * noise, limits.unexplained_grey + share * _contrast(fit)
-    )
-    return fit.converged and fit.residual < allowed
-
-
-def _judge(
-    fit: Fit,
-    hypothesis: Hypothesis,
-    edges: EdgePoints,
-    packed: NDArray[np.float64],
-    normal: NDArray[np.float64],
-    outline: NDArray[np.float64],
-    shear: NDArray[np.float64],
-    focal: float,
-    noise: float,
-    limits: DetectionLimits,
-    *,
-    disc: bool,
-) -> Observation:
-    """Return the observation of a fit, with its status."""
-    p = fit.parameters
-    known = bool(normal.any())
-    measured = measure(p, fit.covariance, known=known)
-    if known and fit.bend == 0.0:
-        doubt = normal_doubt(p, fit.covariance, packed, normal, outline, shear, limits.tilt)
-        measured = measured._replace(covariance=measured.covariance + doubt)
-    measured = to_image(packed, measured, limits.inflation, limits.floor)
-    outer_center, outer = measured.outer_center, measured.outer
-    support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
-    beside = 0.0
-    if support < limits.safe_rim:
-        found = hypothesis._replace(
-            u=outer_center[0], v=outer_center[1], a11=outer[0], a12=outer[1], a22=outer[2]
-        )  # fmt: skip
-        beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
-    status, reason = _status(fit, hypothesis, outline, measured, support, beside, noise, limits)
-    if status == TRACKED and not (disc or _has_inner_edge(fit, support, limits)):
-        status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
-    if (
-        status == TRACKED
-        and not known
-        and math.hypot(*p[PERSPECTIVE:]) > _most_perspective(p, focal, limits)
-    ):
-        status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
-    return Observation(
-        status=status,
-        reason=reason,
-        center=measured.center,
-        covariance=measured.covariance,
-        ellipse=measured.ellipse,
-        inner=0.0 if disc else float(p[RHO]),
-        bright=bool(p[BAND] > p[OUTSIDE]),
-        rim_support=support,
-        residual=fit.residual,
-        shape=outer,
-    )
-
-
-def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
-    """Return whether a ring's inner edge fits about as well as its outer edge."""
-    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
-    return inner >= min(limits.least_inner, limits.inner_share * support)
-
-
-def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
-    """Return the largest perspective, abs(h), of a circle in a plane."""
-    minor, major = eigenvalues(*p[SHAPE:BLUR].tolist())
-    tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
-    return limits.perspective * major / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
-
-
-def _status(
-    fit: Fit,
-    hypothesis: Hypothesis,
-    outline: NDArray[np.float64],
-    measured: Measurement,
-    support: float,
-    beside: float,
-    noise: float,
-    limits: DetectionLimits,
-) -> tuple[str, str]:
-    """Return status and reason."""
-    p = fit.parameters
-    contrast = _contrast(fit)
-    # Of correlated noise, the differences of neighbours show only a part.
-    given, noise = noise, max(noise, fit.noise)
-    if contrast < limits.least_contrast * max(fit.residual, 0.3):
-        return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
-    if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
-        return LOST, 'grey levels and edges contradict each other'
-    if support < limits.least_rim:
-        return LOST, f'{100 * support:.0f} % of the rim fits'
-    if support < limits.trusted_rim:
-        return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
-    if beside > limits.beside:
-        return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
-    if max(p[BAND], p[OUTSIDE]) > limits.brightest:
-        return UNCERTAIN, 'brighter than a sensor shows: glare'
-    blur = [math.sqrt(max(one, 0.0)) for one in eigenvalues(*measured.spread.tolist())]
-    if blur[0] > limits.softest or blur[1] > limits.fastest:
-        return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
-    if not _explains(
-        fit,
-        noise,
-        limits,
-        limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
-    ):
-        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
-    if fit.noise > max(given, limits.noisiest * contrast):
-        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not only noise'
-    # Sectors with a light of their own fit parts of other things, too; glare has its own limits.
-    is_lit = fit.uneven and fit.burnt == 0.0 and fit.noise <= given
-    if (fit.shaded or is_lit) and not (
-        support > limits.shaded_rim and _explains(fit, noise, limits, limits.shaded_unexplained)
-    ):
-        return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
-    if outline.any():
-        own = p[SHAPE:BLUR]
-        astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
-        if astray > limits.astray * float(np.linalg.norm(own)):
-            return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
-    (a, b), (_, d) = measured.covariance.tolist()
-    deviation = math.sqrt(eigenvalues(a, b, d)[1])
-    if fit.burnt > 0.0 and (
-        deviation > limits.glare_deviation
-        or not _explains(fit, noise, limits, limits.glare_unexplained)
-    ):
-        return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
-    if deviation > limits.largest_deviation and fit.bend > limits.largest_deviation:
-        return UNCERTAIN, f'not flat: its rim is bent by {fit.bend:.2f} px'
-    if deviation > limits.largest_deviation:
-        return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
-    return TRACKED, ''

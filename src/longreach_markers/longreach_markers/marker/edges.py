@@ -26,20 +26,9 @@ _MARGIN = 3
 
 class EdgePoints(NamedTuple):
     """
-    Edge points in a window.
+    Edge points of a window: position [px], unit gradient to the bright side, its magnitude.
 
-    Parameters
-    ----------
-    u, v : ndarray, shape (n,)
-        Position in the whole image [px].
-    nu, nv : ndarray, shape (n,)
-        Unit gradient, towards the brighter side.
-    strength : ndarray, shape (n,)
-        Magnitude of the gradient [grey levels per px].
-    chain : ndarray of int32, shape (n,)
-        Index of the chain of adjacent points of similar direction.
-    chains : int
-        Number of chains.
+    ``chain`` (n,) is the index of the chain of adjacent points of similar direction.
     """
 
     u: NDArray[np.float64]
@@ -69,11 +58,7 @@ def find_edges(
 
 
 def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
-    """
-    Remove edge points whose bright side is saturated; the same object if there are none.
-
-    If most of them are, the image is overexposed, and all are kept.
-    """
+    """Remove edge points whose bright side is saturated, unless most are: an overexposed image."""
     u = np.rint(edges.u + 2.5 * edges.nu).astype(int).clip(0, image.shape[1] - 1)
     v = np.rint(edges.v + 2.5 * edges.nv).astype(int).clip(0, image.shape[0] - 1)
     keep = image[v, u] < 254
@@ -85,20 +70,7 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
 
 @kernel
 def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """
-    Estimate the noise of a window from its second differences.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    u0, u1, v0, v1 : int
-        First and last column, first and last row, the last excluded.
-
-    Returns
-    -------
-    float
-        Standard deviation [grey levels].
-    """
+    """Return the standard deviation of a window's noise [grey levels]; u1, v1 are excluded."""
     counts = np.zeros(1025, np.int64)
     total = 0
     for v in range(max(v0, 1), min(v1, image.shape[0] - 1)):
@@ -133,22 +105,7 @@ def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
 
 @kernel
 def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
-    """
-    Find edge points in a window.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    u0, u1, v0, v1 : int
-        First and last column, first and last row, the last excluded.
-    threshold : float
-        Least gradient magnitude [grey levels per px].
-
-    Returns
-    -------
-    tuple
-        The fields of :class:`EdgePoints`.
-    """
+    """Return the fields of EdgePoints in a window (u1, v1 excluded) above a least gradient."""
     height, width = image.shape
     u0, v0 = max(u0, 0), max(v0, 0)
     u1, v1 = min(u1, width), min(v1, height)
@@ -201,17 +158,7 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
 
 @njit
 def _gradients(image, u0, v0, gradient_u, gradient_v, magnitude):  # type: ignore[no-untyped-def]
-    """
-    Compute the gradient in a window: 1 4 6 4 1 across and 1 2 0 -2 -1 along.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    u0, v0 : int
-        First column and row of the window.
-    gradient_u, gradient_v, magnitude : ndarray of float32, shape (rows, columns)
-        Filled [grey levels per px].
-    """
+    """Fill the gradient [grey levels per px]: 1 4 6 4 1 across and 1 2 0 -2 -1 along."""
     rows, columns = magnitude.shape
     smooth = np.zeros((5, columns), np.float32)
     steep = np.zeros((5, columns), np.float32)
@@ -258,24 +205,7 @@ def _sample(field, u, v):  # type: ignore[no-untyped-def]
 
 @njit
 def _chains(label, nu, nv, size):  # type: ignore[no-untyped-def]
-    """
-    Label the chains of adjacent points with similar directions.
-
-    Parameters
-    ----------
-    label : ndarray of int32, shape (rows, columns)
-        Index of the point at each pixel, -1 for none.
-    nu, nv : ndarray, shape (size,)
-        Directions of the points.
-    size : int
-        Number of points.
-
-    Returns
-    -------
-    chain : ndarray of int32, shape (size,)
-    chains : int
-        Number of chains.
-    """
+    """Label chains of adjacent points of similar direction; ``label``: their index or -1."""
     rows, columns = label.shape
     parent = np.arange(size)
     for row in range(1, rows - 1):

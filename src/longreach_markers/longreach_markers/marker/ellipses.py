@@ -51,22 +51,10 @@ _INSIDE = 0.6
 
 class Expectation(NamedTuple):
     """
-    Prior knowledge of a marker.
+    Prior knowledge of a marker: centre, longer semi-axis, shape matrix (NaN: unknown) [px].
 
-    Parameters
-    ----------
-    u, v : float
-        Approximate centre [px].
-    radius : float
-        Approximate longer semi-axis of the outer edge [px].
-    search : float
-        Largest distance from that centre [px].
-    a11, a12, a22 : float
-        Expected shape matrix [px]; NaN if unknown.
-    shape_tolerance : float
-        Largest relative difference from the expected shape.
-    polarity : int
-        +1: dark on bright; -1: bright on dark; 0: either.
+    ``search``: largest distance [px]; ``shape_tolerance``: largest relative difference;
+    ``polarity``: +1 dark on bright, -1 bright on dark, 0 either.
     """
 
     u: float
@@ -82,24 +70,11 @@ class Expectation(NamedTuple):
 
 class Hypothesis(NamedTuple):
     """
-    Ellipse that may be the outer edge of a marker.
+    Ellipse that may be the outer edge of a marker: centre and shape matrix [px].
 
-    Parameters
-    ----------
-    u, v : float
-        Centre [px].
-    a11, a12, a22 : float
-        Shape matrix [px].
-    polarity : float
-        +1: darker than its surroundings; -1: brighter.
-    support : float
-        Share of the rim with edge points, 0 to 1.
-    score : float
-        Score for the ranking, higher is better.
-    inner : float
-        Relative radius of a concentric edge of opposite polarity; 0 for none.
-    inner_support : float
-        Share of that edge with edge points.
+    ``polarity``: +1 darker than its surroundings; ``support``: share of the rim with edge points;
+    ``score``: higher is better; ``inner``: relative radius of a concentric edge of opposite
+    polarity (0: none), with its support.
     """
 
     u: float
@@ -131,8 +106,7 @@ def rank_hypotheses(
     """
     Return the ellipses in a window, the most likely outer edge of the marker first.
 
-    The ranking uses distance and expected radius (Henikl 2015, section 4.2.1), and the visible
-    share of the rim.
+    Ranked by distance and expected radius (Henikl 2015, section 4.2.1), and the visible rim.
     """
     rows = _rank(
         edges.u, edges.v, edges.nu, edges.nv, edges.chain, edges.chains, *expected, thorough
@@ -143,11 +117,7 @@ def rank_hypotheses(
 def closed_ellipses(
     edges: EdgePoints, smallest: float, largest: float, support: float
 ) -> list[Hypothesis]:
-    """
-    Return the ellipses that are formed by single chains of edge points.
-
-    For a whole image, where collecting points from everywhere would take too long.
-    """
+    """Return the ellipses that single chains of edge points form: quick, for a whole image."""
     order = np.argsort(edges.chain, kind='stable')
     ends = np.cumsum(np.bincount(edges.chain, minlength=max(edges.chains, 1)))
     rows = _closed(
@@ -157,11 +127,7 @@ def closed_ellipses(
 
 
 def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
-    """
-    Return in which sectors the edges of a marker are visible.
-
-    Sectors adjacent to a gap are excluded, because an occluder extends into them.
-    """
+    """Return in which sectors a marker's edges are visible, and not beside a gap: an occluder."""
     return _seen(edges.u, edges.v, edges.nu, edges.nv, np.array(hypothesis))  # type: ignore[no-any-return]
 
 
@@ -210,26 +176,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ignore[no-untyped-def]
-    """
-    Fit an ellipse to each chain; kernel of :func:`closed_ellipses`.
-
-    Parameters
-    ----------
-    u, v, nu, nv : ndarray, shape (n,)
-    order : ndarray of int64, shape (n,)
-        Indices of edge points, sorted by chain.
-    ends : ndarray of int64, shape (chains,)
-        End of each chain in ``order``.
-    smallest, largest : float
-        Allowed longer semi-axis [px].
-    support : float
-        Least share of the rim.
-
-    Returns
-    -------
-    ndarray, shape (k, 10)
-        Hypotheses.
-    """
+    """Fit an ellipse to each chain of ``order``, up to ``ends``; return (k, 10)."""
     found = np.empty((64, _WIDTH))
     count = 0
     row = np.empty(_WIDTH)
@@ -270,12 +217,7 @@ def _rank(  # type: ignore[no-untyped-def]
     at_u, at_v, radius, search, a11, a12, a22, shape_tolerance, polarity,
     thorough,
 ):  # fmt: skip
-    """
-    Collect, refine and rank hypotheses; kernel of :func:`rank_hypotheses`.
-
-    ``chain`` (n,) and ``chains`` are those of :class:`EdgePoints`, ``thorough`` is as in
-    :func:`rank_hypotheses`; other arguments: see the module's docstring. Returns (k, 10).
-    """
+    """Collect, refine and rank hypotheses; kernel of :func:`rank_hypotheses`; return (k, 10)."""
     found = np.empty((_MOST, _WIDTH))
     count = 0
     row = np.empty(_WIDTH)
@@ -355,11 +297,10 @@ def _sample(  # type: ignore[no-untyped-def]
     a11, a12, a22, shape_tolerance,
 ):  # fmt: skip
     """
-    Add ellipses through random points of single chains and of pairs of chains.
+    Add ellipses through random points of chains and pairs of chains; return the new count.
 
-    ``order`` (m,) are chains by decreasing size, ``found`` (_MOST, 10) is the table of
-    hypotheses with ``count`` rows, ``known`` is whether a11, a12, a22 are given; other arguments:
-    see the module's docstring. Returns the new count.
+    ``order`` (m,): chains by decreasing size; ``found`` (_MOST, 10): hypotheses, ``count`` rows of
+    them; ``known``: whether a11, a12, a22 are given.
     """
     pool, chosen = np.empty(u.size, np.int64), np.empty(u.size, np.int64)
     five = np.empty(5, np.int64)
@@ -404,11 +345,7 @@ def _sample(  # type: ignore[no-untyped-def]
 
 @njit
 def _keep(found, count, row, at_u, at_v, radius, search, known):  # type: ignore[no-untyped-def]
-    """
-    Add a hypothesis to the table, unless it is a duplicate or implausible.
-
-    Arguments are those of :func:`_sample`. Returns the new count.
-    """
+    """Add a hypothesis, unless it is a duplicate or implausible; return the new count."""
     distance = math.hypot(row[_CU] - at_u, row[_CV] - at_v)
     longest = _major(row)
     widest = 1.5 if known else 2.0
@@ -477,11 +414,9 @@ def _box(row, ratio):  # type: ignore[no-untyped-def]
 @njit
 def _gather(u, v, nu, nv, chosen, row, radius, tolerance, distances, work):  # type: ignore[no-untyped-def]
     """
-    Fit an ellipse repeatedly to the points near it, with decreasing distance.
+    Fit an ellipse repeatedly to points within a decreasing distance; False if too few remain.
 
-    ``chosen`` (n,) is filled with indices, ``row`` is updated, ``tolerance`` is the first distance
-    [px], ``distances`` (n,) and ``work`` (6, 5) are overwritten; other arguments: see the module's
-    docstring. Returns False if too few points remain.
+    ``chosen`` (n,) and ``row`` are filled; ``distances`` (n,) and ``work`` (6, 5) overwritten.
     """
     for turn in range(4):
         size = 0
@@ -505,9 +440,8 @@ def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[
     """
     Fill the distance of each edge point from an ellipse, to first order [px].
 
-    It is infinite for points whose gradient is not along the normal with the ellipse's polarity,
-    and for those whose relative radius is not between ``least`` and ``most``. A loop without
-    branches, so that it is vectorised; other arguments: see the module's docstring.
+    Infinite where the gradient is not along the normal with the ellipse's polarity, or the
+    relative radius not between ``least`` and ``most``. Without branches, so that it is vectorised.
     """
     cu, cv, polarity = row[_CU], row[_CV], row[_POLARITY]
     b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
@@ -524,11 +458,7 @@ def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[
 
 @njit
 def _sectors(u, v, nu, nv, row, nearest, farthest, distances):  # type: ignore[no-untyped-def]
-    """
-    Return the sectors of an ellipse with edge points within a range of distances [px].
-
-    ``distances`` (n,) are overwritten.
-    """
+    """Return the sectors of an ellipse with edge points within a range of distances [px]."""
     seen = np.zeros(SECTORS, np.bool_)
     b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
     _fill_distances(u, v, nu, nv, row, 0.5, 1.5, distances)
@@ -541,11 +471,7 @@ def _sectors(u, v, nu, nv, row, nearest, farthest, distances):  # type: ignore[n
 
 @njit
 def _support(u, v, nu, nv, row, near, distances):  # type: ignore[no-untyped-def]
-    """
-    Return the share of sectors of an ellipse with edge points within a distance [px].
-
-    ``distances`` (n,) are overwritten.
-    """
+    """Return the share of sectors of an ellipse with edge points within a distance [px]."""
     seen = _sectors(u, v, nu, nv, row, 0.0, near, distances)
     # On a short rim, the spacing of edge points is larger than a sector.
     filled = 0
@@ -600,13 +526,10 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 @njit
 def _fit(u, v, nu, nv, chosen, row, again, work):  # type: ignore[no-untyped-def]
     """
-    Fit an ellipse to chosen points.
+    Fit an ellipse to chosen points, update its row; False if they do not define one.
 
-    Least squares of the conic, normalised to a trace of 1 of its quadratic part. With ``again``
-    the residuals are weighted by the gradient at the ellipse of the row, which approximates the
-    sum of squared distances to first order (Sampson). The row is updated; returns False if the
-    points do not define an ellipse. ``work`` (6, 5) is overwritten. Other arguments: see the
-    module's docstring.
+    Least squares of the conic, normalised to a trace of 1 of its quadratic part; with ``again``
+    weighted by the gradient at the row's ellipse (Sampson). ``work`` (6, 5) is overwritten.
     """
     size = chosen.size
     mean_u, mean_v = 0.0, 0.0

@@ -93,33 +93,13 @@ _HOPELESS = 0.4
 
 class Fit(NamedTuple):
     """
-    A refined marker.
+    A refined marker: ``parameters`` (20,) of :mod:`pixel_model` in pinhole pixels.
 
-    Parameters
-    ----------
-    parameters : ndarray, shape (20,)
-        In pinhole pixels, in the order of :mod:`longreach_markers.marker.pixel_model`.
-    covariance : ndarray, shape (20, 20)
-        Covariance of the parameters; zeros for those that are not estimated.
-    residual : float
-        Root mean square residual [grey levels].
-    sectors : ndarray of bool, shape (2 SECTORS,)
-        Sectors that fit, of the outer edge, then of the inner edge.
-    burnt : float
-        Share of the outer edge's sectors saturated by glare.
-    pixels : int
-        Number of pixels near the edges, in all sectors.
-    converged : bool
-    shaded : bool
-        The edge of a shadow was estimated, too.
-    bend : float
-        Largest height of a bent rim over its middle, as seen in the image [px]; 0 if the paper was
-        regarded as flat.
-    noise : float
-        Standard deviation of the noise: as given, or, where it is correlated, that of the
-        residuals away from the edges [grey levels].
-    uneven : bool
-        The light of sectors was estimated, too.
+    ``covariance`` (20, 20), 0 where not estimated; ``residual``: RMS [grey levels]; ``sectors`` (2
+    SECTORS,) that fit, outer then inner edge; ``burnt``: share of the outer edge saturated by
+    glare; ``pixels``: number near the edges; ``shaded``: with a shadow's edge; ``bend``: height of
+    a bent rim in the image [px], 0 flat; ``noise``: standard deviation, as given, or of correlated
+    residuals [grey levels]; ``uneven``: with the light of sectors.
     """
 
     parameters: NDArray[np.float64]
@@ -385,11 +365,10 @@ def _lighten(p, samples, sector, disc, shadow):  # type: ignore[no-untyped-def]
 @njit
 def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore[no-untyped-def]
     """
-    Set initial parameters except grey levels, and the vanishing line of the plane.
+    Set initial parameters ``p`` except grey levels, and the vanishing line (3,) of the plane.
 
-    ``packed`` (16,), ``normal`` (3,), ``start`` (6,) and ``blur`` are those of :func:`fit_marker`;
-    ``known`` is whether the normal is; (cu, cv) is the centre of the initial ellipse in pinhole
-    pixels; ``p`` (20,) and ``line`` (3,) are filled.
+    (cu, cv) is the initial ellipse's centre in pinhole pixels; other arguments:
+    :func:`fit_marker`.
     """
     p[CENTER], p[CENTER + 1] = cu, cv
     p[SHAPE], p[SHAPE + 1], p[SHAPE + 2] = shape_to_pinhole(
@@ -411,11 +390,7 @@ def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore
 
 @njit
 def _window(image, start, shortest):  # type: ignore[no-untyped-def]
-    """
-    Return first and past-the-last column and row of the window of a marker.
-
-    ``start`` (6,) is the initial ellipse, ``shortest`` its shorter semi-axis [px].
-    """
+    """Return first and past-the-last column and row of a marker's window."""
     reach = 1.0 + (3.5 * 1.6 + 2.0) / max(shortest, 2.0)
     half_u = reach * math.hypot(start[2], start[3]) + 1.0
     half_v = reach * math.hypot(start[3], start[4]) + 1.0
@@ -426,12 +401,7 @@ def _window(image, start, shortest):  # type: ignore[no-untyped-def]
 
 @njit
 def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-untyped-def]
-    """
-    Select the sectors that fit, including those left out before; return how many changed.
-
-    ``residuals`` (n,) [grey levels] and ``sector`` (n,) belong to the pixels, ``burnt`` and
-    ``active`` (updated), shape (2 SECTORS,), to the sectors; ``noise`` is in grey levels.
-    """
+    """Select the sectors that fit, also of those left out before; return how many changed."""
     totals = np.zeros(2 * SECTORS)
     counts = np.zeros(2 * SECTORS, np.int64)
     for index in range(sector.size):
@@ -472,11 +442,9 @@ def _estimate(  # type: ignore[no-untyped-def]
     noise, local,
 ):  # fmt: skip
     """
-    Estimate all parameters from the samples of the active sectors.
+    Estimate all parameters from the active sectors; return whether converged, and the RMS.
 
-    Updates the parameters, including those of a shadow (8,) or a bend (6,) in ``extension``, fills
-    residuals and ``covariance`` (20, 20); returns whether it converged, and the root mean square
-    of the active residuals and priors [grey levels].
+    ``extension`` has those of a shadow (8,) or a bend (6,); also fills residuals and covariance.
     """
     first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
     own = last - first
@@ -579,11 +547,7 @@ def _estimate(  # type: ignore[no-untyped-def]
 
 @njit
 def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-untyped-def]
-    """
-    Fill lower triangle and right-hand side for the parameters from ``first`` up to ``last``.
-
-    ``more`` parameters of a shadow or a bend follow; see :func:`fill_normal_equations`.
-    """
+    """Fill lower triangle and right-hand side for parameters from ``first``, and ``more``."""
     own = last - first
     factor[:own, :own] = normal[first:last, first:last]
     right[:own] = normal[PARAMETERS, first:last]
@@ -609,9 +573,8 @@ def _flatten(  # type: ignore[no-untyped-def]
     Estimate again with cubic light divided out, if the residuals show such light.
 
     The polynomial is common to all three levels: it cannot explain away a part of the marker. If
-    it explains too little, the estimate is left unchanged. Fills ``light`` (LIGHT_TERMS,), with
-    its origin cu, cv and unit of length radius [px]; ``rms`` is the residual so far. Returns as
-    :func:`_estimate`.
+    it explains too little, the estimate stays. Fills ``light`` with origin cu, cv and unit radius
+    [px]; ``rms`` is the residual so far. Returns as :func:`_estimate`.
     """
     before, first = p.copy(), rms
     values = samples[2].copy()

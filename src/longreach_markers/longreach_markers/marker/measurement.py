@@ -45,22 +45,7 @@ _SHAPE_FLOOR, _ODDS = 5e-4, 1.0 / 9.0
 
 
 class Measurement(NamedTuple):
-    """
-    Centre and outer ellipse of a marker.
-
-    Parameters
-    ----------
-    center : ndarray, shape (2,)
-        [px]
-    covariance : ndarray, shape (2, 2)
-        Covariance of the centre [px^2].
-    outer_center : ndarray, shape (2,)
-        Centre of the outer edge's ellipse [px].
-    outer : ndarray, shape (3,)
-        Its shape matrix (11, 12, 22) [px].
-    spread : ndarray, shape (3,)
-        Covariance of the blur (11, 12, 22) [px^2].
-    """
+    """Centre [px] with covariance, outer ellipse: centre, shape matrix (3,); blur (3,) [px^2]."""
 
     center: NDArray[np.float64]
     covariance: NDArray[np.float64]
@@ -102,12 +87,11 @@ def normal_doubt(
     most: float,
 ) -> NDArray[np.float64]:
     """
-    Return the covariance of a centre because the plane's normal is uncertain (2, 2) [px^2].
+    Return the covariance (2, 2) [px^2] of a centre because the plane's normal is uncertain.
 
-    If the ellipse is not that of a circle with this normal, the marker may be tilted or printed
-    out of round. Only a tilt moves the centre. It is as large as the shape needs, in an unknown
-    direction. As for bends (docs/vision.md), one marker in ten is
-    expected to have another shape, by an amount whose variance makes chi-square most likely.
+    If the ellipse is not that of a circle with this normal, the marker may be tilted, which moves
+    the centre, or printed out of round. The tilt is as large as the shape needs, its direction
+    open; as for bends (docs/vision.md), one marker in ten is expected to have another shape.
     """
     astray, chi_square = _astray(p, covariance, outline, shear)
     if chi_square <= 2.0:
@@ -145,11 +129,7 @@ def to_image(
 def circle_shapes(
     packed: NDArray[np.float64], normal: NDArray[np.float64], x: float, y: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Return the shape matrices (11, 12, 22) of a circle, in pinhole pixels and in the image.
-
-    Scaled to a longer semi-axis of 1 px.
-    """
+    """Return a circle's shape matrices (longer semi-axis 1 px) in pinhole pixels and the image."""
     shapes = np.empty(6)
     _circle_shapes(packed, normal, x, y, shapes)
     return shapes[:3], shapes[3:]

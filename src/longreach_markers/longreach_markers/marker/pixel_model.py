@@ -113,17 +113,7 @@ _ROWS = 18
 
 @njit
 def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
-    """
-    Set h from centre, shape, and vanishing line of the plane, if known.
-
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    line : ndarray, shape (3,)
-        The plane's normal in the frame of pinhole pixels, of any length.
-    known : bool
-        Whether the normal is known; otherwise h is left unchanged.
-    """
+    """Set h of p from centre, shape and the plane's normal ``line``, if it is known."""
     if known:
         depth = line[0] * p[CENTER] + line[1] * p[CENTER + 1] + line[2]
         p[PERSPECTIVE] = -(p[SHAPE] * line[0] + p[SHAPE + 1] * line[1]) / depth
@@ -132,11 +122,7 @@ def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
 
 @njit
 def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
-    """
-    Limit parameters, shape (20,), to the domain of the model.
-
-    A and S stay positive definite, and rho (not for a disc) within [0.1, 0.97].
-    """
+    """Limit p: A and S stay positive definite, and rho (not for a disc) within [0.1, 0.97]."""
     p[BLUR] = min(max(p[BLUR], _SHARPEST), _WIDEST)
     p[BLUR + 2] = min(max(p[BLUR + 2], _SHARPEST), _WIDEST)
     bound = 0.95 * math.sqrt((p[BLUR] - 0.1) * (p[BLUR + 2] - 0.1))
@@ -160,21 +146,7 @@ def limit_shadow(shadow):  # type: ignore[no-untyped-def]
 
 @njit
 def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-def]
-    """
-    Set the grey levels from pixels away from the edges, and their gradients to 0.
-
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-        Centre, shape and rho are used; the levels are filled.
-    disc : bool
-    samples : ndarray, shape (3, n)
-        u, v in pinhole pixels [px] and grey level of each pixel.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    active : ndarray of bool, shape (2 SECTORS,)
-        Sectors to be used.
-    """
+    """Set grey levels from pixels away from the edges, and their gradients to 0."""
     total = np.zeros(3)
     weight = np.full(3, 1e-9)
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
@@ -238,19 +210,10 @@ def _blurred_step(z, box):  # type: ignore[no-untyped-def]
 @njit
 def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # type: ignore[no-untyped-def]
     """
-    Add the products of derivatives to ``normal`` and ``joint``.
+    Add the products of derivatives to ``normal`` (21, 20) and ``joint`` (6, 27).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (21, BLOCK)
-        Derivatives by p, and residuals.
-    extra : ndarray, shape (6, BLOCK), (3, BLOCK) or (0, BLOCK)
-        Derivatives by the parameters of a shadow or a bend.
-    normal, joint : ndarray, shapes (21, 20) and (6, 27)
-        Updated; see :func:`fill_normal_equations`.
-    is_inside, is_outside, known : bool
-        Whether derivatives by the levels inside and outside, and by the perspective are not 0;
-        the last if not known.
+    ``rows`` (21, BLOCK): by p, and residuals; ``extra``: by a shadow or bend. ``is_inside``,
+    ``is_outside``, ``known``: which derivatives are not 0 (the perspective's if not known).
     """
     first, last = 0 if is_inside else RHO, PERSPECTIVE if is_outside else OUTSIDE
     add_products(rows, first, last, normal)
@@ -283,10 +246,9 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
     """
     Fill position and normal of the ellipse for each sample.
 
-    ``p`` (20,) and ``samples`` (3, n) are as in :func:`fill_normal_equations`. First rows of
-    ``places`` (_ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e, the
-    direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
-    over the radius of curvature. A separate loop without branches, so that it is vectorised.
+    First rows of ``places`` (_ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e,
+    the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
+    over the radius of curvature. Without branches, so that it is vectorised.
     """
     cu, cv = p[CENTER], p[CENTER + 1]
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
@@ -319,16 +281,11 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
 def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
     """
-    Fill distances from both edges, in sigma, and the blurred steps there.
+    Fill distances from both edges in sigma, and the blurred steps there.
 
-    Arguments are those of :func:`fill_normal_equations`; rows of ``places`` after those of
-    :func:`_fill_places`: z, outer and inner; share of the pixel outside of the outer edge, and its
-    derivative by z; share inside of the inner edge, and its negative derivative.
-
-    Returns
-    -------
-    is_inside, is_outside : bool
-        Whether a pixel has a part inside of the inner edge, and outside of the outer edge.
+    Rows of ``places`` after those of :func:`_fill_places`: z, outer and inner; share outside of
+    the outer edge and its derivative by z; share inside of the inner edge and its negative
+    derivative. Returns whether a pixel has a part inside, and one outside.
     """
     rho = p[RHO]
     ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
@@ -365,18 +322,11 @@ def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     """
-    Fill the slopes of the model at each sample, without a shadow.
+    Fill the slopes (9, n) of the model at each sample, without a shadow.
 
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    disc : bool
-    samples : ndarray, shape (3 or more, n)
-        u, v in pinhole pixels [px], first.
-    slopes : ndarray, shape (9, n)
-        Filled: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside);
-        slope of the grey level across the outer edge and across the inner one [1/px]; normal u, v
-        of the edge in the image; direction u, v in the plane; pixels for a relative radius of 1.
+    Rows: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside); slope
+    of the grey level across the outer and the inner edge [1/px]; normal u, v of the edge in the
+    image; direction u, v in the plane; pixels for a relative radius of 1.
     """
     places, own = np.empty((_ROWS, BLOCK)), np.empty((9, BLOCK))
     filled = np.empty((3, BLOCK))
@@ -417,27 +367,11 @@ def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
 @njit
 def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
     """
-    Eliminate the light of each sector from normal matrix and residuals.
+    Eliminate the light of sectors from ``normal`` and residuals; return cost, eliminated count.
 
-    Parameters
-    ----------
-    normal : ndarray, shape (21, 20)
-        Normal matrix of the active sectors, without priors.
-    sums : ndarray, shape (2 SECTORS, 2, 21)
-        Sums of the active sectors' rows, and of rows times z.
-    moments : ndarray, shape (2 SECTORS, 5)
-        Sums over a sector's pixels of 1, z, z^2, residual, and residual times z.
-    z : ndarray, shape (n,)
-        Distance of each pixel from the nearest edge, over the blur.
-    sector, active, residuals
-        See :func:`fill_normal_equations`; residuals of all sectors are updated.
-
-    Returns
-    -------
-    cost : float
-        Sum of squares of the active sectors' residuals.
-    eliminated : int
-        Number of levels and slopes in active sectors.
+    ``sums`` (2 SECTORS, 2, 21): of the active sectors' rows, and of rows times z; ``moments`` (2
+    SECTORS, 5): of 1, z, z^2, residual, residual times z; ``z`` (n,): distance from the nearest
+    edge over the blur.
     """
     light = np.zeros((active.size, 2))
     eliminated = 0
@@ -529,12 +463,11 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
 def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type: ignore[no-untyped-def]
     """
-    Fill the derivatives by p, except the perspective, and the residuals of a block.
+    Fill derivatives by p, except the perspective, and residuals; return the sum of squares.
 
-    ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) are the
-    residuals of all; the last row of ``places`` is set to 0 for clipped pixels. Returns the sum of
-    squares of the residuals that are used. Also fills the change of the grey level with a movement
-    of the edges in proportion to the square of their radius, in ``places``.
+    ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) the residuals of
+    all; the last row of ``places`` becomes 0 for clipped pixels. Also fills the change of the grey
+    level with a movement of the edges in proportion to the square of their radius.
     """
     rho = p[RHO]
     curved_inside = 1.0 if disc else 1.0 / rho
@@ -660,46 +593,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     local,
 ):  # fmt: skip
     """
-    Fill the normal matrix with the gradient, and the residuals of all samples.
+    Fill normal matrix and residuals; return the cost, and samples minus eliminated parameters.
 
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    extension : ndarray, shape (8,), (6,) or (0,)
-        Parameters of a shadow, or of a bend; empty for none.
-    known : bool
-        The plane's normal is known: p contains its h.
-    outline : ndarray, shape (3,)
-        Expected shape matrix (11, 12, 22), of any scale; zeros if unknown.
-    disc : bool
-        The marker has no inner edge.
-    samples : ndarray, shape (3, n)
-        u, v in pinhole pixels [px] and grey level of each pixel.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    active : ndarray of bool, shape (2 SECTORS,)
-        Sectors to be used.
-    normal : ndarray, shape (21, 20)
-        Lower triangle filled: sums of products of grey level derivatives; in the last row,
-        products
-            of derivatives and residuals. Includes the priors, in units of squared grey levels.
-    joint : ndarray, shape (6, 27)
-        With a shadow or a bend, filled likewise for its parameters: products with the derivatives
-        by p, with the residuals, and among themselves.
-    residuals : ndarray, shape (n,)
-        Filled for all sectors: measured minus modelled [grey levels].
-    noise : float
-        Standard deviation of the noise, which weights the priors [grey levels].
-    local : bool
-        Each sector has its own light (level and slope across the edge), which is eliminated; not
-        with a shadow or a bend.
-
-    Returns
-    -------
-    cost : float
-        Sum of squares of the active sectors' residuals, plus the priors.
-    used : int
-        Number of samples in active sectors, minus eliminated parameters.
+    ``extension``: parameters of a shadow (8,) or a bend (6,), or none; ``outline`` (3,): expected
+    shape of any scale, 0 unknown. Filled: ``normal`` (21, 20), lower triangle, last row products
+    with residuals, with priors weighted by ``noise``; ``joint`` (6, 27), likewise for the
+    extension: products with the derivatives by p, with the residuals, among themselves;
+    ``residuals`` (n,), measured minus modelled [grey levels]. ``local``: level and slope of each
+    sector's light are eliminated; not with an extension.
     """
     normal[:] = 0.0
     joint[:] = 0.0

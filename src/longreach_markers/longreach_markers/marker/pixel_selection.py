@@ -46,31 +46,10 @@ def select_pixels(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
 ):  # fmt: skip
     """
-    Select the pixels near a marker's edges.
+    Select the pixels of a window within ``reach`` [px] of a marker's edges; return their number.
 
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-    packed : ndarray, shape (16,)
-        The camera; focal length 0 if unknown.
-    p : ndarray, shape (20,)
-        Parameters of the marker; centre, shape and rho are used.
-    disc : bool
-        The marker has no inner edge.
-    reach : float
-        Largest distance from an edge [px].
-    u0, u1, v0, v1 : int
-        Window in the image: first column, last column + 1, first row, last row + 1.
-    samples : ndarray, shape (5, N)
-        Filled: u, v in pinhole pixels [px], grey level, and column and row in the image; N is the
-        number of pixels of the window.
-    sector : ndarray of int64, shape (N,)
-        Filled: sector of each pixel.
-
-    Returns
-    -------
-    int
-        Number of selected pixels.
+    Filled: ``samples`` (5, N): u, v in pinhole pixels, grey level, column and row in the image;
+    ``sector`` (N,). u1 and v1 are excluded.
     """
     # Distortion is smooth: quadratic interpolation on 3 x 3 points covers a usual window, and each
     # part of a window that is divided because its distortion is large.
@@ -141,10 +120,9 @@ def _select_part(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, outer, inner
 ):  # fmt: skip
     """
-    Add the pixels of a part of the window; arguments as in :func:`select_pixels`.
+    Add the pixels of a part of the window; return the new numbers near the two edges.
 
-    ``outer`` and ``inner`` are the numbers of pixels near the two edges so far; those near the
-    inner edge are at the end of the arrays. Returns the new numbers.
+    Those near the inner edge are at the end of the arrays.
     """
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     cu, cv = p[CENTER], p[CENTER + 1]
@@ -202,21 +180,7 @@ def _select_part(  # type: ignore[no-untyped-def]
 
 @njit
 def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
-    """
-    Mark sectors that are saturated by glare.
-
-    If most of the bright side is saturated or nearly so, it is overexposed, and no sector is
-    marked.
-
-    Parameters
-    ----------
-    samples : ndarray, shape (3, n)
-        u, v [px] and grey level of each pixel.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    burnt : ndarray of bool, shape (2 SECTORS,)
-        Filled.
-    """
+    """Mark sectors saturated by glare; none if most of the bright side is: overexposed."""
     counts = np.zeros(burnt.size, np.int64)
     used = np.zeros(burnt.size, np.int64)
     for index in range(sector.size):
@@ -251,27 +215,11 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
 @njit
 def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # type: ignore[no-untyped-def]
     """
-    Add a cubic polynomial of light that explains the residuals of a fit.
+    Add the cubic polynomial of light that explains the residuals of a fit.
 
-    Parameters
-    ----------
-    samples : ndarray, shape (3, n)
-        u, v in pinhole pixels [px] and fitted grey level of each pixel.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    active : ndarray of bool, shape (2 SECTORS,)
-        Sectors to be used.
-    residuals : ndarray, shape (n,)
-        Measured minus modelled [grey levels].
-    cu, cv, radius : float
-        Origin of the polynomial in pinhole pixels, and its unit of length [px].
-    light : ndarray, shape (LIGHT_TERMS,)
-        Updated: coefficients of the light minus 1.
-
-    Returns
-    -------
-    float
-        Mean square of the active residuals that the polynomial explains while all else stays.
+    ``samples`` have fitted grey levels; cu, cv, radius: origin in pinhole pixels and unit of
+    length; ``light`` (LIGHT_TERMS,) is updated: the light minus 1. Returns the mean square that it
+    explains.
     """
     count, gained = 0, 0.0
     rows = np.zeros((12, BLOCK))
@@ -306,18 +254,7 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
 
 @njit
 def divide_by_light(samples, light, cu, cv, radius):  # type: ignore[no-untyped-def]
-    """
-    Divide grey levels by the nonlinear part of a cubic polynomial of light.
-
-    Parameters
-    ----------
-    samples : ndarray, shape (3, n)
-        u, v in pinhole pixels [px] and grey level (updated) of each pixel.
-    light : ndarray, shape (LIGHT_TERMS,)
-        As in :func:`add_light`; zeros have no effect.
-    cu, cv, radius : float
-        As in :func:`add_light` [px].
-    """
+    """Divide grey levels by the nonlinear part of a polynomial as in :func:`add_light`."""
     if not light.any():
         return
     for index in range(samples.shape[1]):

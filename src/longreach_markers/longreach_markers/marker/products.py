@@ -16,15 +16,9 @@ BLOCK = 64
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def add_products(rows, first, last, matrix):  # type: ignore[no-untyped-def]
     """
-    Add the products of rows to the lower triangle of a matrix.
+    Add the products of rows (n, BLOCK) to the lower triangle of a matrix.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, BLOCK)
-    first, last : int
-        First row, last row + 1; a multiple of three rows.
-    matrix : ndarray, shape (last or more, last or more)
-        Updated: also elements above the diagonal within three rows.
+    From ``first`` up to ``last``, a multiple of three rows; also above the diagonal within three.
     """
     # Nine products at a time, which fit into registers.
     for i in range(first, last, 3):

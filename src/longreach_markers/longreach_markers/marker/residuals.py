@@ -39,20 +39,7 @@ _BENT_BEFORE = 0.1
 
 @njit
 def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """
-    Return the index of the sample at each pixel of a window, -1 for none.
-
-    Parameters
-    ----------
-    samples : ndarray, shape (5, n)
-        The last rows are column and row in the image.
-    u0, u1, v0, v1 : int
-        First column, last column + 1, first row, last row + 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (v1 - v0, u1 - u0)
-    """
+    """Return the index of the sample at each pixel of a window (v1 - v0, u1 - u0), -1 for none."""
     place = np.full((v1 - v0, u1 - u0), -1, np.int64)
     for index in range(samples.shape[1]):
         place[int(samples[4, index]) - v0, int(samples[3, index]) - u0] = index
@@ -62,27 +49,10 @@ def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
 @njit
 def measure_noise(place, slopes, sector, active, residuals, correlation):  # type: ignore[no-untyped-def]
     """
-    Measure noise and its correlation where the edges have no influence.
+    Return the noise [grey levels] where edges have no influence; 0 if uncorrelated or too few.
 
-    Parameters
-    ----------
-    place : ndarray of int64
-        See :func:`index_pixels`.
-    slopes : ndarray, shape (9, n)
-        See :func:`longreach_markers.marker.pixel_model.fill_slopes`.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    active : ndarray of bool, shape (2 SECTORS,)
-        Sectors to be used.
-    residuals : ndarray, shape (n,)
-        [grey levels]
-    correlation : ndarray, shape CORRELATIONS
-        Filled.
-
-    Returns
-    -------
-    float
-        Standard deviation [grey levels]; 0 if neighbours are not correlated or too few.
+    ``place`` is that of :func:`index_pixels`, ``slopes`` of :func:`fill_slopes`; fills
+    ``correlation``.
     """
     correlation[:] = 0.0
     far, pairs = 0.0, 0
@@ -139,8 +109,7 @@ def correlation_factor(place, slopes, sector, active, correlation):  # type: ign
     Return the factor by which correlation increases the variance of the centre, at least 1.
 
     The estimate is a sum of residuals times the derivatives J by the centre, with the variance 1 +
-    2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to that of independent residuals.
-    Arguments as in :func:`measure_noise`.
+    2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to independent residuals.
     """
     rows, columns = place.shape
     products = np.zeros(correlation.shape)
@@ -174,29 +143,16 @@ def bend_significance(  # type: ignore[no-untyped-def]
     """
     Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit.
 
-    Residuals are explained by small changes of centre, shape and rho with and without a bend (see
-    :mod:`longreach_markers.marker.pixel_model`). Chi-square x is that of its part of second order,
-    whose size is also the standard deviation of its constant part.
-
-    ``doubt`` is the mean square of the error of a centre for which the paper was regarded as
-    flat, beyond its covariance: that of the posterior for a prior by which _BENT_BEFORE of the
-    markers are bent, with parameters whose variance over that of their estimate makes x most
-    likely, x / 2 - 1. Then s = 1 - 2 / x of the estimate is no noise, and x is (2 / x) exp(x / 2
-    - 1) times as likely as with flat paper, which gives the probability w of a bend. With the
-    shift d of the centre by the estimated bend, and its variance V, doubt is w s (V + s d d^T);
-    zero where x <= 2.
-
-    Parameters
-    ----------
-    p : ndarray, shape (20,)
-    tilt_u, tilt_v : float
-        Direction along which heights over the plane move a point's image.
-    slopes, sector, active, residuals
-        As in :func:`measure_noise`.
-    variance : float
-        Variance of the residuals, for independent noise [grey levels^2].
-    doubt : ndarray, shape (2, 2)
-        Filled [px^2].
+    Residuals are explained by small changes of centre, shape and rho with and without a bend of
+    second order (:mod:`pixel_model`), whose size is the standard deviation of its constant part.
+    ``doubt`` (2, 2) [px^2], filled, is the mean square error of a centre for which the paper was
+    regarded as flat, beyond its covariance: that of the posterior for a prior by which
+    _BENT_BEFORE of the markers are bent, with a variance over that of the estimate that makes
+    chi-square x most likely, x / 2 - 1. Then s = 1 - 2 / x of the estimate is no noise, and x is
+    (2 / x) exp(x / 2 - 1) times as likely as with flat paper, which gives the probability w of a
+    bend. With the shift d of the centre by the estimated bend, and its variance V, doubt is w s (V
+    + s d d^T); zero where x <= 2. (tilt_u, tilt_v): direction in which heights move a point's
+    image; ``variance`` of independent residuals.
     """
     rho = p[RHO]
     doubt[:] = 0.0

@@ -29,27 +29,7 @@ _LEAST, _STEPS = 12, 4
 
 @njit
 def find_shadow(samples, sector, burnt, p, disc):  # type: ignore[no-untyped-def]
-    """
-    Find a shadow's edge.
-
-    Parameters
-    ----------
-    samples : ndarray, shape (3, n)
-        u, v in pinhole pixels [px] and grey level of each pixel.
-    sector : ndarray of int64, shape (n,)
-        Sector of each pixel.
-    burnt : ndarray of bool, shape (2 SECTORS,)
-        Sectors saturated by glare.
-    p : ndarray, shape (20,)
-        Parameters of the marker; centre, shape and rho are used.
-    disc : bool
-
-    Returns
-    -------
-    ndarray, shape (8,) or (0,)
-        The shadow, in the order of :mod:`longreach_markers.marker.pixel_model`; empty if there is
-        none.
-    """
+    """Return the edge of a shadow (8,) as in :mod:`pixel_model`; empty (0,) if there is none."""
     # Sums of each level in each sector: 1, u, v, grey.
     sums = np.zeros((3 * 2 * SECTORS, 4))
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
@@ -105,11 +85,7 @@ def find_shadow(samples, sector, burnt, p, disc):  # type: ignore[no-untyped-def
 
 @njit
 def _misfit(averages, nu, nv, away):  # type: ignore[no-untyped-def]
-    """
-    Return sum of squares and light beyond a line with a normal, at a distance.
-
-    ``averages`` (n, 4): level, u and v from the centre [px], grey level.
-    """
+    """Return sum of squares of ``averages`` (n, 4: level, u, v, grey) and light beyond a line."""
     counts, totals = np.zeros((3, 2)), np.zeros((3, 2))
     squares = 0.0
     for index in range(averages.shape[0]):

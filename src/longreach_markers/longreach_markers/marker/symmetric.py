@@ -46,12 +46,7 @@ def root_of_square(m11, m12, m21, m22):  # type: ignore[no-untyped-def]
 
 @njit(error_model='numpy', inline='always')
 def sector_of(x, y):  # type: ignore[no-untyped-def]
-    """
-    Return the sector of a direction (x, y), 0 to SECTORS - 1.
-
-    The angle is exact to 1e-5 rad (Abramowitz and Stegun 1964, 4.4.47), and several times faster
-    than atan2.
-    """
+    """Return the sector of a direction, exact to 1e-5 rad (Abramowitz and Stegun 1964, 4.4.47)."""
     along, across = abs(x), abs(y)
     t = min(along, across) / max(along, across, 1e-300)
     square = t * t

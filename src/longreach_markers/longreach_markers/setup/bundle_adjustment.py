@@ -52,32 +52,13 @@ _CHANCE = 1e-3
 
 @kernel
 def _project_all(packed, R, t, points, pixels, jacobians):  # type: ignore[no-untyped-def]
-    """
-    Fill pixels and Jacobians of points, see :func:`project_point`.
-
-    Parameters
-    ----------
-    packed : ndarray, shape (16,)
-        :attr:`Camera.packed`.
-    R, t : ndarray, shapes (3, 3) and (3,)
-        T_world_cam [m].
-    points : ndarray, shape (n, 3)
-        In the world frame [m].
-    pixels : ndarray, shape (n, 2)
-        Filled [px].
-    jacobians : ndarray, shape (n, 2, 9)
-        Filled: derivatives with respect to rotation, translation and point [px/rad, px/m].
-    """
+    """Fill pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3), see :func:`project_point`."""
     for m in range(points.shape[0]):
         pixels[m] = project_point(packed, R, t, points[m], jacobians[m])
 
 
 def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3); NaN where there is no pixel.
-
-    The Jacobians are with respect to the pose (error as in :class:`Pose`), then the point.
-    """
+    """Return pixels, Jacobians (n, 2, 9) by pose and point; NaN without a pixel."""
     pixels, jacobians = np.empty((len(points), 2)), np.empty((len(points), 2, 9))
     _project_all(
         camera.packed,
@@ -241,11 +222,7 @@ class Problem(NamedTuple):
         return state.points[end], 6 * len(state.poses) + 3 * end
 
     def solve(self, state: State) -> Fit | None:
-        """
-        Return what Levenberg-Marquardt reaches from a state; None if it diverges.
-
-        How far this is from the minimum is :attr:`Fit.left`.
-        """
+        """Return what Levenberg-Marquardt reaches from a state; None if it diverges."""
         residuals, J = self.linearise(state)
         cost = float(residuals @ residuals)
         if not math.isfinite(cost):
@@ -374,15 +351,7 @@ def _upright(state: State) -> float:
 
 
 def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[Fit]]:
-    """
-    Return the best minimum of all cameras together, and equivalent ones.
-
-    Parameters
-    ----------
-    problem : Problem
-    starts : int
-        Initial poses for each camera; the most promising are tried first.
-    """
+    """Return the best minimum of all cameras, and equivalents, from ``starts`` poses for each."""
     lists = []
     for c in range(len(problem.cameras)):
         found = _minima(problem, c, starts)

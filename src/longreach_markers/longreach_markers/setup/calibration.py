@@ -61,18 +61,9 @@ class Coverage:
     """
     Coverage of the image and of poses by the pictures of a calibration.
 
-    Parameters
-    ----------
-    area : float
-        Share of the image covered by boards.
-    missing : tuple of str
-        Corners of the image without a board nearby.
-    tilts : ndarray, shape (views,)
-        Angle between the board's normal and the line of sight [rad].
-    turns : tuple of float
-        Range of the tilts about the vertical and the horizontal axis [rad].
-    distances : ndarray, shape (views,)
-        Distance from the camera to the board's centre [m].
+    ``area``: share of the image; ``missing``: corners without a board; ``tilts`` (views,) between
+    the board's normal and the line of sight [rad]; ``turns``: their range about the vertical and
+    the horizontal axis [rad]; ``distances`` (views,) to the board's centre [m].
     """
 
     area: float
@@ -301,8 +292,7 @@ def _difference(
     Return the pixel difference to a richer model, its standard deviation [px], and its `left`.
 
     The first two (rows, columns), without the rotation that fits best in the covered area. NaN
-    where there is no ray, and for a model without a richer one. The last one is that of
-    :func:`covariance_of`, infinite if the richer model has no minimum.
+    where there is no ray, and without a richer model; infinite if that has no minimum.
     """
     columns, rows = _GRID
     found = np.full((2, rows * columns), math.nan)

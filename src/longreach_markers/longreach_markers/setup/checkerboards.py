@@ -70,14 +70,7 @@ class Board:
 
     @classmethod
     def parse(cls, text: str, square: float) -> Board:
-        """
-        Return the board given as text such as 9x6 (inner corners) and the side of a square [m].
-
-        Raises
-        ------
-        InputError
-            If the text or the numbers are not allowed.
-        """
+        """Return the board for a text such as 9x6 (inner corners) and the side of a square [m]."""
         found = re.fullmatch(r'(\d{1,4})[xX](\d{1,4})', text.strip())
         if not found:
             raise InputError(
@@ -115,14 +108,7 @@ class BoardView:
 
 
 def list_pictures(paths: Sequence[str | Path]) -> list[Path]:
-    """
-    Expand files and folders to a list of pictures, those of a folder in natural order.
-
-    Raises
-    ------
-    InputError
-        For a missing file, and a folder without pictures.
-    """
+    """Expand files and folders to a list of pictures, those of a folder in natural order."""
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -154,17 +140,9 @@ def _natural(file: Path) -> list[tuple[int, str]]:
 
 def read_picture(file: str | Path) -> np.ndarray:
     """
-    Read a picture in grey, in the sensor's orientation: EXIF rotation is ignored.
+    Read a picture in grey (rows, columns), uint8, in the sensor's orientation without EXIF.
 
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        uint8; 16-bit values are scaled so that the brightest pixel is 255.
-
-    Raises
-    ------
-    InputError
-        If the file is not a picture, or has floating point values.
+    16-bit values are scaled so that the brightest pixel is 255.
     """
     stored = stored_picture(Path(file))
     if stored.dtype == np.uint16:

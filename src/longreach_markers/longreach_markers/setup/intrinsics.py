@@ -53,18 +53,9 @@ def solve(
     points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int], model: str
 ) -> Solution | None:
     """
-    Estimate the camera and the poses of the boards; None if the solver fails.
+    Estimate camera and board poses from corners (n, 3) [m] and their pixels (n, 2) by picture.
 
-    Parameters
-    ----------
-    points : ndarray, shape (n, 3)
-        Corners of the board in its frame [m].
-    corners : list of ndarray, shape (n, 2)
-        Their pixels in each picture [px].
-    size : tuple of int
-        Width and height of the pictures [px].
-    model : str
-        One of :data:`COEFFICIENTS`.
+    None if the solver fails. ``size``: width, height; ``model``: one of COEFFICIENTS.
     """
     if model == 'equidistant':
         return _solve_fisheye(points, corners, size)
@@ -89,24 +80,9 @@ def covariance_of(
     size: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return residuals and covariance of a solution, and how far it is from the minimum.
+    Return residuals (views, n, 2) [px] and covariance (m, m) of the intrinsics, and ``left``.
 
-    Parameters
-    ----------
-    model : str
-    solution : Solution
-    points, corners, size
-        As for :func:`solve`.
-
-    Returns
-    -------
-    residuals : ndarray, shape (views, n, 2)
-        Detected minus projected corners [px].
-    covariance : ndarray, shape (m, m)
-        Of the intrinsics, poses eliminated.
-    left : float
-        The next Gauss-Newton step of intrinsics and poses in standard deviations (RMS): 0 at the
-        minimum.
+    ``left`` is the next Gauss-Newton step in standard deviations (RMS): 0 at the minimum.
     """
     residuals = []
     count = len(solution.intrinsics)
@@ -134,19 +110,10 @@ def project(
     model: str, intrinsics: np.ndarray, points: np.ndarray, turn: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return pixels (n, 2) and their derivatives by intrinsics (2n, m) and by the pose (2n, 6).
+    Return pixels (n, 2) and derivatives by intrinsics (2n, m) and pose (2n, 6), by OpenCV.
 
-    Computed by OpenCV, which found the minimum; the tests compare it with Camera.project.
-
-    Parameters
-    ----------
-    model : str
-    intrinsics : ndarray, shape (m,)
-        fx, fy, cx, cy [px] and the coefficients.
-    points : ndarray, shape (n, 3)
-        In the board's frame [m].
-    turn, shift : ndarray, shape (3,)
-        Pose of the board in the optical frame: rotation vector and translation [m].
+    ``intrinsics``: fx, fy, cx, cy [px] and the coefficients; ``turn``, ``shift``: rotation vector
+    and translation [m] of the board in the optical frame.
     """
     fx, fy, cx, cy = intrinsics[:4]
     matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
@@ -174,15 +141,8 @@ def enriched(
     """
     Return the minimum of rational_polynomial near one of plumb_bob; None if there is none.
 
-    Levenberg-Marquardt with eliminated poses and the prior of the coefficients. Whether it has
+    Levenberg-Marquardt with eliminated poses and the prior of the coefficients; whether it has
     converged is told by :func:`covariance_of`.
-
-    Parameters
-    ----------
-    start : Solution
-        Solution of plumb_bob.
-    points, corners, size
-        As for :func:`solve`.
     """
     state = start._replace(intrinsics=np.append(start.intrinsics, np.zeros(3)))
     if not all(np.isfinite(part).all() for part in state):

@@ -23,7 +23,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.frames import RigFrame
 
 # Image pairs whose derivatives are computed; the least number of pairs for a judgement.
 _SAMPLES, _LEAST = 60, 10
@@ -166,12 +166,8 @@ class KnownDistance:
         self._length, self._length_deviation = length, length_deviation
         self._pairs: list[_Pair] = []
 
-    def add(self, frame: StereoFrame) -> None:
-        """
-        Add the images of one time; only markers that two cameras or more track count.
-
-        The bar may leave the plane of motion, because the distance does not depend on it.
-        """
+    def add(self, frame: RigFrame) -> None:
+        """Add images of one time; markers that two cameras or more track count."""
         places, by = [], []
         for name in self._markers:
             one = frame.estimates[name]

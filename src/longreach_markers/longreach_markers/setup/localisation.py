@@ -286,11 +286,7 @@ def _point_fits(
 def _plane(
     reference: Reference, state: State, covariance: np.ndarray
 ) -> tuple[EstimatedPlane | None, str]:
-    """
-    Fit the plane through the adjusted points marked in_plane, with its covariance.
-
-    The second value is a warning about points off the plane; empty without a warning.
-    """
+    """Fit the plane through the adjusted points marked in_plane; with a warning or ''."""
     inside = [k for k, point in enumerate(reference.points) if point.in_plane]
     if not inside:
         return None, ''

@@ -207,15 +207,7 @@ def _errors(problem: Problem, c: int) -> dict[int, float]:
 
 
 def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Prediction]) -> list[str]:
-    """
-    Return warnings about the placement of the points.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    tip, at_points : Prediction, sequence of Prediction
-        Predictions at the tip and at the points.
-    """
+    """Return warnings about the placement of the points."""
     problem = predictor.problem
     doubt = _unit_doubt(problem, predictor.state)
     found = [doubt] if doubt else []

@@ -37,24 +37,10 @@ _SCALE = 100.0
 @dataclasses.dataclass(frozen=True)
 class Sheet:
     """
-    A page with one marker.
+    A page with one marker: radius of the outer edge, page size, centre, half of the card [mm].
 
-    Parameters
-    ----------
-    radius : float
-        Radius of the outer edge [mm].
-    inner : float
-        Inner over outer radius; 0 for a disc.
-    bright : bool
-        Bright on dark, else dark on bright.
-    page : str
-        One of PAGES, or 'fit' for a page of the marker's size.
-    size : tuple of float
-        Width and height of the page [mm].
-    center : tuple of float
-        Centre of the marker [mm].
-    half : float
-        Half the side of the background square [mm].
+    ``inner``: inner over outer radius, 0 for a disc; ``bright``: bright on dark; ``page``: one of
+    PAGES, or 'fit'.
     """
 
     radius: float

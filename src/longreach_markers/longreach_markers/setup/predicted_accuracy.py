@@ -48,14 +48,7 @@ class Predictor:
     """
     Computes covariances of markers located with estimated poses.
 
-    Parameters
-    ----------
-    problem : Problem
-    state : State
-        Solution of the problem.
-    covariance : ndarray, shape (6 poses + 3 n, 6 poses + 3 n)
-        Covariance of the solution.
-    plane : EstimatedPlane, optional
+    ``covariance``: of the solution, 6 rows for each pose, then 3 for each point.
     """
 
     problem: Problem

@@ -147,14 +147,7 @@ class Reference(Parameters):
 
 
 def reference_file(names: Iterable[str]) -> type[Reference]:
-    """
-    Return the class of a file of reference points that cameras of these names see.
-
-    Raises
-    ------
-    InputError
-        For the name of a key of a point.
-    """
+    """Return the class of a file of reference points that cameras of these names see."""
     others = [name for name in names if name not in FIRST]
     for name in others:
         if name in {one.name for one in dataclasses.fields(ReferencePoint)}:

@@ -27,15 +27,7 @@ RADIUS_BY_RIG = 0.12
 
 
 class Appearance:
-    """
-    Expected appearance of the rig's markers in one camera.
-
-    Parameters
-    ----------
-    mounted : MountedCamera
-    rig : Rig
-        With the plane in which the markers move.
-    """
+    """Expected appearance of the rig's markers, in the plane of motion, in one camera."""
 
     def __init__(self, mounted: MountedCamera, rig: Rig) -> None:
         self.mounted = mounted

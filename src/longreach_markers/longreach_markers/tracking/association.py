@@ -51,17 +51,7 @@ class Association:
     """
     Assignment of ellipses to markers in one image.
 
-    Parameters
-    ----------
-    motion : ImageMotion
-    tracks : mapping of Track
-        Tracks of all markers, by name.
-    predictions : mapping of Prediction
-        Predictions of the markers to be assigned, by name.
-    sightings : mapping of sequences of Sighting
-        For each of these markers, its sighting of each ellipse.
-    time : float
-        Time of the image [s].
+    ``predictions`` and ``sightings``, one of each ellipse, are of the markers to be assigned.
     """
 
     motion: ImageMotion
@@ -71,11 +61,7 @@ class Association:
     time: float
 
     def solve(self, nearest: Mapping[str, Sighting]) -> dict[str, Sighting]:
-        """
-        Return a sighting of each marker; no ellipse is assigned to two of them.
-
-        ``nearest`` are the sightings nearest to the predictions.
-        """
+        """Return a sighting of each marker; no ellipse is assigned to two of them."""
         allowed = {
             name: sorted(
                 (k for k, one in enumerate(row) if one.taken), key=lambda k: row[k].distance
@@ -138,9 +124,8 @@ class Association:
         """
         Return possible assignments of ellipses to markers (-1: none), the likeliest first.
 
-        Includes all assignments that are nearly as likely, and whether these are all, or there
-        were too many to compare. Neighbours move alike while hidden, so their relative positions
-        contribute to the cost.
+        All that are nearly as likely, and whether these are all, or too many to compare.
+        Neighbours move alike while hidden, so their relative positions contribute to the cost.
         """
         alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
         rest = sum(float(own.min()) for own in alone)
@@ -179,12 +164,7 @@ class Association:
     def _pair(
         self, names: tuple[str, str], ellipses: tuple[Sequence[int], Sequence[int]]
     ) -> np.ndarray:
-        """
-        Return squared distances of a pair of markers from their previous relative position.
-
-        Rows and columns: no ellipse first, then the ellipses of the first and of the second
-        marker.
-        """
+        """Return squared changes of the distance of a pair; first row, column: no ellipse."""
         motion = self.motion
         track, other = (self.tracks[name] for name in names)
         places = [

@@ -18,10 +18,9 @@ A group that is not rigid, or whose p_i are wrong, shows in the chi-square of th
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -30,10 +29,10 @@ from scipy.special import chdtri
 from longreach_markers.camera.geometry import Pose, project_point
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import LEAST_MARKERS, Body, Rig, distance_from_line
-
-if TYPE_CHECKING:
-    from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_markers.rig import Body, Rig
+from longreach_markers.rig_parameters import LEAST_MARKERS, distance_from_line
+from longreach_markers.tracking.frames import BodyEstimate as BodyEstimate
+from longreach_markers.tracking.frames import Estimate
 
 # Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
 _CHANCE = 1e-6
@@ -42,45 +41,6 @@ _TURNED = 0.1
 # Steps, and the square of one in standard deviations at which the iterations end.
 _STEPS, _SMALL = 50, 1e-12
 _MILLI = 1e3
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class BodyEstimate:
-    """
-    Estimated pose of a rigid body.
-
-    Parameters
-    ----------
-    name : str
-    reason : str
-        Why there is no pose; empty if there is one.
-    markers : tuple of str
-        Markers used.
-    pose : Pose, optional
-        T_world_body, with the covariance of rotation vector in the body [rad] and translation in
-        the world [m], shape (6, 6).
-    systematic : ndarray, shape (6, 6), optional
-        The part of the covariance that does not average out over images: from camera poses,
-        plane, calibrations, and the positions of the markers on the body.
-    chi_square : float
-        Of the residuals, with ``freedom`` degrees of freedom; NaN if unknown.
-    freedom : int
-    """
-
-    name: str
-    reason: str
-    markers: tuple[str, ...] = ()
-    pose: Pose | None = None
-    systematic: np.ndarray | None = None
-    chi_square: float = math.nan
-    freedom: int = 0
-
-    @property
-    def noise(self) -> np.ndarray | None:
-        """The part of the covariance from the pixels (6, 6), independent in each image."""
-        if self.pose is None or self.pose.covariance is None or self.systematic is None:
-            return None
-        return np.asarray(self.pose.covariance - self.systematic)
 
 
 class _Located(NamedTuple):
@@ -94,20 +54,10 @@ class _Located(NamedTuple):
 
 def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> BodyEstimate:
     """
-    Estimate the pose of a body from its markers.
+    Estimate the pose of a body from the estimates of its markers at one time.
 
-    Parameters
-    ----------
-    body : Body
-    rig : Rig
-    estimates : mapping
-        Estimates of the markers by name, of one time.
-
-    Returns
-    -------
-    BodyEstimate
-        Without a pose, with the reason, for fewer than three markers, markers on one line, and
-        positions that do not fit the body.
+    Without a pose, with the reason, for fewer than three markers, markers on one line, and
+    positions that do not fit the body.
     """
     located = _usable(body, estimates)
     names = tuple(one.name for one in located)
@@ -168,11 +118,7 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
 
 
 def covariance_in_world(pose: Pose) -> np.ndarray:
-    """
-    Return the covariance of a pose, shape (6, 6), as geometry_msgs/PoseWithCovariance defines it.
-
-    Position comes first [m], and rotations are about the axes of the world [rad].
-    """
+    """Return a pose's covariance (6, 6) as in PoseWithCovariance: position, then world's axes."""
     assert pose.covariance is not None
     turned = np.zeros((6, 6))
     turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation

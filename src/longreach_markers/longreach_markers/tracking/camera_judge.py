@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.pose_agreement import Agreement, compare_poses
-from longreach_markers.tracking.rig_tracker import StereoFrame
 from longreach_markers.tracking.sightings import Sightings
 
 # Time between the starts of two rounds of estimates [s of wall time], and the number of latest
@@ -22,21 +22,9 @@ class CameraJudge:
     """
     Judges clocks and poses of a rig's cameras by their latest sightings.
 
-    An estimate of two cameras' clocks takes some 0.1 s, during which images wait: each call makes
-    one.
-
-    Parameters
-    ----------
-    rig : Rig
-    now : float
-        Start, on the monotonic clock [s]; the first round of estimates begins 10 s later.
-
-    Attributes
-    ----------
-    offset : ClockOffset or None
-        Of the first two cameras whose clocks differ, or else of the first two; None if unknown.
-    agreement : Agreement or None
-        Likewise of cameras that disagree.
+    One estimate of two cameras for each call, since it takes some 0.1 s during which images wait.
+    ``now`` is on the monotonic clock [s]; the first round begins 10 s later. ``offset``,
+    ``agreement``: of the first two cameras that differ, or else of the first two; None: unknown.
     """
 
     def __init__(self, rig: Rig, now: float) -> None:
@@ -46,7 +34,7 @@ class CameraJudge:
         self.offset: ClockOffset | None = None
         self.agreement: Agreement | None = None
 
-    def add(self, frame: StereoFrame) -> None:
+    def add(self, frame: RigFrame) -> None:
         """Add the result of the images of one time."""
         self._sightings.add(frame)
 

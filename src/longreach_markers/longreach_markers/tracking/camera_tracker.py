@@ -136,8 +136,7 @@ class CameraTracker:
         Start tracking markers with a given pixel or position; return observations by name.
 
         Markers at given pixels that are not TRACKED are refused, with the reason; markers at given
-        positions that are not found are searched for from now on. Raises InputError for an image
-        of another size.
+        positions that are not found are searched for from now on.
         """
         image = self._checked(image)
         parameters = self.parameters
@@ -178,8 +177,7 @@ class CameraTracker:
         """
         Return the rings in an image, or in a window of it, that are not tracked yet.
 
-        In a whole image this takes some tenths of a second. Empty if the plane of the markers is
-        seen edge-on.
+        In a whole image this takes some tenths of a second. Empty if the plane is seen edge-on.
         """
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
@@ -299,11 +297,7 @@ class CameraTracker:
     def expect(
         self, name: str, center: np.ndarray, velocity: np.ndarray, time: float, window: float
     ) -> None:
-        """
-        Search for a marker at a position from now on, and forget its previous track.
-
-        Centre (2,) [px], velocity (2,) [px/s], time [s], largest distance from the centre [px].
-        """
+        """Search for a marker near a centre [px] from now on; forget its track."""
         marker = self.markers[name]
         reference = self.appearance.by_rig(marker, center)
         self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)

@@ -35,19 +35,9 @@ _NEAR = 6
 @dataclasses.dataclass(frozen=True)
 class ClockStep:
     """
-    A jump of the stamps of a camera.
+    A jump of the stamps at ``time`` by ``jump``, with its standard error ``deviation`` [s].
 
-    Parameters
-    ----------
-    time : float
-        Stamp of the first image after it [s].
-    jump : float
-        Change of the stamps, as in :class:`ClockOffset` [s].
-    deviation : float
-        Standard error of it [s].
-    camera : str
-        Camera whose image shows it; empty if unknown: stamps of the second camera against those of
-        the first.
+    ``camera``: whose image shows it; empty: those of the second camera against the first.
     """
 
     time: float
@@ -251,14 +241,7 @@ class ClockOffset:
 
 
 class OffsetEstimator:
-    """
-    Estimates the offset of the clocks of two cameras.
-
-    Parameters
-    ----------
-    sightings : Sightings
-        May grow between estimates; with one camera nothing can be said.
-    """
+    """Estimates the offset of the clocks of two cameras from sightings, which may grow."""
 
     def __init__(self, sightings: Sightings) -> None:
         # Here: --help does not wait for it, nor a running tracker at its first estimate.
@@ -382,15 +365,8 @@ class Clocks:
     """
     Stamps of all cameras of a rig against those of the first one.
 
-    Parameters
-    ----------
-    offsets : dict of (float, float)
-        By camera without the first one: time by which its stamps are later than those of the
-        first [s], as in :class:`ClockOffset`, and its standard error.
-    found : dict of ClockOffset
-        By camera: the estimate with a camera whose offset is known.
-    failed : list of ClockOffset
-        Estimates of two cameras that cannot be known.
+    ``offsets``: by camera, how much later its stamps are, and the standard error [s]; ``found``:
+    the estimate with a camera whose offset is known; ``failed``: those that cannot be known.
     """
 
     offsets: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)

@@ -11,9 +11,9 @@ import numpy as np
 
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.clock_offset import ClockOffset
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_markers.tracking.pose_agreement import Agreement
-from longreach_markers.tracking.rig_tracker import StereoFrame
 
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'
@@ -27,25 +27,10 @@ _SILENT = 30
 
 class TrackingReport:
     """
-    Diagnostics of a tracker.
+    Diagnostics of a tracker: counters of pairs, times, states; ``topics`` by camera.
 
-    Parameters
-    ----------
-    pairs : ImagePairs
-        Pairing, with its counters.
-    topics : mapping
-        Image topics by camera.
-    gap : float
-        Largest time between the images of a pair [s].
-    latency : float
-        Time from stamp to result above which the state is not good [s].
-
-    Attributes
-    ----------
-    offset : ClockOffset or None
-        Latest estimate of the offset of the cameras' clocks.
-    agreement : Agreement or None
-        Latest estimate of the cameras' agreement.
+    ``gap``: largest in a pair [s]; ``latency``: above which the state is not good [s]; ``offset``,
+    ``agreement``: latest estimates or None.
     """
 
     def __init__(
@@ -83,7 +68,7 @@ class TrackingReport:
         (self._frames if good else self._bad)[camera] += 1
         self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
-    def add_frame(self, frame: StereoFrame, seconds: float, latency: float = math.nan) -> None:
+    def add_frame(self, frame: RigFrame, seconds: float, latency: float = math.nan) -> None:
         """Add the result of an image pair, the computing time per image, and its latency [s]."""
         self._latency = latency
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
@@ -217,11 +202,7 @@ class TrackingReport:
         }
 
     def values(self) -> dict[str, object]:
-        """
-        Return all counters by name, for the diagnostics.
-
-        Computing times are those since the last call.
-        """
+        """Return all counters by name; computing times are those since the last call."""
         self._told = self._left_out()
         self._frames_told = sum(self._frames.values())
         values: dict[str, object] = {'paired': self._pairs.paired}

@@ -13,12 +13,12 @@ from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.frames import RigFrame
 
 
 def track(
     rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 16
-) -> Iterator[StereoFrame]:
+) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.
 
@@ -36,7 +36,7 @@ def track(
 
     Yields
     ------
-    StereoFrame
+    RigFrame
         In the order of time; ``frame.estimates[NAME].in_plane.position`` is a position [m] if
         ``status`` is not LOST.
 

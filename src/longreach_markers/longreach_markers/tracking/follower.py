@@ -21,8 +21,9 @@ from longreach_markers.marker import detection
 from longreach_markers.rig import Rig
 from longreach_markers.tracking import image_motion
 from longreach_markers.tracking.camera_tracker import CameraTracker
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
-from longreach_markers.tracking.rig_tracker import StereoFrame, StereoTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 
 _SECOND = 1_000_000_000  # [ns]
 
@@ -36,7 +37,7 @@ class Followed(NamedTuple):
     """An image pair, and the result of the tracker."""
 
     images: ImageSet[np.ndarray]
-    frame: StereoFrame
+    frame: RigFrame
     # Search windows by camera and marker: u, v and half the side [px].
     windows: dict[str, dict[str, tuple[float, float, float]]]
 
@@ -47,7 +48,7 @@ class Follower:
 
     The markers are searched in the first image of each camera: at given pixels, at their
     positions, or in the whole image. Markers not found in the whole image are searched again, see
-    :attr:`StereoTracker.searchable`: after a second, and, while other markers are tracked and
+    :attr:`RigTracker.searchable`: after a second, and, while other markers are tracked and
     delayed by the search, at intervals that double each time.
 
     Parameters
@@ -57,7 +58,7 @@ class Follower:
 
     Attributes
     ----------
-    tracker : StereoTracker
+    tracker : RigTracker
     problem : str
         Why markers could not be found in the whole image; empty if there is no problem.
     notes : list of str
@@ -65,13 +66,13 @@ class Follower:
     """
 
     def __init__(self, rig: Rig) -> None:
-        self.tracker = StereoTracker(rig)
+        self.tracker = RigTracker(rig)
         self.problem = ''
         self.notes: list[str] = []
         self._searched = dict.fromkeys(rig.cameras, -math.inf)
         self._pause = _AGAIN
 
-    def update(self, images: ImageSet[np.ndarray]) -> StereoFrame:
+    def update(self, images: ImageSet[np.ndarray]) -> RigFrame:
         """Track the markers in the next images."""
         times = images.times
         new = [

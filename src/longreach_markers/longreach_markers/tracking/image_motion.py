@@ -47,25 +47,11 @@ _CURVED = 0.3
 @kernel
 def _predict(state, covariance, time, way, fade, density, largest, new_state, new_covariance):  # type: ignore[no-untyped-def]
     """
-    Predict state and covariance.
+    Predict state (u, v [px], du/dt, dv/dt [px/s]) and covariance after a time [s].
 
-    Parameters
-    ----------
-    state : ndarray, shape (4,)
-        u, v [px], du/dt, dv/dt [px/s].
-    covariance : ndarray, shape (4, 4)
-    time : float
-        Prediction interval [s].
-    way : float
-        Displacement over velocity, for a decaying velocity [s].
-    fade : float
-        Remaining share of the velocity.
-    density : float
-        Spectral density of the acceleration [px^2/s^3].
-    largest : ndarray, shape (2,)
-        Bounds of the standard deviations of position [px] and velocity [px/s].
-    new_state, new_covariance : ndarray, shapes (4,) and (4, 4)
-        Filled.
+    ``way``: displacement over velocity [s] and ``fade``: share left of a decaying velocity;
+    ``density``: of the acceleration [px^2/s^3]; ``largest`` (2,): bounds of the standard
+    deviations.
     """
     for i in range(2):
         new_state[i] = state[i] + way * state[2 + i]
@@ -97,18 +83,7 @@ def _predict(state, covariance, time, way, fade, density, largest, new_state, ne
 
 @kernel
 def _correct(state, covariance, center, noise):  # type: ignore[no-untyped-def]
-    """
-    Update state and covariance with a measured position.
-
-    Parameters
-    ----------
-    state, covariance : ndarray, shapes (4,) and (4, 4)
-        Updated.
-    center : ndarray, shape (2,)
-        Measured position [px].
-    noise : ndarray, shape (2, 2)
-        Its covariance [px^2].
-    """
+    """Update state and covariance with a measured position [px] and its covariance."""
     a, b = covariance[0, 0] + noise[0, 0], covariance[0, 1] + noise[0, 1]
     d = covariance[1, 1] + noise[1, 1]
     area = a * d - b * b
@@ -149,28 +124,12 @@ class Prediction(NamedTuple):
 @dataclasses.dataclass(eq=False)
 class Track:
     """
-    State of one marker in the images of a camera.
+    State of one marker in the images of a camera, of the filter at ``time`` [s].
 
-    Parameters
-    ----------
-    marker : MarkerOnRig
-    reference : Observation
-        Its appearance.
-    state, covariance : ndarray, shapes (4,) and (4, 4)
-        State of the filter at ``time``.
-    time : float
-        Time of the latest accepted measurement [s].
-    lost : bool
-        Whether the marker was not found in the latest image.
-    doubt : str
-        Name of a marker it may have been confused with while both were hidden; empty for none.
-    trusted_time : float
-        Time at which it was last TRACKED [s].
-    latest : deque of (time [s], center (2,) [px], covariance (2, 2) [px^2])
-        Latest measurements, of one image each.
-    image_time : float
-        Stamp of the image of the last of these [s].
-    path : deque of (time [s], u [px], v [px])
+    ``reference``: its appearance; ``lost``: not in the latest image; ``doubt``: marker it may have
+    been confused with while hidden; ``trusted_time``: last TRACKED [s]; ``latest``: measurements
+    (time, center, covariance), one of each image; ``image_time``: stamp of the last one [s];
+    ``path``: (time, u, v).
     """
 
     marker: MarkerOnRig
@@ -193,8 +152,7 @@ class Track:
         """
         Keep an observation for interpolation, in place of an earlier one in the same image.
 
-        With a rolling shutter, two centres in one image have two times, which are too near to each
-        other for a difference quotient.
+        With a rolling shutter, two centres in one image have two times, too near for a difference.
         """
         if self.latest and self.image_time == image_time:
             self.latest.pop()
@@ -203,14 +161,7 @@ class Track:
 
 
 class ImageMotion:
-    """
-    Parameters and models shared by the filters of one camera's markers.
-
-    Parameters
-    ----------
-    camera : Camera
-    parameters : TrackingParameters
-    """
+    """Parameters and models shared by the filters of one camera's markers."""
 
     def __init__(self, camera: Camera, parameters: TrackingParameters) -> None:
         self.camera = camera

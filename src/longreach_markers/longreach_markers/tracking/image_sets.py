@@ -276,11 +276,7 @@ class ImagePairs(Generic[Picture]):
 
     @property
     def nearest_gap(self) -> float:
-        """
-        Time from the latest unpaired image to the nearest one of another camera [s].
-
-        NaN while the others have none.
-        """
+        """Time from the latest unpaired image to another camera's [s]; NaN without."""
         return self._nearest_gap
 
     def counts(self, what: str) -> dict[str, int]:
@@ -354,11 +350,7 @@ class ImagePairs(Generic[Picture]):
         return self._give([name for name in self.cameras if name in joined])
 
     def _joins(self, first: str, other: str, patient: bool) -> bool | None:
-        """
-        Return whether the next image of a camera belongs to the earliest image, of ``first``.
-
-        None if this is not known yet.
-        """
+        """Return whether a camera's next image belongs to that of ``first``; None: unknown."""
         mine, others = self._queues[first], self._queues[other]
         head = mine.waiting[0]
         if not others.waiting:

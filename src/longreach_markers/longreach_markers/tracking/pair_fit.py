@@ -137,21 +137,10 @@ class Fit(NamedTuple):
 
 class PairFit:
     """
-    The least-squares problem of two cameras.
+    The least-squares problem of two cameras: ``pairs`` are tracks of each marker in both.
 
-    Parameters
-    ----------
-    rig : Rig
-        With these two cameras.
-    pairs : list of (str, Track, Track)
-        Tracks of each marker in both.
-
-    Attributes
-    ----------
-    steps : list of float
-        Times of steps of the clock that were found [s].
-    bump : float
-        Time at which a camera was bumped, from which on nothing is used [s]; inf for none.
+    ``steps``: times of steps of the clock that were found [s]; ``bump``: time from which on
+    nothing is used, because a camera was bumped [s]; inf for none.
     """
 
     def __init__(self, rig: Rig, pairs: list[tuple[str, Track, Track]]) -> None:
@@ -610,11 +599,7 @@ class PairFit:
 
 
 def _least(sums: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return the least sums of squares (K,) and the unknowns (K, Q) of least squares.
-
-    ``sums`` (K, Q + 1, Q + 1) are the products of the columns of matrix and residuals.
-    """
+    """Return least sums of squares (K,) and unknowns (K, Q) of ``sums`` (K, Q + 1, Q + 1)."""
     matrix, right = sums[:, :-1, :-1] + np.diag(prior), sums[:, :-1, -1:]
     unknowns = -np.linalg.solve(matrix, right)
     return sums[:, -1, -1] + np.sum(right * unknowns, axis=(1, 2)), unknowns[..., 0]

@@ -29,7 +29,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks
-from longreach_markers.tracking.rig_tracker import typical_chi_square
+from longreach_markers.tracking.frames import typical_chi_square
 from longreach_markers.tracking.sightings import Sightings
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
@@ -137,14 +137,7 @@ class Agreement:
 
 
 class AgreementEstimator:
-    """
-    Judges the agreement of two cameras.
-
-    Parameters
-    ----------
-    sightings : Sightings
-        May grow between estimates; with one camera nothing can be said.
-    """
+    """Judges the agreement of two cameras from sightings, which may grow."""
 
     def __init__(self, sightings: Sightings) -> None:
         self._rig, self._sightings = sightings.rig, sightings
@@ -207,18 +200,10 @@ class AgreementEstimator:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Refinement:
     """
-    A pose found again from tracked markers.
+    A pose found again from tracked markers, with covariance, also from other poses and plane.
 
-    Parameters
-    ----------
-    camera : str
-    pose : Pose
-        With covariance, including those of the other cameras' poses and of the plane.
-    turned, shifted : float
-        Change of orientation [rad] and position [m].
-    sightings : int
-    before, after : float
-        Typical chi-square of the gaps, from pixels alone, with the old pose and the new one.
+    ``turned`` [rad], ``shifted`` [m]; ``before``, ``after``: typical chi-square of the gaps, from
+    pixels alone.
     """
 
     camera: str

@@ -23,7 +23,7 @@ import dataclasses
 import itertools
 import math
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -32,8 +32,12 @@ from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.rig import MarkerOnRig, Rig, TrackingParameters
-from longreach_markers.tracking.bodies import BodyEstimate, locate_body
+from longreach_markers.tracking.bodies import locate_body
 from longreach_markers.tracking.camera_tracker import CameraTracker
+from longreach_markers.tracking.frames import Estimate as Estimate
+from longreach_markers.tracking.frames import RigFrame as RigFrame
+from longreach_markers.tracking.frames import typical_chi_square as typical_chi_square
+from longreach_markers.tracking.plane_merging import PlaneMerger, height_variance
 from longreach_markers.tracking.ring_names import alike, name_markers
 
 # Standard deviations beyond which a difference is significant.
@@ -45,9 +49,6 @@ _RAYS_MISS = 25.0
 _MOVED = 0.05
 # Time between the positions from which a velocity in the other camera is computed [s].
 _SHORT = 1e-3
-# Sightings in the mean difference of the cameras' positions: more would lag behind a marker that
-# moves.
-_REMEMBERED = 5
 # Latest sightings from which the typical disagreement is computed.
 _LATEST = 300
 # Weights of successive gaps between both rays in the difference that shows their noise, and its
@@ -61,104 +62,6 @@ _JUMP, _STILL = 6.0, 3.0
 # Share of these squares without the largest, which may be swaps, and the mean of this share of the
 # chi-square distribution with 1 degree of freedom.
 _KEPT, _KEPT_MEAN = 0.98, 0.873
-# Median of the chi-square distribution with 1 degree of freedom.
-_MEDIAN = 0.4549
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Estimate:
-    """
-    Estimated position of a marker.
-
-    Parameters
-    ----------
-    name : str
-    status : str
-        ``TRACKED``, ``UNCERTAIN`` or ``LOST``: the worse status of the cameras used; also
-        UNCERTAIN
-            if their observations are inconsistent, or were moved to a common time without known
-            velocity.
-    reason : str
-        Why the status is not TRACKED; empty otherwise.
-    cameras : tuple of str
-        Cameras used: an uncertain one is not used if another tracks the marker.
-    in_plane : Location, optional
-        Position in the world, assuming that it moves in its plane [m].
-    triangulated : Location, optional
-        Position without this assumption; requires two cameras or more.
-    out_of_plane : float
-        Distance of the triangulated position from the marker's plane along the normal [m]; NaN
-            without a triangulated position.
-    out_of_plane_deviation : float
-        Standard deviation of out_of_plane [m].
-    is_off_plane : bool
-        UNCERTAIN only because it is out of the plane: the triangulated position is reliable.
-    pairs : mapping of Location
-        Positions triangulated by each two of the cameras used, whose rays meet: whether they
-        agree.
-    """
-
-    name: str
-    status: str
-    reason: str
-    cameras: tuple[str, ...] = ()
-    in_plane: Location | None = None
-    triangulated: Location | None = None
-    out_of_plane: float = math.nan
-    out_of_plane_deviation: float = math.nan
-    is_off_plane: bool = False
-    pairs: Mapping[tuple[str, str], Location] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class StereoFrame:
-    """
-    Results of the images of one time.
-
-    Parameters
-    ----------
-    time : float
-        Time of the first camera's image, and of the estimates [s].
-    gap : float
-        Time of the other image minus this [s], the largest in magnitude of several; NaN with one
-        camera.
-    observations : dict of dict of Observation
-        Observations by camera and marker, at the time of each image.
-    estimates : dict of Estimate
-        Estimates of all markers of the rig, by name.
-    chi_square : float
-        Typical squared distance of two cameras' rays over its variance, from the latest
-        sightings by each two of them: 1 is expected; NaN if unknown.
-    bodies : dict of BodyEstimate
-        Poses of the rigid bodies of the rig, by name.
-    times : mapping
-        Time of each camera's image [s].
-    """
-
-    time: float
-    gap: float
-    observations: dict[str, dict[str, Observation]]
-    estimates: dict[str, Estimate]
-    chi_square: float = math.nan
-    bodies: dict[str, BodyEstimate] = dataclasses.field(default_factory=dict)
-    times: Mapping[str, float] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Fill in the times of one camera or two."""
-        if not self.times:
-            gap = self.gap if math.isfinite(self.gap) else 0.0
-            both = zip(self.observations, (self.time, self.time + gap), strict=False)
-            object.__setattr__(self, 'times', dict(both))
-
-    @property
-    def disagreements(self) -> dict[tuple[str, str, str], Location]:
-        """Points triangulated by two cameras that both TRACK the marker: marker, both cameras."""
-        return {
-            (name, *pair): point
-            for name, one in self.estimates.items()
-            for pair, point in one.pairs.items()
-            if all(self.observations[camera][name].status == TRACKED for camera in pair)
-        }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -175,21 +78,7 @@ class _View:
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Apart:
-    """Differences of a marker's positions by several cameras in the plane, by camera."""
-
-    count: int  # sightings in the mean
-    apart: dict[str, np.ndarray]  # (3,), from the first camera's position, mean of the latest [m]
-    noise: dict[str, np.ndarray]  # (3, 3), of each position, of the mean [m^2]
-    systematic_apart: float  # trace of the systematic covariance of the differences [m^2]
-    systematic: np.ndarray  # (3, 3), of the merged position [m^2]
-    gains: dict[str, np.ndarray]  # (3, 3), weight of the position in the merged one
-    places: dict[str, np.ndarray]  # (3,), latest positions [m]
-    drift: float  # variance of the differences per square of a distance moved
-
-
-class StereoTracker:
+class RigTracker:
     """
     Tracks markers with the cameras of a rig.
 
@@ -206,7 +95,7 @@ class StereoTracker:
             for side, mounted in rig.cameras.items()
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
-        self._apart: dict[str, _Apart] = {}
+        self._merger = PlaneMerger(rig.cameras)
         self._squares: deque[float] = deque(maxlen=_LATEST)
         # Latest gaps between two rays by marker and cameras [px], squares of their differences
         # over the stated variance, and the factor of variances that follows.
@@ -240,33 +129,12 @@ class StereoTracker:
         self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
     ) -> dict[str, dict[str, Observation]]:
         """
-        Start tracking with the first images.
+        Start tracking with the first images, at times [s]; return observations by camera, marker.
 
         Markers are initialised at their given pixel, else at their position, as in
         :meth:`CameraTracker.start_given`; those without either are searched for in whole images
-        and named by their positions in the plane, see
-        :func:`longreach_markers.tracking.ring_names.name_markers`.
-
-        Parameters
-        ----------
-        images : mapping of ndarray
-            Images by camera.
-        times : mapping of float
-            Times by camera [s].
-
-        Returns
-        -------
-        dict of dict of Observation
-            Observations by camera and marker; markers that a camera has not found are missing.
-
-        Raises
-        ------
-        InputError
-            For a camera that is not in the rig, and an image of another size.
-        LongreachError
-            If the search does not find the expected number of markers of each kind; kinds that are
-            found
-                are tracked.
+        and named by :func:`name_markers`. LongreachError if the search does not find the expected
+        number of a kind; kinds that are found are tracked.
         """
         given = {side: self._of(side) for side in images}
         seen = {
@@ -288,19 +156,7 @@ class StereoTracker:
         return seen
 
     def search(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> str:
-        """
-        Search for :attr:`searchable` markers in whole images, and start tracking them.
-
-        Parameters
-        ----------
-        images, times : mapping
-            Those of the latest :meth:`update`.
-
-        Returns
-        -------
-        str
-            Why some are still missing (including discs); empty if none is.
-        """
+        """Search for :attr:`searchable` markers; return why some are missing."""
         left = self.searchable
         problem = ''
         if left:
@@ -372,27 +228,12 @@ class StereoTracker:
         self._missing.update(named.missing)
         return named.problem
 
-    def update(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> StereoFrame:
+    def update(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> RigFrame:
         """
-        Track the markers in the next images.
+        Track the markers in the next images by camera, at times [s]; some may be missing.
 
-        Parameters
-        ----------
-        images : mapping of ndarray of uint8, shape (height, width)
-            Images by camera; some may be missing.
-        times : mapping of float
-            Times by camera [s].
-
-        Returns
-        -------
-        StereoFrame
-            Images that are further from the first one in time than the parameter ``gap`` do not
-            contribute to the estimates.
-
-        Raises
-        ------
-        InputError
-            As for :meth:`CameraTracker.update`; without images, and for an unknown camera.
+        Images further from the first one in time than ``gap`` do not contribute to the estimates.
+        InputError for an unknown camera, an image of another size, and without images.
         """
         sides = [side for side in self.trackers if side in images]
         if not sides or len(sides) < len(images):
@@ -412,14 +253,14 @@ class StereoTracker:
         }
         self._help(times)
         bodies = {one.name: locate_body(one, self.rig, estimates) for one in self.rig.bodies}
-        frame = StereoFrame(
+        frame = RigFrame(
             time, gap, observations, estimates, bodies=bodies, times={s: times[s] for s in sides}
         )
         self._squares.extend(point.chi_square for point in frame.disagreements.values())
         self._note_scatter(frame)
         return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
 
-    def _note_scatter(self, frame: StereoFrame) -> None:
+    def _note_scatter(self, frame: RigFrame) -> None:
         """Compare the scatter of the gaps between two rays with the stated noise of pixels."""
         squares: dict[tuple[str, str], dict[tuple[str, str, str], float]] = defaultdict(dict)
         for key, point in frame.disagreements.items():
@@ -498,7 +339,7 @@ class StereoTracker:
             return Estimate(marker.name, LOST, str(error))
         sides = tuple(view.side for view in used)
         if len(used) == 1:
-            alone = self._as_with_all(
+            alone = self._merger.as_with_all(
                 marker.name, sides, located, {sides[0]: np.eye(3)}, located[0]
             )
             return Estimate(marker.name, status, reason, sides, alone)
@@ -512,7 +353,7 @@ class StereoTracker:
         away = float(plane.distance(point.position))
         deviation = math.sqrt(
             float(plane.normal @ point.covariance @ plane.normal)
-            + _height_variance(plane, point.position)
+            + height_variance(plane, point.position)
         )
         is_off_plane = False
         is_flat = abs(away) <= tracking.out_of_plane + _SURE * deviation
@@ -524,9 +365,9 @@ class StereoTracker:
         agree = status == TRACKED and not missing and abs(away) <= _SURE * deviation
         in_plane = located[_surest(located)]
         if is_flat:
-            in_plane = self._merge(sides, located, plane, marker.name, agree)
+            in_plane = self._merger.merge(sides, located, plane, marker.name, trusted=agree)
         if abs(away) > _SURE * deviation:
-            in_plane = self._off_plane(in_plane, sides, plane, away)
+            in_plane = self._merger.off_plane(in_plane, sides, plane, away)
         if missing:
             reason = _missed(missing, sides)
         elif not is_flat:
@@ -569,161 +410,6 @@ class StereoTracker:
             with contextlib.suppress(InputError):
                 pairs[one.side, other.side] = self._triangulate((one, other))
         return pairs
-
-    def _off_plane(
-        self, found: Location, sides: tuple[str, ...], plane: Plane, away: float
-    ) -> Location:
-        """
-        Add to a covariance the error of a position in the plane of a marker that is off it.
-
-        At a distance h from the plane the position is displaced by h (r / n.r - n) along each ray
-        r; the largest of the cameras' displacements is a bound for their mean. Its direction is
-        left open.
-        """
-        shifts = []
-        for side in sides:
-            ray = found.position - self.rig.cameras[side].pose.translation
-            shifts.append(away * math.dist(ray / (plane.normal @ ray), plane.normal))
-        extra = max(shifts) ** 2 * plane.axes.T @ plane.axes
-        systematic = np.zeros((3, 3)) if found.systematic is None else found.systematic
-        return found._replace(covariance=found.covariance + extra, systematic=systematic + extra)
-
-    def _as_with_all(
-        self,
-        name: str,
-        sides: Sequence[str],
-        located: Sequence[Location],
-        weights: Mapping[str, np.ndarray],
-        merged: Location,
-    ) -> Location:
-        """
-        Return the position that all cameras would give, from some of them.
-
-        Errors of poses and plane separate the positions p_i of the cameras by vectors that change
-        slowly with the place. They are known from the latest images of all, so that the position
-        does not jump where some are hidden: with the weights G_i of all, and H_i of those in
-        sight, it is displaced by sum_i (G_i - H_i) (p_i - p_1). It is trusted less the farther the
-        marker has moved, as far as the poses are uncertain.
-        """
-        known = self._apart.get(name)
-        if known is None or merged.systematic is None or not set(sides) < set(known.gains):
-            return merged
-        moved = [one.position - known.places[s] for s, one in zip(sides, located, strict=True)]
-        lost = known.drift * max(float(one @ one) for one in moved)
-        trust = 1.0
-        if lost > 0.0:
-            trust = known.systematic_apart / (known.systematic_apart + lost)
-        position, noise = merged.position.copy(), merged.noise.copy()
-        for side, gain in known.gains.items():
-            more = trust * (gain - weights.get(side, np.zeros((3, 3))))
-            position += more @ known.apart[side]
-            noise += more @ known.noise[side] @ more.T
-        systematic = trust * known.systematic + (1.0 - trust) * merged.systematic
-        return Location(position, noise + systematic, systematic=systematic)
-
-    def _note_apart(
-        self,
-        name: str,
-        sides: Sequence[str],
-        located: Sequence[Location],
-        gains: dict[str, np.ndarray],
-        merged: Location,
-        between: float,
-    ) -> None:
-        """
-        Remember by how much the positions of the cameras differ, see :meth:`_as_with_all`.
-
-        ``between`` is the trace of the covariances of the differences from the first camera.
-        """
-        before = self._apart.get(name)
-        if before is not None and set(before.gains) > set(sides):
-            # Of more cameras: still valid for those in sight.
-            return
-        if before is not None and set(before.gains) != set(sides):
-            before = None
-        count = 1 if before is None else min(before.count + 1, _REMEMBERED)
-        first = located[0]
-        apart, drift = {}, 0.0
-        for side, one in zip(sides, located, strict=True):
-            mean = one.position - first.position
-            if before is not None:
-                mean = before.apart[side] + (mean - before.apart[side]) / count
-            apart[side] = mean
-            pose = self.rig.cameras[side].pose
-            if pose.covariance is not None:
-                away = one.position - pose.translation
-                drift += float(np.trace(pose.covariance[:3, :3]))
-                drift += float(np.trace(pose.covariance[3:, 3:]) / (away @ away))
-        # Of one difference, in the mean of all from the first camera.
-        others = len(located) - 1
-        noise = others * first.noise + sum(one.noise for one in located[1:])
-        assert merged.systematic is not None
-        self._apart[name] = _Apart(
-            count,
-            apart,
-            {side: one.noise / count for side, one in zip(sides, located, strict=True)},
-            float(between - np.trace(noise)) / others,
-            merged.systematic,
-            gains,
-            {side: one.position for side, one in zip(sides, located, strict=True)},
-            2.0 * drift / len(located),
-        )
-
-    def _merge(
-        self,
-        sides: Sequence[str],
-        located: Sequence[Location],
-        plane: Plane,
-        name: str = '',
-        trusted: bool = False,
-    ) -> Location:
-        """
-        Return the minimum-variance linear combination of positions in the plane.
-
-        p = p_1 + K d with the differences d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the
-        covariances A_ij of the positions in the plane. The common part, A_ij for two cameras, is
-        the error of the plane: a height error h moves each position by h r_i,
-        r_i = (p_i - t_i) / n.(p_i - t_i).
-        """
-        count = len(located)
-        first = located[0].position
-        height = _height_variance(plane, np.mean([one.position for one in located], axis=0))
-        rays = [
-            item.position - self.rig.cameras[side].pose.translation
-            for side, item in zip(sides, located, strict=True)
-        ]
-        slopes = np.array([ray / (plane.normal @ ray) for ray in rays])
-        blocks = height * slopes[:, None, :, None] * slopes[None, :, None, :]
-        for k, item in enumerate(located):
-            blocks[k, k] = item.covariance
-        between = blocks[1:, 1:] + blocks[0, 0] - blocks[1:, :1] - blocks[:1, 1:]
-        toward = blocks[0, 0] - blocks[0, 1:]
-        inside = plane.axes
-        # Both coordinates in the plane of all differences, (2 k - 2, 2 k - 2).
-        apart = inside @ between @ inside.T
-        apart = apart.transpose(0, 2, 1, 3).reshape(2 * count - 2, -1)
-        try:
-            np.linalg.cholesky(apart)
-        except np.linalg.LinAlgError:
-            # Without pixel errors.
-            return located[0]
-        ahead = (inside @ toward @ inside.T).transpose(1, 0, 2).reshape(2, -1)
-        gain = np.hsplit(ahead @ np.linalg.inv(apart), count - 1)
-        weights = [inside.T @ one @ inside for one in gain]
-        weights.insert(0, np.eye(3) - sum(weights))
-        position = first.copy()
-        covariance, noise = np.zeros((3, 3)), np.zeros((3, 3))
-        for k, item in enumerate(located):
-            position += weights[k] @ (item.position - first)
-            noise += weights[k] @ item.noise @ weights[k].T
-            for i in range(count):
-                covariance += weights[k] @ blocks[k, i] @ weights[i].T
-        merged = Location(position, covariance, systematic=covariance - noise)
-        gains = dict(zip(sides, weights, strict=True))
-        if trusted:
-            spread = sum(float(np.trace(between[k, k])) for k in range(count - 1))
-            self._note_apart(name, sides, located, gains, merged, spread)
-        return self._as_with_all(name, sides, located, gains, merged)
 
     def _help(self, times: Mapping[str, float]) -> None:
         """Search for lost markers at the positions expected by another camera."""
@@ -834,20 +520,6 @@ def _missed(missing: Mapping[tuple[str, str], Location], sides: Sequence[str]) -
     )
 
 
-def typical_chi_square(values: Collection[float] | np.ndarray) -> float:
-    """Return the typical value of squares with 1 degree of freedom; 1 is expected, NaN if none."""
-    return float(np.median(np.asarray(values))) / _MEDIAN if len(values) else math.nan
-
-
-def _height_variance(plane: Plane, point: np.ndarray) -> float:
-    """Return the variance of the plane's height along its normal at a point (3,) [m^2]."""
-    if plane.covariance is None:
-        return 0.0
-    along = plane.axes @ (point - plane.centroid)
-    slope = np.array([along[1], -along[0], 1.0])
-    return float(slope @ plane.covariance @ slope)
-
-
 def _surest(located: list[Location]) -> int:
     """Return the index of the position with the least variance."""
     return int(np.argmin([np.trace(item.covariance) for item in located]))
@@ -858,3 +530,8 @@ def _reasons(views: list[_View]) -> str:
     if len({view.reason for view in views}) == 1:
         return views[0].reason
     return '; '.join(f'{view.side}: {view.reason}' for view in views)
+
+
+# Former names.
+StereoTracker = RigTracker
+StereoFrame = RigFrame

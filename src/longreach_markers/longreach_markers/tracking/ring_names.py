@@ -17,18 +17,7 @@ Kind = tuple[float, ...]
 
 
 class Named(NamedTuple):
-    """
-    Result of a search in whole images.
-
-    Parameters
-    ----------
-    views : dict of dict of Observation
-        Observations by marker and camera.
-    missing : dict of str
-        Markers that were not assigned, with the reason.
-    problem : str
-        The reasons as one message, with a list of the rings found; empty without problem.
-    """
+    """Observations by marker and camera; reasons of the missing ones, and all as a text."""
 
     views: dict[str, dict[str, Observation]]
     missing: dict[str, str]
@@ -49,11 +38,10 @@ def name_markers(
     """
     Assign names to the rings found in whole images.
 
-    Rings that look like a marker of the rig are located in its plane; observations of two cameras
-    within a distance belong together. Markers of equal appearance - radius, inner edge,
-    polarity, offset - are named in the order of the rig along the plane's first axis. If there are
-    too many, only those seen by both cameras count. If the number still differs, none of these
-    markers is named.
+    Rings that look like a marker are located in its plane; those of two cameras ``together`` [m]
+    are one. Markers of equal appearance - radius, inner edge, polarity, offset - are named in the
+    order of the rig along the plane's first axis. If there are too many, only those seen by both
+    cameras count. If the number still differs, none of these is named.
     """
     kinds = _kinds(markers)
     rings: dict[Kind, dict[str, list[Observation]]] = {

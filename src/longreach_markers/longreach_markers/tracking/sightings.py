@@ -12,7 +12,7 @@ import numpy as np
 
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.frames import RigFrame
 
 
 class Gap(NamedTuple):
@@ -50,7 +50,7 @@ class Sightings:
             lambda: defaultdict(lambda: deque(maxlen=limit))
         )
 
-    def add(self, frame: StereoFrame) -> None:
+    def add(self, frame: RigFrame) -> None:
         """Add the result of the images of one time; only what is TRACKED is kept."""
         for camera, observed in frame.observations.items():
             for name, one in observed.items():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import copy
 import os
 import re
-import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -18,29 +16,19 @@ import yaml
 from rig_files import write_rig
 from small_rig import small_rig
 from test_localisation import CAMERAS, mapping, solved
-from test_setup_commands import board_picture
-from test_setup_commands import call as call_setup
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.camera.model import Camera, read_camera
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
-from longreach_markers.setup.calibration import calibrate
 from longreach_markers.setup.checkerboards import (
-    Board,
-    find_corners,
-    find_views,
     list_pictures,
     read_picture,
 )
-from longreach_vision.commands.detection_commands import configure_detection
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.marker_path import FrameTimes
-from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
 
 CONFIG = share_directory('longreach_vision') / 'config'
 # Whatever numpy has to say would stand beside the error.
@@ -53,17 +41,6 @@ def refused(text: str, function, *arguments, **options) -> str:
         function(*arguments, **options)
     assert '\n' not in str(info.value)
     return str(info.value)
-
-
-def detect(*words: object) -> None:
-    """Run ``longreach vision detect``."""
-    parser = argparse.ArgumentParser(prog='longreach vision')
-    configure_detection(parser.add_subparsers(required=True))
-    arguments = parser.parse_args(['detect', *map(str, words)])
-    arguments.run(arguments)
-
-
-# --- pictures --------------------------------------------------------------------------------
 
 
 def png(width: int = 40, height: int = 30) -> bytes:
@@ -151,8 +128,6 @@ def test_pipe_is_no_source(tmp_path):
     refused('/dev/zero is a pipe or device', open_source, '/dev/zero')
 
 
-# --- files -----------------------------------------------------------------------------------
-
 ODD = (0, -1, float('nan'), float('inf'), 1e300, 10**400, 'abc', None, [])
 
 
@@ -234,9 +209,6 @@ def test_focal_lengths_that_no_lens_has(tmp_path):
     Camera('t', 100, 80, 1.9e4, 1.9e4, 49.5, 39.5)
 
 
-# --- rigs ------------------------------------------------------------------------------------
-
-
 def test_rig_with_one_thing_twice():
     rig = small_rig()
     left, right = rig.cameras.values()
@@ -302,9 +274,6 @@ def test_numbers_that_are_too_large_for_their_squares():
         )
 
 
-# --- reference points ------------------------------------------------------------------------
-
-
 def test_pixels_that_were_copied():
     values = mapping()
     for point in values['points']:
@@ -330,21 +299,6 @@ def test_wrong_focal_length_shows_in_residuals():
     refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
 
 
-@pytest.mark.parametrize('factor', [0.1, 10.0])
-def test_lengths_scale_positions(factor):
-    rng = np.random.default_rng(5)
-    values = mapping(rng=rng, deviation=0.004)
-    good = solved(values)
-    for point in values['points']:
-        point['position'] = [factor * number for number in point['position']]
-        point['deviation'] *= factor
-    other = solved(values)
-    for side, pose in good.poses.items():
-        moved = other.poses[side]
-        np.testing.assert_allclose(moved.translation, factor * pose.translation, rtol=1e-5)
-        np.testing.assert_allclose(moved.rotation, pose.rotation, atol=1e-6)
-
-
 def test_moved_world_moves_positions():
     turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
     shift = np.array([120.0, -40.0, 9.0])
@@ -366,133 +320,3 @@ def test_moved_world_moves_positions():
     # Images of the wrong camera meet nowhere.
     swapped = triangulate(cameras, tuple(poses), pixels[::-1], [1e-4 * np.eye(2)] * 2)
     assert swapped.chi_square > 1e3
-
-
-# --- boards ----------------------------------------------------------------------------------
-
-
-def boards(folder: Path) -> list[Path]:
-    """Write pictures of a board of 7 x 5 inner corners."""
-    files = []
-    for k, angles in enumerate([(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]):
-        files.append(folder / f'{k}.png')
-        cv2.imwrite(str(files[-1]), board_picture(np.array(angles, float), (-0.12, -0.08, 0.6)))
-    return files
-
-
-def test_part_of_a_larger_board_is_none(tmp_path):
-    files = boards(tmp_path)
-    views, empty, size = find_views(files, Board(7, 5, 0.04))
-    assert not empty
-    assert abs(calibrate(views, Board(7, 5, 0.04), size).camera.fx - 520.0) < 20.0
-    for columns, rows in ((6, 4), (3, 3), (5, 4), (7, 4)):
-        with pytest.raises(InputError, match=r'shows? (a board of 7x5|a whole board)'):
-            find_views(files, Board(columns, rows, 0.04))
-    # The same board, turned.
-    assert find_corners(read_picture(files[0]), Board(5, 7, 0.04)) is not None
-
-
-def test_boards_that_are_cut_at_first_do_not_end_the_search(tmp_path):
-    board, files = Board(7, 5, 0.04), boards(tmp_path)
-    cut = []
-    for k, file in enumerate(files[:3]):
-        image = read_picture(file)
-        grid = find_corners(image, board).reshape(5, 7, 2)
-        # A hand in front of the first two columns of corners.
-        first, last = 0.5 * (grid[0, 1] + grid[0, 2]), 0.5 * (grid[-1, 1] + grid[-1, 2])
-        ends = [first - 3.0 * (last - first), last + 3.0 * (last - first)]
-        away = 4.0 * (grid[0, 0] - grid[0, -1])
-        hand = np.array([*ends, ends[1] + away, ends[0] + away])
-        cv2.fillPoly(image, [np.rint(hand).astype(np.int32)], 110)
-        cut.append(tmp_path / f'cut_{k}.png')
-        cv2.imwrite(str(cut[-1]), image)
-    views, empty, _ = find_views([*cut, *files], board)
-    assert [view.name for view in views] == [str(file) for file in files]
-    assert empty == [str(file) for file in cut]
-    # A wrong size is still said.
-    with pytest.raises(InputError, match='shows a board of'):
-        find_views(cut, board)
-
-
-def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
-    files = boards(tmp_path)
-    before = files[0].read_bytes()
-    words = ('calibrate', *files, '--board', '7x5', '--square', '0.04')
-    link = tmp_path / 'link.yaml'
-    link.symlink_to(files[0].name)
-    for out in (files[0], link):
-        refused(f'--out {out} is one of the inputs', call_setup, *words, '--out', out)
-    refused('--plot', call_setup, *words, '--plot', files[0])
-    both = tmp_path / 'both.png'
-    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
-    refused('--overlay', detect, files[0], '--overlay', files[0])
-    assert files[0].read_bytes() == before
-    assert not both.exists()
-
-
-def test_rig_does_not_take_the_place_of_a_calibration(tmp_path):
-    for name in ('camera_example.yaml', 'reference_example.yaml'):
-        shutil.copy(CONFIG / name, tmp_path)
-    before = (tmp_path / 'camera_example.yaml').read_bytes()
-    words = ('pose', tmp_path / 'reference_example.yaml')
-    for out in ('camera_example.yaml', 'reference_example.yaml'):
-        refused(f'--out {tmp_path / out}', call_setup, *words, '--out', tmp_path / out)
-    both = tmp_path / 'both.png'
-    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
-    assert (tmp_path / 'camera_example.yaml').read_bytes() == before
-
-
-# --- detect ----------------------------------------------------------------------------------
-
-
-def test_normal_of_any_length(tmp_path, capsys):
-    rig = small_rig()
-    camera, pose = rig.cameras['left'].camera, rig.cameras['left'].pose
-    simulator = CameraSimulator(camera, pose, Scene((SimulatedMarker('one', 0.14),)))
-    image = simulator.image(
-        np.zeros((1, 3)), np.zeros((1, 3)), 0.0, np.random.default_rng(0)
-    ).copy()
-    cv2.imwrite(str(tmp_path / 'a.png'), image)
-    write_camera(camera, tmp_path / 'camera.yaml')
-    u, v = camera.project(pose.to_camera((0.0, 0.0, 0.0)))
-    words = (tmp_path / 'a.png', '--at', f'{u:.0f},{v:.0f}', '--radius', '14')
-    normal = rig.normal_cam('left')
-    told = set()
-    for length in (1.0, 1e-200, 1e200, 1e308):
-        text = ','.join(f'{value:.17g}' for value in normal * length)
-        view = ('--camera', tmp_path / 'camera.yaml', f'--normal={text}')
-        detect(*words, *view, '--format', 'json')
-        told.add(re.search(r'"center": \[([\d.]{7})', capsys.readouterr().out)[1])
-    assert len(told) == 1
-    refused('--normal 0,0,0', detect, *words, *view[:2], '--normal', '0,0,0')
-
-
-# --- simulated pictures ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), 1e-300, 1e300, float('inf')])
-def test_rates_that_no_camera_has(rate):
-    refused('Hz, allowed: [1e-06, 1e+06] Hz', FrameTimes, rate)
-    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, -1.0)
-    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, 1e300)
-
-
-@pytest.mark.parametrize('name', ['white', 'black', 'gain', 'read_noise', 'shot_noise'])
-def test_looks_beyond_all_sensors(name):
-    for value in (1e300, float('nan'), -1.0):
-        refused(f'{name} = {value!r}, allowed: ', CameraLook, **{name: value})
-
-
-def test_hardly_any_blur_is_none():
-    rig = small_rig()
-    pictures = []
-    for blur in (0.0, 1e-300, 1e-9, 0.004):
-        look = CameraLook(blur=blur, clutter=0, texture=0.0, read_noise=0.0, shot_noise=0.0)
-        one = rig.cameras['left']
-        simulator = CameraSimulator(
-            one.camera, one.pose, Scene((SimulatedMarker('one', 0.14),), look)
-        )
-        zero = np.zeros((1, 3))
-        pictures.append(simulator.image(zero, zero, 0.0, np.random.default_rng(0)).copy())
-    for picture in pictures[1:]:
-        assert np.abs(picture.astype(int) - pictures[0]).max() <= 1

@@ -1,12 +1,9 @@
-"""Images in the order of time, from files and drawn, and the tracker that follows them."""
+"""Images drawn in the order of time, and the tracker that follows them."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import re
 
-import cv2
 import numpy as np
 import pytest
 from small_path import small_path
@@ -14,7 +11,7 @@ from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.image_sources import open_source
-from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.io.pictures import pictures_of
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
@@ -26,54 +23,6 @@ from longreach_vision.simulator.sequences import (
 )
 
 LOOK = CameraLook(clutter=0)
-BLANK = np.zeros((8, 8), np.uint8)
-
-
-def folder(path, *names):
-    path.mkdir()
-    for name in names:
-        cv2.imwrite(str(path / name), BLANK)
-    return open_source(str(path))
-
-
-def order(sources, rate=None):
-    return [(p.camera, p.stamp) for p in pictures_of(sources, rate)]
-
-
-def test_images_come_in_the_order_of_time(tmp_path):
-    left = folder(tmp_path / 'left', 'a_0.100.png', 'b_0.300.png')
-    right = folder(tmp_path / 'right', 'a_0.050.png', 'b_0.100.png', 'c_0.400.png')
-    ms = 1_000_000
-    assert order({'left': left, 'right': right}) == [
-        ('right', 50 * ms),
-        ('left', 100 * ms),
-        ('right', 100 * ms),
-        ('left', 300 * ms),
-        ('right', 400 * ms),
-    ]
-
-
-def test_a_rate_stands_for_all_times(tmp_path):
-    left = folder(tmp_path / 'left', '1.png', '2.png')
-    right = folder(tmp_path / 'right', 'a_7.5.png', 'b_9.5.png')
-    assert order({'left': left, 'right': right}, 10.0) == [
-        ('left', 0),
-        ('right', 0),
-        ('left', 100_000_000),
-        ('right', 100_000_000),
-    ]
-    with pytest.raises(InputError, match=r'left has no times .* give --rate'):
-        order({'left': left, 'right': right})
-
-
-def test_times_of_a_video(tmp_path):
-    file = tmp_path / 'left.avi'
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*'FFV1'), 20.0, (64, 48), False)
-    for _ in range(3):
-        writer.write(np.zeros((48, 64), np.uint8))
-    writer.release()
-    with open_source(str(file)) as source:
-        assert order({'left': source}) == [('left', 50_000_000 * k) for k in range(3)]
 
 
 def test_drawn_images_are_those_of_files(tmp_path):
@@ -142,36 +91,6 @@ def test_an_error_comes_after_what_was_complete():
     assert [next(frames).images.stamp for _ in range(3)] == [0, 66_666_667, 133_333_333]
     with pytest.raises(LongreachError, match='breaks off'):
         next(frames)
-
-
-def test_an_image_of_another_size():
-    small = Picture('right', 0, np.zeros((150, 200), np.uint8), 'right/1.png')
-    text = r'right/1\.png: image has 200 x 150 px.*400 x 300.*multiply the scale by 0\.5'
-    with pytest.raises(InputError, match=text):
-        list(follow(Follower(small_rig()), [small]))
-    # Of another shape it was not resized.
-    cut = small._replace(image=np.zeros((300, 200), np.uint8))
-    with pytest.raises(InputError, match=r'300 px; calibrate the camera at the image size'):
-        list(follow(Follower(small_rig()), [cut]))
-
-
-def test_advice_on_the_scale_leads_to_the_right_one():
-    picture = Picture('left', 0, np.zeros((300, 400), np.uint8), 'left/1.png')
-    for scale in (0.25, 0.5, 2.0):
-        with pytest.raises(InputError) as error:
-            list(follow(Follower(small_rig().scaled(scale)), [picture]))
-        factor = re.search(r'multiply the scale by ([\d.]+)', str(error.value))
-        assert scale * float(factor[1]) == 1.0
-
-
-def test_a_pixel_outside_of_the_image_is_refused():
-    rig = small_rig()
-    first, second = rig.markers
-    rig = dataclasses.replace(rig, markers=(first.replace(left=(-50.0, 20.0, 12.0)), second))
-    with pytest.raises(
-        InputError, match=r'one has the pixel \(-50, 20\) in left, allowed: within'
-    ):
-        list(follow(Follower(rig), []))
 
 
 def test_first_stamps_of_zero_do_not_end_the_tracks():

@@ -1,6 +1,4 @@
-"""
-Poses of rigid bodies: known motions are found, stated covariances are true, bad input is said.
-"""
+"""Poses of rigid bodies: motions are found, covariances are true, bad input is said."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 import yaml
 from rig_files import write_rig
-from small_commands import call, printed
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose
@@ -22,9 +19,6 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking.bodies import BodyEstimate, locate_body
 from longreach_markers.tracking.rig_tracker import Estimate
-from longreach_vision.io.track_table import body_columns
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, scene_of
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 # Not of one plane, so that no direction is a special one.
@@ -115,9 +109,6 @@ def squared(error: np.ndarray, covariance: np.ndarray | None) -> float:
     """Return the squared Mahalanobis distance per degree of freedom."""
     assert covariance is not None
     return float(error @ np.linalg.solve(covariance, error)) / len(error)
-
-
-# --- the estimate ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize('turned', [(0, 0, 0), (0.3, -0.2, 0.1), (0, np.pi, 0), (2.0, 1.0, -1.5)])
@@ -211,9 +202,6 @@ def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
     assert locate_body(draw.body, own, seen).markers == ('b', 'c', 'd')
 
 
-# --- what is not a pose ----------------------------------------------------------------------
-
-
 def test_too_few_markers_are_said() -> None:
     own = rig()
     seen = Draw(5, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
@@ -284,54 +272,3 @@ def test_a_body_that_cannot_be_is_refused(tmp_path: Path, entry: dict, text: str
     with pytest.raises(InputError) as refused:
         load_rig(file)
     assert text in str(refused.value)
-
-
-# --- from images to results ------------------------------------------------------------------
-
-
-def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second of two pairs lacks a marker in both pictures."""
-    flat = body('abc')
-    turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
-    places = np.array([turn @ POINTS[name] + move for name in 'abc'])
-    markers = tuple(
-        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
-        for name, place in zip('abc', places, strict=True)
-    )
-    own = dataclasses.replace(rig(flat), markers=markers)
-    file = tmp_path / 'rig.yaml'
-    write_rig(own, file)
-    assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (flat,)
-    scene = scene_of(own, CameraLook(clutter=0))
-    for side, mounted in own.cameras.items():
-        camera = mounted.camera.replace(name=side)
-        simulator = CameraSimulator(camera, mounted.pose, scene)
-        (tmp_path / side).mkdir()
-        for k in range(2):
-            image = simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
-            if k:
-                u, v = camera.project(mounted.pose.to_camera(places[1])).astype(int)
-                image[v - 30 : v + 30, u - 30 : u + 30] = 90
-            cv2.imwrite(str(tmp_path / side / f'{k}_0.{k}.png'), image)
-    where = tmp_path / 'left', tmp_path / 'right', '--config', file
-    told = printed(capsys, 'track', *where, '--csv', tmp_path / 'tracks.csv')
-    (tip,) = told['bodies']
-    assert (tip['images'], tip['poses']) == (2, 1)
-    reason = '2 of 3 markers tracked, required: 3; not tracked: b'
-    assert tip['reasons'] == [{'reason': reason, 'images': 1}]
-    head, *rows = (tmp_path / 'tracks.csv').read_text().splitlines()
-    columns = head.split(',')
-    assert tuple(columns[-22:]) == body_columns('tip')
-    first, second = (dict(zip(columns, map(float, row.split(',')), strict=True)) for row in rows)
-    found = np.array([first[f'tip.{axis}'] for axis in 'xyz'])
-    assert np.abs(found - move).max() < 2e-3
-    quaternion = [first[f'tip.q{axis}'] for axis in 'xyzw']
-    assert np.abs(Pose.from_quaternion(quaternion, found).rotation - turn).max() < 3e-3
-    assert first['tip.status'] == 0.0
-    assert 0.0 < first['tip.noise_x'] < first['tip.deviation_x'] < 1e-2
-    assert 0.0 < first['tip.rotation_noise_y'] < first['tip.rotation_deviation_y'] < 5e-3
-    assert second['tip.status'] == second['tip.markers'] == 2.0
-    assert np.isnan(second['tip.x'])
-    call('track', *where)
-    text = capsys.readouterr().out
-    assert f'tip, 1 images: {reason}' in text

@@ -8,32 +8,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from independent_views import digitised, view
 from rig_files import write_rig
 from scipy.special import ndtr
-from small_path import small_path
-from small_rig import small_rig
+from small_rig import START, small_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import rule_of
 from longreach_markers.camera.model import Camera
+from longreach_markers.io.pictures import Picture
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, detect
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 from longreach_markers.rig import load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
 
 FIELDS = dataclasses.fields(DetectionLimits)
 
 
-@pytest.mark.parametrize('field', FIELDS, ids=lambda field: field.name)
-def test_each_limit_has_a_unit_and_a_basis(field: dataclasses.Field) -> None:
-    rule = rule_of(field)
-    assert rule.unit
-    assert rule.source
-    tests = Path(__file__).parent
-    for name in re.findall(r'test_\w+', rule.source):
-        assert any(f'def {name}(' in file.read_text() for file in tests.glob('test_*.py')), name
+def test_each_limit_has_a_unit_and_a_basis() -> None:
+    text = (Path(__file__).parents[3] / 'docs/vision.md').read_text()
+    basis = dict(re.findall(r'^\| `(\w+)` \| (.+) \|$', text, re.MULTILINE))
+    sources = '\n'.join(
+        file.read_text() for file in Path(__file__).parents[2].glob('longreach_*/test/test_*.py')
+    )
+    for field in FIELDS:
+        assert rule_of(field).unit
+        for name in re.findall(r'test_\w+', basis[field.name]):
+            assert f'def {name}(' in sources, name
 
 
 def seen(hidden: float = 0.0, **limits: float):
@@ -103,7 +104,11 @@ def test_a_rig_file_has_limits(tmp_path: Path) -> None:
     rig = load_rig(file)
     assert rig.detection == LIMITS.replace(softest=0.2, fastest=0.3)
     assert rig.scaled(0.9).detection == rig.detection
-    pictures = drawn_pictures(simulators_of(rig, CameraLook(clutter=0)), small_path(), np.zeros(1))
+    rng = np.random.default_rng(1)
+    pictures = [
+        Picture(side, 0, digitised(view(rig, side, lambda _: START), rng), side)
+        for side in rig.cameras
+    ]
     ((_, frame, _),) = follow(Follower(rig), pictures)
     assert {one.status for one in frame.estimates.values()} == {UNCERTAIN}
     file.write_text(f'{text}detection: {{softest: 4.0}}\n')

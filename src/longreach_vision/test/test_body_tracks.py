@@ -1,0 +1,97 @@
+"""Poses of rigid bodies: from pictures to a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from rig_files import write_rig
+from small_commands import call, printed
+
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.io.track_table import body_columns
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, scene_of
+
+CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
+# Not of one plane, so that no direction is a special one.
+POINTS = {
+    'a': (0.0, 0.0, 0.0),
+    'b': (0.8, 0.0, 0.1),
+    'c': (0.3, 0.0, 0.6),
+    'd': (-0.2, 0.1, 0.4),
+}
+# Standard deviations of pixels [px]; of rotation [rad] and position [m] of a camera; of the two
+# tilts [rad] and the shift [m] of the plane.
+PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
+
+
+def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...]) -> Body:
+    """Return the body with some of its markers."""
+    points = POINTS | moved
+    return Body('tip', tuple(MarkerOnBody(name, points[name]) for name in names), deviation)
+
+
+def rig(own: Body | None = None, exact: bool = False) -> Rig:
+    """Return two cameras 12 m before the plane y = 0."""
+    covariance = None if exact else np.diag(POSE**2)
+    cameras = {}
+    for side, x in (('left', -2.5), ('right', 2.5)):
+        pose = Pose.from_look_at((x, -12.0, 1.0), (0.0, 0.0, 1.0))
+        cameras[side] = MountedCamera(CAMERA, Pose(pose.rotation, pose.translation, covariance))
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, None if exact else np.diag(PLANE**2))
+    markers = tuple(MarkerOnRig(name, 0.1) for name in POINTS)
+    return Rig(cameras, plane, markers, bodies=(own or body(),))
+
+
+def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second of two pairs lacks a marker in both pictures."""
+    flat = body('abc')
+    turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
+    places = np.array([turn @ POINTS[name] + move for name in 'abc'])
+    markers = tuple(
+        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
+        for name, place in zip('abc', places, strict=True)
+    )
+    own = dataclasses.replace(rig(flat), markers=markers)
+    file = tmp_path / 'rig.yaml'
+    write_rig(own, file)
+    assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (flat,)
+    scene = scene_of(own, CameraLook(clutter=0))
+    for side, mounted in own.cameras.items():
+        camera = mounted.camera.replace(name=side)
+        simulator = CameraSimulator(camera, mounted.pose, scene)
+        (tmp_path / side).mkdir()
+        for k in range(2):
+            image = simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
+            if k:
+                u, v = camera.project(mounted.pose.to_camera(places[1])).astype(int)
+                image[v - 30 : v + 30, u - 30 : u + 30] = 90
+            cv2.imwrite(str(tmp_path / side / f'{k}_0.{k}.png'), image)
+    where = tmp_path / 'left', tmp_path / 'right', '--config', file
+    told = printed(capsys, 'track', *where, '--csv', tmp_path / 'tracks.csv')
+    (tip,) = told['bodies']
+    assert (tip['images'], tip['poses']) == (2, 1)
+    reason = '2 of 3 markers tracked, required: 3; not tracked: b'
+    assert tip['reasons'] == [{'reason': reason, 'images': 1}]
+    head, *rows = (tmp_path / 'tracks.csv').read_text().splitlines()
+    columns = head.split(',')
+    assert tuple(columns[-22:]) == body_columns('tip')
+    first, second = (dict(zip(columns, map(float, row.split(',')), strict=True)) for row in rows)
+    found = np.array([first[f'tip.{axis}'] for axis in 'xyz'])
+    assert np.abs(found - move).max() < 2e-3
+    quaternion = [first[f'tip.q{axis}'] for axis in 'xyzw']
+    assert np.abs(Pose.from_quaternion(quaternion, found).rotation - turn).max() < 3e-3
+    assert first['tip.status'] == 0.0
+    assert 0.0 < first['tip.noise_x'] < first['tip.deviation_x'] < 1e-2
+    assert 0.0 < first['tip.rotation_noise_y'] < first['tip.rotation_deviation_y'] < 5e-3
+    assert second['tip.status'] == second['tip.markers'] == 2.0
+    assert np.isnan(second['tip.x'])
+    call('track', *where)
+    text = capsys.readouterr().out
+    assert f'tip, 1 images: {reason}' in text
