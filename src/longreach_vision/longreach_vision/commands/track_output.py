@@ -406,11 +406,10 @@ def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -
 
 def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:
     """
-    Return offsets from the positions of a path to the centres of the markers [m].
+    Return offsets (3,) [m] by marker from the positions of a path to the centres of the markers.
 
-    A path may contain the positions in the plane, to which the offset along its normal is to be
-    added, or the centres themselves: its distance from the plane shows which. Also returns the
-    names of markers whose offset the path includes.
+    A path has the positions in the plane or the centres themselves, as its distance from the plane
+    shows; markers of the second kind are returned, too.
     """
     found, included = {}, []
     for marker in rig.markers:

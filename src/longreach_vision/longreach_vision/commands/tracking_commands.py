@@ -264,11 +264,7 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
 
 
 def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
-    """
-    Return the rig, and what is tracked in a recording of its cameras, while it is iterated.
-
-    Notes on images that were left out are printed at the end.
-    """
+    """Return the rig, and an iterator that tracks a recording and prints notes at its end."""
     rig = rig_of(arguments)
     if len(rig.cameras) < 2:
         raise InputError(f'{arguments.rig} has one camera, allowed: two or more')

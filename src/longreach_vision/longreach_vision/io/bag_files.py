@@ -64,29 +64,9 @@ def _nanoseconds(message: Any) -> int:
 
 class TrackWriter:
     """
-    A new recording of tracks, to be used in a ``with`` statement.
+    A new recording of tracks, for a ``with`` statement; deleted if the block ends with an error.
 
-    It gets its name only if the block ends without an error; otherwise it is deleted.
-
-    Parameters
-    ----------
-    path : path
-        New directory; it must not exist.
-    namespace : str
-        Namespace of the topics and of the cameras' frames.
-    frame_id : str
-        Frame of the world.
-    cameras : sequence of str
-        Cameras of the tracks, in the order of their bits in the messages.
-    bodies : sequence of str
-        Names of the rigid bodies.
-
-    Raises
-    ------
-    InputError
-        If it exists, the namespace is not valid in ROS, or the message types are not found.
-    LongreachError
-        If it cannot be written.
+    Cameras are in the order of their bits in the messages; ``frame_id`` is the frame of the world.
     """
 
     def __init__(
@@ -274,11 +254,7 @@ def _only_topic(bag: str | Path, kind: str) -> str:
 def read_tracks(
     bag: str | Path, namespace: str = 'vision', cameras: Sequence[str] = CAMERAS
 ) -> Tracks:
-    """
-    Read the tracks of a recording, one row for each message on ``markers``.
-
-    The cameras' columns are filled if ``observations`` were recorded.
-    """
+    """Read tracks, one row for each message on ``markers``; cameras if they were recorded, too."""
     topic = absolute_name('markers', namespace)
     estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
     if not estimates:
@@ -344,9 +320,9 @@ class _Observed:
 
     def _of_set(self, camera: str, stamp: int, apart: int) -> int | None:
         """
-        Return the stamp of a camera's image in a set [ns]; None if there is none, or several.
+        Return the stamp of a camera's image in a set of three or more [ns]; None if unclear.
 
-        It is not recorded for more than two cameras, but at most the largest of these times apart.
+        Only the largest difference of the stamps of a set is recorded.
         """
         stamps = self._stamps[camera]
         begin = bisect.bisect_left(stamps, stamp - abs(apart))
@@ -424,30 +400,10 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
 
 class BagImages:
     """
-    Images of a recording, in the order of recording.
+    Images of a recording, in the order of recording, from topics by camera.
 
-    Where a topic was not recorded, but the topic ``compressed`` below it was, images are those of
-    that one. Compressed images that are damaged are left out.
-
-    Parameters
-    ----------
-    bag : path
-    topics : mapping
-        Topics by camera.
-    bits : int
-        Significant bits of 16-bit values, see :class:`longreach_markers.io.images.BitDepth`.
-
-    Attributes
-    ----------
-    damaged : dict
-        Compressed images that were left out so far, with the reasons.
-    files : tuple of Path
-        Empty.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read.
+    Where a topic was not recorded, images are those of the topic ``compressed`` below it; damaged
+    ones are left out, and are in ``damaged``, with the reasons.
     """
 
     def __init__(self, bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> None:

@@ -85,12 +85,10 @@ def cameras_of(cameras: Iterable[str]) -> tuple[str, ...]:
 
 def body_columns(name: str) -> tuple[str, ...]:
     """
-    Return the names of the columns of a body.
+    Return the columns of a body.
 
-    As BODY.COLUMN: status, 0 with a pose and 2 without; markers, the number of those used; x, y, z
-    [m] and quaternion qx, qy, qz, qw; standard deviations deviation_x, .. [m], and
-    rotation_deviation_x, .. about the axes of the body [rad]; of these noise_x, .. and
-    rotation_noise_x, .. from the pixels alone; chi_square of the markers' misfit.
+    Deviations and noise (from the pixels alone) are in [m] and, about the body's axes, [rad]; the
+    status is 0 with a pose and 2 without; ``markers`` is the number of those used.
     """
     own = ['status', 'markers', *'xyz', *(f'q{axis}' for axis in 'xyzw')]
     for kind in ('deviation', 'rotation_deviation', 'noise', 'rotation_noise'):
@@ -299,11 +297,7 @@ class Tracks:
         return self.table[:, self.columns.index(column)]
 
     def positions(self, name: str, kind: str = KINDS[0]) -> np.ndarray:
-        """
-        Return the positions of a marker, shape (K, 3) [m].
-
-        NaN where it was not tracked, also if it was uncertain.
-        """
+        """Return positions (K, 3) [m]; NaN where a marker was not tracked, also if uncertain."""
         found = np.stack([self.column(name, f'{kind}_{axis}') for axis in 'xyz'], axis=1)
         found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
         return found
@@ -318,12 +312,7 @@ class Tracks:
         return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
 
     def sightings(self) -> list[dict[str, Any]]:
-        """
-        Return what each camera contributes, as plain numbers.
-
-        ``sightings``: number of rows and markers; ``tracked`` and ``uncertain``: those with this
-        status in the camera's images; ``markers``: the number of tracked ones by marker.
-        """
+        """Return what each camera contributes: sightings by status, tracked ones by marker."""
         rows = []
         for camera in self.cameras:
             status = {name: self.column(name, f'{camera}_status') for name in self.names}
@@ -344,10 +333,9 @@ class Tracks:
 
     def why_not(self, name: str) -> list[tuple[str, int]]:
         """
-        Return reasons why a marker was not tracked, with their counts, most frequent first.
+        Return reasons why a marker was not tracked with their counts, most frequent first.
 
-        Reasons that differ only in their numbers are counted together, with the numbers of the
-        first row.
+        Reasons that differ in their numbers only are counted together, as the first of them.
         """
         found: dict[str, tuple[str, int]] = {}
         for reason in filter(None, self.reasons.get(name, ())):
@@ -357,12 +345,7 @@ class Tracks:
         return sorted(found.values(), key=lambda one: -one[1])
 
     def summary(self) -> list[dict[str, Any]]:
-        """
-        Return a summary of each marker as plain numbers.
-
-        ``reasons`` are those of :meth:`why_not`. ``noise`` is that of x, y and z [m], see
-        :func:`noise`. ``kind`` is the kind of estimate: in the plane, if available.
-        """
+        """Return a summary of each marker as plain numbers, of its :meth:`best_kind`."""
         rows = []
         for name in self.names:
             kind = self.best_kind(name)
@@ -385,12 +368,7 @@ class Tracks:
         return rows
 
     def body_summary(self) -> list[dict[str, Any]]:
-        """
-        Return a summary of each rigid body as plain numbers.
-
-        ``poses`` of ``images``; ``first`` and ``last`` position [m]; the median of ``chi_square``
-        of those with a pose; ``reasons`` for those without.
-        """
+        """Return a summary of each body as plain numbers, with the median of chi_square."""
         rows = []
         for name in self.bodies:
             poses = np.stack([self.column(name, axis) for axis in 'xyz'], axis=1)
@@ -420,23 +398,11 @@ def _plain(values: np.ndarray) -> list[float] | None:
 
 def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
-    Estimate the noise of time series, shape (m,), in their unit.
+    Return the noise (m,) of series (K, m) at times (K,) [s], in their unit; NaN if unknown.
 
-    The standard deviation of white noise with the same seventh differences as the values. Motion
-    below a tenth of the sampling rate has hardly any influence; for faster motion, such as
-    vibration, the result is an upper bound.
-
-    Parameters
-    ----------
-    times : ndarray, shape (K,)
-        [s]
-    values : ndarray, shape (K, m)
-        NaN for unknown values. Only runs of eight rows with equal intervals are used.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        NaN without such a run.
+    The standard deviation of white noise with the same seventh differences, over runs of eight
+    known rows at equal intervals. Motion below a tenth of the sampling rate has hardly any
+    influence; with faster motion, the result is an upper bound.
     """
     width = values.shape[1]
     if len(times) <= _ORDER:
@@ -457,30 +423,11 @@ def compare(
     tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
 ) -> list[dict[str, Any]]:
     """
-    Compare tracks with the true motion of the markers.
+    Compare tracks with the true motion at their times, for each marker.
 
-    Parameters
-    ----------
-    tracks : Tracks
-    path : MarkerPath
-        The truth, evaluated at the times of the tracks.
-    offsets : mapping, optional
-        Offsets from the positions of the path to the centres of the markers, (3,) each [m].
-
-    Returns
-    -------
-    list of dict
-        For each marker: ``name``; ``rows`` within the times of the path; the numbers of them that
-        were ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the
-        truth [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
-        ``largest``, ``bias`` (distance of the means), ``scatter`` (RMS without the bias), of the
-        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for a missing kind of
-            estimate.
-
-    Raises
-    ------
-    InputError
-        If a marker is not in the path, or there are no common times.
+    ``offsets`` (3,) [m] lead from the path to the centres. ``motion`` is the standard deviation of
+    the truth [m]; for both kinds of estimate, the distance to the truth where it was tracked [m]:
+    ``bias`` is that of the means, ``scatter`` the RMS without it; None without an estimate.
     """
     whole = path.of(tracks.names)
     first, last = whole.times[[0, -1]]

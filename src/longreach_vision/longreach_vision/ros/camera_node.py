@@ -46,14 +46,8 @@ class CameraNode(Node):
     """
     Simulated cameras that observe markers.
 
-    The arguments are the node's name, the class of its parameters and what
-    :func:`longreach_node.parameters.declare` calls otherwise.
-
-    Attributes
-    ----------
-    viewer : callable, optional
-        Receives each image without the middleware. If set, images are published only while there
-        are subscribers.
+    With a ``viewer``, which receives each image without the middleware, images are published only
+    while there are subscribers.
     """
 
     viewer: Viewer | None = None

@@ -15,17 +15,7 @@ JPEG_QUALITY = 95
 
 
 class ImagePublishers:
-    """
-    Publishers of a camera's images; an image is compressed only while somebody subscribes to that.
-
-    Parameters
-    ----------
-    node : Node
-    camera : str
-        Name of the camera, below which the topics are; empty for those of the node's namespace.
-    quality : int
-        Of the JPEG, 1 to 100.
-    """
+    """Publishers of a camera's images below its name, if any; JPEG only while subscribed to."""
 
     def __init__(self, node: Node, camera: str, quality: int) -> None:
         prefix = f'{camera}/' if camera else ''

@@ -25,18 +25,8 @@ class SimulatedView:
     """
     A camera with its publishers; images are drawn into a reused message.
 
-    Parameters
-    ----------
-    node : Node
-    settings : CameraNodeParameters
-    name : str
-    mounted : MountedCamera
-    scene : Scene
-        What it sees, at the scale of the settings.
-    seed : int
-        Of the noise and of the images dropped.
-    skew : float
-        By which its images are later than those of the first camera [s].
+    The scene is at the scale of the settings; the seed is that of noise and dropped images; images
+    are by ``skew`` [s] later than those of the first camera.
     """
 
     def __init__(

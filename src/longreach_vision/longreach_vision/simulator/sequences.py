@@ -77,10 +77,9 @@ def render_sequence(
     delays: Mapping[str, int] | None = None,
 ) -> dict[str, Path]:
     """
-    Render what cameras see of a path.
+    Render what cameras see of a path: a folder NAME or a lossless NAME.avi each, and times.csv.
 
-    ``out_dir`` gets a folder NAME for each camera, with pictures 000000_0.000000000.png, ... named
-    by number and stamp [s], or a lossless video NAME.avi; and times.csv with the times.
+    Pictures are named by number and stamp [s]: 000000_0.000000000.png, ...
     """
     at = np.array(times, dtype=np.float64)
     if at.ndim != 1 or not (at.size and np.isfinite(at).all() and at[0] >= 0.0):
