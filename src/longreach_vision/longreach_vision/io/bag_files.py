@@ -34,13 +34,11 @@ from longreach_tools.bag import (
 from longreach_tools.output import writing_directory
 from longreach_vision.io.track_table import (
     CAMERAS,
-    KINDS,
     Tracks,
-    camera_columns,
     columns_of,
     estimate_fields,
+    message_row,
     observation_fields,
-    place_columns,
 )
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
@@ -264,9 +262,19 @@ def read_tracks(
     most = max((one.cameras for message in estimates for one in message.estimates), default=0)
     if most >= 1 << len(cameras):
         raise _other_cameras(bag, 'more cameras', cameras)
-    rows = [_row(message, names, seen) for message in estimates]
+    rows = []
+    for message in estimates:
+        stamp, gap = _nanoseconds(message), float(message.stamp_gap)
+        found = {one.name: one for one in message.estimates}
+        rows.append(message_row(stamp * 1e-9, gap, names, found, seen.of(stamp, gap)))
     table = np.array(rows).reshape(len(rows), len(columns_of(names, cameras)))
-    reasons = {name: _reasons(estimates, name) for name in names}
+    reasons = {
+        name: [
+            ''.join(one.reason for one in message.estimates if one.name == name)
+            for message in estimates
+        ]
+        for name in names
+    }
     return Tracks(names, tuple(cameras), table, reasons)
 
 
@@ -276,14 +284,6 @@ def _other_cameras(bag: str | Path, what: str, cameras: Sequence[str]) -> InputE
         f'{bag} has tracks by {what}, allowed by the rig: {", ".join(cameras)}; give the rig that'
         ' was used (--config)'
     )
-
-
-def _reasons(messages: Sequence[Any], name: str) -> list[str]:
-    """Return the reason in each message why a marker was not tracked."""
-    return [
-        ''.join(one.reason for one in message.estimates if one.name == name)
-        for message in messages
-    ]
 
 
 class _Observed:
@@ -328,39 +328,6 @@ class _Observed:
         begin = bisect.bisect_left(stamps, stamp - abs(apart))
         end = bisect.bisect_right(stamps, stamp + abs(apart))
         return stamps[begin] if end - begin == 1 else None
-
-
-def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
-    """Return the row of a table, as :func:`longreach_vision.io.track_table.row_of`."""
-    stamp, gap = _nanoseconds(message), float(message.stamp_gap)
-    observed = seen.of(stamp, gap)
-    estimates = {one.name: one for one in message.estimates}
-    # As in the message to the tracker.
-    row = [stamp * 1e-9, gap]
-    for name in names:
-        row += _place(estimates.get(name))
-        for camera in observed:
-            pixel = camera.get(name)
-            row += (
-                camera_columns() if pixel is None else camera_columns(pixel.status, pixel.center)
-            )
-    return row
-
-
-def _place(one: Any) -> list[float]:
-    """Return the columns of a position."""
-    if one is None:
-        return place_columns()
-    located = []
-    for kind in KINDS:
-        place = getattr(one, kind)
-        variances = getattr(one, f'{kind}_covariance')[::4]
-        # Older recordings lack the part from the pixels.
-        noise = getattr(one, f'{kind}_noise_covariance', np.full(9, math.nan))[::4]
-        located.append(((place.x, place.y, place.z), variances, noise))
-    return place_columns(
-        one.status, one.cameras, located, (one.out_of_plane, one.out_of_plane_deviation)
-    )
 
 
 def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
