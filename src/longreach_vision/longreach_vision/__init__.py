@@ -12,7 +12,7 @@ The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in
                 ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``rig_files``, ``detection_commands``,
                 ``tracking_commands``, ``check_commands``,
-                ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,
+                ``simulation_commands``, ``node_commands``; ``arguments``,
                 ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``
 """
 

@@ -566,7 +566,7 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
         assert advice.format(**places)
         return 3
 
-    monkeypatch.setattr('longreach_vision.commands.demo_commands.demonstrate', demonstrate)
+    monkeypatch.setattr('longreach_vision.commands.node_commands.demonstrate', demonstrate)
     parser = argparse.ArgumentParser()
     configure(parser)
     for words, scale in (((), None), (('--scale', '0.25'), '0.25')):

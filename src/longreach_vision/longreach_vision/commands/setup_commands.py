@@ -38,6 +38,9 @@ from longreach_vision.commands.rig_files import (
     write_rig,
 )
 
+# Of a camera, in the order of the output.
+_INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
+
 
 def configure_setup(commands: Any) -> None:
     """Add the subcommands ``calibrate``, ``pose`` and ``marker``."""
@@ -180,14 +183,7 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
     difference = float(apart.max()) if apart.size else math.nan
     return {
         'camera': {
-            'name': camera.name,
-            'width': camera.width,
-            'height': camera.height,
-            'model': camera.model,
-            'fx': camera.fx,
-            'fy': camera.fy,
-            'cx': camera.cx,
-            'cy': camera.cy,
+            **{name: getattr(camera, name) for name in _INTRINSICS},
             'distortion': list(camera.distortion),
         },
         'deviations': found.deviations,
@@ -241,7 +237,7 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
     pictures += [(name, 'left out', '', '', '') for name in found.outliers]
     pictures += [(name, 'no board', '', '', '') for name in empty]
     head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]')
-    values = [*(result['camera'][name] for name in ('fx', 'fy', 'cx', 'cy'))]
+    values = [result['camera'][name] for name in _INTRINSICS[4:]]
     values += result['camera']['distortion']
     numbers = [
         (name, float(value), float(deviation))
@@ -403,9 +399,7 @@ def _pose_text(found: Localisation) -> str:
     ]
     names = ('point', 'moved x [mm]', 'y [mm]', 'z [mm]')
     parts.append(table((*names, *(f'{side} [px]' for side in found.poses)), points))
-    lines = [
-        f'sum of squares {found.sum_of_squares:.1f} at {found.freedom} degrees of freedom',
-    ]
+    lines = [f'sum of squares {found.sum_of_squares:.1f} at {found.freedom} degrees of freedom']
     if found.plane is not None:
         plane = found.plane.plane
         normal = ', '.join(f'{value:.5f}' for value in plane.normal)
