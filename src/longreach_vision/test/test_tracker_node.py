@@ -277,6 +277,8 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
     tracker.send(sent)
     tracker.heard(8)
     tracker.bench.until(lambda: len(tracker.observations) == 16)
+    status = tracker.reported(paired=8, left_frames=8, right_bad=0, tip='TRACKED').level
+    assert status == diagnostics.OK
     observed, estimated = by_library(taken, tmp_path)
     if how != 'with a delay':
         assert tracker.observations == observed
@@ -289,8 +291,6 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
             assert (one.status, one.cameras) == (0, MarkerEstimate.LEFT | MarkerEstimate.RIGHT)
             found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
             assert np.abs(found - place).max() < 1e-3
-    status = tracker.reported(paired=8, left_frames=8, right_bad=0, tip='TRACKED').level
-    assert status == diagnostics.OK
     tracker.says('left/image_raw: 320 x 240, mono8, converted by longreach_vision')
 
 
@@ -363,8 +363,11 @@ def shots_of_body(count: int, hidden: int = -1) -> list[Shot]:
     return sorted(taken, key=lambda shot: shot.stamp)
 
 
-def test_the_pose_of_a_body_is_published_while_it_is_known(start: Start) -> None:
-    tracker = start(rig_with_body(), lossless='true')
+def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, sent = [], []
+    monkeypatch.setattr(Transforms, 'hold', lambda _, given: held.append(given))
+    monkeypatch.setattr(Transforms, 'send', lambda _, given: sent.append(given))
+    tracker = start(rig_with_body(), frame_id='site', frame_prefix='north/', lossless='true')
     poses = tracker.bench.listen(PoseWithCovarianceStamped, 'boom_tip/pose')
     tracker.send(shots_of_body(6, hidden=4))
     tracker.heard(6)
@@ -376,17 +379,6 @@ def test_the_pose_of_a_body_is_published_while_it_is_known(start: Start) -> None
     assert np.all(np.diag(poses[-1].pose.covariance.reshape(6, 6)) > 0.0)
     reason = '2 of 3 markers tracked, required: 3; not tracked: c'
     assert tracker.reported(paired=6, boom_tip=reason).level == diagnostics.WARN
-
-
-def test_transforms_of_cameras_markers_and_bodies(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, sent = [], []
-    monkeypatch.setattr(Transforms, 'hold', lambda _, given: held.append(given))
-    monkeypatch.setattr(Transforms, 'send', lambda _, given: sent.append(given))
-    tracker = start(rig_with_body(), frame_id='site', frame_prefix='north/', lossless='true')
-    tracker.send(shots_of_body(3, hidden=2))
-    tracker.heard(3)
     (cameras,) = held
     # As in the headers of the images.
     assert [(one.header.frame_id, one.child_frame_id) for one in cameras] == [
@@ -394,14 +386,14 @@ def test_transforms_of_cameras_markers_and_bodies(
         ('site', 'right_camera_optical'),
     ]
     shift, turn = cameras[1].transform.translation, cameras[1].transform.rotation
-    pose = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
+    again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
     expected = rig_with_body().cameras['right'].pose
-    np.testing.assert_allclose(pose.matrix, expected.matrix, atol=1e-8)
+    np.testing.assert_allclose(again.matrix, expected.matrix, atol=1e-8)
     children = [[one.child_frame_id for one in transforms] for transforms in sent]
     assert children[0] == ['north/boom_tip', 'north/a', 'north/b', 'north/c']
     # A marker that is lost, and the body without it, have none.
     assert children[-1] == ['north/a', 'north/b']
-    assert nanoseconds_of(sent[-1][0].header.stamp) == 2 * PERIOD
+    assert nanoseconds_of(sent[-1][0].header.stamp) == 5 * PERIOD
     place = sent[-1][1].transform.translation
     assert np.abs(np.array([place.x, place.y, place.z]) - PLACES[1]).max() < 5e-3
 
@@ -415,14 +407,11 @@ def set_parameter(tracker: Tracker, name: str, value: object) -> Any:
     return tracker.bench.call(SetParameters, 'tracker/set_parameters', request).results[0]
 
 
-def test_parameters_of_the_tracking_are_those_of_the_rig(start: Start) -> None:
-    tracker = start(rig(tracking=TrackingParameters(gate=4.0, window=50.0)), window=70.0)
-    assert tracker.node.get_parameter('gate').value == 4.0
-    assert tracker.node.get_parameter('window').value == 70.0
-
-
-def test_parameters_of_the_tracking_are_changed_while_it_tracks(start: Start) -> None:
-    tracker = start(lossless='true')
+def test_parameters_are_those_of_the_rig_and_changed_while_it_tracks(start: Start) -> None:
+    own = rig(tracking=TrackingParameters(gate=4.0, window=50.0))
+    tracker = start(own, window=60.0, lossless='true')
+    value = tracker.node.get_parameter
+    assert (value('gate').value, value('window').value) == (4.0, 60.0)
     taken = shots(8, skew=7_000_000)
     tracker.send(taken[:8])
     tracker.heard(4)
@@ -434,31 +423,22 @@ def test_parameters_of_the_tracking_are_changed_while_it_tracks(start: Start) ->
     assert all(math.isnan(one.stamp_gap) for one in tracker.markers[4:])
     assert all(one.status == 0 for message in tracker.markers[4:] for one in message.estimates)
     assert set_parameter(tracker, 'acceleration', 900.0).successful
-    assert tracker.node.get_parameter('acceleration').value == 900.0
-
-
-@pytest.mark.parametrize(
-    ('name', 'value', 'text'),
-    [
+    assert value('acceleration').value == 900.0
+    for name, wrong, text in (
         ('gate', 0.5, 'gate = 0.5, allowed: [1, 20]'),
         ('least_window', 80.0, 'least_window = 80 px, allowed: at most window = 60 px'),
         ('latency', math.nan, 'latency = nan, allowed: (0, 1000] s'),
         ('scale', 0.5, 'scale is read-only: set it when the node starts'),
-    ],
-)
-def test_a_change_that_cannot_be_is_refused(
-    start: Start, name: str, value: float, text: str
-) -> None:
-    tracker = start()
-    before = tracker.node.get_parameter(name).value
-    answer = set_parameter(tracker, name, value)
-    assert (answer.successful, answer.reason) == (False, text)
-    assert tracker.node.get_parameter(name).value == before
+    ):
+        before = value(name).value
+        answer = set_parameter(tracker, name, wrong)
+        assert (answer.successful, answer.reason) == (False, text)
+        assert value(name).value == before
 
 
 def test_the_limit_of_the_latency_is_changed_while_it_tracks(start: Start) -> None:
-    """Stamps of the present are milliseconds old when results are there."""
-    tracker = start()
+    """Stamps of the present are milliseconds old when results are there, unless it is busy."""
+    tracker = start(latency=60.0)
     now = tracker.node.get_clock().now().nanoseconds
     tracker.send([shot._replace(stamp=shot.stamp + now) for shot in shots(3)])
     tracker.heard(3)
@@ -540,13 +520,15 @@ def test_images_that_find_no_partner_are_said_with_topics_and_gap(start: Start) 
 @pytest.mark.parametrize('back', [True, False])
 def test_a_jump_of_the_time(start: Start, tmp_path: Path, back: bool) -> None:
     tracker = start(lossless='true')
-    early, late = shots(3), shots(3, first=100)
+    early, late = shots(3), shots(2, first=100)
     tracker.send(late + early if back else early + late)
-    tracker.heard(6)
-    tracker.says('time went back' if back else 'time jumped ahead to 6.')
+    tracker.heard(5)
     if back:
-        assert str(tracker.markers[3:]) == str(by_library(early, tmp_path)[1])
-    tracker.reported(left_dropped=0, right_dropped=0, left_misdated=0)
+        tracker.says('time went back')
+        assert str(tracker.markers[2:]) == str(by_library(early, tmp_path)[1])
+    else:
+        tracker.says('time jumped ahead to 6.')
+        tracker.reported(left_dropped=0, right_dropped=0, left_misdated=0)
 
 
 @pytest.mark.parametrize('wrong', [0, 20])
