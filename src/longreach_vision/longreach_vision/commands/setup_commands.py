@@ -29,7 +29,7 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.commands.arguments import add_namespace, add_reading, add_rig, add_scale
+from longreach_vision.commands.arguments import READING, add_options, add_rig
 from longreach_vision.commands.rig_files import (
     calibrations_beside,
     kept_entries,
@@ -95,7 +95,7 @@ def configure_setup(commands: Any) -> None:
         nargs='+',
         help='bag of images, or a video or folder of each camera, in the order of the rig',
     )
-    add_namespace(pose)
+    add_options(pose, 'namespace')
     add_rig(pose)
     pose.add_argument(
         '--camera',
@@ -110,8 +110,7 @@ def configure_setup(commands: Any) -> None:
         help='with --refine: standard deviation of the distances of markers from the plane [m]'
         ' (default: 0.01)',
     )
-    add_reading(pose)
-    add_scale(pose)
+    add_options(pose, *READING, 'scale')
     pose.add_argument(
         '--marker',
         metavar='NAME=RADIUS',
