@@ -7,12 +7,12 @@ The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in
                 ``sequences``, ``due_frames`` (of a camera node)
 ``io``          ``bag_files``, ``track_table`` (tracks as a table), ``overlay_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``,
-                ``tracker_parameters``; ``camera_node`` with ``simulated_view``,
-                ``camera_parameters``; ``simulated_node``; ``video_node`` with ``video_feed``,
-                ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``
+                ``tracker_parameters``; ``camera_node`` with ``camera_parameters``;
+                ``simulated_node``; ``video_node`` with ``video_feed``, ``video_parameters``;
+                ``nodes``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``rig_files``, ``detection_commands``,
                 ``tracking_commands``, ``check_commands``,
-                ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,
+                ``simulation_commands``, ``node_commands``; ``arguments``,
                 ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``
 """
 

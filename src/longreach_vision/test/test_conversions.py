@@ -71,7 +71,11 @@ def test_there_and_back(encoding: str, dtype: type, channels: tuple[int, ...]) -
     assert bytes(message.data) == image.tobytes()
     assert bool(message.is_bigendian) == (sys.byteorder == 'big')
     if encoding == 'mono8':
-        np.testing.assert_array_equal(image_to_gray(message), image)
+        shown = image_to_gray(message)
+        np.testing.assert_array_equal(shown, image)
+        # It is a view.
+        message.data[8] = 5
+        assert shown[1, 1] == 5
 
 
 def test_a_message_is_filled_again() -> None:
@@ -85,13 +89,6 @@ def test_a_message_is_filled_again() -> None:
     assert (len(larger.data), larger.height, set(larger.data)) == (30, 5, {3})
 
 
-def test_grey_is_a_view() -> None:
-    message = array_to_image(np.zeros((4, 6), np.uint8), 'mono8', STAMP, 'a')
-    shown = image_to_gray(message)
-    message.data[7] = 5
-    assert shown[1, 1] == 5
-
-
 def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
     message = Image(height=2, width=1, encoding='mono16', is_bigendian=1, step=3)
     message.data = array.array('B', [0xFF, 0xFF, 0xAA, 0x01, 0x01, 0xAA])
@@ -101,13 +98,10 @@ def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
         image_to_gray(message)
 
 
-def test_which_package_converts_an_encoding() -> None:
-    encodings = {'mono8', 'bayer_rggb8', '32FC1', 'nv21'}
-    own = {name for name in encodings if converter_of(name) == 'longreach_vision'}
-    assert own == {'mono8', 'bayer_rggb8'}
-
-
 def test_what_only_cv_bridge_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    encodings = ('mono8', 'bayer_rggb8', '32FC1', 'nv21')
+    own = [converter_of(name) == 'longreach_vision' for name in encodings]
+    assert own == [True, True, False, False]
     message = Image(height=2, width=2, encoding='32FC1', step=8, data=bytes(16))
     monkeypatch.setitem(sys.modules, 'cv_bridge', None)
     with pytest.raises(InputError, match=r"'32FC1', allowed: mono8 .* not installed"):
@@ -150,11 +144,15 @@ def test_a_camera_there_and_back(model: str, distortion: tuple[float, ...]) -> N
     assert info.r.tolist() == np.eye(3).ravel().tolist()
 
 
-def test_no_distortion_without_a_model() -> None:
+def test_cameras_without_distortion_or_calibration() -> None:
     info = camera_to_info(CAMERA.replace(distortion=()), STAMP, 'left')
     info.distortion_model = ''
     camera = camera_info_to_camera(info)
     assert (camera.model, camera.distortion) == ('plumb_bob', ())
+    info = size_to_info(640, 480, STAMP, 'left')
+    assert (info.width, info.height, info.header.frame_id) == (640, 480, 'left')
+    with pytest.raises(InputError, match='camera_info of camera has k = 0'):
+        camera_info_to_camera(info)
 
 
 def info_with(**changes: object) -> CameraInfo:
@@ -185,13 +183,6 @@ def test_camera_infos_that_cannot_be_used(changes: dict[str, object], text: str)
     with pytest.raises(InputError, match=text) as caught:
         camera_info_to_camera(info_with(**changes), 'right')
     assert str(caught.value).startswith('camera_info of right')
-
-
-def test_a_camera_without_calibration_says_so() -> None:
-    info = size_to_info(640, 480, STAMP, 'left')
-    assert (info.width, info.height, info.header.frame_id) == (640, 480, 'left')
-    with pytest.raises(InputError, match='camera_info of camera has k = 0'):
-        camera_info_to_camera(info)
 
 
 # --- markers ---------------------------------------------------------------------------------

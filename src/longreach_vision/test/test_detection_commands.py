@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -11,13 +10,12 @@ import re
 import cv2
 import numpy as np
 import pytest
+import small_commands
 
-from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera, write_camera
 from longreach_markers.marker.detection import detect
 from longreach_markers.setup.checkerboards import read_picture
 from longreach_vision.commands import detection_commands
-from longreach_vision.commands.detection_commands import configure_detection
 
 WIDTH, HEIGHT = 160, 120
 CENTER, RADIUS = (83.3, 58.6), 18.0
@@ -62,10 +60,7 @@ def calibration(tmp_path):
 
 def call(*words: object) -> int:
     """Run the subcommand as ``longreach vision`` would."""
-    parser = argparse.ArgumentParser(prog='longreach vision')
-    configure_detection(parser.add_subparsers(required=True))
-    arguments = parser.parse_args(['detect', *map(str, words)])
-    return arguments.run(arguments)
+    return small_commands.call('detect', *words)
 
 
 def printed(capsys, *words: object) -> list:
@@ -77,9 +72,7 @@ def printed(capsys, *words: object) -> list:
 
 
 def refused(text: str, *words: object) -> None:
-    with pytest.raises(InputError, match=re.escape(text)) as info:
-        call(*words)
-    assert '\n' not in str(info.value)
+    small_commands.refused(text, 'detect', *words)
 
 
 AT = ('--at', '85,57', '--radius', 17)
@@ -117,9 +110,7 @@ def test_it_is_what_the_library_finds(capsys, picture, calibration):
     np.testing.assert_array_equal(seen['covariance'], found.covariance)
     (without,) = printed(capsys, picture, *AT)
     assert without['center'] != seen['center']
-
-
-def test_a_list_may_begin_with_a_minus(capsys, picture, calibration):
+    # A list may begin with a minus.
     (seen,) = printed(capsys, picture, *AT, '--camera', calibration, '--normal', '-0.1,0,-1')
     assert seen['status'] == 'TRACKED'
 
@@ -176,23 +167,6 @@ def test_letters_are_hardly_rings(capsys, tmp_path):
     # Of 108 letters, 26 were rings with less of the rim or with thinner bands, 6 where what they
     # are no ellipse by passed for correlated noise or light.
     assert sum(one['status'] == 'TRACKED' for one in rows) == 0
-
-
-@pytest.mark.parametrize('kind', ['colour', '16 bits', 'alpha', 'jpg', 'bmp', 'name'])
-def test_pictures_of_all_kinds(capsys, tmp_path, kind):
-    grey = ring()
-    file = tmp_path / {'jpg': 'a.jpg', 'bmp': 'a.bmp', 'name': 'mit Löchern.png'}.get(
-        kind, 'a.png'
-    )
-    image = {
-        'colour': np.dstack([grey, grey, grey]),
-        'alpha': np.dstack([grey, grey, grey, np.full_like(grey, 255)]),
-        '16 bits': grey.astype(np.uint16) * 257,
-    }.get(kind, grey)
-    assert cv2.imwrite(str(file), image)
-    (seen,) = printed(capsys, file, *AT)
-    assert seen['status'] == 'TRACKED'
-    np.testing.assert_allclose(seen['center'], CENTER, atol=0.05)
 
 
 def test_a_table_for_people(capsys, picture, tmp_path):
@@ -276,25 +250,32 @@ def test_columns_of_the_table_stand_below_each_other(capsys, picture, tmp_path):
 # --- refusals -------------------------------------------------------------------------------
 
 
-def test_options_that_need_each_other(picture, calibration):
-    refused('--radius is missing', picture, '--at', '85,57')
-    refused('--at is missing', picture, '--radius', 17)
-    refused('--search without --at', picture, '--search', 20)
-    refused('--normal without --camera', picture, *AT, '--normal', '0,0,1')
-    refused('--at has 3 numbers', picture, '--at', '1,2,3', '--radius', 17)
-    refused('--normal has 2 numbers', picture, *AT, '--camera', calibration, '--normal', '0,1')
-
-
-def test_values_that_cannot_be(picture, calibration, tmp_path):
-    refused('lies outside the image of 160 x 120 pixels', picture, '--at', '300,5', '--radius', 17)
-    refused(str(picture), picture, '--at', '300,5', '--radius', 17)
-    refused('radius = 2 px', picture, '--at', '80,60', '--radius', 2)
-    refused('not 0', picture, *AT, '--camera', calibration, '--normal', '0,0,0')
-    refused('edge-on', picture, *AT, '--camera', calibration, '--normal', '1,0,0')
-    refused('--overlay', picture, *AT, '--overlay', tmp_path / 'a.gif')
-    other = tmp_path / 'other.yaml'
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('--radius is missing', ('--at', '85,57')),
+        ('--at is missing', ('--radius', 17)),
+        ('--search without --at', ('--search', 20)),
+        ('--normal without --camera', (*AT, '--normal', '0,0,1')),
+        ('--at has 3 numbers', ('--at', '1,2,3', '--radius', 17)),
+        ('--normal has 2 numbers', (*AT, '--camera', '{camera}', '--normal', '0,1')),
+        ('lies outside the image of 160 x 120 pixels', ('--at', '300,5', '--radius', 17)),
+        ('ring.png', ('--at', '300,5', '--radius', 17)),
+        ('radius = 2 px', ('--at', '80,60', '--radius', 2)),
+        ('not 0', (*AT, '--camera', '{camera}', '--normal', '0,0,0')),
+        ('edge-on', (*AT, '--camera', '{camera}', '--normal', '1,0,0')),
+        ('--overlay', (*AT, '--overlay', 'a.gif')),
+        ('calibration for 80 x 60', (*AT, '--camera', '{other}')),
+        ('none.yaml', (*AT, '--camera', 'none.yaml')),
+        ('broken.yaml', (*AT, '--camera', '{broken}')),
+    ],
+)
+def test_options_that_cannot_be(picture, calibration, tmp_path, text, words):
+    other, broken = tmp_path / 'other.yaml', tmp_path / 'broken.yaml'
     write_camera(CAMERA.scaled(0.5), other)
-    refused('calibration for 80 x 60', picture, *AT, '--camera', other)
+    broken.write_text('image_width: {')
+    files = {'camera': calibration, 'other': other, 'broken': broken}
+    refused(text, picture, *(str(word).format(**files) for word in words))
 
 
 @pytest.mark.parametrize(
@@ -319,16 +300,6 @@ def test_pictures_that_cannot_be_read(tmp_path, picture):
     refused('holds no pictures', folder, *AT)
     (folder / 'cut.png').write_bytes(picture.read_bytes()[:60])
     refused('is truncated after 60 bytes', folder, *AT)
-
-
-def test_a_calibration_that_cannot_be_read(picture, tmp_path):
-    refused('none.yaml', picture, *AT, '--camera', tmp_path / 'none.yaml')
-    broken = tmp_path / 'broken.yaml'
-    broken.write_text('image_width: {')
-    refused('broken.yaml', picture, *AT, '--camera', broken)
-
-
-def test_a_tiny_picture_is_named(tmp_path):
-    file = tmp_path / 'tiny.png'
-    cv2.imwrite(str(file), np.zeros((8, 9), np.uint8))
-    refused(f'{file}: an image of 9 x 8 pixels', file)
+    tiny = tmp_path / 'tiny.png'
+    cv2.imwrite(str(tiny), np.zeros((8, 9), np.uint8))
+    refused(f'{tiny}: an image of 9 x 8 pixels', tiny)

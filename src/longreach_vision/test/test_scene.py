@@ -79,16 +79,6 @@ def test_a_look_for_smaller_images_moves_occluders_in_the_image_only() -> None:
     assert scaled.blur == CameraLook().blur
 
 
-def test_an_occluder_moves_from_where_it_appears() -> None:
-    bar = Occluder((0.0, 0.0), (0.0, 9.0), width=1.0, velocity=(2.0, 0.0), appears=1.0)
-    ends = bar.at(3.0)
-    assert ends is not None
-    assert ends[0].tolist() == [4.0, 0.0]
-    assert ends[1].tolist() == [4.0, 9.0]
-    assert bar.at(0.999) is None
-    assert bar.replace(vanishes=3.0).at(3.0) is None
-
-
 # --- background ----------------------------------------------------------------------------------
 
 
@@ -294,47 +284,32 @@ def test_images_are_of_their_own_time_between_samples() -> None:
         assert frame.velocities == pytest.approx(velocities, abs=1e-9)
 
 
-def test_an_image_comes_with_the_first_sample_at_or_after_it() -> None:
+@pytest.mark.parametrize(
+    ('sent', 'expected', 'missed'),
+    [
+        # With the first sample at or after it, and none before the first one.
+        ((0, 60, 99, 100, 140, 201), (0, 100, 200), 1),
+        ((50, 90, 110), (100,), 0),
+        # A sample that comes again gives nothing, a time that begins anew gives images anew.
+        ((0, 0, 100, 100), (0, 100), 0),
+        ((0, 100, 200, 0, 100), (0, 100, 200, 0, 100), 0),
+        # Samples that never came are counted, not those after one that came too early.
+        ((0, 5, 10, 25, 30, 100), (0, 100), 2 + 13),
+        ((0, 10, 20, 21, 31, 41, 51), (0,), 0),
+        ((0, 10, 20, 21, 31, 41, 51, 81, 91), (0,), 2),
+    ],
+)
+def test_images_of_samples(sent: tuple[int, ...], expected: tuple[int, ...], missed: int) -> None:
     frames = FrameTimes(10.0)
-    counts = [len(taken(frames, [stamp * MS])) for stamp in (0, 60, 99, 100, 140, 201, 600)]
-    assert counts == [1, 0, 0, 1, 0, 1, 4]
-
-
-def test_an_image_before_the_first_sample_is_none() -> None:
-    frames = taken(FrameTimes(10.0), [50 * MS, 90 * MS, 110 * MS])
-    assert [frame.number for frame in frames] == [1]
+    found = [frame.stamp // MS for stamp in sent for frame in taken(frames, [stamp * MS])]
+    assert found == list(expected)
+    assert frames.missed == missed
 
 
 def test_an_offset_delays_all_images() -> None:
     frames = taken(FrameTimes(10.0, 0.004), np.arange(0, 301 * MS, 5 * MS))
     assert [frame.stamp for frame in frames] == [4 * MS, 104 * MS, 204 * MS]
     assert frames[1].positions == pytest.approx(cubic(0.104)[0], abs=1e-12)
-
-
-def test_a_sample_that_comes_again_gives_nothing() -> None:
-    assert len(taken(FrameTimes(10.0), [0, 0, 100 * MS, 100 * MS])) == 2
-
-
-def test_time_that_begins_anew_gives_images_anew() -> None:
-    frames = FrameTimes(10.0)
-    assert len(taken(frames, [0, 100 * MS, 200 * MS])) == 3
-    assert [frame.number for frame in taken(frames, [0, 100 * MS])] == [0, 1]
-    assert frames.missed == 0
-
-
-def test_samples_that_never_came_are_counted() -> None:
-    frames = FrameTimes(10.0)
-    found = taken(frames, [stamp * MS for stamp in (0, 5, 10, 25, 30, 100)])
-    assert frames.missed == 2 + 13
-    assert [frame.number for frame in found] == [0, 1]
-
-
-def test_a_sample_that_comes_too_early_does_not_make_others_missing() -> None:
-    frames = FrameTimes(15.0)
-    taken(frames, [stamp * MS for stamp in (0, 10, 20, 21, 31, 41, 51)])
-    assert frames.missed == 0
-    taken(frames, [stamp * MS for stamp in (81, 91)])
-    assert frames.missed == 2
 
 
 @pytest.mark.parametrize('rate', [7.0, 29.97, 60.0, 200.0, 333.3])
@@ -353,33 +328,21 @@ def test_rates_that_cannot_be_are_refused(rate: float, offset: float) -> None:
 def test_images_of_a_path_are_those_between_its_ends() -> None:
     times = np.array([0.12, 0.2, 0.43])
     path = MarkerPath(('a', 'b'), times, *cubic(times))
-    found = list(frames_of(path, [FrameTimes(10.0), FrameTimes(10.0, 0.03)]))
-    assert [(index, frame.stamp // MS) for index, frame in found] == [
-        (1, 130), (0, 200), (1, 230), (0, 300), (1, 330), (0, 400), (1, 430),
-    ]  # fmt: skip
+    cameras = [FrameTimes(10.0), FrameTimes(10.0, 0.03)]
+    found = list(frames_of(path, cameras))
+    expected = [(1, 130), (0, 200), (1, 230), (0, 300), (1, 330), (0, 400), (1, 430)]
+    assert [(index, frame.stamp // MS) for index, frame in found] == expected
     assert found[2][1].number == 2
     assert found[2][1].positions == pytest.approx(cubic(0.23)[0], abs=1e-12)
-
-
-def test_images_of_a_path_up_to_a_time_since_its_beginning() -> None:
-    times = np.array([0.12, 0.2, 0.43])
-    path = MarkerPath(('a', 'b'), times, *cubic(times))
-    found = list(frames_of(path, [FrameTimes(10.0), FrameTimes(10.0, 0.03)], 0.18))
-    assert [(index, frame.stamp // MS) for index, frame in found] == [
-        (1, 130), (0, 200), (1, 230), (0, 300),
-    ]  # fmt: skip
-    # Rounding is no reason to leave an image out.
-    assert len(list(frames_of(path, [FrameTimes(10.0, 0.03)], 0.01))) == 1
-
-
-def test_images_are_of_times_from_zero_on() -> None:
-    times = np.array([-1.0, 0.25])
-    path = MarkerPath(('a', 'b'), times, *cubic(times))
-    found = [frame.stamp // MS for _, frame in frames_of(path, [FrameTimes(10.0)])]
-    assert found == [0, 100, 200]
-    path = MarkerPath(('a', 'b'), times - 4.0, *cubic(times))
-    with pytest.raises(InputError, match=r'path of \[-5, -3\.75\] s, allowed: times from 0 on'):
-        next(frames_of(path, [FrameTimes(10.0)]))
+    # Up to a time since its beginning; rounding is no reason to leave an image out.
+    short = [(index, frame.stamp // MS) for index, frame in frames_of(path, cameras, 0.18)]
+    assert short == expected[:4]
+    assert len(list(frames_of(path, cameras[1:], 0.01))) == 1
+    # Times are from 0 on.
+    early = MarkerPath(('a', 'b'), times - 0.25, *cubic(times))
+    assert [frame.stamp // MS for _, frame in frames_of(early, cameras[:1])] == [0, 100]
+    with pytest.raises(InputError, match=r'path of \[-4, -3\.69\] s, allowed: times from 0 on'):
+        next(frames_of(MarkerPath(('a', 'b'), times - 4.12, *cubic(times)), cameras))
 
 
 def test_images_of_a_path_are_those_of_its_samples() -> None:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 
 import cv2
 import numpy as np
 import pytest
+from small_commands import call, refused
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera, read_camera, write_camera
 from longreach_markers.rig import load_rig
-from longreach_vision.commands.setup_commands import configure_setup
 
 PNG = b'\x89PNG'
 SIZE = (480, 400)
 TRUTH = Camera('c', *SIZE, 520.0, 521.0, 242.0, 196.0, 'plumb_bob', (-0.1, 0.05, 0.0, 0.0, 0.0))
-
-
-def call(*words: object) -> None:
-    """Run a subcommand as ``longreach vision`` would."""
-    parser = argparse.ArgumentParser(prog='longreach vision')
-    configure_setup(parser.add_subparsers(required=True))
-    arguments = parser.parse_args([str(word) for word in words])
-    arguments.run(arguments)
 
 
 def printed(capsys, *words: object):
@@ -36,12 +26,6 @@ def printed(capsys, *words: object):
     call(*words, '--format', 'json')
     out, err = capsys.readouterr()
     return json.loads(out, parse_constant=pytest.fail), err.splitlines()
-
-
-def refused(text: str, *words: object) -> None:
-    with pytest.raises(InputError, match=re.escape(text)) as info:
-        call(*words)
-    assert '\n' not in str(info.value)
 
 
 # --- calibrate ------------------------------------------------------------------------------
@@ -116,9 +100,6 @@ def test_calibrate_writes_what_ros_reads(capsys, tmp_path, pictures):
     assert warned == [f'longreach vision: {text}' for text in found['warnings']]
     assert any('only 7 pictures' in text for text in warned)
     assert plot.read_bytes().startswith(PNG)
-
-
-def test_calibrate_as_table(capsys, pictures):
     call('calibrate', *sorted(pictures.glob('[0-4].png')), '--board', '7x5', '--square', 0.04)
     out, _ = capsys.readouterr()
     assert len([line for line in out.splitlines() if line.strip().startswith('/')]) == 5
@@ -186,6 +167,12 @@ def test_pose_writes_a_rig(capsys, folder):
     assert found['tip']['error'] < 0.01
     assert set(found['tip']['in_plane']) == {'left', 'right'}
     assert plot.read_text().startswith('<?xml')
+    call(*posing(folder))
+    text, err = capsys.readouterr()
+    assert err == ''
+    assert re.search(r'left +7\.9\d+ +-23\.0', text)
+    assert 'a marker at (25.1, 0, 1.7) m, triangulated: ±' in text
+    assert 'no warnings' in text
 
 
 def test_pose_writes_the_markers_of_a_rig(capsys, folder):
@@ -260,15 +247,6 @@ def posing(folder):
     return 'pose', folder / 'reference_example.yaml'
 
 
-def test_pose_as_table(capsys, folder):
-    call('pose', folder / 'reference_example.yaml')
-    out, err = capsys.readouterr()
-    assert err == ''
-    assert re.search(r'left +7\.9\d+ +-23\.0', out)
-    assert 'a marker at (25.1, 0, 1.7) m, triangulated: ±' in out
-    assert 'no warnings' in out
-
-
 def test_pose_warns_on_stderr(capsys, folder):
     file = folder / 'reference_example.yaml'
     text = file.read_text()
@@ -317,22 +295,23 @@ def test_marker_takes_all_kinds(capsys, tmp_path):
     out = tmp_path / 'marker.svg'
     disc, _ = printed(capsys, 'marker', '--diameter', 0.1, '--disc', '--bright', '--out', out)
     assert disc['marker'] == {'radius': 0.05, 'inner': 0.0, 'bright': True}
-    assert disc['page'] == 'A4'
-    assert (disc['width'], disc['height']) == (0.21, 0.297)
+    assert (disc['page'], disc['width'], disc['height']) == ('A4', 0.21, 0.297)
     assert '100 mm disc, bright on dark.' in out.read_text()
     words = ('marker', '--diameter', 0.1, '--inner', 0.6, '--page', 'fit', '--out', out)
     ring, _ = printed(capsys, *words)
-    assert ring['marker']['inner'] == 0.6
-    assert ring['page'] == 'fit'
+    assert (ring['marker']['inner'], ring['page']) == (0.6, 'fit')
     assert 'mm ring, inside 60 mm' in out.read_text()
 
 
-def test_marker_refuses(tmp_path):
-    out = tmp_path / 'm.pdf'
-    refused('m.png has the extension', 'marker', '--diameter', 0.3, '--out', tmp_path / 'm.png')
-    refused(
-        'allowed: one of them', 'marker', '--diameter', 1, '--disc', '--inner', 1, '--out', out
-    )
-    refused('diameter = 30 m', 'marker', '--diameter', 30, '--out', out)
-    refused('page = A4', 'marker', '--diameter', 0.3, '--page', 'A4', '--out', out)
+@pytest.mark.parametrize(
+    ('text', 'file', 'words'),
+    [
+        ('m.png has the extension', 'm.png', (0.3,)),
+        ('allowed: one of them', 'm.pdf', (1, '--disc', '--inner', 1)),
+        ('diameter = 30 m', 'm.pdf', (30,)),
+        ('page = A4', 'm.pdf', (0.3, '--page', 'A4')),
+    ],
+)
+def test_marker_refuses(tmp_path, text, file, words):
+    refused(text, 'marker', '--out', tmp_path / file, '--diameter', *words)
     assert list(tmp_path.iterdir()) == []

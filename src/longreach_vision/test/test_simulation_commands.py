@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering
+from small_path import small_path, write_path
 from small_rig import small_rig
 
 from longreach_vision.commands import simulation_commands
@@ -41,31 +42,6 @@ def test_a_video_that_would_lose_a_row_is_refused_before_it_is_drawn(scene, tmp_
     call(*words[:-1], tmp_path / 'pictures', '--scale', 0.25, '--duration', 0.1)
     picture = min((tmp_path / 'pictures/left').iterdir())
     assert cv2.imread(str(picture)).shape == (75, 100, 3)
-
-
-def test_a_video_is_what_the_pictures_are_bit_for_bit(scene, tmp_path):
-    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
-    call(*words, '--video')
-    for name in ('left', 'right'):
-        capture = cv2.VideoCapture(str(tmp_path / f'seen/{name}.avi'))
-        files = sorted((scene / 'seen' / name).iterdir())
-        for file in files:
-            good, image = capture.read()
-            assert good
-            expected = cv2.imread(str(file), cv2.IMREAD_UNCHANGED)
-            for channel in range(3):
-                np.testing.assert_array_equal(image[:, :, channel], expected)
-        assert not capture.read()[0]
-
-
-def test_an_occluder_before_no_camera_of_the_rig_is_named(scene, tmp_path):
-    look = tmp_path / 'look.yaml'
-    look.write_text('occluders: [{start: [0, 0], end: [9, 9], width: 2, camera: rigth}]\n')
-    words = (scene / 'path.csv', '--rig', scene / 'rig.yaml', '--look', look)
-    text = "occluders[0].camera = 'rigth', allowed by the rig: left, right"
-    refused(text, 'render', *words, '--out', tmp_path / 'seen')
-    refused(text, 'simulate', *words)
-    assert list(tmp_path.iterdir()) == [look]
 
 
 def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
@@ -157,21 +133,24 @@ def test_an_interrupted_rendering_leaves_nothing(monkeypatch, scene, tmp_path, v
 # --- places ----------------------------------------------------------------------------------
 
 
-def test_no_output_takes_the_place_of_another_or_of_an_input(scene, tmp_path):
+@pytest.mark.parametrize(
+    ('text', 'more'),
+    [
+        ('--plot and --movement are both', ('--plot', '{0}/a.png', '--movement', 'two={0}/a.png')),
+        ('--csv and --movement are both', ('--csv', '{0}/a.png', '--movement', 'two={0}/a.png')),
+        ('--csv and --overlay are both', ('--csv', '{0}/a.png', '--overlay', '{0}/a.png')),
+        ('--csv and --movement are both', ('--out', '{0}', '--movement', 'two={0}/tracks.csv')),
+        ('rig.yaml is one of the inputs', ('--csv', '{0}/rig.yaml')),
+        ('rig_left.yaml is one of the inputs', ('--csv', '{0}/rig_left.yaml')),
+        ('path.csv is one of the inputs', ('--csv', '{0}/path.csv')),
+        ('look.yaml is one of the inputs', ('--csv', '{0}/look.yaml')),
+    ],
+)
+def test_no_output_takes_the_place_of_another_or_of_an_input(tmp_path, text, more):
     write_rig(small_rig(), tmp_path / 'rig.yaml')
-    for name in ('path.csv', 'look.yaml'):
-        (tmp_path / name).write_bytes((scene / name).read_bytes())
+    write_path(small_path(), tmp_path / 'path.csv')
+    (tmp_path / 'look.yaml').write_text('clutter: 0\n')
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     words = ('simulate', tmp_path / 'path.csv', *rendering(tmp_path))
-    file = tmp_path / 'a.png'
-    refused('--plot and --movement are both', *words, '--plot', file, '--movement', f'two={file}')
-    refused('--csv and --movement are both', *words, '--csv', file, '--movement', f'two={file}')
-    refused('--csv and --overlay are both', *words, '--csv', file, '--overlay', file)
-    refused(
-        '--csv and --movement are both',
-        *(*words, '--out', tmp_path, '--movement', f'two={tmp_path / "tracks.csv"}'),
-    )
-    for name in ('rig.yaml', 'rig_left.yaml', 'path.csv', 'look.yaml'):
-        refused(f'{name} is one of the inputs', *words, '--csv', tmp_path / name)
-    refused('is one of the inputs', 'render', *words[1:], '--out', tmp_path / 'path.csv')
+    refused(text, *words, *(word.format(tmp_path) for word in more))
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -70,12 +70,8 @@ def test_a_camera_that_contributes_nothing_is_named(capsys, tmp_path, how, text)
     told = printed(capsys, *words)
     assert [one['tracked'] for one in told['markers']] == [6, 6]
     left, right = told['cameras']
-    assert (left['camera'], left['images'], left['tracked'], left['sightings']) == (
-        'left',
-        6,
-        12,
-        12,
-    )
+    assert left['camera'] == 'left'
+    assert (left['images'], left['tracked'], left['sightings']) == (6, 12, 12)
     assert (right['images'], right['tracked'], right['markers']) == (6, 0, {'one': 0, 'two': 0})
     assert text in told['advice']
     assert 'those of left alone' in told['advice']
@@ -108,9 +104,6 @@ def test_pictures_become_tracks(capsys, scene, tmp_path):
     np.testing.assert_array_equal(tracks.table, np.array(list(columns.values())).T)
     for picture in (plot, move):
         assert picture.read_bytes().startswith(b'\x89PNG')
-
-
-def test_the_table_for_people(capsys, scene):
     call(*tracking(scene), '--truth', scene / 'path.csv')
     text = capsys.readouterr().out
     assert re.search(r'^ +one +8 +0 +0 +-0\.50', text, re.MULTILINE)
@@ -225,62 +218,55 @@ def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
     told = printed(capsys, *words, *starts)
     assert [one['tracked'] for one in told['markers']] == [FRAMES, FRAMES]
     assert told['markers'][0]['first'] == pytest.approx(START[0].tolist(), abs=1e-3)
-    refused('--start truck=1,2,3, allowed: CAMERA.MARKER=u,v,r', *words, '--start', 'truck=1,2,3')
-    refused('allowed markers: one, two', *words, '--start', 'left.three=1,2,3')
-    refused('--start left.one=1,2,x, allowed', *words, '--start', 'left.one=1,2,x')
-    refused('--start left.one=nan,2,9, allowed: finite', *words, '--start', 'left.one=nan,2,9')
-    refused('one has the radius 1e+09 px in left', *words, '--start', 'left.one=50,50,1e9')
-    refused(
-        '--start left.one=50,50,0: left[2] = 0 px, allowed: above 0',
-        *(*words, '--start', 'left.one=50,50,0'),
-    )
-    alone = ('track', scene / 'seen/left', '--config', tmp_path / 'rig.yaml')
-    refused('--start right.one=1,2,9, allowed cameras: left', *alone, '--start', 'right.one=1,2,9')
 
 
-@pytest.mark.parametrize('pixel', ['-50,20,14', '20,99999,14'])
-def test_a_marker_is_not_begun_outside_of_the_image(scene, tmp_path, pixel):
-    out = tmp_path / 'out'
-    out.mkdir()
-    u, v, _ = pixel.split(',')
-    refused(
-        f'--start left.one={pixel}: one has the pixel ({u}, {v}) in left, allowed: within',
-        *('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml'),
-        *('--start', f'left.one={pixel}', '--csv', out / 'a.csv', '--bag', out / 'bag'),
-    )
-    assert not list(out.iterdir())
+@pytest.mark.parametrize(
+    ('start', 'text'),
+    [
+        ('truck=1,2,3', ', allowed: CAMERA.MARKER=u,v,r'),
+        ('left.three=1,2,3', ', allowed markers: one, two'),
+        ('left.one=1,2,x', ', allowed'),
+        ('left.one=nan,2,9', ', allowed: finite'),
+        ('left.one=50,50,1e9', ': one has the radius 1e+09 px in left'),
+        ('left.one=50,50,0', ': left[2] = 0 px, allowed: above 0'),
+        ('top.one=1,2,9', ', allowed cameras: left, right'),
+        ('left.one=-50,20,14', ': one has the pixel (-50, 20) in left, allowed: within'),
+        ('left.one=20,99999,14', ': one has the pixel (20, 99999) in left, allowed: within'),
+    ],
+)
+def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
+    words = ('--start', start, '--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag')
+    refused(f'--start {start}{text}', *tracking(scene), *words)
+    assert not list(tmp_path.iterdir())
+
+
+def broken(scene: Path, tmp_path: Path, data: bytes | None) -> tuple[str, tuple[object, ...]]:
+    """Return the sixth right picture, which is cut or another one, and how all are tracked."""
+    shutil.copytree(scene / 'seen', tmp_path / 'seen')
+    victim = sorted((tmp_path / 'seen/right').iterdir())[5]
+    victim.write_bytes(victim.read_bytes()[:2000] if data is None else data)
+    sides = (tmp_path / 'seen/left', tmp_path / 'seen/right')
+    words = ('track', *sides, '--config', scene / 'rig.yaml', '--out', tmp_path / 'out')
+    return victim.name, words
 
 
 def test_a_broken_picture_is_left_out_and_told(capsys, scene, tmp_path):
-    shutil.copytree(scene / 'seen', tmp_path / 'seen')
-    victim = sorted((tmp_path / 'seen/right').iterdir())[5]
-    victim.write_bytes(victim.read_bytes()[:2000])
-    words = (
-        *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
-        *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out'),
-    )
+    name, words = broken(scene, tmp_path, None)
     told = printed(capsys, *words)
     assert (told['images'], told['complete']) == (FRAMES, False)
     assert [one['images'] for one in told['cameras']] == [FRAMES, FRAMES - 1]
     assert f'1 of {FRAMES} pictures of {tmp_path}/seen/right cannot be read' in told['advice']
-    assert f'{victim.name} is truncated' in told['advice']
+    assert f'{name} is truncated' in told['advice']
     columns = table(tmp_path / 'out/tracks.csv')
     np.testing.assert_array_equal(columns['one.cameras'], [3, 3, 3, 3, 3, 1, 3, 3])
     assert len(read_tracks(tmp_path / 'out/tracks').times) == FRAMES
 
 
 def test_an_image_of_another_size_ends_it_and_what_is_before_is_kept(capsys, scene, tmp_path):
-    shutil.copytree(scene / 'seen', tmp_path / 'seen')
-    victim = sorted((tmp_path / 'seen/right').iterdir())[5]
-    cv2.imwrite(str(victim), np.zeros((50, 60), np.uint8))
-    words = (
-        *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
-        *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out', '--format', 'json'),
-    )
-    with pytest.raises(
-        InputError, match=f'{victim.name} has 60 x 50 .* the 5 images tracked before it'
-    ):
-        call(*words)
+    small = cv2.imencode('.png', np.zeros((50, 60), np.uint8))[1].tobytes()
+    name, words = broken(scene, tmp_path, small)
+    with pytest.raises(InputError, match=f'{name} has 60 x 50 .* the 5 images tracked before it'):
+        call(*words, '--format', 'json')
     told = json.loads(capsys.readouterr().out)
     assert (told['images'], told['complete']) == (5, False)
     assert len(read_tracks(tmp_path / 'out/tracks').times) == 5
@@ -341,26 +327,41 @@ def test_nothing_to_be_seen_is_a_failure(capsys, scene, tmp_path):
     assert (table(tmp_path / 'a.csv')['one.status'] == 2.0).all()
 
 
-def test_what_track_refuses(scene, tmp_path):
-    left, right = scene / 'seen/left', scene / 'seen/right'
-    rig = ('--config', scene / 'rig.yaml')
-    refused('LEFT is missing', 'track', *rig)
-    refused('LEFT and --from-bag are given', 'track', left, '--from-bag', 'x', *rig)
-    refused('--rate and --from-bag are given', 'track', '--from-bag', 'x', '--rate', 5, *rig)
-    refused("'/my ns/observ", 'track', left, *rig, '--namespace', 'my ns', '--bag', tmp_path / 'b')
-    refused('--camera and RIGHT', 'track', left, right, '--camera', 'left', *rig)
-    refused('nowhere does not exist', 'track', tmp_path / 'nowhere', *rig)
-    refused('nowhere.yaml', 'track', left, '--config', tmp_path / 'nowhere.yaml')
-    refused('multiply the scale by 2', 'track', left, right, *rig, '--scale', 0.5)
-    refused('--overlay', 'track', left, *rig, '--overlay', tmp_path / 'a.gif')
-    refused('is one of the inputs', 'track', left, *rig, '--overlay', left)
-    refused('is not empty', 'track', left, *rig, '--overlay', right)
-    refused('allowed: MARKER=FILE', 'track', left, *rig, '--movement', 'one')
-    refused('allowed markers: one, two', 'track', left, *rig, '--movement', 'x=a.png')
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('LEFT is missing', ()),
+        ('LEFT and --from-bag are given', ('{left}', '--from-bag', 'x')),
+        ('--rate and --from-bag are given', ('--from-bag', 'x', '--rate', 5)),
+        ("'/my ns/observ", ('{left}', '--namespace', 'my ns', '--bag', '{new}/b')),
+        ('--camera and RIGHT', ('{left}', '{right}', '--camera', 'left')),
+        ('nowhere does not exist', ('{new}/nowhere',)),
+        ('nowhere.yaml', ('{left}', '--config', '{new}/nowhere.yaml')),
+        ('multiply the scale by 2', ('{left}', '{right}', '--scale', 0.5)),
+        ('--overlay', ('{left}', '--overlay', '{new}/a.gif')),
+        ('is one of the inputs', ('{left}', '--overlay', '{left}')),
+        ('is one of the inputs', ('{left}', '--plot', '{first}')),
+        ('is one of the inputs', ('{left}', '--movement', 'two={first}')),
+        ('is one of the inputs', ('{left}/*.png', '--plot', '{first}')),
+        ('is one of the inputs', ('{left}', '--truth', '{path}', '--csv', '{path}')),
+        ('is not empty', ('{left}', '--overlay', '{right}')),
+        ('allowed: MARKER=FILE', ('{left}', '--movement', 'one')),
+        ('allowed markers: one, two', ('{left}', '--movement', 'x=a.png')),
+        ('cannot be written', ('{left}', '--csv', '{new}/file/any.csv')),
+        ('exists already', ('{left}', '--bag', '{new}/bag')),
+        ("extension 'txt'", ('{left}', '--out', '{new}/away', '--plot', '{new}/away/p.txt')),
+    ],
+)
+def test_what_track_refuses(scene, tmp_path, text, words):
     (tmp_path / 'file').touch()
-    refused('cannot be written', 'track', left, *rig, '--csv', tmp_path / 'file/any.csv')
     (tmp_path / 'bag').mkdir()
-    refused('exists already', 'track', left, *rig, '--bag', tmp_path / 'bag')
+    places = {'left': scene / 'seen/left', 'right': scene / 'seen/right', 'new': tmp_path}
+    places |= {'first': min(places['left'].iterdir()), 'path': scene / 'path.csv'}
+    before = {file: file.read_bytes() for file in scene.rglob('*.*') if file.is_file()}
+    given = [str(word).format(**places) for word in words]
+    refused(text, 'track', '--config', scene / 'rig.yaml', *given)
+    assert {file: file.read_bytes() for file in before} == before
+    assert {file.name for file in tmp_path.iterdir()} == {'file', 'bag'}
 
 
 def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
@@ -385,22 +386,14 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     )
 
 
-def test_all_outputs_may_lie_in_the_new_directory(capsys, scene, tmp_path):
+@pytest.mark.parametrize('inside', [True, False])
+def test_outputs_may_lie_in_the_new_directory_or_elsewhere(scene, tmp_path, inside):
     out = tmp_path / 'new'
-    files = {'csv': out / 'a.csv', 'bag': out / 'bag', 'plot': out / 'p.svg'}
-    more = [word for name, file in files.items() for word in (f'--{name}', file)]
+    place = out if inside else tmp_path
+    more = ('--csv', place / 'a.csv', '--bag', place / 'bag', '--plot', out / 'p.svg')
     call(*tracking(scene), '--out', out, *more, '--movement', f'one={out}/m.png')
-    assert {file.name for file in out.iterdir()} == {'a.csv', 'bag', 'p.svg', 'm.png'}
-    away = tmp_path / 'away'
-    refused("extension 'txt'", *tracking(scene), '--out', away, '--plot', away / 'p.txt')
-    assert not away.exists()
-
-
-def test_outputs_elsewhere_leave_room_for_pictures_in_the_directory(capsys, scene, tmp_path):
-    out = tmp_path / 'new'
-    more = ('--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag', '--plot', out / 'p.svg')
-    call(*tracking(scene), '--out', out, *more)
-    assert (out / 'p.svg').is_file()
+    assert {file.name for file in place.iterdir()} >= {'a.csv', 'bag'}
+    assert {file.name for file in out.iterdir()} >= {'p.svg', 'm.png'}
 
 
 def test_names_that_ros_does_not_allow():
@@ -409,46 +402,22 @@ def test_names_that_ros_does_not_allow():
         refused(f'--node {name!r}, allowed', *words, '--node', name)
 
 
-def test_track_spares_what_it_reads(scene, tmp_path):
-    shutil.copytree(scene / 'seen', tmp_path / 'seen')
-    rig = ('--config', scene / 'rig.yaml')
-    left, right = tmp_path / 'seen/left', tmp_path / 'seen/right'
-    first = min(left.iterdir())
-    before = {path: path.read_bytes() for path in tmp_path.rglob('*.png')}
-    words = ('track', left, right, *rig, '--truth', scene / 'path.csv')
-    refused('is one of the inputs', *words, '--plot', first)
-    refused('is one of the inputs', *words, '--movement', f'two={first}')
-    refused('is one of the inputs', *words, '--csv', scene / 'path.csv')
-    refused('is one of the inputs', 'track', f'{left}/*.png', *rig, '--plot', first)
-    call('render', scene / 'path.csv', *rendering(scene), '--video', '--out', tmp_path / 'videos')
-    video = tmp_path / 'videos/left.avi'
-    kept = video.read_bytes()
-    refused('is one of the inputs', 'track', video, *rig, '--rate', 15, '--overlay', video)
-    assert video.read_bytes() == kept
-    assert {path: path.read_bytes() for path in tmp_path.rglob('*.png')} == before
+EXCHANGED = 'left and right may be exchanged: both cameras track 2 of 2 markers of the first pair'
 
 
-def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path):
-    left, right = scene / 'seen/left', scene / 'seen/right'
-    words = ('track', right, left, '--config')
-    text = 'left and right may be exchanged: both cameras track 2 of 2 markers of the first pair'
-    refused(text, *words, scene / 'rig.yaml', kind=LongreachError)
-    assert text in capsys.readouterr().out
-    assert printed(capsys, *tracking(scene))['advice'] == ''
-
-
-def test_exchanged_pictures_of_cameras_that_are_not_synchronous_are_noticed(
-    capsys, scene, tmp_path
-):
-    # Nothing is known of speeds in the first pair.
-    later = tmp_path / 'later'
-    later.mkdir()
+@pytest.mark.parametrize('late', [0.0, 0.02])
+def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path, late):
+    # Of cameras that are not synchronous, speeds in the first pair are unknown.
     for file in (scene / 'seen/right').iterdir():
         head, time = file.stem.rsplit('_', 1)
-        shutil.copy(file, later / f'{head}_{float(time) + 0.02:.9f}{file.suffix}')
-    text = 'left and right may be exchanged: both cameras track 2 of 2 markers of the first pair'
-    words = ('track', later, scene / 'seen/left', '--config', scene / 'rig.yaml')
-    assert printed(capsys, *words)['advice'].startswith(text)
+        shutil.copy(file, tmp_path / f'{head}_{float(time) + late:.9f}{file.suffix}')
+    words = ('track', tmp_path, scene / 'seen/left', '--config', scene / 'rig.yaml')
+    if late:
+        assert printed(capsys, *words)['advice'].startswith(EXCHANGED)
+        return
+    refused(EXCHANGED, *words, kind=LongreachError)
+    assert EXCHANGED in capsys.readouterr().out
+    assert printed(capsys, *tracking(scene))['advice'] == ''
 
 
 def test_exchanged_pictures_are_noticed_where_pixels_are_given(scene, tmp_path):
@@ -502,23 +471,20 @@ def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_pa
 # --- render, simulate, compare ---------------------------------------------------------------
 
 
-def test_render_names_pictures_by_their_times(scene):
-    for name in ('left', 'right'):
-        files = sorted((scene / 'seen' / name).iterdir())
-        assert len(files) == FRAMES
-        assert files[1].name == '000001_0.066666667.png'
-        assert cv2.imread(str(files[1]), cv2.IMREAD_UNCHANGED).shape == (300, 400)
-
-
-def test_what_render_refuses(scene, tmp_path):
-    words = ('render', scene / 'path.csv', *rendering(scene))
-    refused('is not empty', *words, '--out', scene / 'seen')
-    out = ('--out', tmp_path / 'seen')
+def test_render_names_pictures_by_their_times_and_refuses(scene, tmp_path):
+    second = sorted((scene / 'seen/left').iterdir())[1]
+    assert second.name == '000001_0.066666667.png'
+    assert cv2.imread(str(second), cv2.IMREAD_UNCHANGED).shape == (300, 400)
     (tmp_path / 'path.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
-    refused("no marker 'two'", 'render', tmp_path / 'path.csv', *rendering(scene), *out)
-    refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
-    refused('--scale 1e-05: width = 0', *words, '--scale', '1e-5', *out)
-    refused('--scale 1e+300: width = ', *words, '--scale', '1e300', *out)
+    out = ('--out', tmp_path / 'seen')
+    for text, path, more in (
+        ('is not empty', scene / 'path.csv', ('--out', scene / 'seen')),
+        ("no marker 'two'", tmp_path / 'path.csv', out),
+        ('nowhere.csv', tmp_path / 'nowhere.csv', out),
+        ('--scale 1e-05: width = 0', scene / 'path.csv', ('--scale', '1e-5', *out)),
+        ('--scale 1e+300: width = ', scene / 'path.csv', ('--scale', '1e300', *out)),
+    ):
+        refused(text, 'render', path, *rendering(scene), *more)
     assert not (tmp_path / 'seen').exists()
 
 
@@ -566,7 +532,7 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
         assert advice.format(**places)
         return 3
 
-    monkeypatch.setattr('longreach_vision.commands.demo_commands.demonstrate', demonstrate)
+    monkeypatch.setattr('longreach_vision.commands.node_commands.demonstrate', demonstrate)
     parser = argparse.ArgumentParser()
     configure(parser)
     for words, scale in (((), None), (('--scale', '0.25'), '0.25')):

@@ -113,12 +113,6 @@ def test_compressed_images_for_who_asks_for_them(folder: Path, calibration: Path
     assert set(np.diff(stamps(packed))) == {10_000_000}
 
 
-def test_it_says_what_it_does(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with bench(*words(source=folder, frame_rate=100.0)) as tests:
-        tests.add(VideoNode)
-    assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
-
-
 def test_the_end_of_a_shorter_file_waits_for_the_other(folder: Path) -> None:
     given = words(source=folder, frame_rate=100.0, companions=1)
     given = [word.removeprefix('video:') for word in given]
@@ -164,12 +158,6 @@ def test_sources_by_name_are_cameras_of_their_own(
     names = [report.status[0].name for report in reports]
     assert {'video: left', 'video: right', 'video: top'} <= set(names)
     assert f'end of {short} after 1 images' in capfd.readouterr().err
-
-
-def test_a_source_that_fails_ends_all(folder: Path) -> None:
-    given = words(sources=f'left={folder} right=/nowhere', frame_rate=100.0)
-    with bench(*given) as tests, pytest.raises(InputError, match='/nowhere does not exist'):
-        tests.until(tests.add(VideoNode).done.done)
 
 
 def test_a_picture_that_is_cut_is_counted(folder: Path) -> None:
@@ -218,17 +206,25 @@ def test_a_loop_has_no_end(folder: Path) -> None:
     assert set(np.diff(stamps(images))) == {50_000_000}
 
 
-def test_it_begins_without_listeners_in_the_end(folder: Path) -> None:
+def test_it_begins_without_listeners_in_the_end(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     given = words(source=folder, frame_rate=1000.0, listeners=3, start_timeout=0.05)
     with bench(*given) as tests:
         node = tests.add(VideoNode)
         tests.until(node.done.done)
+    assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ('given', 'text'),
     [
-        ({}, 'frame_rate = 0 Hz, allowed for pictures without times in their names'),
+        ({'source': "''", 'sources': 'left=/no'}, '/no does not exist'),
+        ({'camera': '{large}'}, r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
+        (
+            {'frame_rate': 0.0},
+            'frame_rate = 0 Hz, allowed for pictures without times in their names',
+        ),
         ({'source': '/none'}, '/none does not exist'),
         ({'source': '/dev/video77'}, 'there is no /dev/video77'),
         ({'camera': '/none.yaml'}, 'none.yaml'),
@@ -245,19 +241,13 @@ def test_it_begins_without_listeners_in_the_end(folder: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be(folder: Path, given: dict[str, str], text: str) -> None:
+def test_what_cannot_be(folder: Path, calibration: Path, given: dict[str, Any], text: str) -> None:
+    large = calibration.with_name('large.yaml')
+    write_camera(read_camera(calibration).scaled(2.0), large)
+    given = {name: str(value).format(large=large) for name, value in given.items()}
     with (
-        bench(*words(**{'source': str(folder), **given})) as tests,
+        bench(*words(**{'source': folder, 'frame_rate': 100.0, **given})) as tests,
         pytest.raises(InputError, match=text),
-    ):
-        play(tests, 0)
-
-
-def test_a_calibration_of_another_size(folder: Path, calibration: Path) -> None:
-    write_camera(read_camera(calibration).scaled(2.0), calibration)
-    with (
-        bench(*words(source=folder, camera=calibration, frame_rate=100.0)) as tests,
-        pytest.raises(InputError, match=r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
     ):
         play(tests, 0)
 
@@ -332,32 +322,31 @@ def test_a_camera_that_is_gone_for_minutes_does_not_end_the_node(
         assert not node.done.done()
 
 
-def test_a_camera_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugged(monkeypatch, itertools.chain([None], itertools.repeat(InputError('it is gone'))))
-    with bench(*words(source='/dev/video0', reconnect=0.05)) as tests:
-        node = tests.add(VideoNode)
-        with pytest.raises(InputError, match='it is gone'):
-            tests.until(node.done.done)
-
-
-def test_a_camera_that_was_never_there_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugged(monkeypatch, itertools.repeat(InputError('there is no /dev/video0')))
-    with bench(*words(source='/dev/video0', reconnect=1e6)) as tests:
-        node = tests.add(VideoNode)
-        with pytest.raises(InputError, match='there is no'):
-            tests.until(node.done.done)
-
-
-def test_a_camera_of_another_size_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch, calibration: Path
+@pytest.mark.parametrize(
+    ('errors', 'reconnect', 'text'),
+    [
+        ((None, *99 * [InputError('it is gone')]), 0.05, 'it is gone'),
+        # One that was never there.
+        ((InputError('there is no /dev/video0'),), 1e6, 'there is no'),
+        # One of another size is not tried again.
+        ((None,), 1e6, 'gives images of 32 x 24 px'),
+    ],
+)
+def test_a_camera_that_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+    calibration: Path,
+    errors: tuple[Exception | None, ...],
+    reconnect: float,
+    text: str,
 ) -> None:
-    write_camera(read_camera(calibration).scaled(2.0), calibration)
-    opened = iter([None])
-    plugged(monkeypatch, opened)
-    given = words(source='/dev/video0', camera=calibration, reconnect=1e6)
+    plugged(monkeypatch, iter(errors))
+    given = words(source='/dev/video0', reconnect=reconnect)
+    if errors == (None,):
+        write_camera(read_camera(calibration).scaled(2.0), calibration)
+        given += words(camera=calibration)
     with bench(*given) as tests:
         node = tests.add(VideoNode)
-        with pytest.raises(InputError, match='gives images of 32 x 24 px'):
+        with pytest.raises(InputError, match=text):
             tests.until(node.done.done)
 
 

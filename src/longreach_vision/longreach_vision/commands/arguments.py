@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
@@ -38,83 +39,73 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-def add_namespace(parser: argparse.ArgumentParser) -> None:
-    """Add ``--namespace``."""
-    parser.add_argument(
-        '--namespace', default='vision', help='namespace of the recorded topics (default: vision)'
-    )
+READING = ('rate', 'bits', 'start')
+"""Options for the reading of images and the start of tracking."""
+
+OUTPUTS = ('out', 'csv', 'bag', 'overlay')
+"""Options for output files of tracks; those of PLOTS come after ``--format``."""
+
+PLOTS = ('plot', 'movement')
+"""Options for plots of tracks."""
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    'namespace': {
+        'default': 'vision',
+        'help': 'namespace of the recorded topics (default: vision)',
+    },
+    'rate': {
+        'type': image_rate,
+        'help': 'images per second, instead of the times of the files',
+    },
+    'bits': {
+        'type': int,
+        'default': 0,
+        'help': 'significant bits of 16-bit images (default: as many as the largest value needs)',
+    },
+    'start': {
+        'metavar': 'CAMERA.MARKER=u,v,r',
+        'action': 'append',
+        'default': [],
+        'help': 'pixel and radius in the first image, for each marker not located in the rig',
+    },
+    'truth-topic': {
+        'default': '',
+        'help': 'topic of the motion in a bag (default: the only one of type MarkerPositions)',
+    },
+    'scale': {
+        'type': positive,
+        'default': 1.0,
+        'help': 'image size relative to the calibrations (default: 1)',
+    },
+    'out': {'metavar': 'DIR', 'help': 'directory for tracks.csv and the bag tracks'},
+    'csv': {'metavar': 'FILE', 'help': 'tracks: one row for each image pair'},
+    'bag': {'metavar': 'DIR', 'help': 'new bag with observations and markers'},
+    'overlay': {
+        'metavar': 'FILE.mp4|DIR',
+        'help': f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
+    },
+    'plot': {'metavar': 'FILE', 'help': 'all markers over time, figure 14 of the paper'},
+    'movement': {
+        'type': str,
+        'metavar': 'MARKER=FILE',
+        'help': 'vertical motion of one marker, figure 15 of the paper',
+    },
+}
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add arguments for the reading of images and the start of tracking."""
-    parser.add_argument(
-        '--rate', type=image_rate, help='images per second, instead of the times of the files'
-    )
-    parser.add_argument(
-        '--bits',
-        type=int,
-        default=0,
-        help='significant bits of 16-bit images (default: as many as the largest value needs)',
-    )
-    parser.add_argument(
-        '--start',
-        metavar='CAMERA.MARKER=u,v,r',
-        action='append',
-        default=[],
-        help='pixel and radius in the first image, for each marker not located in the rig',
-    )
-
-
-def add_truth_topic(parser: argparse.ArgumentParser) -> None:
-    """Add ``--truth-topic``."""
-    parser.add_argument(
-        '--truth-topic',
-        default='',
-        help='topic of the motion in a bag (default: the only one of type MarkerPositions)',
-    )
-
-
-def add_scale(parser: argparse.ArgumentParser) -> None:
-    """Add ``--scale``."""
-    parser.add_argument(
-        '--scale',
-        type=positive,
-        default=1.0,
-        help='image size relative to the calibrations (default: 1)',
-    )
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several commands have; those with a metavar alone are paths."""
+    for name in names:
+        option = _OPTIONS[name]
+        kind = {'type': Path} if option.keys() == {'metavar', 'help'} else {}
+        parser.add_argument(f'--{name}', **kind, **option)
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add the options for output files of tracks."""
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='directory for tracks.csv and the bag tracks'
-    )
-    parser.add_argument(
-        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
-    )
-    parser.add_argument(
-        '--bag', metavar='DIR', type=Path, help='new bag with observations and markers'
-    )
-    parser.add_argument(
-        '--overlay',
-        metavar='FILE.mp4|DIR',
-        type=Path,
-        help=f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
-    )
+    """Add the options for output files and plots of tracks."""
+    add_options(parser, *OUTPUTS)
     add_format(parser)
-    add_plots(parser)
-
-
-def add_plots(parser: argparse.ArgumentParser) -> None:
-    """Add the options for plots of tracks."""
-    parser.add_argument(
-        '--plot', metavar='FILE', type=Path, help='all markers over time, figure 14 of the paper'
-    )
-    parser.add_argument(
-        '--movement',
-        metavar='MARKER=FILE',
-        help='vertical motion of one marker, figure 15 of the paper',
-    )
+    add_options(parser, *PLOTS)
 
 
 def rig_of(arguments: argparse.Namespace) -> Rig:

@@ -188,38 +188,20 @@ def _write_picture(file: Path, picture: NDArray[np.uint8]) -> None:
 
 def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[str, Any]:
     """Return an observation as a JSON object; unknown values are null."""
+    told: dict[str, Any] = {'image': image, 'status': LOST, 'reason': _NONE}
+    told |= dict.fromkeys(('center', 'covariance', 'ellipse', 'inner', 'bright'))
+    told |= {'rim_support': 0.0, 'residual': None, 'milliseconds': milliseconds}
     if seen is None:
-        return {
-            'image': image,
-            'status': LOST,
-            'reason': _NONE,
-            'center': None,
-            'covariance': None,
-            'ellipse': None,
-            'inner': None,
-            'bright': None,
-            'rim_support': 0.0,
-            'residual': None,
-            'milliseconds': milliseconds,
-        }
-    ellipse = seen.ellipse
-    return {
-        'image': image,
-        'status': seen.status,
-        'reason': seen.reason,
-        'center': _known(seen.center),
-        'covariance': _known(seen.covariance),
-        'ellipse': {
-            'center': _known(ellipse.center),
-            'axes': _known(np.array(ellipse.axes)),
-            'angle': ellipse.angle,
-        },
-        'inner': seen.inner,
-        'bright': seen.bright,
-        'rim_support': seen.rim_support,
-        'residual': _known(np.array(seen.residual)),
-        'milliseconds': milliseconds,
-    }
+        return told
+    plain = ('status', 'reason', 'inner', 'bright', 'rim_support')
+    ellipse = {name: _known(np.array(getattr(seen.ellipse, name))) for name in ('center', 'axes')}
+    return (
+        told
+        | {name: getattr(seen, name) for name in plain}
+        | {name: _known(np.array(getattr(seen, name))) for name in ('center', 'covariance')}
+        | {'residual': _known(np.array(seen.residual))}
+        | {'ellipse': {**ellipse, 'angle': seen.ellipse.angle}}
+    )
 
 
 def _known(values: NDArray[np.float64]) -> Any:

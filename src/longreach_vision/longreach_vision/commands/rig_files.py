@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from longreach_dynamics.errors import InputError
@@ -42,13 +41,17 @@ def markers_text(markers: Sequence[tuple[str, float]], out: Path) -> str:
 
 def calibrations_beside(reference: Reference, file: Path, out: Path) -> dict[str, str]:
     """Return the calibration files by camera, relative to the rig file."""
-    found = {}
-    for side in reference.sides:
-        named = Path(getattr(reference.cameras, side).calibration)
-        if not named.is_absolute():
-            named = Path(os.path.relpath(file.parent.resolve() / named, out.parent.resolve()))
-        found[side] = str(named)
-    return found
+    return {
+        side: _beside(getattr(reference.cameras, side).calibration, file, out)
+        for side in reference.sides
+    }
+
+
+def _beside(named: str, file: Path, out: Path) -> str:
+    """Return a name relative to one file as a name relative to another; absolute ones stay."""
+    if Path(named).is_absolute():
+        return named
+    return os.path.relpath(file.parent.resolve() / named, out.parent.resolve())
 
 
 def kept_entries(out: Path) -> dict[str, dict[str, Any]]:
@@ -71,78 +74,49 @@ def rig_text(
     kept: dict[str, dict[str, Any]] | None = None,
 ) -> str:
     """Return the cameras and the plane of a rig file."""
-    lines = [_cameras_text(found.poses, calibrations, kept or {})]
+    rig: dict[str, Any] = {'cameras': _cameras(found.poses, calibrations, kept or {})}
     if found.plane is not None:
         plane = found.plane.plane
         assert plane.covariance is not None
-        lines += [
-            'plane:',
-            f'  normal: {_row(plane.normal)}',
-            f'  offset: {float(plane.offset)!r}  # [m]',
-            f'  centroid: {_row(plane.centroid)}  # [m]',
-            '  # Rows; of rotations about two axes in the plane [rad], displacement along n [m].',
-            '  covariance:',
-            *_rows(plane.covariance, '    '),
-        ]
-    return '\n'.join([*lines, ''])
+        rig['plane'] = {
+            'normal': plane.normal.tolist(),
+            'offset': float(plane.offset),
+            'centroid': plane.centroid.tolist(),
+            'covariance': plane.covariance.ravel().tolist(),
+        }
+    return _text(rig)
 
 
-def _cameras_text(
+def _cameras(
     poses: Mapping[str, Pose], calibrations: dict[str, str], kept: dict[str, dict[str, Any]]
-) -> str:
+) -> dict[str, Any]:
     """Return the cameras of a rig file; the arguments are those of :func:`rig_text`."""
-    lines = ['cameras:']
+    cameras: dict[str, Any] = {}
     for side, pose in poses.items():
-        lines += [
-            f'  {side}:',
-            f'    calibration: {_quoted(calibrations[side])}',
-            f'    position: {_row(pose.translation)}  # in the world [m]',
-            f'    orientation: {_row(pose.quaternion)}  # x y z w of the optical frame',
-        ]
+        cameras[side] = {
+            'calibration': calibrations[side],
+            'position': pose.translation.tolist(),
+            'orientation': pose.quaternion.tolist(),
+        }
         if pose.covariance is not None:
-            lines += [
-                '    # Rows; of rotation vector in the camera [rad], position in the world [m].',
-                '    covariance:',
-                *_rows(pose.covariance),
-            ]
-        lines += [f'    {key}: {value!r}' for key, value in kept.get(side, {}).items()]
-    return '\n'.join(lines)
+            cameras[side]['covariance'] = pose.covariance.ravel().tolist()
+        cameras[side] |= kept.get(side, {})
+    return cameras
+
+
+def _text(rig: dict[str, Any]) -> str:
+    """Return entries of a rig file as YAML."""
+    text = yaml.safe_dump(rig, default_flow_style=None, sort_keys=False, width=95)
+    units = 'positions [m], orientations x y z w; covariances by rows, rotations [rad] first'
+    return text.replace('cameras:\n', f'cameras:  # {units}\n', 1)
 
 
 def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
     """Write the poses of all cameras of a rig file into it or into a copy of it."""
     entries = load_yaml(rig)['cameras']
-    calibrations = {}
-    for side in poses:
-        named = Path(entries[side]['calibration'])
-        if not named.is_absolute():
-            named = Path(os.path.relpath(rig.parent.resolve() / named, out.parent.resolve()))
-        calibrations[side] = str(named)
-    text = _cameras_text(poses, calibrations, kept_entries(rig)) + '\n'
+    calibrations = {side: _beside(entries[side]['calibration'], rig, out) for side in poses}
+    text = _text({'cameras': _cameras(poses, calibrations, kept_entries(rig))})
     write_rig(out, text, rig)
-
-
-def _row(values: np.ndarray) -> str:
-    """Return values as a YAML list, in full precision."""
-    return '[' + ', '.join(repr(float(value)) for value in values) + ']'
-
-
-def _rows(matrix: np.ndarray, indent: str = '      ') -> list[str]:
-    """Return a matrix as the lines of a flat YAML list."""
-    rows = [', '.join(f'{float(value)!r}' for value in row) for row in matrix]
-    return [
-        f'{indent}{"[" if k == 0 else " "}{row}{"]" if k == len(rows) - 1 else ","}'
-        for k, row in enumerate(rows)
-    ]
-
-
-def _quoted(text: str) -> str:
-    """Return a text quoted for YAML."""
-    return (
-        text
-        if re.fullmatch(r'[\w./-]*[A-Za-z][\w./-]*', text)
-        else "'" + text.replace("'", "''") + "'"
-    )
 
 
 def write_rig(out: Path, text: str, source: Path | None = None) -> None:

@@ -29,7 +29,7 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.commands.arguments import add_namespace, add_reading, add_rig, add_scale
+from longreach_vision.commands.arguments import READING, add_options, add_rig
 from longreach_vision.commands.rig_files import (
     calibrations_beside,
     kept_entries,
@@ -37,6 +37,9 @@ from longreach_vision.commands.rig_files import (
     rig_text,
     write_rig,
 )
+
+# Of a camera, in the order of the output.
+_INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
 
 
 def configure_setup(commands: Any) -> None:
@@ -92,7 +95,7 @@ def configure_setup(commands: Any) -> None:
         nargs='+',
         help='bag of images, or a video or folder of each camera, in the order of the rig',
     )
-    add_namespace(pose)
+    add_options(pose, 'namespace')
     add_rig(pose)
     pose.add_argument(
         '--camera',
@@ -107,8 +110,7 @@ def configure_setup(commands: Any) -> None:
         help='with --refine: standard deviation of the distances of markers from the plane [m]'
         ' (default: 0.01)',
     )
-    add_reading(pose)
-    add_scale(pose)
+    add_options(pose, *READING, 'scale')
     pose.add_argument(
         '--marker',
         metavar='NAME=RADIUS',
@@ -180,14 +182,7 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
     difference = float(apart.max()) if apart.size else math.nan
     return {
         'camera': {
-            'name': camera.name,
-            'width': camera.width,
-            'height': camera.height,
-            'model': camera.model,
-            'fx': camera.fx,
-            'fy': camera.fy,
-            'cx': camera.cx,
-            'cy': camera.cy,
+            **{name: getattr(camera, name) for name in _INTRINSICS},
             'distortion': list(camera.distortion),
         },
         'deviations': found.deviations,
@@ -241,7 +236,7 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
     pictures += [(name, 'left out', '', '', '') for name in found.outliers]
     pictures += [(name, 'no board', '', '', '') for name in empty]
     head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]')
-    values = [*(result['camera'][name] for name in ('fx', 'fy', 'cx', 'cy'))]
+    values = [result['camera'][name] for name in _INTRINSICS[4:]]
     values += result['camera']['distortion']
     numbers = [
         (name, float(value), float(deviation))
@@ -403,9 +398,7 @@ def _pose_text(found: Localisation) -> str:
     ]
     names = ('point', 'moved x [mm]', 'y [mm]', 'z [mm]')
     parts.append(table((*names, *(f'{side} [px]' for side in found.poses)), points))
-    lines = [
-        f'sum of squares {found.sum_of_squares:.1f} at {found.freedom} degrees of freedom',
-    ]
+    lines = [f'sum of squares {found.sum_of_squares:.1f} at {found.freedom} degrees of freedom']
     if found.plane is not None:
         plane = found.plane.plane
         normal = ', '.join(f'{value:.5f}' for value in plane.normal)

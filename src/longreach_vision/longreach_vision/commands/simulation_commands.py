@@ -11,10 +11,9 @@ from longreach_markers.rig import Rig, load_rig
 from longreach_tools.arguments import positive
 from longreach_tools.output import check_places
 from longreach_vision.commands.arguments import (
+    add_options,
     add_outputs,
     add_rig,
-    add_scale,
-    add_truth_topic,
     image_rate,
     motion_of,
     rig_files,
@@ -58,13 +57,13 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
         help='CSV file with time, MARKER.x, MARKER.z, or a bag with marker_truth',
     )
     add_rig(parser)
-    add_truth_topic(parser)
+    add_options(parser, 'truth-topic')
     parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
     parser.add_argument(
         '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
     )
     parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
-    add_scale(parser)
+    add_options(parser, 'scale')
 
 
 def _look_of(arguments: argparse.Namespace) -> CameraLook:

@@ -406,11 +406,10 @@ def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -
 
 def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:
     """
-    Return offsets from the positions of a path to the centres of the markers [m].
+    Return offsets (3,) [m] by marker from the positions of a path to the centres of the markers.
 
-    A path may contain the positions in the plane, to which the offset along its normal is to be
-    added, or the centres themselves: its distance from the plane shows which. Also returns the
-    names of markers whose offset the path includes.
+    A path has the positions in the plane or the centres themselves, as its distance from the plane
+    shows; markers of the second kind are returned, too.
     """
     found, included = {}, []
     for marker in rig.markers:
@@ -429,42 +428,35 @@ def _summary_text(
     tracks: Tracks, rows: Sequence[dict[str, Any]], cameras: Sequence[dict[str, Any]]
 ) -> str:
     """Return the summary as text."""
-    head = (
-        'marker',
-        'tracked',
-        'uncertain',
-        'lost',
-        'first x, y, z [m]',
-        'last x, y, z [m]',
-        'noise x, y, z [mm]',
-    )
+    head = ['marker', 'tracked', 'uncertain', 'lost', 'first x, y, z [m]', 'last x, y, z [m]']
     lines = [
         (
-            row['name'],
-            row['tracked'],
-            row['uncertain'],
-            row['lost'],
-            _three(row['first'], 1.0, '.4f'),
-            _three(row['last'], 1.0, '.4f'),
+            *(row[what] for what in ('name', 'tracked', 'uncertain', 'lost')),
+            *(_three(row[what]) for what in ('first', 'last')),
             _three(row['noise'], _MILLI, '.3f'),
         )
         for row in rows
     ]
     first, last = tracks.times[[0, -1]]
-    text = f'{len(tracks.times)} images, {first:.3f} to {last:.3f} s\n\n' + table(head, lines)
+    text = f'{len(tracks.times)} images, {first:.3f} to {last:.3f} s\n\n'
+    text += table([*head, 'noise x, y, z [mm]'], lines)
     seen = [
         (
             one['camera'],
             '' if one['images'] is None else one['images'],
-            one['tracked'],
-            one['uncertain'],
+            *(one['tracked'], one['uncertain']),
             one['sightings'] - one['tracked'] - one['uncertain'],
         )
         for one in cameras
     ]
     text += '\n\n' + table(('camera', 'images', 'tracked', 'uncertain', 'lost'), seen)
+    return _with_reasons(text, 'not tracked', rows)
+
+
+def _with_reasons(text: str, what: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a text, and below it the reasons of its rows if there are any."""
     reasons = [line for row in rows for line in _reason_lines(row['name'], row['reasons'])]
-    return '\n'.join([text, '', 'not tracked, by reason:', *reasons]) if reasons else text
+    return '\n'.join([text, '', f'{what}, by reason:', *reasons]) if reasons else text
 
 
 def _reason_lines(name: str, reasons: Sequence[dict[str, Any]]) -> list[str]:
@@ -481,21 +473,17 @@ def _bodies_text(bodies: Sequence[dict[str, Any]]) -> str:
     head = ('body', 'poses', 'none', 'first x, y, z [m]', 'last x, y, z [m]', 'chi-square')
     lines = [
         (
-            one['name'],
-            one['poses'],
-            one['images'] - one['poses'],
-            _three(one['first'], 1.0, '.4f'),
-            _three(one['last'], 1.0, '.4f'),
+            *(one['name'], one['poses'], one['images'] - one['poses']),
+            *(_three(one[what]) for what in ('first', 'last')),
             '' if one['chi_square'] is None else f'{one["chi_square"]:.2f}',
         )
         for one in bodies
     ]
-    reasons = [line for one in bodies for line in _reason_lines(one['name'], one['reasons'])]
     text = table(head, lines) + '\n\nchi-square: median of those with a pose'
-    return '\n'.join([text, '', 'no pose, by reason:', *reasons]) if reasons else text
+    return _with_reasons(text, 'no pose', bodies)
 
 
-def _three(values: Sequence[float] | None, factor: float, form: str) -> str:
+def _three(values: Sequence[float] | None, factor: float = 1.0, form: str = '.4f') -> str:
     """Return a vector as text."""
     return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)
 

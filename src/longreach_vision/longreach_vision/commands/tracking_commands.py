@@ -36,13 +36,11 @@ from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
 from longreach_vision.commands.arguments import (
-    add_namespace,
+    PLOTS,
+    READING,
+    add_options,
     add_outputs,
-    add_plots,
-    add_reading,
     add_rig,
-    add_scale,
-    add_truth_topic,
     motion_of,
     rig_files,
     rig_of,
@@ -72,18 +70,18 @@ def configure_tracking(commands: Any) -> None:
     track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the second camera')
     _add_others(track)
     track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
-    add_namespace(track)
+    add_options(track, 'namespace')
     add_rig(track, required=True)
     track.add_argument(
         '--camera',
         metavar='NAME',
         help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
     )
-    add_reading(track)
+    add_options(track, *READING)
     track.add_argument(
         '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
     )
-    add_scale(track)
+    add_options(track, 'scale')
     add_outputs(track)
     track.set_defaults(run=_run_track)
 
@@ -99,14 +97,11 @@ def configure_tracking(commands: Any) -> None:
 
     beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
     beside.add_argument('bag', metavar='BAG', type=Path)
-    add_namespace(beside)
+    add_options(beside, 'namespace')
     add_rig(beside)
-    add_truth_topic(beside)
+    add_options(beside, 'truth-topic')
     add_format(beside)
-    beside.add_argument(
-        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
-    )
-    add_plots(beside)
+    add_options(beside, 'csv', *PLOTS)
     beside.set_defaults(run=_run_compare)
 
 
@@ -117,10 +112,9 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
     _add_others(parser)
-    add_namespace(parser)
+    add_options(parser, 'namespace')
     add_rig(parser, required=True)
-    add_reading(parser)
-    add_scale(parser)
+    add_options(parser, *READING, 'scale')
     add_format(parser)
     parser.set_defaults(camera=None, from_bag=None)
 
@@ -264,11 +258,7 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
 
 
 def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
-    """
-    Return the rig, and what is tracked in a recording of its cameras, while it is iterated.
-
-    Notes on images that were left out are printed at the end.
-    """
+    """Return the rig, and an iterator that tracks a recording and prints notes at its end."""
     rig = rig_of(arguments)
     if len(rig.cameras) < 2:
         raise InputError(f'{arguments.rig} has one camera, allowed: two or more')

@@ -10,9 +10,8 @@ from __future__ import annotations
 import argparse
 
 from longreach_vision.commands.check_commands import configure_check
-from longreach_vision.commands.demo_commands import configure_demo
 from longreach_vision.commands.detection_commands import configure_detection
-from longreach_vision.commands.remote_commands import configure_remote
+from longreach_vision.commands.node_commands import configure_nodes
 from longreach_vision.commands.setup_commands import configure_setup
 from longreach_vision.commands.simulation_commands import configure_simulation
 from longreach_vision.commands.tracking_commands import configure_tracking
@@ -28,5 +27,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
     configure_tracking(commands)
     configure_check(commands)
     configure_simulation(commands)
-    configure_demo(commands)
-    configure_remote(commands)
+    configure_nodes(commands)

@@ -34,13 +34,11 @@ from longreach_tools.bag import (
 from longreach_tools.output import writing_directory
 from longreach_vision.io.track_table import (
     CAMERAS,
-    KINDS,
     Tracks,
-    camera_columns,
     columns_of,
     estimate_fields,
+    message_row,
     observation_fields,
-    place_columns,
 )
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
@@ -64,29 +62,9 @@ def _nanoseconds(message: Any) -> int:
 
 class TrackWriter:
     """
-    A new recording of tracks, to be used in a ``with`` statement.
+    A new recording of tracks, for a ``with`` statement; deleted if the block ends with an error.
 
-    It gets its name only if the block ends without an error; otherwise it is deleted.
-
-    Parameters
-    ----------
-    path : path
-        New directory; it must not exist.
-    namespace : str
-        Namespace of the topics and of the cameras' frames.
-    frame_id : str
-        Frame of the world.
-    cameras : sequence of str
-        Cameras of the tracks, in the order of their bits in the messages.
-    bodies : sequence of str
-        Names of the rigid bodies.
-
-    Raises
-    ------
-    InputError
-        If it exists, the namespace is not valid in ROS, or the message types are not found.
-    LongreachError
-        If it cannot be written.
+    Cameras are in the order of their bits in the messages; ``frame_id`` is the frame of the world.
     """
 
     def __init__(
@@ -274,11 +252,7 @@ def _only_topic(bag: str | Path, kind: str) -> str:
 def read_tracks(
     bag: str | Path, namespace: str = 'vision', cameras: Sequence[str] = CAMERAS
 ) -> Tracks:
-    """
-    Read the tracks of a recording, one row for each message on ``markers``.
-
-    The cameras' columns are filled if ``observations`` were recorded.
-    """
+    """Read tracks, one row for each message on ``markers``; cameras if they were recorded, too."""
     topic = absolute_name('markers', namespace)
     estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
     if not estimates:
@@ -288,9 +262,19 @@ def read_tracks(
     most = max((one.cameras for message in estimates for one in message.estimates), default=0)
     if most >= 1 << len(cameras):
         raise _other_cameras(bag, 'more cameras', cameras)
-    rows = [_row(message, names, seen) for message in estimates]
+    rows = []
+    for message in estimates:
+        stamp, gap = _nanoseconds(message), float(message.stamp_gap)
+        found = {one.name: one for one in message.estimates}
+        rows.append(message_row(stamp * 1e-9, gap, names, found, seen.of(stamp, gap)))
     table = np.array(rows).reshape(len(rows), len(columns_of(names, cameras)))
-    reasons = {name: _reasons(estimates, name) for name in names}
+    reasons = {
+        name: [
+            ''.join(one.reason for one in message.estimates if one.name == name)
+            for message in estimates
+        ]
+        for name in names
+    }
     return Tracks(names, tuple(cameras), table, reasons)
 
 
@@ -300,14 +284,6 @@ def _other_cameras(bag: str | Path, what: str, cameras: Sequence[str]) -> InputE
         f'{bag} has tracks by {what}, allowed by the rig: {", ".join(cameras)}; give the rig that'
         ' was used (--config)'
     )
-
-
-def _reasons(messages: Sequence[Any], name: str) -> list[str]:
-    """Return the reason in each message why a marker was not tracked."""
-    return [
-        ''.join(one.reason for one in message.estimates if one.name == name)
-        for message in messages
-    ]
 
 
 class _Observed:
@@ -344,47 +320,14 @@ class _Observed:
 
     def _of_set(self, camera: str, stamp: int, apart: int) -> int | None:
         """
-        Return the stamp of a camera's image in a set [ns]; None if there is none, or several.
+        Return the stamp of a camera's image in a set of three or more [ns]; None if unclear.
 
-        It is not recorded for more than two cameras, but at most the largest of these times apart.
+        Only the largest difference of the stamps of a set is recorded.
         """
         stamps = self._stamps[camera]
         begin = bisect.bisect_left(stamps, stamp - abs(apart))
         end = bisect.bisect_right(stamps, stamp + abs(apart))
         return stamps[begin] if end - begin == 1 else None
-
-
-def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
-    """Return the row of a table, as :func:`longreach_vision.io.track_table.row_of`."""
-    stamp, gap = _nanoseconds(message), float(message.stamp_gap)
-    observed = seen.of(stamp, gap)
-    estimates = {one.name: one for one in message.estimates}
-    # As in the message to the tracker.
-    row = [stamp * 1e-9, gap]
-    for name in names:
-        row += _place(estimates.get(name))
-        for camera in observed:
-            pixel = camera.get(name)
-            row += (
-                camera_columns() if pixel is None else camera_columns(pixel.status, pixel.center)
-            )
-    return row
-
-
-def _place(one: Any) -> list[float]:
-    """Return the columns of a position."""
-    if one is None:
-        return place_columns()
-    located = []
-    for kind in KINDS:
-        place = getattr(one, kind)
-        variances = getattr(one, f'{kind}_covariance')[::4]
-        # Older recordings lack the part from the pixels.
-        noise = getattr(one, f'{kind}_noise_covariance', np.full(9, math.nan))[::4]
-        located.append(((place.x, place.y, place.z), variances, noise))
-    return place_columns(
-        one.status, one.cameras, located, (one.out_of_plane, one.out_of_plane_deviation)
-    )
 
 
 def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
@@ -424,30 +367,10 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
 
 class BagImages:
     """
-    Images of a recording, in the order of recording.
+    Images of a recording, in the order of recording, from topics by camera.
 
-    Where a topic was not recorded, but the topic ``compressed`` below it was, images are those of
-    that one. Compressed images that are damaged are left out.
-
-    Parameters
-    ----------
-    bag : path
-    topics : mapping
-        Topics by camera.
-    bits : int
-        Significant bits of 16-bit values, see :class:`longreach_markers.io.images.BitDepth`.
-
-    Attributes
-    ----------
-    damaged : dict
-        Compressed images that were left out so far, with the reasons.
-    files : tuple of Path
-        Empty.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read.
+    Where a topic was not recorded, images are those of the topic ``compressed`` below it; damaged
+    ones are left out, and are in ``damaged``, with the reasons.
     """
 
     def __init__(self, bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> None:

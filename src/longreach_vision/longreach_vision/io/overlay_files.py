@@ -27,11 +27,7 @@ _RATES, _USUAL = (0.002, 1000.0), 15.0
 
 @contextlib.contextmanager
 def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
-    """
-    Yield a function that adds an image pair to a video or folder.
-
-    The output gets its name only if the block ends without an error.
-    """
+    """Yield a function that adds an image pair to a video or folder, complete or absent."""
     if target.suffix.lower() in VIDEOS:
         with writing(target) as file:
             video = _Video(file, target)

@@ -11,6 +11,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,9 +34,6 @@ KINDS = ('in_plane', 'triangulated')
 CAMERAS = ('left', 'right')
 """Cameras of a table, in the order of their bits in the column ``cameras``, by default."""
 
-_NOT_SEEN = STATUSES.index(LOST)
-# An unknown position, its variances, and those from the pixels.
-_NOWHERE = np.full(3, math.nan), np.full(3, math.nan), np.full(3, math.nan)
 # Order of the differences that pass noise and suppress slow motion.
 _ORDER = 7
 # Relative tolerance of equal intervals between images.
@@ -42,37 +42,48 @@ _EVEN = 0.1
 _NUMBER = re.compile(r'[-+]?\d+(\.\d+)?(e[-+]?\d+)?')
 
 
+def _deviation(matrix: str, place: int, one: Any) -> float:
+    """Return the root of a variance of an estimate; NaN if a recording lacks the matrix."""
+    variances = getattr(one, matrix, None)
+    return math.nan if variances is None else math.sqrt(max(variances[place], 0.0))
+
+
+def _marker_columns() -> dict[str, Callable[[Any], float]]:
+    """Return the columns of a marker, each read from a longreach_msgs/MarkerEstimate."""
+    found: dict[str, Callable[[Any], float]] = {}
+    found |= {name: attrgetter(name) for name in ('status', 'cameras')}
+    for kind in KINDS:
+        found |= {f'{kind}_{axis}': attrgetter(f'{kind}.{axis}') for axis in 'xyz'}
+        for what, matrix in (('deviation', 'covariance'), ('noise', 'noise_covariance')):
+            for k, axis in enumerate('xyz'):
+                found[f'{kind}_{what}_{axis}'] = partial(_deviation, f'{kind}_{matrix}', 4 * k)
+    return found | {name: attrgetter(name) for name in ('out_of_plane', 'out_of_plane_deviation')}
+
+
+_MARKER = _marker_columns()
+_CAMERA = ('status', 'u', 'v')
+_BODY = (
+    *('status', 'markers', *'xyz', *(f'q{axis}' for axis in 'xyzw')),
+    *(
+        f'{kind}_{axis}'
+        for kind in ('deviation', 'rotation_deviation', 'noise', 'rotation_noise')
+        for axis in 'xyz'
+    ),
+    'chi_square',
+)
+
+
 def columns_of(
     names: Sequence[str], cameras: Sequence[str] = CAMERAS, bodies: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """
-    Return the names of the columns of a table of tracks.
+    Return the columns: time [s], stamp_gap [s] of the images; then MARKER.COLUMN, BODY.COLUMN.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the markers.
-    cameras : sequence of str
-    bodies : sequence of str
-        Names of the rigid bodies.
-
-    Returns
-    -------
-    tuple of str
-        time [s] and stamp_gap [s] between the images; then for each marker, as MARKER.COLUMN:
-        status; cameras used, a sum of powers of 2 in their order (1 left, 2 right); in_plane_x,
-        _y, _z [m] and standard deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x,
-        .. are from the pixels alone, independent in each image; the same for triangulated;
-        out_of_plane and its deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v
-        [px]. At the end for each body those of :func:`body_columns`.
+    Of a marker: status; cameras used, a sum of powers of 2 in their order; positions [m], standard
+    deviations, and the part of these from the pixels alone, independent in each image; CAMERA_u,
+    CAMERA_v [px].
     """
-    own = ['status', 'cameras']
-    for kind in KINDS:
-        own += [f'{kind}_{axis}' for axis in 'xyz']
-        own += [f'{kind}_deviation_{axis}' for axis in 'xyz']
-        own += [f'{kind}_noise_{axis}' for axis in 'xyz']
-    own += ['out_of_plane', 'out_of_plane_deviation']
-    own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
+    own = [*_MARKER, *(f'{camera}_{what}' for camera in cameras for what in _CAMERA)]
     columns = [f'{name}.{what}' for name in names for what in own]
     return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
 
@@ -85,17 +96,12 @@ def cameras_of(cameras: Iterable[str]) -> tuple[str, ...]:
 
 def body_columns(name: str) -> tuple[str, ...]:
     """
-    Return the names of the columns of a body.
+    Return the columns of a body.
 
-    As BODY.COLUMN: status, 0 with a pose and 2 without; markers, the number of those used; x, y, z
-    [m] and quaternion qx, qy, qz, qw; standard deviations deviation_x, .. [m], and
-    rotation_deviation_x, .. about the axes of the body [rad]; of these noise_x, .. and
-    rotation_noise_x, .. from the pixels alone; chi_square of the markers' misfit.
+    Deviations and noise (from the pixels alone) are in [m] and, about the body's axes, [rad]; the
+    status is 0 with a pose and 2 without; ``markers`` is the number of those used.
     """
-    own = ['status', 'markers', *'xyz', *(f'q{axis}' for axis in 'xyzw')]
-    for kind in ('deviation', 'rotation_deviation', 'noise', 'rotation_noise'):
-        own += [f'{kind}_{axis}' for axis in 'xyz']
-    return tuple(f'{name}.{what}' for what in (*own, 'chi_square'))
+    return tuple(f'{name}.{what}' for what in _BODY)
 
 
 def row_of(
@@ -105,13 +111,38 @@ def row_of(
     bodies: Sequence[str] = (),
 ) -> list[float]:
     """Return the row of a table of tracks, in the order of :func:`columns_of`."""
-    row = [frame.time, frame.gap]
+    estimates = {
+        name: SimpleNamespace(**estimate_fields(name, found, SimpleNamespace, cameras))
+        for name, found in frame.estimates.items()
+    }
+    observed = [
+        {
+            name: SimpleNamespace(status=STATUSES.index(seen.status), center=seen.center)
+            for name, seen in frame.observations.get(camera, {}).items()
+        }
+        for camera in cameras
+    ]
+    row = message_row(frame.time, frame.gap, names, estimates, observed)
+    return row + [value for name in bodies for value in _located(frame.bodies.get(name))]
+
+
+def message_row(
+    time: float,
+    gap: float,
+    names: Sequence[str],
+    estimates: Mapping[str, Any],
+    observed: Sequence[Mapping[str, Any]],
+) -> list[float]:
+    """Return the row of messages: estimates by marker, and for each camera observations by it."""
+    row = [time, gap]
+    lost, unseen = STATUSES.index(LOST), [float(STATUSES.index(LOST)), math.nan, math.nan]
     for name in names:
-        row += _estimated(frame.estimates.get(name), cameras)
-        for camera in cameras:
-            row += _observed(frame.observations.get(camera, {}).get(name))
-    for name in bodies:
-        row += _located(frame.bodies.get(name))
+        one = estimates.get(name, _UNKNOWN)
+        row += [float(read(one)) for read in _MARKER.values()]
+        for camera in observed:
+            seen: Any = camera.get(name)
+            known = seen is not None and seen.status != lost
+            row += [float(seen.status), *map(float, seen.center)] if known else unseen
     return row
 
 
@@ -120,7 +151,7 @@ def _located(body: BodyEstimate | None) -> list[float]:
     if body is None or body.pose is None or body.pose.covariance is None:
         markers = 0 if body is None else len(body.markers)
         chi_square = math.nan if body is None else body.chi_square
-        return [_NOT_SEEN, markers, *[math.nan] * 19, chi_square]
+        return [STATUSES.index(LOST), markers, *[math.nan] * 19, chi_square]
     pose, noise = body.pose, body.noise
     assert noise is not None
     row = [0.0, len(body.markers), *pose.translation.tolist(), *pose.quaternion.tolist()]
@@ -128,72 +159,6 @@ def _located(body: BodyEstimate | None) -> list[float]:
         turn, shift = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(2, 3).tolist()
         row += [*shift, *turn]
     return [*row, body.chi_square]
-
-
-def _estimated(estimate: Estimate | None, cameras: Sequence[str]) -> list[float]:
-    """Return the columns of a position."""
-    if estimate is None:
-        return place_columns()
-    located = []
-    for kind in KINDS:
-        location: Location | None = getattr(estimate, kind)
-        located.append(
-            _NOWHERE
-            if location is None
-            else (location.position, np.diag(location.covariance), np.diag(location.noise))
-        )
-    return place_columns(
-        STATUSES.index(estimate.status),
-        _bits(estimate.cameras, cameras),
-        located,
-        (estimate.out_of_plane, estimate.out_of_plane_deviation),
-    )
-
-
-def place_columns(
-    status: int = _NOT_SEEN,
-    cameras: int = 0,
-    located: Sequence[tuple[Sequence[float] | np.ndarray, np.ndarray, np.ndarray]] = (
-        _NOWHERE,
-        _NOWHERE,
-    ),
-    out_of_plane: tuple[float, float] = (math.nan, math.nan),
-) -> list[float]:
-    """
-    Return the columns of a marker's position; the defaults are those of an unknown position.
-
-    Parameters
-    ----------
-    status : int
-    cameras : int
-        Bits of the cameras used.
-    located : sequence of (position, variances, noise)
-        For both kinds of estimates, x, y, z each [m], [m^2]; noise are the variances from the
-        pixels.
-    out_of_plane : (float, float)
-        Distance from the plane and its standard deviation [m].
-    """
-    row: list[float] = [status, cameras]
-    for position, *variances in located:
-        row += [*position, *np.sqrt(np.maximum(np.concatenate(variances), 0.0))]
-    return [float(value) for value in (*row, *out_of_plane)]
-
-
-def camera_columns(
-    status: int = _NOT_SEEN, center: Sequence[float] | np.ndarray = ()
-) -> list[float]:
-    """Return the columns of a marker in an image; the centre is used only if it was seen."""
-    if status == _NOT_SEEN:
-        return [_NOT_SEEN, math.nan, math.nan]
-    u, v = center
-    return [float(status), float(u), float(v)]
-
-
-def _observed(observation: Observation | None) -> list[float]:
-    """Return the columns of a camera."""
-    if observation is None:
-        return camera_columns()
-    return camera_columns(STATUSES.index(observation.status), observation.center)
 
 
 def _bits(used: Sequence[str], cameras: Sequence[str]) -> int:
@@ -223,18 +188,7 @@ def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
 def estimate_fields(
     name: str, found: Estimate, point: Callable[..., Any], cameras: Sequence[str] = CAMERAS
 ) -> dict[str, Any]:
-    """
-    Return the fields of a longreach_msgs/MarkerEstimate.
-
-    Parameters
-    ----------
-    name : str
-    found : Estimate
-    point : callable
-        Returns a geometry_msgs/Point for x, y, z.
-    cameras : sequence of str
-        Cameras in the order of their bits.
-    """
+    """Return the fields of a MarkerEstimate; ``point`` makes a geometry_msgs/Point."""
     fields: dict[str, Any] = {
         'name': name,
         'status': STATUSES.index(found.status),
@@ -254,22 +208,15 @@ def estimate_fields(
     return fields
 
 
+_UNKNOWN = SimpleNamespace(**estimate_fields('', Estimate('', LOST, ''), SimpleNamespace))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tracks:
     """
-    Tracks of markers.
+    Tracks of markers: a table with the columns of :func:`columns_of`, one row for each image set.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the markers.
-    cameras : tuple of str
-    table : ndarray, shape (K, columns)
-        See :func:`columns_of`; one row for each image pair.
-    reasons : mapping, optional
-        By marker or body, for each row, why it was not tracked; empty if it was.
-    bodies : tuple of str
-        Names of the rigid bodies.
+    ``reasons`` says by marker or body, for each row, why it was not tracked; empty if it was.
     """
 
     names: tuple[str, ...]
@@ -299,11 +246,7 @@ class Tracks:
         return self.table[:, self.columns.index(column)]
 
     def positions(self, name: str, kind: str = KINDS[0]) -> np.ndarray:
-        """
-        Return the positions of a marker, shape (K, 3) [m].
-
-        NaN where it was not tracked, also if it was uncertain.
-        """
+        """Return positions (K, 3) [m]; NaN where a marker was not tracked, also if uncertain."""
         found = np.stack([self.column(name, f'{kind}_{axis}') for axis in 'xyz'], axis=1)
         found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
         return found
@@ -318,12 +261,7 @@ class Tracks:
         return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
 
     def sightings(self) -> list[dict[str, Any]]:
-        """
-        Return what each camera contributes, as plain numbers.
-
-        ``sightings``: number of rows and markers; ``tracked`` and ``uncertain``: those with this
-        status in the camera's images; ``markers``: the number of tracked ones by marker.
-        """
+        """Return what each camera contributes: sightings by status, tracked ones by marker."""
         rows = []
         for camera in self.cameras:
             status = {name: self.column(name, f'{camera}_status') for name in self.names}
@@ -344,10 +282,9 @@ class Tracks:
 
     def why_not(self, name: str) -> list[tuple[str, int]]:
         """
-        Return reasons why a marker was not tracked, with their counts, most frequent first.
+        Return reasons why a marker was not tracked with their counts, most frequent first.
 
-        Reasons that differ only in their numbers are counted together, with the numbers of the
-        first row.
+        Reasons that differ in their numbers only are counted together, as the first of them.
         """
         found: dict[str, tuple[str, int]] = {}
         for reason in filter(None, self.reasons.get(name, ())):
@@ -356,13 +293,12 @@ class Tracks:
             found[kind] = first, count + 1
         return sorted(found.values(), key=lambda one: -one[1])
 
-    def summary(self) -> list[dict[str, Any]]:
-        """
-        Return a summary of each marker as plain numbers.
+    def _told(self, name: str) -> list[dict[str, Any]]:
+        """Return the reasons of :meth:`why_not` as plain objects."""
+        return [{'reason': reason, 'images': count} for reason, count in self.why_not(name)]
 
-        ``reasons`` are those of :meth:`why_not`. ``noise`` is that of x, y and z [m], see
-        :func:`noise`. ``kind`` is the kind of estimate: in the plane, if available.
-        """
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a summary of each marker as plain numbers, of its :meth:`best_kind`."""
         rows = []
         for name in self.names:
             kind = self.best_kind(name)
@@ -372,12 +308,9 @@ class Tracks:
                 {
                     'name': name,
                     **{text.lower(): count for text, count in self.counts(name).items()},
-                    'reasons': [
-                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
-                    ],
+                    'reasons': self._told(name),
                     'kind': kind,
-                    'first': there[0].tolist() if len(there) else None,
-                    'last': there[-1].tolist() if len(there) else None,
+                    **_ends(there),
                     'range': np.ptp(there, axis=0).tolist() if len(there) else None,
                     'noise': _plain(noise(self.times, found)),
                 }
@@ -385,12 +318,7 @@ class Tracks:
         return rows
 
     def body_summary(self) -> list[dict[str, Any]]:
-        """
-        Return a summary of each rigid body as plain numbers.
-
-        ``poses`` of ``images``; ``first`` and ``last`` position [m]; the median of ``chi_square``
-        of those with a pose; ``reasons`` for those without.
-        """
+        """Return a summary of each body as plain numbers, with the median of chi_square."""
         rows = []
         for name in self.bodies:
             poses = np.stack([self.column(name, axis) for axis in 'xyz'], axis=1)
@@ -402,15 +330,18 @@ class Tracks:
                     'name': name,
                     'images': len(poses),
                     'poses': len(there),
-                    'first': there[0].tolist() if len(there) else None,
-                    'last': there[-1].tolist() if len(there) else None,
+                    **_ends(there),
                     'chi_square': float(np.median(fits)) if len(fits) else None,
-                    'reasons': [
-                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
-                    ],
+                    'reasons': self._told(name),
                 }
             )
         return rows
+
+
+def _ends(places: np.ndarray) -> dict[str, list[float] | None]:
+    """Return the first and the last of some positions; None if there are none."""
+    first, last = places[[0, -1]].tolist() if len(places) else (None, None)
+    return {'first': first, 'last': last}
 
 
 def _plain(values: np.ndarray) -> list[float] | None:
@@ -420,23 +351,11 @@ def _plain(values: np.ndarray) -> list[float] | None:
 
 def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
-    Estimate the noise of time series, shape (m,), in their unit.
+    Return the noise (m,) of series (K, m) at times (K,) [s], in their unit; NaN if unknown.
 
-    The standard deviation of white noise with the same seventh differences as the values. Motion
-    below a tenth of the sampling rate has hardly any influence; for faster motion, such as
-    vibration, the result is an upper bound.
-
-    Parameters
-    ----------
-    times : ndarray, shape (K,)
-        [s]
-    values : ndarray, shape (K, m)
-        NaN for unknown values. Only runs of eight rows with equal intervals are used.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        NaN without such a run.
+    The standard deviation of white noise with the same seventh differences, over runs of eight
+    known rows at equal intervals. Motion below a tenth of the sampling rate has hardly any
+    influence; with faster motion, the result is an upper bound.
     """
     width = values.shape[1]
     if len(times) <= _ORDER:
@@ -457,30 +376,11 @@ def compare(
     tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
 ) -> list[dict[str, Any]]:
     """
-    Compare tracks with the true motion of the markers.
+    Compare tracks with the true motion at their times, for each marker.
 
-    Parameters
-    ----------
-    tracks : Tracks
-    path : MarkerPath
-        The truth, evaluated at the times of the tracks.
-    offsets : mapping, optional
-        Offsets from the positions of the path to the centres of the markers, (3,) each [m].
-
-    Returns
-    -------
-    list of dict
-        For each marker: ``name``; ``rows`` within the times of the path; the numbers of them that
-        were ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the
-        truth [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
-        ``largest``, ``bias`` (distance of the means), ``scatter`` (RMS without the bias), of the
-        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for a missing kind of
-            estimate.
-
-    Raises
-    ------
-    InputError
-        If a marker is not in the path, or there are no common times.
+    ``offsets`` (3,) [m] lead from the path to the centres. ``motion`` is the standard deviation of
+    the truth [m]; for both kinds of estimate, the distance to the truth where it was tracked [m]:
+    ``bias`` is that of the means, ``scatter`` the RMS without it; None without an estimate.
     """
     whole = path.of(tracks.names)
     first, last = whole.times[[0, -1]]

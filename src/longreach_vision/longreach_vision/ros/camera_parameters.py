@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from longreach_dynamics.parameters import quantity
-from longreach_node.frames import FrameParameters
-from longreach_vision.ros.image_publishers import JPEG_QUALITY
+from longreach_vision.ros.image_publishers import ImageParameters
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CameraNodeParameters(FrameParameters):
+class CameraNodeParameters(ImageParameters):
     """Parameters of the camera node."""
 
     rig: str = quantity('rig file: cameras, plane, markers', '')
@@ -49,18 +48,4 @@ class CameraNodeParameters(FrameParameters):
         's',
         at_least=0.0,
         default=0.0,
-    )
-    jpeg_quality: int = quantity(
-        'quality of image_raw/compressed, which is published while it has subscribers',
-        at_least=1,
-        at_most=100,
-        default=JPEG_QUALITY,
-    )
-    listeners: int = quantity(
-        'number of subscribers of images of each camera for which path and marker_truth wait',
-        at_least=0,
-        default=0,
-    )
-    start_timeout: float = quantity(
-        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
     )

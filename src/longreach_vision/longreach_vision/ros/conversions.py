@@ -234,12 +234,7 @@ def pose_to_transform(pose: Pose, stamp: Time, frame_id: str, child: str) -> Tra
 
 
 def body_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseWithCovarianceStamped:
-    """
-    Return the pose of a rigid body with its covariance.
-
-    In the message position comes first, and rotations are about the axes of ``frame_id``; in
-    :class:`~longreach_markers.camera.geometry.Pose` about those of the body.
-    """
+    """Return a body's pose; the covariance has position first, and the parent's axes."""
     found = PoseWithCovariance(pose=_pose(pose), covariance=covariance_in_world(pose).ravel())
     return PoseWithCovarianceStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=found)
 
@@ -323,10 +318,10 @@ def observations_to_detections(
     observations: Mapping[str, Observation], stamp: Time, frame_id: str
 ) -> Any:
     """
-    Return the markers seen in an image as a vision_msgs/Detection2DArray.
+    Return the markers seen in an image, without LOST ones, as a vision_msgs/Detection2DArray.
 
-    Markers that are LOST are left out; the score is 1 for TRACKED and 0 for UNCERTAIN. The box
-    encloses the ellipse along its axes [px]; positions in space are declared unknown.
+    The score is 1 for TRACKED and 0 for UNCERTAIN; the box [px] encloses the ellipse along its
+    axes.
     """
     kinds: Any = import_module('vision_msgs.msg')
     header = Header(stamp=stamp, frame_id=frame_id)
@@ -350,11 +345,9 @@ def estimates_to_detections(
     estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
 ) -> Any:
     """
-    Return the markers in space as a vision_msgs/Detection3DArray.
+    Return the markers in space, triangulated if possible, as a vision_msgs/Detection3DArray.
 
-    As :func:`observations_to_detections`; the position is the triangulated one, if there is one.
-    Orientations are unknown: their variances are those of any angle. The box is a cube around
-    the marker.
+    The variances of the orientation are those of any angle; the box is a cube around the marker.
     """
     kinds: Any = import_module('vision_msgs.msg')
     header = Header(stamp=stamp, frame_id=frame_id)

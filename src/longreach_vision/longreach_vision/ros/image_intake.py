@@ -47,26 +47,10 @@ class ImageIntake:
     """
     Takes the messages of a rig's cameras, and hands on the images that can be tracked.
 
-    Parameters
-    ----------
-    node : Node
-    settings : TrackerParameters
-    rig : Rig
-        At the scale of the settings.
-    warn : LimitedWarnings
-    count : callable
-        Called for each image: camera, whether it can be used.
-    hand_on : callable
-        Called for each image that can: camera, stamp [ns], image (h, w) of uint8, frame_id.
-    changed : callable
-        Called when intrinsics of a camera arrive that are new: whether others were known before.
-
-    Attributes
-    ----------
-    topics : dict of str
-        Resolved name of the topic of each camera's images.
-    heard : float
-        Arrival of the latest image, or else the start, on the monotonic clock [s].
+    ``count`` is called with camera and usability of each image, ``hand_on`` with camera, stamp
+    [ns], image (h, w) of uint8 and frame_id, ``changed`` when intrinsics are new: whether others
+    were known. ``heard`` is the arrival of the latest image, or the start, on the monotonic clock
+    [s].
     """
 
     def __init__(

@@ -39,21 +39,7 @@ _STAMPS = 'misdated', 'standing', 'repeated'
 
 
 class MarkerTracker:
-    """
-    The tracker on a node: publishers, service ``~/initialize``, diagnostics.
-
-    Parameters
-    ----------
-    node : Node
-    settings : TrackerParameters
-    part : str
-        Name of its diagnostics, on a node with other parts.
-
-    Raises
-    ------
-    InputError
-        For an invalid rig.
-    """
+    """The tracker on a node: publishers, service ``~/initialize``, diagnostics of ``part``."""
 
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
         self._node, self._settings = node, settings

@@ -56,21 +56,7 @@ class _Drawing:
 
 
 class TrackerPublishers:
-    """
-    Publishers of a tracker.
-
-    Parameters
-    ----------
-    node : Node
-    settings : TrackerParameters
-        Can be replaced.
-    rig : Rig
-
-    Attributes
-    ----------
-    results : tuple of Publisher
-        Of observations and positions.
-    """
+    """Publishers of a tracker; ``settings`` can be replaced, ``results`` are the main ones."""
 
     def __init__(self, node: Node, settings: TrackerParameters, rig: Rig) -> None:
         self._node, self.settings, self._rig = node, settings, rig

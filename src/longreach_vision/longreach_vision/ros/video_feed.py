@@ -38,33 +38,10 @@ _FAREWELL = 2.0
 
 class VideoFeed:
     """
-    Reads the images of a source and publishes them.
+    Reads the images of a source and publishes them, below the name of the camera if any.
 
-    Parameters
-    ----------
-    node : Node
-        Its log and clock are used, and it has the publishers.
-    settings : VideoNodeParameters
-    camera : Camera, optional
-        Intrinsics for camera_info.
-    stopped : Event
-        Set to end :meth:`run`.
-    name : str
-        Name of the camera, below which its topics are; empty for those of the node's namespace.
-
-    Attributes
-    ----------
-    source : str
-    images : ImagePublishers
-    counts : dict
-        Numbers of images and problems, for diagnostics.
-    waits_for : str
-        What the next image is waiting for; empty for nothing.
-    latest : int
-        Stamp of the latest image [ns].
-    notes, refused : list of str
-        What a user should know about the images read so far, and controls that the camera did not
-        take.
+    ``stopped`` ends :meth:`run`. For diagnostics: ``counts``, ``waits_for`` (empty for nothing),
+    ``latest`` stamp [ns], ``notes`` on the images and controls that the camera ``refused``.
     """
 
     def __init__(
@@ -236,16 +213,7 @@ class VideoFeed:
 
 
 class _Schedule:
-    """
-    Times at which frames were taken, and at which they are to be published.
-
-    Parameters
-    ----------
-    settings : VideoNodeParameters
-    source : ImageSource
-    now : callable
-        Returns ROS time [ns].
-    """
+    """Times at which frames were taken, and at which they are to be published."""
 
     def __init__(
         self, settings: VideoNodeParameters, source: ImageSource, now: Callable[[], int]

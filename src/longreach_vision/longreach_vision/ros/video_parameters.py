@@ -8,12 +8,11 @@ import shlex
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_markers.rig import CAMERA_NAME, MOST_CAMERAS
-from longreach_node.frames import FrameParameters
-from longreach_vision.ros.image_publishers import JPEG_QUALITY
+from longreach_vision.ros.image_publishers import ImageParameters
 
 
 @dataclasses.dataclass(frozen=True)
-class VideoNodeParameters(FrameParameters):
+class VideoNodeParameters(ImageParameters):
     """Parameters of the video node."""
 
     source: str = quantity(
@@ -41,21 +40,6 @@ class VideoNodeParameters(FrameParameters):
         ' synchronised cameras',
         ('now', 'source'),
         default='now',
-    )
-    jpeg_quality: int = quantity(
-        'quality of image_raw/compressed, which is published while it has subscribers',
-        at_least=1,
-        at_most=100,
-        default=JPEG_QUALITY,
-    )
-    listeners: int = quantity(
-        'number of subscribers of images at which a file starts',
-        at_least=0,
-        at_most=100,
-        default=0,
-    )
-    start_timeout: float = quantity(
-        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
     )
     width: int = quantity(
         "requested image width of a camera; 0 for that of the calibration, or the camera's"
@@ -103,7 +87,6 @@ class VideoNodeParameters(FrameParameters):
         at_most=1e6,
         default=1e6,
     )
-
     sources: str = quantity(
         "instead of source: those of several cameras by name, 'left=a.avi top=b.avi', with topics"
         ' and frames below their names',

@@ -33,24 +33,9 @@ class CameraSimulator:
     """
     Simulated camera that observes markers.
 
-    Parameters
-    ----------
-    camera : Camera
-        Camera with distortion; for other image sizes use :meth:`Camera.scaled`.
-    pose : Pose
-        T_world_cam.
-    scene : Scene
-        Scene; its occluders are in this camera's pixels, see :meth:`CameraLook.scaled`.
-    buffer : ndarray, shape (height, width), optional
-        Memory for pictures, contiguous uint8; must not be written to by others.
-    line_time : float
-        Time between the exposures of successive rows [s]: each marker is drawn where it is at the
-        time of its centre's row, at constant velocity. Its shape is not sheared.
-
-    Raises
-    ------
-    InputError
-        For a buffer of another shape or type.
+    ``pose`` is T_world_cam; occluders of the scene are in this camera's pixels. ``buffer`` is
+    memory for pictures, contiguous uint8 (height, width). ``line_time`` is the time between rows
+    [s]: a marker is drawn where it is at the time of its centre's row; its shape is not sheared.
     """
 
     def __init__(
@@ -115,11 +100,7 @@ class CameraSimulator:
         return self._windows.copy()
 
     def centers(self, marker_positions: np.ndarray) -> np.ndarray:
-        """
-        Return the projected centres of markers at positions (n, 3) [m], shape (n, 2) [px].
-
-        NaN for points without a pixel. These are the exact values for a detector.
-        """
+        """Return the exact centres (n, 2) [px] of markers at (n, 3) [m]; NaN if not seen."""
         points = np.asarray(marker_positions, dtype=np.float64) + self._offsets
         in_camera = (points - self.pose.translation) @ self.pose.rotation
         return np.asarray(self.camera.project(in_camera, strict=False))

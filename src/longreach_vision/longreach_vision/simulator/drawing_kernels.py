@@ -72,28 +72,7 @@ _compiled = njit(error_model='numpy')
 
 
 class View(NamedTuple):
-    """
-    Numerical parameters of a camera's appearance.
-
-    Parameters
-    ----------
-    exposure : float
-        Exposure time [s].
-    blur : float
-        Standard deviation of the blur of lens and focus [px].
-    white, black : float
-        Grey levels of markers and cards, including the gain.
-    gain : float
-        Factor on the background's grey levels.
-    read : float
-        Standard deviation of the noise without light [grey levels].
-    shot : float
-        Noise variance per grey level [grey levels].
-    vignetting : float
-        Share of the light lost in the corners.
-    across, down : float
-        Shading: relative change of the light over width and height.
-    """
+    """Appearance of a camera, as in the look [s, px, grey levels]; gain in white and black."""
 
     exposure: float
     blur: float
@@ -421,20 +400,7 @@ def _rise(distance, deviation):  # type: ignore[no-untyped-def]
 
 @kernel
 def lit_background(levels, view):  # type: ignore[no-untyped-def]
-    """
-    Return a background with shading and gain.
-
-    Parameters
-    ----------
-    levels : ndarray of float32, shape (height, width)
-        [grey levels]
-    view : View
-
-    Returns
-    -------
-    ndarray of int16, shape (height, width)
-        [1/64 grey level], from 0 to 255 grey levels.
-    """
+    """Return a background (height, width) [1/64 grey level] with shading and gain, from [grey]."""
     height, width = levels.shape
     background = np.empty((height, width), np.int16)
     for i in range(height):
@@ -446,18 +412,7 @@ def lit_background(levels, view):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_bars(covered, background, view, bars):  # type: ignore[no-untyped-def]
-    """
-    Draw occluders over the background, with edges blurred by error functions.
-
-    Parameters
-    ----------
-    covered : ndarray of int16, shape (height, width)
-        Background; the pixels of occluders are filled [1/64 grey level].
-    background : ndarray of int16, shape (height, width)
-        Background without occluders [1/64 grey level].
-    view : View
-    bars : ndarray, shape (m, 8)
-    """
+    """Draw occluders over the background into ``covered``; edges are error functions."""
     height, width = background.shape
     deviation = math.sqrt(view.blur**2 + 1.0 / 12.0)
     margin = _REACH * deviation
@@ -482,27 +437,10 @@ def draw_markers(  # type: ignore[no-untyped-def]
     image, background, noise, weights, packed, pose, markers, view, bars, next_noise, windows
 ):  # fmt: skip
     """
-    Draw the windows of all markers, including occluders, and return these windows.
+    Draw the windows of all markers, including occluders, on a background without these.
 
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-        Overwritten within the windows.
-    background : ndarray of int16, shape (height, width)
-        Without occluders [1/64 grey level].
-    noise : ndarray of int8, shape (NOISE_LENGTH + width,)
-    weights : ndarray, shape (2 k,)
-        Weights of cells for the blur of the view.
-    packed : ndarray, shape (16,)
-        The camera, :attr:`Camera.packed`.
-    pose : ndarray, shape (4, 3)
-    markers : ndarray, shape (n, 13)
-    view : View
-    bars : ndarray, shape (m, 8)
-    next_noise : int
-        Index of the first pixel's noise in the field.
-    windows : ndarray of int64, shape (n, 4)
-        Filled: u0, v0, u1, v1, ends excluded [px]; zeros for a marker that is not visible.
+    ``next_noise`` is the index of the first pixel's noise. Fills ``windows`` (n, 4): u0, v0, u1,
+    v1, ends excluded [px]; zeros for a marker that is not visible.
     """
     height, width = image.shape
     n = markers.shape[0]
@@ -535,20 +473,9 @@ def draw_markers(  # type: ignore[no-untyped-def]
 @kernel
 def draw_background(image, background, noise, view, starts):  # type: ignore[no-untyped-def]
     """
-    Fill an image with background and noise.
+    Fill an image with background, including occluders, and noise from ``starts`` (height,).
 
     In single precision, which the processor computes eight at a time.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (height, width)
-        Filled.
-    background : ndarray of int16, shape (height, width)
-        With occluders [1/64 grey level].
-    noise : ndarray of int8, shape (NOISE_LENGTH + width,)
-    view : View
-    starts : ndarray of int64, shape (height,)
-        Index of each row's noise in the field.
     """
     height, width = image.shape
     part, step = np.float32(1.0 / _PART), np.float32(1.0 / _NOISE_STEPS)

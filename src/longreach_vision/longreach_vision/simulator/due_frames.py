@@ -24,19 +24,9 @@ class DueFrames:
     """
     Images to be drawn, from samples of the truth as they arrive, or along a path.
 
-    Parameters
-    ----------
-    times : sequence of FrameTimes
-        Image times of each camera.
-    duration : float
-        Time of the truth, or since the start of the path, of the last image [s]; 0: no end.
-
-    Attributes
-    ----------
-    waiting : deque of DueFrame
-        In the order of drawing.
-    is_complete : bool
-        Whether the last image is among them or has been.
+    ``duration`` is the time of the truth, or since the start of the path, of the last image [s];
+    0: no end. ``waiting`` is in the order of drawing, ``is_complete`` once it has or had the last
+    image.
     """
 
     def __init__(self, times: Sequence[FrameTimes], duration: float) -> None:
@@ -78,8 +68,7 @@ class DueFrames:
         """
         Return whether an image is waiting, if need be the next one of the path.
 
-        Without a pace, the next image of a path waits until ``is_heard`` says that listeners have
-        the previous one.
+        Without a pace, that waits until listeners have the previous one.
         """
         if not self.waiting and self._path is not None and (self._has_pace or is_heard()):
             image = next(self._path, None)

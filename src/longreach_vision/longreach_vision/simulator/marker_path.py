@@ -69,22 +69,9 @@ def _between(
 
 class MarkerPath:
     """
-    Motion of markers.
+    Motion of markers: increasing times (K,) [s], positions (K, n, 3) [m], velocities [m/s].
 
-    Parameters
-    ----------
-    names : sequence of str
-    times : ndarray, shape (K,)
-        Increasing times [s].
-    positions : ndarray, shape (K, n, 3)
-        Positions [m].
-    velocities : ndarray, shape (K, n, 3), optional
-        Velocities [m/s]; by default those of parabolas through neighbouring samples.
-
-    Raises
-    ------
-    InputError
-        For inconsistent shapes, values that are not finite, and times that do not increase.
+    Velocities are by default those of parabolas through neighbouring samples.
     """
 
     def __init__(
@@ -118,11 +105,7 @@ class MarkerPath:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> MarkerPath:
-        """
-        Read a path from a CSV file with the columns time, NAME.x, NAME.z and, if not 0, NAME.y.
-
-        Velocities are optional: NAME.vx, NAME.vz and, if not 0, NAME.vy, for all markers or none.
-        """
+        """Read columns time, NAME.x, NAME.z, also NAME.y, and NAME.vx, .. for all or none."""
         table = read_table(path)
         names = list(dict.fromkeys(c.rpartition('.')[0] for c in table if c != 'time'))
         known = {f'{name}.{what}' for name in names for what in ('x', 'y', 'z', 'vx', 'vy', 'vz')}
@@ -201,20 +184,8 @@ class FrameTimes:
     """
     Times of images between samples of the truth, as the samples arrive.
 
-    Image k is at the time k / rate + offset. It is complete with the first sample at or after that
-    time, from the two samples around it; there are no images before the first sample.
-
-    Parameters
-    ----------
-    rate : float
-        Images per second [Hz].
-    offset : float
-        Time of image 0 [s].
-
-    Raises
-    ------
-    InputError
-        For a rate out of range, or an offset that is negative or not finite.
+    Image k is at the time k / rate [Hz] + offset [s]. It is complete with the first sample at or
+    after that time, from the two samples around it; there are no images before the first sample.
     """
 
     def __init__(self, rate: float, offset: float = 0.0) -> None:
@@ -243,8 +214,7 @@ class FrameTimes:
         """
         Add a sample of the truth and return the images that it completes.
 
-        A sample that is older than the previous one resets the time; one with the same stamp
-        replaces the previous one.
+        An older one than the previous one resets the time; one with the same stamp replaces it.
         """
         latest, self._latest = self._latest, (stamp, positions, velocities)
         if latest is not None and stamp < latest[0]:

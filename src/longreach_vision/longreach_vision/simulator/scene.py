@@ -222,20 +222,7 @@ def load_look(path: str | Path | None = None) -> CameraLook:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """
-    Everything that simulated cameras see.
-
-    Parameters
-    ----------
-    markers : sequence of SimulatedMarker
-        Markers, in the order of their positions.
-    look : CameraLook
-
-    Raises
-    ------
-    InputError
-        For duplicate marker names.
-    """
+    """Everything that simulated cameras see; markers are in the order of their positions."""
 
     markers: tuple[SimulatedMarker, ...]
     look: CameraLook = dataclasses.field(default_factory=CameraLook)
@@ -279,10 +266,9 @@ def scene_of(rig: Any, look: CameraLook) -> Scene:
 
 def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
     """
-    Return the background, shape (height, width) [grey levels], without shading, gain and noise.
+    Return the background (height, width) [grey levels], without shading, gain and noise.
 
-    A gradient from sky to ground, texture of several sizes, and clutter, determined by the look's
-    seed and the size.
+    A gradient with texture and clutter, determined by the look's seed and the size.
     """
     rng = np.random.default_rng((look.seed, width, height))
     fall = np.linspace(look.sky, look.ground, height, dtype=np.float32)

@@ -54,13 +54,14 @@ def drawn_pictures(
     path: MarkerPath,
     times: np.ndarray,
     delays: Mapping[str, int] | None = None,
+    seed: int | None = None,
 ) -> Iterator[Picture]:
-    """Yield simulated images of a path, like those of ``render_sequence``."""
+    """Yield simulated images of a path, with the noise of the look's seed unless given."""
     paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
     for number, time in enumerate(times.tolist()):
         for name, simulator in simulators.items():
-            rng = frame_rng(simulator.scene.look.seed, name, number)
-            drawn = simulator.image(*paths[name].at(time), time, rng)
+            own = simulator.scene.look.seed if seed is None else seed
+            drawn = simulator.image(*paths[name].at(time), time, frame_rng(own, name, number))
             # The simulator reuses its buffer for the next picture.
             stamp = round(time * _SECOND) + (delays or {}).get(name, 0)
             yield Picture(name, stamp, drawn.copy(), f'image {number} of {name}')
@@ -77,17 +78,17 @@ def render_sequence(
     delays: Mapping[str, int] | None = None,
 ) -> dict[str, Path]:
     """
-    Render what cameras see of a path.
+    Render what cameras see of a path: a folder NAME or a lossless NAME.avi each, and times.csv.
 
-    ``out_dir`` gets a folder NAME for each camera, with pictures 000000_0.000000000.png, ... named
-    by number and stamp [s], or a lossless video NAME.avi; and times.csv with the times.
+    Pictures are named by number and stamp [s]: 000000_0.000000000.png, ...
     """
     at = np.array(times, dtype=np.float64)
     if at.ndim != 1 or not (at.size and np.isfinite(at).all() and at[0] >= 0.0):
         raise InputError(f'times of shape {at.shape}, allowed: one or more numbers from 0 on')
     if (np.diff(at) <= 0.0).any():
         raise InputError('times do not increase; sort them, and remove duplicates')
-    paths = {name: path.of(simulator.scene.names) for name, simulator in simulators.items()}
+    for simulator in simulators.values():
+        path.of(simulator.scene.names)
     for time in (at[0], at[-1]):
         path.at(time)
     late = {name: 1e-9 * (delays or {}).get(name, 0) for name in simulators}
@@ -106,14 +107,13 @@ def render_sequence(
     try:
         unfinished.mkdir(parents=True)
         rate = (at.size - 1) / (at[-1] - at[0]) if at.size > 1 else 1.0
-        for name, simulator in simulators.items():
-            own = simulator.scene.look.seed if seed is None else seed
-            writer = _Writer(unfinished / name, simulator.camera, rate if video else None)
-            for number, time in enumerate(at):
-                picture = simulator.image(
-                    *paths[name].at(time), time, frame_rng(own, name, number)
-                )
-                writer.write(picture, time + late[name])
+        writers = {
+            name: _Writer(unfinished / name, simulator.camera, rate if video else None)
+            for name, simulator in simulators.items()
+        }
+        for picture in drawn_pictures(simulators, path, at, delays, seed):
+            writers[picture.camera].write(picture.image, picture.stamp / _SECOND)
+        for writer in writers.values():
             writer.close()
         rows = ''.join(f'{float(time)!r}\n' for time in at)
         (unfinished / 'times.csv').write_text('time\n' + rows, encoding='utf-8')

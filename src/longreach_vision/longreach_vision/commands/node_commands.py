@@ -1,0 +1,95 @@
+"""Subcommands of ``longreach vision`` that use nodes: demo, initialize."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import data_directory
+from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.bag import checked_name
+from longreach_tools.demo import demonstrate
+from longreach_tools.options import add_demo, add_whom
+from longreach_vision.commands.arguments import installed_rig
+
+
+def configure_nodes(commands: Any) -> None:
+    """Add the subcommands ``demo`` and ``initialize``."""
+    add_demo(commands, 'boom, cameras and tracker over ROS: run, record, compare, draw', _run_demo)
+    commands.choices['demo'].add_argument(
+        '--scale',
+        type=positive,
+        help='image size relative to the cameras (default: 1; 0.5 on a single core)',
+    )
+
+    begin = commands.add_parser(
+        'initialize', help='make a running tracker track a marker at a pixel'
+    )
+    begin.add_argument('camera', metavar='CAMERA', choices=('left', 'right'), help='left or right')
+    begin.add_argument('name', metavar='NAME', help='name of the marker in the rig file')
+    begin.add_argument(
+        '--at', required=True, type=numbers, metavar='u,v', help='approximate centre [px]'
+    )
+    begin.add_argument(
+        '--radius',
+        required=True,
+        type=positive,
+        help='approximate longer semi-axis of the outer edge [px]',
+    )
+    begin.add_argument(
+        '--node', default='tracker', help='cameras in one process (default: tracker)'
+    )
+    add_whom(begin, 'vision')
+    allow_lists(begin)
+    begin.set_defaults(run=_run_initialize)
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``: launch boom, cameras and tracker, then compare with the truth."""
+    out, cores = arguments.out, len(os.sched_getaffinity(0))
+    scale = arguments.scale or (1.0 if cores > 1 else 0.5)
+    truck = data_directory('longreach_boom') / 'config' / 'boom_on_truck.yaml'
+    again = ('vision', 'simulate', '{bag}', '--scale', f'{scale:g}')
+    return demonstrate(
+        out,
+        'vision',
+        ('vision', 'boom:=true', f'scale:={scale}', 'duration:=20.0', f'boom_file:={truck}'),
+        [
+            ('vision', 'compare', '{bag}', '--plot', '{picture}'),
+            (*again, '--movement', 'truck={reaction}'),
+        ],
+        _NEXT,
+        reaction=out / 'vision_reaction.png',
+        rig=installed_rig(),
+        boom=truck,
+    )
+
+
+_NEXT = """
+The bag is in {bag}, the pictures in {picture} and {reaction}.
+The truck of the second picture is simulated on springs ({boom}).
+Next steps, after . install/setup.bash:
+  longreach vision render {bag} --duration 2 --scale 0.5 --out out/seen
+  longreach vision track out/seen/left out/seen/right --config {rig} --scale 0.5 \\
+    --overlay out/seen.mp4
+  longreach vision marker --diameter 0.30 --out marker.pdf"""
+
+
+def _run_initialize(arguments: argparse.Namespace) -> None:
+    """Run ``initialize``: make the tracker track a marker, and print its answer."""
+    if len(arguments.at) != 2:
+        raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
+    node = arguments.node
+    try:
+        checked_name(node)
+    except InputError as error:
+        raise InputError(
+            f'--node {node!r}, allowed: letters, digits and _, no digit first, such as tracker'
+        ) from error
+    # Imported here: other commands work without ROS.
+    from longreach_vision.ros.remote import initialize
+
+    told = arguments.camera, arguments.name, arguments.at, arguments.radius
+    print(initialize(*told, node, arguments.namespace, arguments.timeout))
