@@ -44,11 +44,17 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
     parser.set_defaults(run=run)
 
 
+def add_namespace(parser: argparse.ArgumentParser, whose: str, default: str | None) -> None:
+    """Add ``--namespace``."""
+    shown = f' (default: {default})' if default else ''
+    parser.add_argument(
+        '--namespace', metavar='NS', default=default, help=f'namespace of {whose}{shown}'
+    )
+
+
 def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
     """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
-    parser.add_argument(
-        '--namespace', default=machine, help=f'namespace of the {machine} (default: {machine})'
-    )
+    add_namespace(parser, f'the {machine}', machine)
     parser.add_argument(
         '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
     )

@@ -25,13 +25,11 @@ from std_msgs.msg import Float64, Int32, String
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.bag import BagWriter, open_bag, read_bag, recover
-from longreach_tools.bag._play import play
-from longreach_tools.bag._qos import publisher_profile, subscription_profile
+from longreach_tools.bag._play import PlayOptions, play
 from longreach_tools.bag._record import Recorder, RecordOptions, record
 from longreach_tools.bag._stamps import stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic, Subscriptions
-from longreach_tools.bag._timeline import PlayOptions
-from longreach_tools.bag._types import MachineTypes
+from longreach_tools.bag._topics import MachineTypes, publisher_profile, subscription_profile
 
 DEADLINE = 90.0
 LATCHED = QoSProfile(depth=1, durability=1)

@@ -8,7 +8,7 @@ from longreach_dynamics.errors import InputError
 from longreach_tools.bag._mcap import _Fields, _UnreadableError
 from longreach_tools.bag._stamps import HeaderClock, StampStatistics, is_wall_clock, stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic
-from longreach_tools.bag._types import MachineTypes, message_class
+from longreach_tools.bag._topics import MachineTypes, message_class
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000 * SECOND

@@ -14,12 +14,10 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
 from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
-from longreach_tools.bag._mcap import fault_at_end, read_broken
-from longreach_tools.bag._names import absolute_name, checked_name, matches
-from longreach_tools.bag._play import play
+from longreach_tools.bag._mcap import McapSource, fault_at_end
+from longreach_tools.bag._play import PlayOptions, play, timeline
 from longreach_tools.bag._report import inspect_bag
-from longreach_tools.bag._timeline import PlayOptions, timeline
-from longreach_tools.bag._types import MachineTypes
+from longreach_tools.bag._topics import MachineTypes, absolute_name, checked_name, matches
 
 SENSORS = 'longreach_msgs/msg/CraneSensors'
 JOINTS = 'sensor_msgs/msg/JointState'
@@ -139,8 +137,8 @@ def test_empty_recording(tmp_path, storage):
     bag = make_bag(tmp_path / 'bag', 0, storage=storage)
     assert list(read_bag(bag)) == []
     report = inspect_bag(bag)
-    assert (report.message_count, report.problem, report.start_time) == (0, '', 0)
-    assert len(report.topics) == 2
+    assert (report.as_dict['messages'], report.problem, report.as_dict['start_ns']) == (0, '', 0)
+    assert len(report.as_dict['topics']) == 2
 
 
 def test_existing_output_is_refused(tmp_path):
@@ -280,7 +278,7 @@ def without_checksums(bag):
     file = bag / 'bag_0.mcap'
     data = file.read_bytes()
     end = data.rindex(b'\x0f\x04' + bytes(7))
-    for offset in [b.offset - 40 + 24 for b in read_broken(file)._blocks] + [
+    for offset in [b.offset - 40 + 24 for b in McapSource(file)._blocks] + [
         end + 9,
         len(data) - 12,
     ]:
@@ -313,7 +311,7 @@ def test_ten_of_ten_flipped_bits_are_reported_and_not_used(tmp_path, capsys, opt
 def test_a_message_of_a_damaged_chunk_is_refused_with_its_time_and_topics(tmp_path):
     bag = make_bag(tmp_path / 'bag', 60, flush_every=20)
     file = bag / 'bag_0.mcap'
-    block = read_broken(file)._blocks[1]
+    block = McapSource(file)._blocks[1]
     hit(file, block.offset + 50, b'\xff')
     with pytest.raises(
         InputError,
@@ -356,7 +354,7 @@ def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
     place, block = damage
     hit(file, max(int(place * file.stat().st_size), 8), block)
     report = inspect_bag(bag)
-    lost = 800 - report.message_count
+    lost = 800 - report.as_dict['messages']
     if lost:
         assert f'{lost} of 800 messages lost (/' in report.problem
         # A chunk of which only the head is hit can be found by the index.
@@ -366,30 +364,30 @@ def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
     assert (f'{lost} of 800 messages lost' in capsys.readouterr().err) is bool(lost)
     with open_bag(tmp_path / 'new') as opened:
         recovered = list(opened.messages())
-    assert 700 < len(recovered) <= report.message_count
+    assert 700 < len(recovered) <= report.as_dict['messages']
     # Without checksums, numbers that the block has hit cannot be told from those written.
     assert len(set(recovered) - written) <= 8 * stripped
 
 
 def test_damage_that_looks_like_the_end_of_an_mcap_file_costs_only_what_it_hits(tmp_path):
     file = make_bag(tmp_path / 'bag', 400, flush_every=20) / 'bag_0.mcap'
-    block = read_broken(file)._blocks[3]
+    block = McapSource(file)._blocks[3]
     # In place of the chunk's head: records that end the messages, but for their length.
     hit(file, block.offset - 49, (b'\x0f' + bytes(8)) * 5)
-    assert sum(channel.count for channel in read_broken(file).channels.values()) == 800
+    assert sum(topic.count for topic in McapSource(file).topics) == 800
 
 
 @pytest.mark.parametrize(('compress', 'stripped'), [(False, False), (True, False), (False, True)])
 def test_a_damaged_time_range_of_a_chunk_costs_no_message(tmp_path, compress, stripped):
     bag = make_bag(tmp_path / 'bag', 400, flush_every=20, compress=compress)
     file = (without_checksums(bag) if stripped else bag) / 'bag_0.mcap'
-    block = read_broken(file)._blocks[3]
+    block = McapSource(file)._blocks[3]
     head = block.offset - 40 - len(block.compression)
     # The first two messages of the chunk are within.
     hit(file, head + 8, block.times[0].to_bytes(8, 'little'))
-    broken = read_broken(file)
-    assert sum(channel.count for channel in broken.channels.values()) == 800
-    assert not broken.lost
+    broken = McapSource(file)
+    assert sum(topic.count for topic in broken.topics) == 800
+    assert not broken._lost
 
 
 @pytest.mark.parametrize('page', [8, 12, 20])
@@ -537,8 +535,8 @@ def test_a_closed_bag_that_was_cut_off_is_refused_and_can_be_recovered(tmp_path)
         read_bag(bag)
     report = inspect_bag(bag)
     assert 'truncated' in report.problem
-    assert 0 < report.message_count < 200
-    assert recover(bag, tmp_path / 'new', 'sqlite3') == report.message_count
+    assert 0 < report.as_dict['messages'] < 200
+    assert recover(bag, tmp_path / 'new', 'sqlite3') == report.as_dict['messages']
     with open_bag(tmp_path / 'new') as opened:
         assert opened.storage == 'sqlite3'
 
@@ -635,7 +633,7 @@ def test_info_of_a_bag(tmp_path, capsys):
     assert cli.main(['bag', 'info', str(bag), '--no-scan']) == 0
     assert 'closed properly, not searched for damage' in capsys.readouterr().out
     assert 'every 0.01 s' in text
-    report = inspect_bag(bag).as_dict()
+    report = inspect_bag(bag).as_dict
     assert (report['messages'], report['closed'], report['duration_s']) == (200, True, 0.99)
     assert [topic['name'] for topic in report['topics']] == [
         '/crane/joint_states',

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Topic
-from longreach_tools.bag._types import _definition_file
+from longreach_tools.bag._topics import definition_file
 
 _FIELD = re.compile(r'^(?P<type>[\w/]+)(?:<=\d+)?(?P<list>\[[^\]]*\])?\s+(?P<name>[A-Za-z]\w*)')
 _UNIT = re.compile(r'\[([A-Za-z%][^\[\]]*)\]')
@@ -111,7 +111,7 @@ def _described(typename: str, own: Mapping[str, str]) -> Mapping[str, tuple[str,
 def _installed(typename: str) -> Mapping[str, tuple[str, str]]:
     """Return type and unit of the fields of an installed type; empty if it is not installed."""
     try:
-        file = _definition_file(typename.replace('/', '/msg/'))
+        file = definition_file(typename.replace('/', '/msg/'))
         return _parsed(file.read_text(encoding='utf-8'), typename)
     except (InputError, OSError, UnicodeDecodeError):
         return {}
