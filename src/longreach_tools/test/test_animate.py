@@ -17,8 +17,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.description import parse_description
 from longreach_dynamics.errors import InputError
-from longreach_tools.plot._build import installed_description
 from longreach_tools.plot._scene import outline, read_scene
+from longreach_tools.plot._units import installed_description
 from longreach_tools.testing import Outcome, write_bag
 
 NANOSECONDS = 1_000_000_000

@@ -12,7 +12,6 @@ same joints, or from --urdf. Bent beams are drawn if the recording has the topic
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -141,4 +140,4 @@ def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[
             f'{len(picture.panels)} panels of different units, allowed: {_MOST_PANELS}; give fewer'
             ' signals'
         )
-    return dataclasses.replace(picture, panels=panels), notes
+    return picture._replace(panels=panels), notes
