@@ -76,19 +76,10 @@ class _Subcommand(_Parser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run ``longreach`` and return its exit code.
+    Run ``longreach`` with some arguments, by default the process's, and return its exit code.
 
-    Exit codes: 0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments of ``longreach``; by default those of the process.
-
-    Raises
-    ------
-    BrokenPipeError
-        When the reader of stdout has closed it.
+    0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM. BrokenPipeError when
+    the reader of stdout has closed it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {

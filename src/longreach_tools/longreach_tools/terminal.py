@@ -11,8 +11,7 @@ class StopSignals:
     """
     True once SIGINT, SIGTERM or SIGHUP has been received.
 
-    The handlers stay until the end of the process, so that a second Ctrl-C does no harm while
-    files are closed or Python exits.
+    The handlers stay until the end of the process: a second Ctrl-C does no harm meanwhile.
     """
 
     def __init__(self) -> None:

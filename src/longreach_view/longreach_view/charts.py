@@ -36,19 +36,7 @@ def chart_of(signal: str) -> Chart:
 
 
 def load_presets(text: Any = None) -> dict[str, list[dict[str, Any]]]:
-    """
-    Return the presets, by the name of a robot description.
-
-    Parameters
-    ----------
-    text : path, optional
-        Another file than the installed ``config/charts.yaml``.
-
-    Raises
-    ------
-    InputError
-        When an entry lacks its title or signals, or has a key that is not known.
-    """
+    """Return the presets by the name of a robot description, of the installed ``charts.yaml``."""
     path = text or share_directory('longreach_view') / 'config' / 'charts.yaml'
     presets: dict[str, list[dict[str, Any]]] = load_yaml(path)
     for kind, charts in presets.items():
@@ -65,18 +53,9 @@ def preset_charts(
     presets: dict[str, list[dict[str, Any]]], machine: str, kind: str, signals: Iterable[str]
 ) -> list[Chart]:
     """
-    Return the preset charts of a machine for the signals that exist.
+    Return the preset charts of a machine, by its namespace and kind, for the signals that exist.
 
-    Parameters
-    ----------
-    presets : dict
-        Of :func:`load_presets`.
-    machine : str
-        Its namespace.
-    kind : str
-        The name of its robot description; one without a preset is an ``other``.
-    signals : iterable of str
-        All known signals.
+    A kind without a preset is an ``other``.
     """
     prefix = f'/{machine}/' if machine else '/'
     own = [s.removeprefix(prefix) for s in signals if s.startswith(prefix)]

@@ -155,20 +155,10 @@ def _unit(turn: np.ndarray) -> np.ndarray:
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return two right-angled triangles for each triangle: copies of one, scaled and moved.
+    Return two right-angled triangles for each triangle (N, 3, 3): copies of one, scaled and moved.
 
-    The copied triangle has its corners at (0, 0, 0), (1, 0, 0) and (0, 1, 0). Copies can be moved
-    on a page without new meshes.
-
-    Parameters
-    ----------
-    triangles : ndarray, shape (N, 3, 3)
-        Corners.
-
-    Returns
-    -------
-    positions, rotations, scales : ndarray, shape (2 N, 3), (2 N, 4), (2 N, 3)
-        Triangle k has the copies 2 k and 2 k + 1.
+    Positions (2 N, 3), rotations (2 N, 4) and scales (2 N, 3) of copies of the triangle with the
+    corners (0, 0, 0), (1, 0, 0) and (0, 1, 0), which move on a page without new meshes.
     """
     # The altitude on the longest side divides it.
     sides = np.linalg.norm(np.roll(triangles, -1, axis=1) - triangles, axis=2)

@@ -81,16 +81,8 @@ class Page:
     """
     The page of a server.
 
-    Parameters
-    ----------
-    server : ViserServer
-    length : float
-        Length of a replay [s]; 0: live.
-    scenarios : sequence of str
-        Choices for a restart of the machine that was launched; empty: none was.
-    numbers : mapping, optional
-        Arguments that a restart can change as well, and their values.
-    dark : bool
+    ``length`` is that of a replay [s], 0: live. ``scenarios`` are the choices for a restart of the
+    machine that was launched, empty: none was; ``numbers`` are further arguments of a restart.
     """
 
     def __init__(
@@ -604,12 +596,10 @@ def _lines(
     chart: Chart, worlds: Sequence[World], window: float, marked: bool
 ) -> tuple[np.ndarray, ...]:
     """
-    Return times before the present, -window to 0 [s], and the values of a chart's signals.
+    Return times before the present, -window to 0 [s], and the values of a chart's signals, or NaN.
 
-    NaN where there is none. Those of a second world follow; it has its own present. With
-    ``marked`` there is one more line, which goes up from 0 to 1 at each event of the first. Its
-    scales are fixed: viser's page would keep the part of the time that it shows as a share of the
-    data, which goes wrong for a chart that gets its width late.
+    Those of a second world follow; it has its own present. With ``marked`` there is one more line,
+    which goes up from 0 to 1 at each event of the first.
     """
     parts: list[np.ndarray] = []
     ends = []

@@ -12,10 +12,9 @@ _WIDEST = 960
 
 def array_of(message: Any) -> np.ndarray | None:
     """
-    Return an image message as red, green, blue, shape (height, width, 3).
+    Return an image message as red, green, blue (height, width, 3), wide ones with fewer pixels.
 
-    Wide images are made smaller by leaving out pixels. None for an encoding that is not of 8 bits
-    grey or colour, and for data that do not fit their size.
+    None for an encoding that is not of 8 bits grey or colour, and for data of another size.
     """
     channels = _CHANNELS.get(message.encoding)
     height, width, step = int(message.height), int(message.width), int(message.step)

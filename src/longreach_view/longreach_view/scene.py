@@ -414,13 +414,7 @@ def _is_near(place: Any, other: np.ndarray) -> bool:
 
 
 class Scene:
-    """
-    All machines, side by side.
-
-    Parameters
-    ----------
-    server : ViserServer
-    """
+    """All machines, side by side."""
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._server = server
@@ -457,13 +451,7 @@ class Scene:
         """
         Show a machine as it is, and return whether the arrangement has changed.
 
-        Parameters
-        ----------
-        machine : Machine
-        note : str
-            Why it is stale; empty when it is not.
-        ghost : bool
-            Whether it is the second one of two recordings, drawn through the first.
+        ``note`` says why it is stale; a ``ghost`` is the second recording's.
         """
         key, changed = (machine.name, ghost), False
         if key not in self._machines:
@@ -533,8 +521,7 @@ class Scene:
         """
         Let pages look anew whose picture has another size than when they were told where to look.
 
-        A new page makes room for its panel, a window is resized. One whose camera was moved by
-        hand stays as it is.
+        One whose camera was moved by hand stays as it is.
         """
         clients = self._server.get_clients()
         self._looks = {k: look for k, look in self._looks.items() if k in clients}

@@ -48,14 +48,7 @@ _LOAD = 90.0
 
 
 class LiveSource:
-    """
-    Running nodes.
-
-    Parameters
-    ----------
-    started : Started, optional
-        Launches that belong to the view.
-    """
+    """Running nodes, and the launches that belong to the view."""
 
     live = True
 

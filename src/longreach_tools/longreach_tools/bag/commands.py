@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     recover = commands.add_parser('recover', help='copy the intact part of a damaged recording')
     _add_bag(recover)
     recover.add_argument(
-        '-o', '--out', '--output', required=True, metavar='DIR', help='new directory'
+        '-o', '--out', '--output', required=True, type=Path, metavar='DIR', help='new directory'
     )
     recover.add_argument('-s', '--storage', choices=_STORAGES, help='default: unchanged')
     recover.set_defaults(run=_recover)
@@ -71,6 +71,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         '-o',
         '--out',
         '--output',
+        type=Path,
         metavar='DIR',
         help='new directory; default: named by date and time',
     )

@@ -108,15 +108,10 @@ def inventory_table(found: dict[str, Any]) -> str:
         if topic['type'].startswith(_DRAWINGS):
             lines.append('  drawings for viewers; their numbers are listed with --format json')
             continue
-        rows = [
-            (
-                f'  {one["field"]}',
-                one['unit'],
-                one['count'],
-                *map(_known, (one['min'], one['max'])),
-            )
-            for one in topic['fields']
-        ]
+        rows = []
+        for one in topic['fields']:
+            ends = ('-' if one[key] is None else one[key] for key in ('min', 'max'))
+            rows.append((f'  {one["field"]}', one['unit'], one['count'], *ends))
         if rows:
             lines += _left(table(('  field', 'unit', 'count', 'min', 'max'), rows))
     return '\n'.join(lines[1:])
@@ -127,8 +122,3 @@ def _left(text: str) -> list[str]:
     lines = text.splitlines()
     width = len(lines[0].partition(' field')[0]) + len(' field')
     return [f'  {line[:width].strip():<{width}}{line[width:]}' for line in lines]
-
-
-def _known(value: Any) -> Any:
-    """Return a value, or a dash for none."""
-    return '-' if value is None else value

@@ -166,7 +166,7 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
             raise InputError(
                 f'{path}: {len(joints)} topics with states of joints'
                 f' ({", ".join(joints) or "sensor_msgs/msg/JointState is required"});'
-                ' give one: --joints TOPIC'
+                ' give one: --joints-topic TOPIC'
             )
         drawings = f'{name.rpartition("/")[0]}/shape'
         has_drawings = drawings in bag.topics and bag.topics[drawings].count > 0
