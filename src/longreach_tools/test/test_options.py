@@ -135,6 +135,6 @@ def test_every_option_is_explained() -> None:
     bare = [
         name
         for name, found in options().items()
-        if not all(one.help or one.choices or one.default for one in found)
+        if not all(one.help or one.choices or one.metavar for one in found)
     ]
     assert bare == []
