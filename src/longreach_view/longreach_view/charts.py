@@ -35,9 +35,9 @@ def chart_of(signal: str) -> Chart:
     return Chart(signal.lstrip('/'), '', 1.0, (signal,), _ALL_DIGITS)
 
 
-def load_presets(text: Any = None) -> dict[str, list[dict[str, Any]]]:
+def load_presets() -> dict[str, list[dict[str, Any]]]:
     """Return the presets by the name of a robot description, of the installed ``charts.yaml``."""
-    path = text or share_directory('longreach_view') / 'config' / 'charts.yaml'
+    path = share_directory('longreach_view') / 'config' / 'charts.yaml'
     presets: dict[str, list[dict[str, Any]]] = load_yaml(path)
     for kind, charts in presets.items():
         for chart in charts:

@@ -41,7 +41,12 @@ _COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
 _DASH = (4, 4)
 # Numbers for the next run: label and hint.
 _NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
-_RED, _GREEN, _AMBER, _GREY = '#c81e1e', '#1b7f3b', '#b45309', '#6b7280'
+_RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#6b7280'
+# Style of a large line.
+_ALARM = (
+    f'background:{_RED};color:white;border-radius:6px;padding:0.25em 0.6em;font-weight:700;'
+    'font-size:1.5em;text-align:center;margin:0.25em 0'
+)
 
 
 class Control(NamedTuple):
@@ -346,7 +351,7 @@ class Page:
     @staticmethod
     def note(machine: Machine, world: World, now: float) -> str:
         """Return why a machine is stale, empty when it is not."""
-        silence = machine.silence(now)
+        silence = now - machine.heard
         if silence < STALE or world.is_paused(now):
             return ''
         if not math.isfinite(silence):
@@ -509,32 +514,20 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     else:
         speed = f'{machine.speed:.2f} × real time' if math.isfinite(machine.speed) else ''
         state = f'<span>{speed}</span>'
-    lost = f'{machine.lost} lost' if machine.lost else '0 lost'
     color = _RED if machine.lost else _GREY
     row = (
         '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
-        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{lost}</span></div>'
+        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{machine.lost} lost'
+        '</span></div>'
     )
     if machine.events:
         when, text = machine.events[-1]
         row += _line(f'{text} at {when:.2f} s', _GREY)
-    alarms = [
-        _alarm(name.replace('_', ' '), colour)
-        for name, colour in (('emergency_mode', _RED), ('brake', _RED))
-        if machine.flags.get(name) and not note
-    ]
-    return row + ''.join(alarms)
-
-
-def _alarm(text: str, color: str) -> str:
-    """Return a large line."""
-    style = f'background:{color};color:white;border-radius:6px;padding:0.25em 0.6em'
-    shown = 'EMERGENCY' if text.startswith('emergency') else 'BRAKE CLOSED'
-    return (
-        f'<div style="{style};font-weight:700;font-size:1.5em;text-align:center;margin:0.25em 0">'
-        f'{html.escape(shown)}</div>'
-    )
+    for name, shown in (('emergency_mode', 'EMERGENCY'), ('brake', 'BRAKE CLOSED')):
+        if machine.flags.get(name) and not note:
+            row += f'<div style="{_ALARM}">{shown}</div>'
+    return row
 
 
 def _short(signals: Sequence[str]) -> list[str]:

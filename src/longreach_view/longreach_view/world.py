@@ -113,7 +113,6 @@ class Machine:
     time: float = math.nan  # stamp of the last sample [s]
     heard: float = -math.inf  # when it came [s of wall time]
     speed: float = math.nan  # simulation time over wall time
-    rate: float = 0.0  # samples per second of wall time
     flags: dict[str, bool] = field(default_factory=dict)
     load: float = math.nan  # mass of what it carries [kg]
     # The last ones, (time [s], text): brake, emergency mode, loads.
@@ -143,10 +142,6 @@ class Machine:
         """Number of lost messages."""
         return sum(self.losses.values())
 
-    def silence(self, now: float) -> float:
-        """Return the time since the last sample [s of wall time]."""
-        return now - self.heard
-
     def describe(self, text: str) -> None:
         """Take a robot description; one that cannot be read is named in ``problem``."""
         if text == self._text:
@@ -175,7 +170,6 @@ class Machine:
         (began, first), (ended, last) = self._times[0], self._times[-1]
         if ended - began > 0.1 * _SPEED_WINDOW:
             self.speed = (last - first) / (ended - began)
-            self.rate = (len(self._times) - 1) / (ended - began)
 
     def mark(self, stamp: float | None, text: str) -> None:
         """Note an event; one without a stamp is of the present."""
@@ -188,7 +182,7 @@ class Machine:
     def still(self) -> None:
         """Forget the speed, when no samples come any more."""
         self._times.clear()
-        self.speed, self.rate = math.nan, 0.0
+        self.speed = math.nan
 
 
 class World:
