@@ -515,13 +515,6 @@ def test_losses_are_counted_by_the_publishers_numbers():
     assert topic.lost == 2
 
 
-def test_bad_options_of_a_recording(tmp_path):
-    with pytest.raises(InputError, match='duration nan s; allowed: positive and finite'):
-        RecordOptions(tmp_path / 'x', duration=float('nan'))
-    with pytest.raises(InputError, match="stamps 'sent'; allowed: receive, header"):
-        RecordOptions(tmp_path / 'x', stamps='sent')
-
-
 def test_default_choice_of_topics(tmp_path):
     usual = RecordOptions(tmp_path / 'x')
     everything = RecordOptions(tmp_path / 'x', everything=True)

@@ -72,7 +72,7 @@ class PlayOptions:
     clock_rate: float | None = None
     start_offset: float = 0.0
     duration: float | None = None
-    topics: tuple[str, ...] | None = None
+    topics: Sequence[str] | None = None
     remap: Mapping[str, str] = field(default_factory=dict)
     subscribers: int = 0
     wait_limit: float = 10.0

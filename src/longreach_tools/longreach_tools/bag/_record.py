@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from longreach_dynamics.errors import InputError
 
-from ._stamps import HeaderClock, StampReport
+from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
 from ._topics import matches, need_ros
 from ._writer import BagWriter
@@ -78,22 +78,11 @@ class RecordOptions:
         return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
 
 
-@dataclass(frozen=True)
-class TopicSummary:
-    """Reception statistics of a topic; ``lost`` is counted by the middleware."""
-
-    name: str
-    typename: str
-    count: int
-    lost: int
-    stamps: StampReport
-
-
 class RecordSummary(NamedTuple):
     """A recording: what was skipped, with the reason, and requested topics that were not seen."""
 
     bag: Path
-    topics: list[TopicSummary]
+    topics: list[RecordedTopic]
     skipped: dict[str, str]
     unseen: list[str]
 
@@ -135,10 +124,7 @@ def record(
             ) from error
         finally:
             try_shutdown(context=context)
-    topics = [
-        TopicSummary(t.name, t.typename, t.count, t.lost, t.stamps)
-        for _, t in sorted(subscriptions.topics.items())
-    ]
+    topics = [topic for _, topic in sorted(subscriptions.topics.items())]
     unseen = subscriptions.unseen(options.topics)
     return RecordSummary(options.output, topics, subscriptions.skipped, unseen)
 

@@ -104,7 +104,7 @@ class Bag:
         a topic is missing, or the recording is damaged.
         """
         wanted = self.select(names)
-        remedy = f'to save what is left: longreach bag recover {self.path} --output NEW'
+        remedy = f'to save what is left: longreach bag recover {self.path} --out NEW'
         read = 0
         try:
             with _readable(self.path):
@@ -184,7 +184,7 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
                 if not closed:
                     raise
                 raise InputError(
-                    f'{error}; to save what is left: longreach bag recover {path} --output NEW'
+                    f'{error}; to save what is left: longreach bag recover {path} --out NEW'
                 ) from error
             try:
                 source = _Files(files, storage, expected, resources, check=True)

@@ -170,9 +170,7 @@ class BagWriter:
         """Return the error for a failed write."""
         remedy = 'make room'
         if self.message_count:
-            remedy += (
-                f', and save what was written: longreach bag recover {self.path} --output NEW'
-            )
+            remedy += f', and save what was written: longreach bag recover {self.path} --out NEW'
         return LongreachError(f'{self.path}: writing failed: {error}; {remedy}')
 
     def __enter__(self) -> Self:

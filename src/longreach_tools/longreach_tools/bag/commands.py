@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import fields
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -109,6 +110,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     add(
         '-l',
         '--loop',
+        dest='passes',
         type=int,
         nargs='?',
         const=0,
@@ -118,6 +120,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     )
     add(
         '--clock',
+        dest='clock_rate',
         type=float,
         nargs='?',
         const=100.0,
@@ -138,6 +141,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     add('--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name')
     add(
         '--wait-for-subscribers',
+        dest='subscribers',
         type=int,
         nargs='?',
         const=1,
@@ -200,19 +204,9 @@ def _play(arguments: argparse.Namespace) -> None:
     stop = StopSignals()
     from ._play import PlayOptions, play
 
-    options = PlayOptions(
-        rate=arguments.rate,
-        passes=arguments.loop,
-        clock_rate=arguments.clock,
-        start_offset=arguments.start_offset,
-        duration=arguments.duration,
-        topics=None if arguments.topics is None else tuple(arguments.topics),
-        remap=dict(_remap(rule) for rule in arguments.remap),
-        subscribers=arguments.wait_for_subscribers,
-        wait_limit=arguments.wait_limit,
-        delay=arguments.delay,
-        keep_going=arguments.keep_going,
-    )
+    values = {one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)}
+    values['remap'] = dict(_remap(rule) for rule in arguments.remap)
+    options = PlayOptions(**values)
     count = play(arguments.bag, options, stop, say)
     say(f'{count} messages published')
 
