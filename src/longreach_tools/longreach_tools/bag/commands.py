@@ -15,6 +15,7 @@ import json
 import time
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
@@ -204,7 +205,9 @@ def _play(arguments: argparse.Namespace) -> None:
     stop = StopSignals()
     from ._play import PlayOptions, play
 
-    values = {one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)}
+    values: dict[str, Any] = {
+        one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)
+    }
     values['remap'] = dict(_remap(rule) for rule in arguments.remap)
     options = PlayOptions(**values)
     count = play(arguments.bag, options, stop, say)
