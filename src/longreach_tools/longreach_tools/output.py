@@ -46,17 +46,20 @@ def print_result(result: Any, text: str, form: str) -> None:
     print(json.dumps(result, allow_nan=False) if form == 'json' else text)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows with a header as aligned columns; numbers with six significant digits."""
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 0) -> str:
+    """
+    Return rows with a header as aligned columns; numbers with six significant digits.
+
+    The first ``left`` columns are aligned to the left, the others to the right.
+    """
     cells = [list(head)]
     for row in rows:
         cells.append([f'{cell:.6g}' if isinstance(cell, float) else str(cell) for cell in row])
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    lines = [
-        '  '.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in cells
-    ]
-    return '\n'.join(line.rstrip() for line in lines)
+    columns = []
+    for place, column in enumerate(zip(*cells, strict=True)):
+        width = max(map(len, column))
+        columns.append([c.ljust(width) if place < left else c.rjust(width) for c in column])
+    return '\n'.join('  '.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:

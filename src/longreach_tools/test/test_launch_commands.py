@@ -176,8 +176,6 @@ def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
     assert _real.is_installed()
 
 
-
-
 @pytest.mark.usefixtures('prefix')
 @pytest.mark.parametrize(
     ('words', 'complaint'),
@@ -230,8 +228,6 @@ def test_nodes_are_found_on_this_machine_unless_told_otherwise(
         for process in plans.pop():
             assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
         assert ('only nodes on' in capfd.readouterr().out) == said
-
-
 
 
 def test_exit_code_of_real_launch() -> None:
@@ -305,8 +301,6 @@ def test_real_launch_runs_the_file(tmp_path: Path) -> None:
     assert last.startswith('a-1 node /crane/controller has ended 2 times and is NOT started again')
 
 
-
-
 def run_longreach(
     words: list[str], tmp_path: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -318,8 +312,6 @@ def run_longreach(
         check=False,
         env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'), **environment},
     )
-
-
 
 
 def test_ros_node(prefix: Path, tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from longreach_tools.output import table
 
 from ._reading import store_of
 from ._record import RecordSummary
@@ -71,7 +72,7 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
             (t.name, t.typename, str(t.count), qos_summary(t.qos), _in_words(stamps.get(t.name)))
             for t in bag.topics.values()
         ]
-        lines += _table(('topic', 'type', 'count', 'QoS', 'stamps'), rows)
+        lines.append(table(('topic', 'type', 'count', 'QoS', 'stamps'), rows, left=5))
         return BagReport(result, '\n'.join(lines), bag.problem)
 
 
@@ -114,7 +115,7 @@ def recording_as_dict(summary: RecordSummary) -> dict[str, Any]:
 def recording_as_text(summary: RecordSummary) -> str:
     """Return the result of a recording as a table, followed by problems."""
     rows = [(t.name, t.typename, str(t.count), str(t.lost)) for t in summary.topics]
-    lines = _table(('topic', 'type', 'count', 'lost'), rows)
+    lines = [table(('topic', 'type', 'count', 'lost'), rows, left=4)]
     for topic in summary.topics:
         if topic.lost:
             lines.append(
@@ -143,12 +144,3 @@ def _instant(time: int) -> str:
     if not is_wall_clock(time):
         return seconds
     return f'{datetime.fromtimestamp(time // NANOSECONDS, UTC):%Y-%m-%d %H:%M:%S} UTC ({seconds})'
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, its columns to the left."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return [
-        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *rows)
-    ]

@@ -113,12 +113,5 @@ def inventory_table(found: dict[str, Any]) -> str:
             ends = ('-' if one[key] is None else one[key] for key in ('min', 'max'))
             rows.append((f'  {one["field"]}', one['unit'], one['count'], *ends))
         if rows:
-            lines += _left(table(('  field', 'unit', 'count', 'min', 'max'), rows))
+            lines.append(table(('  field', 'unit', 'count', 'min', 'max'), rows, left=1))
     return '\n'.join(lines[1:])
-
-
-def _left(text: str) -> list[str]:
-    """Return the lines of a table with its first column to the left."""
-    lines = text.splitlines()
-    width = len(lines[0].partition(' field')[0]) + len(' field')
-    return [f'  {line[:width].strip():<{width}}{line[width:]}' for line in lines]
