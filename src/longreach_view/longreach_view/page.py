@@ -74,11 +74,9 @@ class Request(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """State of a replay: times [s], whether it plays."""
+    """Time of a replay since its beginning [s], and whether it plays."""
 
     time: float
-    begin: float
-    end: float
     playing: bool
 
 
@@ -381,7 +379,7 @@ class Page:
 
     def show_replay(self, replay: Replay) -> None:
         """Show where a replay is."""
-        time = min(max(replay.time - replay.begin, self._slider.min), self._slider.max)
+        time = min(max(replay.time, self._slider.min), self._slider.max)
         if abs(time - self._slider.value) >= self._slider.step:
             self._slider.value = time
         label = 'Pause' if replay.playing else 'Play'

@@ -182,7 +182,7 @@ class BagSource(Source):
 
     def replay(self) -> Replay:
         """Return where it is."""
-        return Replay(max(self._time, 0.0), 0.0, self.length, self._playing)
+        return Replay(max(self._time, 0.0), self._playing)
 
     def ghost(self) -> World | None:
         """Return the machines of the second recording."""

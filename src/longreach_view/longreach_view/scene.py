@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,26 +133,18 @@ class _Figures:
         self, kind: str, points: np.ndarray, colors: np.ndarray, width: float = 0.0
     ) -> None:
         """Show lines of a width [m] or arrows."""
-        node = self._nodes.get(kind)
-        if not len(points):
-            self._remove(kind)
-            return
-        colors = colors.astype(np.uint8)
-        if node is not None and len(node.points) == len(points):
-            node.points = points.astype(np.float32)
-            if not np.array_equal(node.colors, colors):
-                node.colors = colors
-            return
-        self._remove(kind)
-        name = f'{self._path}/{kind}'
-        if kind == 'lines':
-            self._nodes[kind] = self._scene.add_line_segments(
-                name, points, colors, thickness=width
-            )
-        else:
-            self._nodes[kind] = self._scene.add_arrows(
+        colors, name = colors.astype(np.uint8), f'{self._path}/{kind}'
+
+        def add() -> Any:
+            if kind == 'lines':
+                return self._scene.add_line_segments(name, points, colors, thickness=width)
+            return self._scene.add_arrows(
                 name, points, colors, shaft_radius=0.03, head_radius=0.09, head_length=0.2
             )
+
+        node = _show_points(self._nodes, kind, points, add)
+        if node is not None and not np.array_equal(node.colors, colors):
+            node.colors = colors
 
     def _show_body(self, name: str, body: Body) -> None:
         """Show a box, sphere or cylinder of unit size, scaled."""
@@ -369,19 +362,32 @@ class _MachineScene:
             if tuple(node.color) != color:
                 node.color = color
             track = np.array(machine.tracks[name])
-            key = f'track {base}/{safe}'
-            old = self._markers.get(key)
-            if len(track) < 2:
-                if old is not None:
-                    self._markers.pop(key).remove()
-                continue
-            points = np.stack([track[:-1], track[1:]], axis=1).astype(np.float32)
-            if old is not None and len(old.points) == len(points):
-                old.points = points
-            else:
-                self._markers[key] = self._scene.add_line_segments(
-                    f'{base}/markers/{safe}_track', points, (240, 120, 20), thickness=_TRACK
-                )
+            points = np.stack([track[:-1], track[1:]], axis=1)
+            path = f'{base}/markers/{safe}_track'
+            _show_points(
+                self._markers,
+                f'track {base}/{safe}',
+                points,
+                partial(
+                    self._scene.add_line_segments, path, points, _CAMERA_COLOUR, thickness=_TRACK
+                ),
+            )
+
+
+def _show_points(
+    nodes: dict[str, Any], key: str, points: np.ndarray, add: Callable[[], Any]
+) -> Any:
+    """Show points (N, 2, 3) by a node that is moved, or made anew for another number of them."""
+    node = nodes.get(key)
+    if node is not None and len(node.points) == len(points):
+        node.points = points.astype(np.float32)
+    else:
+        if node is not None:
+            nodes.pop(key).remove()
+        if not len(points):
+            return None
+        node = nodes[key] = add()
+    return node
 
 
 def _around(*boxes: Box) -> Box:

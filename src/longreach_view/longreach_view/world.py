@@ -198,7 +198,6 @@ class World:
         self._clock_moved = -math.inf
         self.catalogue: dict[str, list[str]] = {}
         self.series: dict[str, Series] = {}
-        self.heard: dict[str, float] = {}
         self._plotted: frozenset[str] = frozenset()
         self._waiting: deque[Sample] = deque(maxlen=_EVENTS)
 
@@ -207,7 +206,6 @@ class World:
     def take(self, sample: Sample, now: float) -> None:
         """Take a message that came at wall time ``now`` [s]."""
         topic, message = sample.topic, sample.message
-        self.heard[topic] = now
         name, _, last = topic.strip('/').rpartition('/')
         kind = sample.typename.rpartition('/')[2]
         if kind == 'Clock':

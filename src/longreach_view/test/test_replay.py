@@ -89,13 +89,13 @@ def test_pause_loop_and_end(tmp_path, world):
     source.handle(Request('', 'play'))
     play(source, world, 15.0)
     play(source, world, 15.0)
-    assert source.replay()[::3] == (0.0, True), 'it begins again'
+    assert source.replay() == (0.0, True), 'it begins again'
     source.handle(Request('', 'loop', False))
     play(source, world, 30.0)
-    assert source.replay()[::3] == (pytest.approx(10.0), False), 'it stops at its end'
+    assert source.replay() == (pytest.approx(10.0), False), 'it stops at its end'
     source.handle(Request('', 'play'))
     play(source, world, 31.0)
-    assert source.replay()[::3] == (0.0, True)
+    assert source.replay() == (0.0, True)
 
 
 def test_a_chart_that_is_added_has_what_came_before(tmp_path, world):
