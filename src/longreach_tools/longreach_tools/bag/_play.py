@@ -12,7 +12,6 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from ._topics import (
     message_class,
     need_ros,
     publisher_profile,
+    quiet_node,
 )
 
 _CLOCK, _CLOCK_TYPE = '/clock', 'rosgraph_msgs/msg/Clock'
@@ -134,13 +134,7 @@ def play(
 ) -> int:
     """Play a recording and return the number of messages published, clock ticks included."""
     need_ros()
-    import rclpy
-    from rclpy.context import Context
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
-    with ExitStack() as resources:
-        bag = resources.enter_context(open_bag(path))
+    with open_bag(path) as bag:
         if bag.problem:
             say(f'{path}: {bag.problem}; {bag.message_count} messages recovered')
         names = bag.select(options.topics)
@@ -149,32 +143,26 @@ def play(
         classes = _classes(bag, names, options, say)
         # Check the options before creating publishers.
         next(timeline(bag, list(classes), options), None)
-        context = Context()
-        rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-        resources.callback(try_shutdown, context=context)
-        node: Any = rclpy.create_node(
-            options.node_name, context=context, enable_rosout=False, start_parameter_services=False
-        )
-        resources.callback(node.destroy_node)
-        publishers = {
-            name: node.create_publisher(
-                kind,
-                options.remap.get(name, name),
-                publisher_profile(bag.topics[name].qos, bag.topics[name].count),
-            )
-            for name, kind in classes.items()
-        }
-        if options.clock_rate is not None:
-            kind, profile = message_class(_CLOCK_TYPE), publisher_profile((), PLAYER_DEPTH)
-            publishers[_CLOCK] = node.create_publisher(kind, _CLOCK, profile)
-        player = _Player(publishers, options, stop, say)
-        player.await_subscribers()
-        number = 0
-        while not stop() and (options.passes == 0 or number < options.passes):
-            player.play(timeline(bag, list(classes), options))
-            number += 1
-        player.finish()
-        return player.published
+        with quiet_node(options.node_name) as node:
+            publishers = {
+                name: node.create_publisher(
+                    kind,
+                    options.remap.get(name, name),
+                    publisher_profile(bag.topics[name].qos, bag.topics[name].count),
+                )
+                for name, kind in classes.items()
+            }
+            if options.clock_rate is not None:
+                kind, profile = message_class(_CLOCK_TYPE), publisher_profile((), PLAYER_DEPTH)
+                publishers[_CLOCK] = node.create_publisher(kind, _CLOCK, profile)
+            player = _Player(publishers, options, stop, say)
+            player.await_subscribers()
+            number = 0
+            while not stop() and (options.passes == 0 or number < options.passes):
+                player.play(timeline(bag, list(classes), options))
+                number += 1
+            player.finish()
+            return player.published
 
 
 def _classes(

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from longreach_dynamics.errors import InputError
 
 from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
-from ._topics import matches, need_ros
+from ._topics import matches, need_ros, quiet_node
 from ._writer import BagWriter
 
 if TYPE_CHECKING:
@@ -92,38 +92,17 @@ def record(
 ) -> RecordSummary:
     """Record until stopped, then read the remaining messages from the queues and close the bag."""
     need_ros()
-    import rclpy
-    from rclpy.context import Context
-    from rclpy.exceptions import InvalidNodeNameException
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
     notes = {'stamps': options.stamps}
-    with BagWriter(
-        options.output, options.storage, compress=options.compress, notes=notes
-    ) as writer:
-        context = Context()
-        # The caller's signal handlers end the loop; rclpy's own would shut down the context, and
-        # with it the queues.
-        rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-        try:
-            node: Any = rclpy.create_node(
-                options.node_name,
-                context=context,
-                enable_rosout=False,
-                start_parameter_services=False,
-            )
-            recorder = Recorder(writer, options.stamps, say)
-            subscriptions = Subscriptions(node, options.wants, say)
-            say(f'recording to {options.output}; press Ctrl-C to stop')
-            _loop(subscriptions, recorder, options.duration, stop)
-            node.destroy_node()
-        except InvalidNodeNameException as error:
-            raise InputError(
-                f'node name {options.node_name!r}; allowed: letters, digits and _, no digit first'
-            ) from error
-        finally:
-            try_shutdown(context=context)
+    with (
+        BagWriter(
+            options.output, options.storage, compress=options.compress, notes=notes
+        ) as writer,
+        quiet_node(options.node_name) as node,
+    ):
+        recorder = Recorder(writer, options.stamps, say)
+        subscriptions = Subscriptions(node, options.wants, say)
+        say(f'recording to {options.output}; press Ctrl-C to stop')
+        _loop(subscriptions, recorder, options.duration, stop)
     topics = [topic for _, topic in sorted(subscriptions.topics.items())]
     unseen = subscriptions.unseen(options.topics)
     return RecordSummary(options.output, topics, subscriptions.skipped, unseen)

@@ -102,6 +102,33 @@ def need_ros() -> None:
     )
 
 
+@contextlib.contextmanager
+def quiet_node(name: str) -> Iterator[Any]:
+    """Yield a node that publishes nothing of its own; the caller's signal handlers stay."""
+    need_ros()
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.exceptions import InvalidNodeNameException
+    from rclpy.signals import SignalHandlerOptions
+    from rclpy.utilities import try_shutdown
+
+    context = Context()
+    # rclpy's own signal handlers would shut down the context, and with it the queues.
+    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node(
+            name, context=context, enable_rosout=False, start_parameter_services=False
+        )
+        yield node
+        node.destroy_node()
+    except InvalidNodeNameException as error:
+        raise InputError(
+            f'node name {name!r}; allowed: letters, digits and _, no digit first'
+        ) from error
+    finally:
+        try_shutdown(context=context)
+
+
 # --- names ----------------------------------------------------------------------------------
 
 
