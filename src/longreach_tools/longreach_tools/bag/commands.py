@@ -19,9 +19,9 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
+from longreach_tools.cli import StopSignals, say
 from longreach_tools.options import add_namespace
 from longreach_tools.output import add_format
-from longreach_tools.terminal import StopSignals, say
 
 SUMMARY = 'record, play and inspect rosbag2 files'
 
