@@ -17,22 +17,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
+from longreach_view.charts import (
+    Chart,
+    chart_of,
+    event_times,
+    limits_of,
+    lines_of,
+    load_presets,
+    preset_charts,
+    short_names,
+    titled,
+)
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
-from longreach_view.world import STALE, Machine, Series, World
+from longreach_view.world import STALE, Machine, World
 
 ALL = 'all machines'
 SPEEDS = ('0.1', '0.25', '0.5', '1', '2', '5', '10')
 _CHOOSE = 'choose ...'
 _TRANSPORT = ('pause', 'resume', 'step', 'reset')
-# Most charts on a page, and most points of a line; more is slow in a browser.
-_MOST_CHARTS, _MOST_POINTS = 8, 500
+# More charts on a page are slow in a browser.
+_MOST_CHARTS = 8
 _CHART_HEIGHT = 150
-# Share of the vertical axis that values fill at least, or it is fitted again; their least span,
-# as a share of them.
-_FILLED, _LEAST_SPAN = 0.3, 1e-2
-# Between the two ends of the line of an event [s]: upright on any page.
-_INSTANT = 1e-6
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
@@ -269,7 +274,7 @@ class Page:
                 known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._plots = []
         self._shown = self._window.value
-        self._marked = [before.get(c, False) or bool(_events(c, world)) for c in charts]
+        self._marked = [before.get(c, False) or bool(event_times(c, world)) for c in charts]
         with self._charts_tab:
             for chart, marked in zip(charts, self._marked, strict=True):
                 lines = self._lines(chart, world, marked)
@@ -289,11 +294,11 @@ class Page:
     def _lines(self, chart: Chart, world: World, marked: bool) -> tuple[np.ndarray, ...]:
         """Return times and lines of a chart: its signals, those of the ghost, events."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
-        return _lines(chart, worlds, self._window.value, marked)
+        return lines_of(chart, worlds, self._window.value, marked)
 
     def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...], marked: bool) -> Any:
         """Add the plot of a chart; its last line is that of events, on a scale of their own."""
-        short = _short(chart.signals)
+        short = short_names(chart.signals)
         series: list[Any] = [{'label': 'before now [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
@@ -311,7 +316,7 @@ class Page:
             lines,
             tuple(series),
             title=chart.label,
-            scales=self._scales(_limits(lines[1 : len(lines) - marked])),
+            scales=self._scales(limits_of(lines[1 : len(lines) - marked])),
             axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
             legend={'show': len(series) > 2, 'live': False},
             cursor={'drag': {'x': False, 'y': False}},
@@ -406,17 +411,17 @@ class Page:
                 for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
             ]
             if len(world.machines) > 1:
-                charts = _titled(charts)
+                charts = titled(charts)
             if charts != self._charts:
                 self._set_charts(charts[:_MOST_CHARTS], world)
         pairs = zip(self._charts, self._marked, strict=True)
-        news = any(not mark and _events(chart, world) for chart, mark in pairs)
+        news = any(not mark and event_times(chart, world) for chart, mark in pairs)
         if news or self._shown != self._window.value:
             self._set_charts(self._charts, world)
         for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
             plot.data = lines = self._lines(chart, world, mark)
             old = plot.scales['y']['range']
-            limits = _limits(lines[1 : len(lines) - mark], old)
+            limits = limits_of(lines[1 : len(lines) - mark], old)
             if limits != old:
                 plot.scales = self._scales(limits)
 
@@ -526,97 +531,3 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
         if machine.flags.get(name) and not note:
             row += f'<div style="{_ALARM}">{shown}</div>'
     return row
-
-
-def _short(signals: Sequence[str]) -> list[str]:
-    """Return short names of signals for a legend: what distinguishes them."""
-    if len(signals) == 1:
-        return [signals[0].rpartition('/')[2]]
-    inside = [s[s.find('[') + 1 : s.find(']')] if '[' in s else '' for s in signals]
-    if all(inside) and len(set(inside)) == len(inside):
-        return inside
-    return [s.partition('.')[2] for s in signals]
-
-
-def _titled(charts: list[Chart]) -> list[Chart]:
-    """Return charts with their machines in the titles."""
-    return [
-        chart._replace(title=f'{chart.signals[0].split("/")[1]}: {chart.title}')
-        for chart in charts
-    ]
-
-
-def _events(chart: Chart, world: World) -> list[float]:
-    """Return the times of the events of a chart's machine [s]."""
-    machine = world.owner_of(chart.signals[0])
-    return [] if machine is None else sorted({time for time, _ in machine.events})
-
-
-def _limits(
-    lines: Sequence[np.ndarray], old: tuple[float, float] | None = None
-) -> tuple[float, float]:
-    """Return round limits of the vertical axis; the old ones while they fit, so that it rests."""
-    values = np.concatenate(lines)
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return old or (0.0, 1.0)
-    low, high = float(values.min()), float(values.max())
-    if (
-        old is not None
-        and old[0] <= low <= high <= old[1]
-        and high - low >= _FILLED * (old[1] - old[0])
-    ):
-        return old
-    span = max(high - low, _LEAST_SPAN * max(-low, high), _LEAST_SPAN)
-    step = 10.0 ** math.floor(math.log10(span))
-    step *= 1.0 if span >= 5.0 * step else 0.5 if span >= 2.0 * step else 0.2
-    return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
-
-
-def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
-    """Return times before an end and values, shape (2, K); what is silent ends with its last."""
-    if not math.isfinite(end):
-        return np.empty((2, 0))
-    part: np.ndarray = series.window(end - window, end) - np.array([[end], [0.0]])
-    if silent and part.size:
-        part = np.append(part, [[series.last - end + _INSTANT], [math.nan]], axis=1)
-    return part
-
-
-def _lines(
-    chart: Chart, worlds: Sequence[World], window: float, marked: bool
-) -> tuple[np.ndarray, ...]:
-    """
-    Return times before the present, -window to 0 [s], and the values of a chart's signals, or NaN.
-
-    Those of a second world follow; it has its own present. With ``marked`` there is one more line,
-    which goes up from 0 to 1 at each event of the first.
-    """
-    parts: list[np.ndarray] = []
-    ends = []
-    for world in worlds:
-        found = [world.series.get(signal, Series(1)) for signal in chart.signals]
-        last = max(series.last for series in found)
-        ends.append(world.present if math.isfinite(world.present) else last)
-        parts += [_part(series, ends[-1], window, ends[-1] - last > STALE) for series in found]
-    events = np.array([time - ends[0] for time in _events(chart, worlds[0])])
-    events = events[(events > -window) & (events <= 0.0)]
-    times = max((part[0] for part in parts), key=len)
-    if len(times) > _MOST_POINTS:
-        # A stride that stays with the samples, so that lines do not flicker.
-        stride = -(-len(times) // _MOST_POINTS)
-        begin = round((times[0] + ends[0]) / max(times[1] - times[0], 1e-9)) % stride
-        times = times[(-begin) % stride :: stride]
-    times = np.unique(np.concatenate([[-window, 0.0], times, events, events + _INSTANT]))
-    lines = [times]
-    for part in parts:
-        # The last value at or before each time.
-        places = np.searchsorted(part[0], times, side='right') - 1
-        # Without rounding the axis of a signal at rest would show noise of the last digits.
-        values = np.append(part[1], math.nan)[places]
-        lines.append(np.round(chart.scale * values, chart.digits))
-    if marked:
-        lines.append(np.full(len(times), math.nan))
-        lines[-1][np.searchsorted(times, events)] = 0.0
-        lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
-    return tuple(lines)
