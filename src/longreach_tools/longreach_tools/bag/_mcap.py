@@ -35,17 +35,18 @@ MAGIC = b'\x89MCAP0\r\n'
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 1, 2, 3, 4, 5, 6, 7, 15
 _DEFINITIONS = (_HEADER, _SCHEMA, _CHANNEL)
-_RECORD = struct.Struct('<BQ')
+RECORD = struct.Struct('<BQ')
 _MESSAGE_HEAD = struct.Struct('<HIQQ')
 _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
 # Bytes from the start of the footer to its checksum, and to the end of the file.
-_FOOTER_CHECKED = _RECORD.size + 16
-_FOOTER_TO_END = _RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
+FOOTER_CHECKED = RECORD.size + 16
+FOOTER_TO_END = RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
 # Lengths of the records that end the messages: a wrong match would lose all messages after it.
-_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
+DATA_END_SIZE = 4
+_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: DATA_END_SIZE}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
 _DATA, _SUMMARY = 'data section', 'summary'
 # Number of bad chunks that are described.
@@ -150,8 +151,8 @@ class McapSource:
                     yield topic, time, data
                 content = _load(file, block)
                 for place in block.places:
-                    _, length = _RECORD.unpack_from(content, place)
-                    begin = place + _RECORD.size
+                    _, length = RECORD.unpack_from(content, place)
+                    begin = place + RECORD.size
                     channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content, begin)
                     topic = self._topics.get(channel, '')
                     if time >= start and topic in names:
@@ -229,7 +230,7 @@ class McapSource:
                 position, record = behind, self._sound(file, behind, end)
                 continue
             kind, length = record
-            content, behind = position + _RECORD.size, position + _RECORD.size + length
+            content, behind = position + RECORD.size, position + RECORD.size + length
             if kind in _DEFINITIONS:
                 self._define(kind, _read(file, content, length))
             following = self._sound(file, behind, end)
@@ -245,9 +246,9 @@ class McapSource:
 
     def _read_summary(self, file: BinaryIO, size: int) -> None:
         """Read the definitions that a closed file repeats at its end."""
-        footer = size - _FOOTER_TO_END
-        mark = _RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
-        if footer < 0 or _read(file, footer, _RECORD.size) != mark:
+        footer = size - FOOTER_TO_END
+        mark = RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
+        if footer < 0 or _read(file, footer, RECORD.size) != mark:
             return
         start, _, checksum = read_footer(file, footer)
         if checksum:
@@ -265,12 +266,12 @@ class McapSource:
         expected = 0 if kind == _FOOTER else int.from_bytes(_read(file, content, 4), 'little')
         if expected:
             self._checked_sections.insert(0, _DATA)
-        if kind == _FOOTER or expected not in (0, checksum_of(file, 0, content - _RECORD.size)):
+        if kind == _FOOTER or expected not in (0, checksum_of(file, 0, content - RECORD.size)):
             self._bad_sections.insert(0, _DATA)
 
     def _add_message(self, file: BinaryIO, content: int, length: int) -> None:
         """Add a message outside of chunks, whose content is at a position of the file."""
-        begin, end = content - _RECORD.size, content + length
+        begin, end = content - RECORD.size, content + length
         channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, content, _MESSAGE_HEAD.size))
         self._count(channel, time)
         plain = self._plain
@@ -295,7 +296,7 @@ class McapSource:
             data = _load(file, block)
         except _UnreadableError:
             if checksum:
-                self._bad = _BadChunk(begin - _RECORD.size, (start, end), {})
+                self._bad = _BadChunk(begin - RECORD.size, (start, end), {})
                 self._bad_chunks.append(self._bad)
             elif compression:
                 self._lost.append((begin, begin + length))
@@ -309,7 +310,7 @@ class McapSource:
         for kind, content, size in self._records(io.BytesIO(data), 0, len(data), lost):
             if kind == _MESSAGE:
                 channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
-                found.append((channel, time, content - _RECORD.size, content + size))
+                found.append((channel, time, content - RECORD.size, content + size))
         if self._bad is not None:
             return
         if not checksum:
@@ -336,14 +337,14 @@ class McapSource:
 
     def _sound(self, file: BinaryIO, position: int, end: int) -> tuple[int, int] | None:
         """Return type and length of a record confirmed by its content, or None."""
-        head = _read(file, position, _RECORD.size + _CHUNK_HEAD.size + 32)
-        if len(head) < _RECORD.size or position + _RECORD.size > end:
+        head = _read(file, position, RECORD.size + _CHUNK_HEAD.size + 32)
+        if len(head) < RECORD.size or position + RECORD.size > end:
             return None
-        kind, length = _RECORD.unpack_from(head)
-        behind = position + _RECORD.size + length
+        kind, length = RECORD.unpack_from(head)
+        behind = position + RECORD.size + length
         if not _HEADER <= kind <= _DATA_END or behind > end:
             return None
-        fields = _Fields(head[_RECORD.size :])
+        fields = _Fields(head[RECORD.size :])
         try:
             if kind == _MESSAGE:
                 sound = fields.numbers(_MESSAGE_HEAD)[0] in self._channels
@@ -356,7 +357,7 @@ class McapSource:
                 size = fields.numbers(_INDEX_HEAD)[1]
                 sound = size + _INDEX_HEAD.size == length and size % _INDEX_ENTRY == 0
             elif kind in _DEFINITIONS:
-                sound = self._define(kind, _read(file, position + _RECORD.size, length), dry=True)
+                sound = self._define(kind, _read(file, position + RECORD.size, length), dry=True)
             else:
                 # The content of other types is not used: check the following record.
                 after = _read(file, behind, 1)
@@ -369,17 +370,17 @@ class McapSource:
     def _next(self, file: BinaryIO, begin: int, limit: int, end: int) -> int:
         """Return the start of two intact records, or of the last one; the limit if none."""
         while begin < limit:
-            window = _read(file, begin, min(_WINDOW, limit + _RECORD.size - begin))
+            window = _read(file, begin, min(_WINDOW, limit + RECORD.size - begin))
             for match in _CANDIDATE.finditer(window):
                 position = begin + match.start()
                 record = self._sound(file, position, end) if position < limit else None
                 if record is not None:
-                    behind = position + _RECORD.size + record[1]
+                    behind = position + RECORD.size + record[1]
                     if behind == end or self._sound(file, behind, end) is not None:
                         return position
             if len(window) < _WINDOW:
                 break
-            begin += len(window) - _RECORD.size
+            begin += len(window) - RECORD.size
         return limit
 
     def _define(self, kind: int, content: bytes, dry: bool = False) -> bool:
@@ -451,15 +452,15 @@ class _Fields:
 def fault_at_end(path: Path) -> str:
     """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
     with path.open('rb') as file:
-        footer = file.seek(0, 2) - _FOOTER_TO_END
-        if footer < len(MAGIC) or _read(file, footer + _FOOTER_TO_END - len(MAGIC), 8) != MAGIC:
+        footer = file.seek(0, 2) - FOOTER_TO_END
+        if footer < len(MAGIC) or _read(file, footer + FOOTER_TO_END - len(MAGIC), 8) != MAGIC:
             return 'truncated, its end is missing'
         return 'the checksum of its summary does not match' * _summary_fault(file, footer)
 
 
 def read_footer(file: BinaryIO, footer: int) -> tuple[int, int, int]:
     """Return start of the summary (0: none), start of its offsets, and its checksum (0: none)."""
-    start, offsets, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+    start, offsets, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + RECORD.size, 20))
     return start, offsets, checksum
 
 
@@ -467,7 +468,7 @@ def _summary_fault(file: BinaryIO, footer: int) -> bool:
     """Return whether a closed file's summary has a checksum that does not match."""
     start, _, expected = read_footer(file, footer)
     begin = min(start or footer, footer)
-    return expected not in (0, expected and checksum_of(file, begin, footer + _FOOTER_CHECKED))
+    return expected not in (0, expected and checksum_of(file, begin, footer + FOOTER_CHECKED))
 
 
 def checksum_of(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
@@ -477,24 +478,6 @@ def checksum_of(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
         checksum = zlib.crc32(data, checksum)
         begin += len(data)
     return checksum
-
-
-def write_checksums(path: Path, data_checksum: int, counted: int) -> None:
-    """
-    Write the checksums of data section and summary into a file that was closed without.
-
-    ``data_checksum`` is that of the first ``counted`` bytes.
-    """
-    with path.open('r+b') as file:
-        footer = file.seek(0, 2) - _FOOTER_TO_END
-        start, *_ = read_footer(file, footer)
-        data_end = start - _RECORD.size - _ENDS[_DATA_END]
-        checksum = checksum_of(file, counted, data_end, data_checksum)
-        file.seek(data_end + _RECORD.size)
-        file.write(checksum.to_bytes(4, 'little'))
-        checksum = checksum_of(file, start, footer + _FOOTER_CHECKED)
-        file.seek(footer + _FOOTER_CHECKED)
-        file.write(checksum.to_bytes(4, 'little'))
 
 
 def _read(file: BinaryIO, position: int, size: int) -> bytes:
