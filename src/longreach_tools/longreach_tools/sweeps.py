@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -362,7 +363,9 @@ def run_sweep(
 
 def _key(job: Any) -> str:
     """Return a key of all that a run depends on."""
-    return hashlib.sha256(repr(job).encode()).hexdigest()[:16]
+    # The addresses of objects are others in each process.
+    text = re.sub(r' at 0x[0-9a-f]+', '', repr(job))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _hand_out(
