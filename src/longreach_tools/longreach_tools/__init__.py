@@ -14,6 +14,7 @@ The command ``longreach`` and common parts of its subcommands.
 ``new``        ``longreach new``, a package with a machine
 ``bag``        ``longreach bag``
 ``fields``     numbers in messages, by name
+``signals``    numbers of a recording over time
 ``testing``    common parts of the machines' tests
 ``warm_up``    compiles the kernels of all packages
 """

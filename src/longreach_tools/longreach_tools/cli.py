@@ -76,19 +76,10 @@ class _Subcommand(_Parser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run ``longreach`` and return its exit code.
+    Run ``longreach`` with some arguments, by default the process's, and return its exit code.
 
-    Exit codes: 0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments of ``longreach``; by default those of the process.
-
-    Raises
-    ------
-    BrokenPipeError
-        When the reader of stdout has closed it.
+    0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM. BrokenPipeError when
+    the reader of stdout has closed it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {
@@ -269,3 +260,33 @@ def _leaving_callbacks() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         sys.unraisablehook = report
         signal.signal(signal.SIGALRM, handler)
+
+
+# --- commands that run until they are told to end -------------------------------------------
+
+
+class StopSignals:
+    """
+    True once SIGINT, SIGTERM or SIGHUP has been received.
+
+    The handlers stay until the end of the process: a second Ctrl-C does no harm meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, *_: object) -> None:
+        """Handle a signal."""
+        self._came = True
+
+    def __call__(self) -> bool:
+        """Return whether one has been received."""
+        return self._came
+
+
+def say(line: str) -> None:
+    """Print a line on stderr; a closed terminal ends nothing."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)

@@ -51,14 +51,7 @@ class Signal(NamedTuple):
 
 
 def parse_signal(text: str) -> Signal:
-    """
-    Return topic and field of ``TOPIC.field``, or of ``TOPIC`` alone.
-
-    Raises
-    ------
-    InputError
-        If the topic is empty, or the field is not written as this module's docstring says.
-    """
+    """Return topic and field of ``TOPIC.field``, or of ``TOPIC`` alone."""
     topic, dot, field = text.partition('.')
     if not topic or (dot and not field) or (field and _steps(field) is None):
         raise InputError(
@@ -72,12 +65,7 @@ def numeric_fields(message: Any, longest: int = LONGEST) -> dict[str, float]:
     """
     Return all numbers of a message by their fields, in the order of its definition.
 
-    Parameters
-    ----------
-    message : object
-        A message of rclpy or of a recording.
-    longest : int
-        Arrays and lists without names that have more entries are left out.
+    Arrays and lists without names that have more than ``longest`` entries are left out.
     """
     found: dict[str, float] = {}
     for field, value, labels in _leaves(message, '', (), longest):
@@ -102,10 +90,7 @@ def read_field(message: Any, field: str) -> float:
     """
     Return one field of a message; NaN for an entry that this message does not have.
 
-    Raises
-    ------
-    InputError
-        If the type of the message has no such field, or it is not a number.
+    InputError if the type of the message has no such field, or it is not a number.
     """
     steps = _steps(field)
     if steps is None:

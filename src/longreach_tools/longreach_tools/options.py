@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import add_network, count, optional_file, positive
+from longreach_tools.arguments import add_network, count, finite, optional_file, positive
 from longreach_tools.output import add_format
 
 
@@ -21,6 +21,14 @@ def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> Non
     add_format(parser)
     parser.add_argument('--csv', metavar='FILE', type=Path, help=rows)
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
+
+
+def add_signals(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add a recording, signals of it, and the part of time that is shown."""
+    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
+    parser.add_argument('signals', nargs='*', metavar='TOPIC.field', help=text)
+    parser.add_argument('--from', dest='begin', type=finite, metavar='S', help='first time [s]')
+    parser.add_argument('--to', dest='end', type=finite, metavar='S', help='last time [s]')
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -40,15 +48,23 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int]) -> None:
     """Add the subcommand ``demo`` with ``--out``."""
     parser = commands.add_parser('demo', help=text)
-    parser.add_argument('--out', metavar='DIR', type=Path, default=Path('out/demo'))
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, default=Path('out/demo'), help='default: out/demo'
+    )
     parser.set_defaults(run=run)
+
+
+def add_namespace(parser: argparse.ArgumentParser, whose: str, default: str | None) -> None:
+    """Add ``--namespace``."""
+    shown = f' (default: {default})' if default else ''
+    parser.add_argument(
+        '--namespace', metavar='NS', default=default, help=f'namespace of {whose}{shown}'
+    )
 
 
 def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
     """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
-    parser.add_argument(
-        '--namespace', default=machine, help=f'namespace of the {machine} (default: {machine})'
-    )
+    add_namespace(parser, f'the {machine}', machine)
     parser.add_argument(
         '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
     )

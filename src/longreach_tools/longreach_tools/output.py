@@ -24,8 +24,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 
+# Extensions of figures; other formats of matplotlib need LaTeX or are not images.
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
-"""Extensions of figures; other formats of matplotlib need LaTeX or are not images."""
 
 # Errors that can only be caused by writing.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -42,57 +42,39 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def print_result(result: Any, text: str, form: str) -> None:
-    """
-    Print a result on stdout.
-
-    Parameters
-    ----------
-    result : object
-        Result of types that JSON supports, without NaN.
-    text : str
-        The result as text.
-    form : 'table' or 'json'
-    """
+    """Print a result on stdout: ``form`` ``table`` prints ``text``, ``json`` the result."""
     print(json.dumps(result, allow_nan=False) if form == 'json' else text)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows with a header as aligned columns; numbers with six significant digits."""
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 0) -> str:
+    """
+    Return rows with a header as aligned columns; numbers with six significant digits.
+
+    The first ``left`` columns are aligned to the left, the others to the right.
+    """
     cells = [list(head)]
     for row in rows:
         cells.append([f'{cell:.6g}' if isinstance(cell, float) else str(cell) for cell in row])
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    lines = [
-        '  '.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in cells
-    ]
-    return '\n'.join(line.rstrip() for line in lines)
+    columns = []
+    for place, column in enumerate(zip(*cells, strict=True)):
+        width = max(map(len, column))
+        columns.append([c.ljust(width) if place < left else c.rjust(width) for c in column])
+    return '\n'.join('  '.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:
     """
     Return a table of quantities, values and units.
 
-    Parameters
-    ----------
-    summary : mapping
-        Quantities by name. A list is shown in one cell, None as ``none``, and a nested mapping
-        with
-            a row for each of its quantities.
-    units : mapping
-        Units by name; ``outer.inner`` or ``outer`` for a nested quantity.
+    A list is shown in one cell, a nested mapping with a row for each of its quantities; their
+    units are under ``outer.inner`` or ``outer``.
     """
     rows = []
     for name, value in summary.items():
         if isinstance(value, Mapping):
-            rows += [
-                (
-                    f'{name}, {inner}',
-                    _plain(item),
-                    units.get(f'{name}.{inner}', units.get(name, '')),
-                )
-                for inner, item in value.items()
-            ]
+            for inner, item in value.items():
+                unit = units.get(f'{name}.{inner}', units.get(name, ''))
+                rows.append((f'{name}, {inner}', _plain(item), unit))
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             # Events, with time and name.
             unit = units.get(f'{name}.time', '')
@@ -113,18 +95,10 @@ def _plain(value: Any) -> str:
 
 def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
     """
-    Check that result files can be written; commands call this before their work.
+    Check that result files, a table and a figure, can be written; call this before the work.
 
-    Parameters
-    ----------
-    csv, plot : path, optional
-        Table and figure; None if not requested.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be written, the figure has no extension of :data:`PICTURES`, or both have
-            the same name.
+    InputError if a file cannot be written, the figure has no extension of :data:`PICTURES`, or
+    both have the same name.
     """
     if plot is not None:
         _picture_format(plot)
@@ -145,21 +119,10 @@ def check_places(
     outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None] = ()
 ) -> None:
     """
-    Check that outputs do not overwrite each other or an input.
+    Check that outputs, by the name of the option, do not overwrite each other or an input.
 
-    Parameters
-    ----------
-    outputs : mapping
-        Files and directories by the name of the option, such as ``--csv``; None if not requested.
-    inputs : iterable of path, optional
-        Input files and directories.
-
-    Raises
-    ------
-    InputError
-        If two outputs are the same file, or one is an input or inside an input. Pipes and devices
-        may be
-            given more than once.
+    InputError if two outputs are the same file, or one is an input or inside an input. Pipes and
+    devices may be given more than once; None is no output.
     """
     sources = {_real(source): _state(source) for source in inputs if source is not None}
     taken: dict[Path, str] = {}
@@ -193,16 +156,7 @@ def _state(path: str | Path) -> os.stat_result | None:
 
 @contextlib.contextmanager
 def making_directory(directory: str | Path) -> Iterator[Path]:
-    """
-    Create a directory and its parents; empty new ones are removed at the end of the block.
-
-    Raises
-    ------
-    InputError
-        If it cannot be created.
-    LongreachError
-        If the disk is full.
-    """
+    """Create a directory and its parents; empty new ones are removed at the end of the block."""
     target = _real(directory)
     missing: list[Path] = []
     try:
@@ -229,11 +183,6 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
     Yield a temporary path that is renamed to ``directory`` when the block ends without an error.
 
     The block creates the directory. If the block fails or is interrupted, nothing remains.
-
-    Parameters
-    ----------
-    directory : path
-        New or empty directory. Its parents are created.
 
     Raises
     ------

@@ -15,22 +15,10 @@ def pose_of(
     arguments: argparse.Namespace, machine: JointedMachine, joints: int, usual: str = ''
 ) -> np.ndarray:
     """
-    Return the joint angles [rad] of ``--pose``, shape (joints,).
+    Return the joint angles (joints,) [rad] of ``--pose`` and ``--degrees``.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``pose``, a name, comma-separated numbers or None, and ``degrees``.
-    machine : JointedMachine
-    joints : int
-        Number of joints.
-    usual : str
-        Default pose, if the machine has it; otherwise the default is its first pose.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, text that is not a list of numbers, or angles beyond 2 pi.
+    A name, or comma-separated numbers; without, the pose ``usual`` if the machine has it, or its
+    first one. InputError for anything else, and for angles beyond 2 pi.
     """
     names = [pose.name for pose in machine.poses]
     text: str | None = arguments.pose

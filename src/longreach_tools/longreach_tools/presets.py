@@ -22,13 +22,8 @@ class Request(NamedTuple):
     """
     What a preset is made for.
 
-    Attributes
-    ----------
-    file : Path or None
-        The machine's file; None for the installed one.
-    first : callable
-        Returns the first message of a topic, relative to the machine's namespace; InputError if
-        the recording has none.
+    ``file`` is the machine's, None for the installed one; ``first`` returns the first message of a
+    topic, relative to the machine's namespace, or raises InputError if the recording has none.
     """
 
     file: Path | None
@@ -38,17 +33,10 @@ class Request(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Preset:
     """
-    The figure of a machine.
+    A figure: panels, and lanes besides the events that every figure has, of columns with sources.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        Columns of the panels and lanes, with sources; further ones are not read.
-    panels : sequence of Panel
-    lanes : sequence of Lane
-        In addition to the events that every figure has.
-    intervals : str
-        A topic whose intervals between stamps are drawn, relative to the namespace; empty: none.
+    ``intervals`` names a topic, relative to the namespace, whose intervals between stamps are
+    drawn; empty: none.
     """
 
     columns: Sequence[Column]

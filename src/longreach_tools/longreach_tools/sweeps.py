@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -76,24 +77,10 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
 
 def design_of(arguments: argparse.Namespace) -> tuple[tuple[str, ...], np.ndarray]:
     """
-    Return the names of the parameters and their values.
+    Return the names of the parameters, and their values (runs, parameters).
 
-    Parameters
-    ----------
-    arguments : Namespace
-        With the arguments of :func:`add_design`.
-
-    Returns
-    -------
-    names : tuple of str
-    values : ndarray, shape (runs, parameters)
-        A grid, of which the last parameter changes fastest, or a Latin hypercube: each of the N
-        equal parts of each range has one point, at a random place in it.
-
-    Raises
-    ------
-    InputError
-        For words that are not pairs of a parameter and its range.
+    A grid, of which the last parameter changes fastest, or a Latin hypercube: each of the N equal
+    parts of each range has one point, at a random place in it.
     """
     words = arguments.ranges
     if len(words) % 2:
@@ -139,28 +126,11 @@ def _range(text: str) -> tuple[float, float, int]:
 
 class Results:
     """
-    Results of a sweep on disk, written as they come.
+    Results of a sweep on disk (.csv or .parquet), written as they come.
 
-    Each row has a key of all that its run depends on. A row whose key is wanted again is not run
-    again. While a sweep runs, ``FILE.parquet`` is written as ``FILE.parquet.part``, a CSV file: a
-    Parquet file can be read only when it is complete.
-
-    Parameters
-    ----------
-    file : path
-        .csv or .parquet; an existing one is continued.
-    names : sequence of str
-        Parameters.
-    units : mapping
-        Units of the measured quantities, by name.
-    values : ndarray, shape (runs, parameters)
-    keys : sequence of str
-        One for each run.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, is used by another sweep, or contains other runs.
+    Each row has a key of all that its run depends on, one of ``keys`` (runs,). A row whose key is
+    wanted again in an existing file is not run again. While a sweep runs, ``FILE.parquet`` is
+    written as ``FILE.parquet.part``, a CSV file: Parquet can be read only when it is complete.
     """
 
     def __init__(
@@ -340,19 +310,9 @@ def run_sweep(
     """
     Run a sweep, print and write its finished runs, and return the exit code.
 
-    Parameters
-    ----------
-    machine : str
-        The command, such as ``boom``.
-    arguments : Namespace
-        Of a parser with :func:`add_design`.
-    units : mapping
-        Of the measured quantities, by name.
-    measure : callable
-        Makes one run of a job and returns its results; defined at module level.
-    jobs_of : callable
-        Takes the values of the parameters by name, one mapping for each run; returns the jobs,
-        whose ``repr`` tells all that a run depends on.
+    ``units`` are of the measured quantities, by name; ``measure``, defined at module level, makes
+    one run of a job. ``jobs_of`` takes the values of the parameters by name, one mapping for each
+    run, and returns the jobs, whose ``repr`` tells all that a run depends on.
     """
     names, values = design_of(arguments)
     jobs = jobs_of([dict(zip(names, row, strict=True)) for row in values.tolist()])
@@ -403,7 +363,9 @@ def run_sweep(
 
 def _key(job: Any) -> str:
     """Return a key of all that a run depends on."""
-    return hashlib.sha256(repr(job).encode()).hexdigest()[:16]
+    # The addresses of objects are others in each process.
+    text = re.sub(r' at 0x[0-9a-f]+', '', repr(job))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _hand_out(

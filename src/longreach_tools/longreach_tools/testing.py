@@ -18,41 +18,22 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from longreach_tools.bag import bag_typestore, open_bag
 from longreach_tools.cli import main
 
+# Longest wait for a process or for an effect of it [s].
 DEADLINE = 90.0
-"""Longest wait for a process or for an effect of it [s]."""
 
 _MARKER = 'LONGREACH_TEST_MARKER'
 _LONGREACH = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
 
 
-class _Captured(Protocol):
-    """Interface of pytest's ``capsys`` as used here."""
-
-    def readouterr(self) -> tuple[str, str]:
-        """Return what was written to stdout and stderr since the last call."""
-        ...
-
-
 class Outcome:
-    """
-    Exit code, stdout and stderr of one call of ``longreach`` in this process.
+    """Exit code, stdout and stderr of one call of ``longreach MACHINE words`` in this process."""
 
-    Parameters
-    ----------
-    capsys : CaptureFixture
-        pytest's fixture.
-    machine : str
-        The subcommand, such as ``crane``.
-    words : object
-        Its arguments.
-    """
-
-    def __init__(self, capsys: _Captured, machine: str, *words: object) -> None:
+    def __init__(self, capsys: Any, machine: str, *words: object) -> None:
         self._machine = machine
         self.code = main([machine, *map(str, words)])
         self.out, self.err = capsys.readouterr()
@@ -88,18 +69,7 @@ def longreach(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 class Launch:
-    """
-    A running ``longreach launch`` with its output in a file.
-
-    Parameters
-    ----------
-    machine : str
-        Name of the launch file.
-    directory : path
-        Working directory, and directory of the log.
-    arguments : object
-        Launch arguments, such as ``lockstep:=true``.
-    """
+    """A running ``longreach launch MACHINE arguments``, with its output in a file."""
 
     def __init__(self, machine: str, directory: Path, *arguments: object) -> None:
         self._mark = uuid.uuid4().hex
@@ -119,14 +89,7 @@ class Launch:
         return self._log.read_text(errors='replace')
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """
-        Wait until a condition holds.
-
-        Raises
-        ------
-        AssertionError
-            After the deadline.
-        """
+        """Wait until a condition holds; AssertionError after the deadline."""
         end = time.monotonic() + DEADLINE
         while not condition():
             assert time.monotonic() < end, f'no {what}:\n{self.text()}'
@@ -194,14 +157,7 @@ def write_bag(path: Path, namespace: str, rows: Iterable[tuple[str, int, Any]]) 
     """
     Write a bag with the library ``rosbags``, as another program would, and return its path.
 
-    Parameters
-    ----------
-    path : path
-        Directory to create.
-    namespace : str
-        Namespace of the topics.
-    rows : iterable of (str, int, message)
-        Topic in the namespace, bag time [ns], message of rclpy.
+    Rows are topic in the namespace, bag time [ns], message of rclpy.
     """
     from rclpy.serialization import serialize_message
     from rosbags import rosbag2

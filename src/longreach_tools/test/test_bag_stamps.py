@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
@@ -8,7 +9,7 @@ from longreach_dynamics.errors import InputError
 from longreach_tools.bag._mcap import _Fields, _UnreadableError
 from longreach_tools.bag._stamps import HeaderClock, StampStatistics, is_wall_clock, stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic
-from longreach_tools.bag._types import MachineTypes, message_class
+from longreach_tools.bag._topics import MachineTypes, definition_file, message_class
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000 * SECOND
@@ -78,6 +79,15 @@ def test_unknown_types_are_refused_by_name(types):
         message_class('std_msgs/msg/Thing')
 
 
+def test_type_hash_is_that_of_the_generated_code(types):
+    _, type_hash = types.definition('longreach_msgs/msg/CraneStatus')
+    file = definition_file('longreach_msgs/msg/CraneStatus').with_suffix('.json')
+    hashes = {
+        one['type_name']: one['hash_string'] for one in json.loads(file.read_text())['type_hashes']
+    }
+    assert type_hash == hashes['longreach_msgs/msg/CraneStatus']
+
+
 def test_own_types_are_found_nested_in_prefixes(tmp_path, monkeypatch):
     folder = tmp_path / 'share' / 'own_msgs' / 'msg'
     folder.mkdir(parents=True)
@@ -93,51 +103,6 @@ def test_own_types_are_found_nested_in_prefixes(tmp_path, monkeypatch):
         types.require('own_msgs/msg/Broken')
     types.require_all()
     assert 'own_msgs/msg/Inner' in types.store.fielddefs
-
-
-def test_type_hash_is_that_of_the_generated_code(types):
-    from longreach_msgs.msg import CraneStatus
-
-    _, type_hash = types.definition('longreach_msgs/msg/CraneStatus')
-    import json
-    import os
-    from pathlib import Path
-
-    files = [
-        Path(prefix) / 'share/longreach_msgs/msg/CraneStatus.json'
-        for prefix in os.environ['AMENT_PREFIX_PATH'].split(os.pathsep)
-    ]
-    description = json.loads(next(file for file in files if file.is_file()).read_text())
-    hashes = {entry['type_name']: entry['hash_string'] for entry in description['type_hashes']}
-    assert type_hash == hashes['longreach_msgs/msg/CraneStatus']
-    assert CraneStatus.__name__ == 'CraneStatus'
-
-
-def report_of(stamps):
-    statistics = StampStatistics()
-    for stamp in stamps:
-        statistics.add(round(stamp * SECOND))
-    return statistics.report()
-
-
-def test_even_stamps_are_clean():
-    report = report_of([0.01 * k for k in range(100)])
-    assert report.clean
-    assert report.period_s == pytest.approx(0.01, rel=1e-12)
-    assert report.sentence() == ''
-
-
-def test_gaps_are_counted_with_the_largest_and_the_missing():
-    stamps = [0.01 * k for k in range(1000) if k not in (10, 500, 501, 502)]
-    report = report_of(stamps)
-    assert (report.gaps, report.missing, report.backwards, report.duplicates) == (2, 4, 0, 0)
-    assert report.largest_gap_s == pytest.approx(0.04)
-    assert '2 gaps in the stamps, largest 0.04 s' in report.sentence()
-
-
-def test_a_step_below_one_and_a_half_periods_is_no_gap():
-    assert report_of([0.0, 1.0, 2.0, 3.0, 4.4, 5.4]).gaps == 0
-    assert report_of([0.0, 1.0, 2.0, 3.0, 4.6, 5.6]).gaps == 1
 
 
 @pytest.mark.parametrize(
@@ -158,58 +123,64 @@ def test_repeated_stamps_of_a_shared_topic_are_no_fault(typename, publishers, sh
     assert topic.stamps.duplicates == (0 if shared else 2)
 
 
-def test_backward_and_repeated_stamps():
-    report = report_of([0.0, 0.1, 0.2, 0.2, 0.3, 0.1, 0.2, 0.3])
-    assert (report.backwards, report.duplicates, report.gaps) == (1, 1, 0)
-    assert not report.clean
-    assert 'backwards 1 times' in report.sentence()
+@pytest.mark.parametrize(
+    ('stamps', 'period', 'found', 'sentence'),
+    [
+        ([0.01 * k for k in range(100)], 0.01, {}, ''),
+        (
+            [0.01 * k for k in range(1000) if k not in (10, 500, 501, 502)],
+            0.01,
+            {'gaps': 2, 'missing': 4, 'largest_gap_s': 0.04},
+            '2 gaps in the stamps, largest 0.04 s (period 0.01 s), about 4 missing',
+        ),
+        ([0.0, 1.0, 2.0, 3.0, 4.4, 5.4], 1.0, {}, ''),
+        (
+            [0.0, 1.0, 2.0, 3.0, 4.6, 5.6],
+            1.0,
+            {'gaps': 1, 'missing': 1, 'largest_gap_s': 1.6},
+            '1 gap in',
+        ),
+        (
+            [0.0, 0.1, 0.2, 0.2, 0.3, 0.1, 0.2, 0.3],
+            0.1,
+            {'backwards': 1, 'duplicates': 1},
+            'stamps went backwards 1 times; 1 repeated stamps',
+        ),
+        ([], None, {}, ''),
+        ([0.0, 1.0, 9.0], None, {}, ''),
+        # With jitter.
+        ([1.7e9 + 0.01 * k + 4e-4 * ((k * 7919) % 11 - 5) for k in range(5000)], 0.01, {}, ''),
+    ],
+)  # fmt: skip
+def test_statistics_of_stamps(stamps, period, found, sentence):
+    statistics = StampStatistics()
+    for stamp in stamps:
+        statistics.add(round(stamp * SECOND))
+    report = statistics.report()
+    assert report.period_s == (period if period is None else pytest.approx(period, rel=0.1))
+    nothing = {'gaps': 0, 'missing': 0, 'largest_gap_s': 0.0, 'backwards': 0, 'duplicates': 0}
+    assert report.as_dict() == pytest.approx({'period_s': report.period_s, **nothing, **found})
+    assert report.sentence().startswith(sentence)
+    assert report.clean is (not found)
 
 
-def test_few_stamps_have_no_period():
-    assert report_of([]).period_s is None
-    assert report_of([0.0, 1.0, 9.0]).gaps == 0
-
-
-def test_jittered_wall_clock_stamps_have_no_gaps():
-    stamps = [1.7e9 + 0.01 * k + 0.002 * ((k * 7919) % 11 - 5) / 5 for k in range(5000)]
-    report = report_of(stamps)
-    assert report.gaps == 0
-    assert report.period_s == pytest.approx(0.01, rel=0.1)
-
-
-def test_messages_without_stamp_take_the_latest_one():
+@pytest.mark.parametrize(
+    ('stamps', 'times', 'waiting'),
+    [
+        # Messages without stamp take the latest one.
+        ((5, None, 6, None), [5, 5, 6, 6], 5),
+        # The start of a simulation is a time, and it is reset at last.
+        ((None, 0, SECOND, 0), [None, None, SECOND, 0], 0),
+        # A header that was not filled in is none on the wall clock.
+        ((0, WALL, 0), [None, WALL, WALL], WALL),
+        ((None,), [None], None),
+        ((None, 0), [None, None], 0),
+    ],
+)  # fmt: skip
+def test_bag_times_from_stamps(stamps, times, waiting):
     clock = HeaderClock()
-    assert [clock.assign(s) for s in (5 * SECOND, None, 6 * SECOND, None)] == [
-        5 * SECOND,
-        5 * SECOND,
-        6 * SECOND,
-        6 * SECOND,
-    ]
-
-
-def test_the_start_of_a_simulation_is_a_time():
-    clock = HeaderClock()
-    assert clock.assign(None) is None
-    assert clock.assign(0) is None
-    assert clock.assign(SECOND) == SECOND
-    assert clock.waiting_time == 0
-    assert clock.assign(0) == 0  # the simulation was reset
-
-
-def test_an_unfilled_header_is_no_time_on_the_wall_clock():
-    clock = HeaderClock()
-    assert clock.assign(0) is None
-    assert clock.assign(WALL) == WALL
-    assert clock.waiting_time == WALL
-    assert clock.assign(0) == WALL
-
-
-def test_without_stamps_there_is_no_time():
-    clock = HeaderClock()
-    assert clock.assign(None) is None
-    assert clock.waiting_time is None
-    clock.assign(0)
-    assert clock.waiting_time == 0
+    assert [clock.assign(stamp) for stamp in stamps] == times
+    assert clock.waiting_time == waiting
     assert is_wall_clock(WALL)
     assert not is_wall_clock(60 * SECOND)
 

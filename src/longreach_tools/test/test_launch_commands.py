@@ -177,24 +177,6 @@ def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
 
 
 @pytest.mark.usefixtures('prefix')
-def test_command_hands_over_to_real_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    plans: list[list[Process]] = []
-
-    def run_processes(processes: list[Process], _output: Output) -> int:
-        plans.append(processes)
-        return 42
-
-    monkeypatch.setattr(_real, 'is_installed', lambda: True)
-    monkeypatch.setattr(_processes, 'run_processes', run_processes)
-    assert cli.main(['launch', 'arguments', 'needed:=a b']) == 42
-    (process,) = plans[0]
-    assert process.command[1:3] == ('-m', 'longreach_tools.launch._real')
-    assert str(process.command[3]).endswith('arguments.launch.xml')
-    assert process.command[4:] == ('needed:=a b',)
-    assert process.output == 'inherit'
-
-
-@pytest.mark.usefixtures('prefix')
 @pytest.mark.parametrize(
     ('words', 'complaint'),
     [
@@ -246,17 +228,6 @@ def test_nodes_are_found_on_this_machine_unless_told_otherwise(
         for process in plans.pop():
             assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
         assert ('only nodes on' in capfd.readouterr().out) == said
-
-
-@pytest.mark.usefixtures('prefix')
-def test_domain_that_is_no_number_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv('ROS_DOMAIN_ID', 'abc')
-    assert cli.main(['launch', str(FILES / 'let.launch.xml')]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith('longreach launch: ROS_DOMAIN_ID = abc, allowed: whole numbers')
-    assert error.count('\n') == 1
 
 
 def test_exit_code_of_real_launch() -> None:
@@ -330,17 +301,6 @@ def test_real_launch_runs_the_file(tmp_path: Path) -> None:
     assert last.startswith('a-1 node /crane/controller has ended 2 times and is NOT started again')
 
 
-@pytest.mark.parametrize('option', [(), ('--show-args',), ('--print',)])
-def test_file_that_only_real_launch_can_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]
-) -> None:
-    file = tmp_path / 'x.launch.py'
-    file.touch()
-    assert cli.main(['launch', str(file), *option]) == 2
-    error = capsys.readouterr().err
-    assert f'is not a launch file in XML; use ros2 launch {file}' in error
-
-
 def run_longreach(
     words: list[str], tmp_path: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -352,13 +312,6 @@ def run_longreach(
         check=False,
         env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'), **environment},
     )
-
-
-@pytest.mark.usefixtures('prefix')
-def test_run_by_name(tmp_path: Path) -> None:
-    result = run_longreach(['launch', 'arguments', 'needed:=x'], tmp_path)
-    assert result.returncode == 0
-    assert '[echo-1] x x_too fast\n' in result.stdout
 
 
 def test_ros_node(prefix: Path, tmp_path: Path) -> None:

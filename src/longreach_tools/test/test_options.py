@@ -1,20 +1,38 @@
-"""Options and subcommands that machines share."""
+"""Options that commands share, and one vocabulary of options over all commands."""
 
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from longreach_tools import machine_command
+from longreach_tools.cli import COMMAND_GROUP, MACHINE_GROUP
 from longreach_tools.options import add_demo, add_file, add_results, add_whom
+
+# Names that have several meanings today; no name may be added.
+SEVERAL = {'--camera', '--cohesion', '--format', '--joints', '--pose', '--step'}
+# Help of the common options; ``{}`` are placeholders.
+COMMON = {
+    '--degrees': 'angles are in degrees',
+    '--from': 'first time',
+    '--network': 'on other computers',
+    '--seed': 'default: 0',
+    '--timeout': 'longest wait',
+    '--to': 'last time [s]',
+}
 
 
 def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
     return vars(parser.parse_args(given))
 
 
-def test_file_and_results() -> None:
+def test_file_and_results(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_file(parser, 'CRANE.yaml', 'the crane')
     add_results(parser, 'rows', 'picture')
@@ -23,29 +41,15 @@ def test_file_and_results() -> None:
     given = words(parser, '--file=', '--csv', 'a', '--plot', 'b')
     assert (given['file'], given['csv'], given['plot']) == (None, Path('a'), Path('b'))
     assert words(parser, '--file', 'a/b')['file'] == Path('a/b')
-
-
-def test_an_unknown_format_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    add_results(parser, 'rows', 'picture')
     with pytest.raises(SystemExit):
         parser.parse_args(['--format', 'x'])
     assert '--format' in capsys.readouterr().err
 
 
-def subcommands() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction]:
-    parser = argparse.ArgumentParser()
-    return parser, parser.add_subparsers(required=True)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    return 0
-
-
 def test_a_demonstration_has_a_place() -> None:
-    parser, commands = subcommands()
-    add_demo(commands, 'all of it', run)
-    assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': run}
+    parser = argparse.ArgumentParser()
+    add_demo(parser.add_subparsers(required=True), 'all of it', len)
+    assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': len}
 
 
 def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +59,82 @@ def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         parser.parse_args(['--timeout', '0'])
     assert '0, allowed: above 0' in capsys.readouterr().err
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of all commands and their subcommands."""
+    for group in (COMMAND_GROUP, MACHINE_GROUP):
+        for point in metadata.entry_points(group=group):
+            command = point.load()
+            parser = argparse.ArgumentParser(prog=point.name)
+            getattr(command, 'configure', partial(machine_command.configure, command))(parser)
+            waiting = [parser]
+            while waiting:
+                one = waiting.pop()
+                yield one
+                for action in one._actions:
+                    if isinstance(action, argparse._SubParsersAction):
+                        waiting += dict.fromkeys(action.choices.values())
+
+
+@cache
+def options() -> dict[str, list[argparse.Action]]:
+    """Return the options of all commands by name, the first long one; others are old spellings."""
+    found = defaultdict(list)
+    for parser in parsers():
+        for action in parser._actions:
+            if action.option_strings and action.dest != 'help':
+                name = next(one for one in action.option_strings if one.startswith('--'))
+                found[name].append(action)
+    return found
+
+
+def kind(action: argparse.Action) -> str:
+    """Return what an option stands for: a flag, a choice, a number, numbers, a file or a text."""
+    if action.nargs == 0:
+        return 'flag'
+    if action.choices:
+        return 'choice'
+    if isinstance(action.type, type) and issubclass(action.type, Path):
+        return 'file'
+    for kind_, text in (('number', '1'), ('numbers', '1,1')):
+        if action.type in (None, str):
+            break
+        try:
+            value = action.type(text)
+        except (argparse.ArgumentTypeError, ValueError):
+            continue
+        if isinstance(value, int | float):
+            return kind_
+        if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
+            return 'numbers'
+    return 'text'
+
+
+def test_an_option_has_one_meaning_in_all_commands() -> None:
+    found = options()
+    print(f'{sum(map(len, found.values()))} options, {len(found)} names')
+    kinds = {name: {kind(one) for one in actions} for name, actions in found.items()}
+    kinds['--file'] -= {'text'}  # an empty name is no file
+    assert {name for name, one in kinds.items() if len(one) > 1} <= SEVERAL
+
+
+@pytest.mark.parametrize('name', COMMON)
+def test_a_common_option_has_a_common_help(name: str) -> None:
+    for action in options()[name]:
+        assert COMMON[name] in str(action.help)
+
+
+@pytest.mark.parametrize('name', ['--out', '--csv', '--plot', '--results', '--report'])
+def test_what_is_written_has_a_place_in_the_help(name: str) -> None:
+    assert all(str(action.metavar).isupper() or '.' in str(action.metavar)
+               for action in options()[name])  # fmt: skip
+
+
+def test_every_option_is_explained() -> None:
+    bare = [
+        name
+        for name, found in options().items()
+        if not all(one.help or one.choices or one.metavar for one in found)
+    ]
+    assert bare == []

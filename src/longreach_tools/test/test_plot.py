@@ -25,7 +25,7 @@ from std_msgs.msg import Float64, String
 
 from longreach_tools.fields import Signal
 from longreach_tools.plot._picture import Curve, decimate, group
-from longreach_tools.plot._series import read_signals
+from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
 
 NANOSECONDS = 1_000_000_000

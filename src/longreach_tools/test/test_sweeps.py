@@ -131,6 +131,16 @@ def test_a_finer_grid_uses_the_runs_of_the_coarser_one(arguments, tmp_path):
     assert [job['a'] for job in calls] == [12.5, 17.5]
 
 
+def test_a_key_is_the_same_in_another_process(arguments, tmp_path):
+    words = ('a', '10:20:3', '--results', tmp_path / 'results.csv')
+    for count in (3, 0):
+        calls.clear()
+        # As a declaration in a job: an object whose text has its address.
+        jobs = [{'a': 10.0 + 5.0 * k, 'spec': object()} for k in range(3)]
+        run_sweep('machine', arguments(*words), UNITS, measure, lambda _, jobs=jobs: jobs)
+        assert len(calls) == count
+
+
 def test_line_that_a_kill_cut_off_is_run_again(arguments, tmp_path):
     file = tmp_path / 'results.csv'
     run(arguments('a', '10:20:3', '--results', file))

@@ -1,17 +1,28 @@
-"""Charts: which signals are plotted together, and presets for each kind of machine."""
+"""Charts: signals that are plotted together, presets for each kind of machine, and their lines."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_view.world import STALE, Series, World
 
 _MOST = 6
 _ALL_DIGITS = 12
+# More points of a line are slow in a browser.
+_MOST_POINTS = 500
+# Share of the vertical axis that values fill at least, or it is fitted again; their least span,
+# as a share of them.
+_FILLED, _LEAST_SPAN = 0.3, 1e-2
+# Between the two ends of the line of an event [s]: upright on any page.
+_INSTANT = 1e-6
 _KEYS = {'title', 'unit', 'scale', 'signals'}
 
 
@@ -35,21 +46,9 @@ def chart_of(signal: str) -> Chart:
     return Chart(signal.lstrip('/'), '', 1.0, (signal,), _ALL_DIGITS)
 
 
-def load_presets(text: Any = None) -> dict[str, list[dict[str, Any]]]:
-    """
-    Return the presets, by the name of a robot description.
-
-    Parameters
-    ----------
-    text : path, optional
-        Another file than the installed ``config/charts.yaml``.
-
-    Raises
-    ------
-    InputError
-        When an entry lacks its title or signals, or has a key that is not known.
-    """
-    path = text or share_directory('longreach_view') / 'config' / 'charts.yaml'
+def load_presets() -> dict[str, list[dict[str, Any]]]:
+    """Return the presets by the name of a robot description, of the installed ``charts.yaml``."""
+    path = share_directory('longreach_view') / 'config' / 'charts.yaml'
     presets: dict[str, list[dict[str, Any]]] = load_yaml(path)
     for kind, charts in presets.items():
         for chart in charts:
@@ -65,18 +64,9 @@ def preset_charts(
     presets: dict[str, list[dict[str, Any]]], machine: str, kind: str, signals: Iterable[str]
 ) -> list[Chart]:
     """
-    Return the preset charts of a machine for the signals that exist.
+    Return the preset charts of a machine, by its namespace and kind, for the signals that exist.
 
-    Parameters
-    ----------
-    presets : dict
-        Of :func:`load_presets`.
-    machine : str
-        Its namespace.
-    kind : str
-        The name of its robot description; one without a preset is an ``other``.
-    signals : iterable of str
-        All known signals.
+    A kind without a preset is an ``other``.
     """
     prefix = f'/{machine}/' if machine else '/'
     own = [s.removeprefix(prefix) for s in signals if s.startswith(prefix)]
@@ -93,3 +83,97 @@ def preset_charts(
             unit, scale = chart.get('unit', ''), float(chart.get('scale', 1.0))
             charts.append(Chart(chart['title'], unit, scale, kept))
     return charts
+
+
+def short_names(signals: Sequence[str]) -> list[str]:
+    """Return short names of signals for a legend: what distinguishes them."""
+    if len(signals) == 1:
+        return [signals[0].rpartition('/')[2]]
+    inside = [s[s.find('[') + 1 : s.find(']')] if '[' in s else '' for s in signals]
+    if all(inside) and len(set(inside)) == len(inside):
+        return inside
+    return [s.partition('.')[2] for s in signals]
+
+
+def titled(charts: list[Chart]) -> list[Chart]:
+    """Return charts with their machines in the titles."""
+    return [
+        chart._replace(title=f'{chart.signals[0].split("/")[1]}: {chart.title}')
+        for chart in charts
+    ]
+
+
+def event_times(chart: Chart, world: World) -> list[float]:
+    """Return the times of the events of a chart's machine [s]."""
+    machine = world.owner_of(chart.signals[0])
+    return [] if machine is None else sorted({time for time, _ in machine.events})
+
+
+def limits_of(
+    lines: Sequence[np.ndarray], old: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return round limits of the vertical axis; the old ones while they fit, so that it rests."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return old or (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if (
+        old is not None
+        and old[0] <= low <= high <= old[1]
+        and high - low >= _FILLED * (old[1] - old[0])
+    ):
+        return old
+    span = max(high - low, _LEAST_SPAN * max(-low, high), _LEAST_SPAN)
+    step = 10.0 ** math.floor(math.log10(span))
+    step *= 1.0 if span >= 5.0 * step else 0.5 if span >= 2.0 * step else 0.2
+    return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
+
+
+def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
+    """Return times before an end and values, shape (2, K); what is silent ends with its last."""
+    if not math.isfinite(end):
+        return np.empty((2, 0))
+    part: np.ndarray = series.window(end - window, end) - np.array([[end], [0.0]])
+    if silent and part.size:
+        part = np.append(part, [[series.last - end + _INSTANT], [math.nan]], axis=1)
+    return part
+
+
+def lines_of(
+    chart: Chart, worlds: Sequence[World], window: float, marked: bool
+) -> tuple[np.ndarray, ...]:
+    """
+    Return times before the present, -window to 0 [s], and the values of a chart's signals, or NaN.
+
+    Those of a second world follow; it has its own present. With ``marked`` there is one more line,
+    which goes up from 0 to 1 at each event of the first.
+    """
+    parts: list[np.ndarray] = []
+    ends = []
+    for world in worlds:
+        found = [world.series.get(signal, Series(1)) for signal in chart.signals]
+        last = max(series.last for series in found)
+        ends.append(world.present if math.isfinite(world.present) else last)
+        parts += [_part(series, ends[-1], window, ends[-1] - last > STALE) for series in found]
+    events = np.array([time - ends[0] for time in event_times(chart, worlds[0])])
+    events = events[(events > -window) & (events <= 0.0)]
+    times = max((part[0] for part in parts), key=len)
+    if len(times) > _MOST_POINTS:
+        # A stride that stays with the samples, so that lines do not flicker.
+        stride = -(-len(times) // _MOST_POINTS)
+        begin = round((times[0] + ends[0]) / max(times[1] - times[0], 1e-9)) % stride
+        times = times[(-begin) % stride :: stride]
+    times = np.unique(np.concatenate([[-window, 0.0], times, events, events + _INSTANT]))
+    lines = [times]
+    for part in parts:
+        # The last value at or before each time.
+        places = np.searchsorted(part[0], times, side='right') - 1
+        # Without rounding the axis of a signal at rest would show noise of the last digits.
+        values = np.append(part[1], math.nan)[places]
+        lines.append(np.round(chart.scale * values, chart.digits))
+    if marked:
+        lines.append(np.full(len(times), math.nan))
+        lines[-1][np.searchsorted(times, events)] = 0.0
+        lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
+    return tuple(lines)

@@ -20,7 +20,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
-from longreach_tools.terminal import StopSignals, say
+from longreach_tools.cli import StopSignals, say
 from longreach_view.launch_files import Started
 
 SUMMARY = 'see running machines and recordings in a browser'

@@ -1,5 +1,5 @@
 """
-Markers of ``visualization_msgs/MarkerArray`` as what a page draws.
+Markers of ``visualization_msgs/MarkerArray``, and images, as what a page draws.
 
 Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres,
 cylinders and texts. Coordinates are in the frame of the markers [m], colours are 0 to 255.
@@ -7,7 +7,7 @@ cylinders and texts. Coordinates are in the frame of the markers [m], colours ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from viser.transforms import SO3
@@ -19,6 +19,9 @@ TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LI
 _BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}
 _ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 _UNIT = np.array([1.0, 0.0, 0.0, 0.0])
+# Of images: channels by encoding, and their greatest width on a page [pixels].
+_CHANNELS = {'mono8': 1, '8UC1': 1, 'bgr8': 3, 'rgb8': 3, '8UC3': 3}
+_WIDEST = 960
 
 
 class Body(NamedTuple):
@@ -155,20 +158,10 @@ def _unit(turn: np.ndarray) -> np.ndarray:
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return two right-angled triangles for each triangle: copies of one, scaled and moved.
+    Return two right-angled triangles for each triangle (N, 3, 3): copies of one, scaled and moved.
 
-    The copied triangle has its corners at (0, 0, 0), (1, 0, 0) and (0, 1, 0). Copies can be moved
-    on a page without new meshes.
-
-    Parameters
-    ----------
-    triangles : ndarray, shape (N, 3, 3)
-        Corners.
-
-    Returns
-    -------
-    positions, rotations, scales : ndarray, shape (2 N, 3), (2 N, 4), (2 N, 3)
-        Triangle k has the copies 2 k and 2 k + 1.
+    Positions (2 N, 3), rotations (2 N, 4) and scales (2 N, 3) of copies of the triangle with the
+    corners (0, 0, 0), (1, 0, 0) and (0, 1, 0), which move on a page without new meshes.
     """
     # The altitude on the longest side divides it.
     sides = np.linalg.norm(np.roll(triangles, -1, axis=1) - triangles, axis=2)
@@ -191,3 +184,22 @@ def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     matrices = np.stack([x, y, np.cross(x, y)], axis=2)
     rotations = SO3.from_matrix(matrices).wxyz
     return foot, rotations, scales
+
+
+def array_of(message: Any) -> np.ndarray | None:
+    """
+    Return an image message as red, green, blue (height, width, 3), wide ones with fewer pixels.
+
+    None for an encoding that is not of 8 bits grey or colour, and for data of another size.
+    """
+    channels = _CHANNELS.get(message.encoding)
+    height, width, step = int(message.height), int(message.width), int(message.step)
+    if channels is None or step < width * channels or len(message.data) < height * step:
+        return None
+    data = np.frombuffer(message.data, np.uint8, height * step).reshape(height, step)
+    image = data[:, : width * channels].reshape(height, width, channels)
+    every = max(1, -(-width // _WIDEST))
+    image = image[::every, ::every]
+    if message.encoding in ('bgr8', '8UC3'):
+        image = image[..., ::-1]
+    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

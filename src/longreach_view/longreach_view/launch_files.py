@@ -25,14 +25,7 @@ _PREFIXES = {'crane': ('task_', '')}
 
 
 class Started:
-    """
-    Running launches.
-
-    Parameters
-    ----------
-    launches : sequence of sequence of str
-        For each one the name of its launch file and its arguments.
-    """
+    """Running launches, each with the name of its launch file and its arguments."""
 
     def __init__(self, launches: Sequence[Sequence[str]]) -> None:
         self._launches = [list(words) for words in launches]

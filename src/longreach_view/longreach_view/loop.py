@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -18,37 +17,45 @@ _POLL, _MOTION, _SLOW = 0.008, 0.012, 0.2
 _IDLE = 0.5
 
 
-class Source(Protocol):
-    """Where messages come from: running nodes, or a recording."""
+class Source:
+    """Where messages come from, running nodes or a recording; without controls by default."""
 
-    live: bool
+    live = True
 
     def poll(self, world: World, now: float) -> Sequence[Sample]:
         """Return what has come since the last call."""
+        raise NotImplementedError
 
     def handle(self, request: Request, world: World, now: float) -> None:
         """Carry out a request of a page."""
 
-    def controls(self, machine: str, world: World) -> list[Control]:
+    def controls(self, _machine: str, _world: World) -> list[Control]:
         """Return the own controls of a machine."""
+        return []
 
-    def locked(self, machine: str) -> dict[str, bool]:
+    def locked(self, _machine: str) -> dict[str, bool]:
         """Return which sliders are locked, because another node commands that part."""
+        return {}
 
-    def springs(self, now: float) -> Sequence[tuple[str, str]]:
+    def springs(self, _now: float) -> Sequence[tuple[str, str]]:
         """Return machine and control of sliders that go back to 0 now."""
+        return ()
 
     def pictures(self) -> dict[str, np.ndarray]:
         """Return new pictures of cameras by topic."""
+        return {}
 
     def notes(self) -> Sequence[str]:
         """Return lines for the page: what failed lately."""
+        return ()
 
     def replay(self) -> Replay | None:
         """Return where a replay is, None when live."""
+        return None
 
     def ghost(self) -> World | None:
         """Return the machines of the second recording, None without one."""
+        return None
 
 
 def run_view(source: Source, page: Page, world: World, stop: Callable[[], bool]) -> None:

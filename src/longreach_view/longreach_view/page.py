@@ -17,22 +17,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
+from longreach_view.charts import (
+    Chart,
+    chart_of,
+    event_times,
+    limits_of,
+    lines_of,
+    load_presets,
+    preset_charts,
+    short_names,
+    titled,
+)
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
-from longreach_view.world import STALE, Machine, Series, World
+from longreach_view.world import STALE, Machine, World
 
 ALL = 'all machines'
 SPEEDS = ('0.1', '0.25', '0.5', '1', '2', '5', '10')
 _CHOOSE = 'choose ...'
 _TRANSPORT = ('pause', 'resume', 'step', 'reset')
-# Most charts on a page, and most points of a line; more is slow in a browser.
-_MOST_CHARTS, _MOST_POINTS = 8, 500
+# More charts on a page are slow in a browser.
+_MOST_CHARTS = 8
 _CHART_HEIGHT = 150
-# Share of the vertical axis that values fill at least, or it is fitted again; their least span,
-# as a share of them.
-_FILLED, _LEAST_SPAN = 0.3, 1e-2
-# Between the two ends of the line of an event [s]: upright on any page.
-_INSTANT = 1e-6
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
@@ -41,7 +46,12 @@ _COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
 _DASH = (4, 4)
 # Numbers for the next run: label and hint.
 _NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
-_RED, _GREEN, _AMBER, _GREY = '#c81e1e', '#1b7f3b', '#b45309', '#6b7280'
+_RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#6b7280'
+# Style of a large line.
+_ALARM = (
+    f'background:{_RED};color:white;border-radius:6px;padding:0.25em 0.6em;font-weight:700;'
+    'font-size:1.5em;text-align:center;margin:0.25em 0'
+)
 
 
 class Control(NamedTuple):
@@ -69,11 +79,9 @@ class Request(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """State of a replay: times [s], whether it plays."""
+    """Time of a replay since its beginning [s], and whether it plays."""
 
     time: float
-    begin: float
-    end: float
     playing: bool
 
 
@@ -81,16 +89,8 @@ class Page:
     """
     The page of a server.
 
-    Parameters
-    ----------
-    server : ViserServer
-    length : float
-        Length of a replay [s]; 0: live.
-    scenarios : sequence of str
-        Choices for a restart of the machine that was launched; empty: none was.
-    numbers : mapping, optional
-        Arguments that a restart can change as well, and their values.
-    dark : bool
+    ``length`` is that of a replay [s], 0: live. ``scenarios`` are the choices for a restart of the
+    machine that was launched, empty: none was; ``numbers`` are further arguments of a restart.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class Page:
                 known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._plots = []
         self._shown = self._window.value
-        self._marked = [before.get(c, False) or bool(_events(c, world)) for c in charts]
+        self._marked = [before.get(c, False) or bool(event_times(c, world)) for c in charts]
         with self._charts_tab:
             for chart, marked in zip(charts, self._marked, strict=True):
                 lines = self._lines(chart, world, marked)
@@ -294,11 +294,11 @@ class Page:
     def _lines(self, chart: Chart, world: World, marked: bool) -> tuple[np.ndarray, ...]:
         """Return times and lines of a chart: its signals, those of the ghost, events."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
-        return _lines(chart, worlds, self._window.value, marked)
+        return lines_of(chart, worlds, self._window.value, marked)
 
     def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...], marked: bool) -> Any:
         """Add the plot of a chart; its last line is that of events, on a scale of their own."""
-        short = _short(chart.signals)
+        short = short_names(chart.signals)
         series: list[Any] = [{'label': 'before now [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
@@ -316,7 +316,7 @@ class Page:
             lines,
             tuple(series),
             title=chart.label,
-            scales=self._scales(_limits(lines[1 : len(lines) - marked])),
+            scales=self._scales(limits_of(lines[1 : len(lines) - marked])),
             axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
             legend={'show': len(series) > 2, 'live': False},
             cursor={'drag': {'x': False, 'y': False}},
@@ -354,7 +354,7 @@ class Page:
     @staticmethod
     def note(machine: Machine, world: World, now: float) -> str:
         """Return why a machine is stale, empty when it is not."""
-        silence = machine.silence(now)
+        silence = now - machine.heard
         if silence < STALE or world.is_paused(now):
             return ''
         if not math.isfinite(silence):
@@ -384,7 +384,7 @@ class Page:
 
     def show_replay(self, replay: Replay) -> None:
         """Show where a replay is."""
-        time = min(max(replay.time - replay.begin, self._slider.min), self._slider.max)
+        time = min(max(replay.time, self._slider.min), self._slider.max)
         if abs(time - self._slider.value) >= self._slider.step:
             self._slider.value = time
         label = 'Pause' if replay.playing else 'Play'
@@ -411,17 +411,17 @@ class Page:
                 for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
             ]
             if len(world.machines) > 1:
-                charts = _titled(charts)
+                charts = titled(charts)
             if charts != self._charts:
                 self._set_charts(charts[:_MOST_CHARTS], world)
         pairs = zip(self._charts, self._marked, strict=True)
-        news = any(not mark and _events(chart, world) for chart, mark in pairs)
+        news = any(not mark and event_times(chart, world) for chart, mark in pairs)
         if news or self._shown != self._window.value:
             self._set_charts(self._charts, world)
         for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
             plot.data = lines = self._lines(chart, world, mark)
             old = plot.scales['y']['range']
-            limits = _limits(lines[1 : len(lines) - mark], old)
+            limits = limits_of(lines[1 : len(lines) - mark], old)
             if limits != old:
                 plot.scales = self._scales(limits)
 
@@ -517,125 +517,17 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     else:
         speed = f'{machine.speed:.2f} × real time' if math.isfinite(machine.speed) else ''
         state = f'<span>{speed}</span>'
-    lost = f'{machine.lost} lost' if machine.lost else '0 lost'
     color = _RED if machine.lost else _GREY
     row = (
         '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
-        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{lost}</span></div>'
+        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{machine.lost} lost'
+        '</span></div>'
     )
     if machine.events:
         when, text = machine.events[-1]
         row += _line(f'{text} at {when:.2f} s', _GREY)
-    alarms = [
-        _alarm(name.replace('_', ' '), colour)
-        for name, colour in (('emergency_mode', _RED), ('brake', _RED))
-        if machine.flags.get(name) and not note
-    ]
-    return row + ''.join(alarms)
-
-
-def _alarm(text: str, color: str) -> str:
-    """Return a large line."""
-    style = f'background:{color};color:white;border-radius:6px;padding:0.25em 0.6em'
-    shown = 'EMERGENCY' if text.startswith('emergency') else 'BRAKE CLOSED'
-    return (
-        f'<div style="{style};font-weight:700;font-size:1.5em;text-align:center;margin:0.25em 0">'
-        f'{html.escape(shown)}</div>'
-    )
-
-
-def _short(signals: Sequence[str]) -> list[str]:
-    """Return short names of signals for a legend: what distinguishes them."""
-    if len(signals) == 1:
-        return [signals[0].rpartition('/')[2]]
-    inside = [s[s.find('[') + 1 : s.find(']')] if '[' in s else '' for s in signals]
-    if all(inside) and len(set(inside)) == len(inside):
-        return inside
-    return [s.partition('.')[2] for s in signals]
-
-
-def _titled(charts: list[Chart]) -> list[Chart]:
-    """Return charts with their machines in the titles."""
-    return [
-        chart._replace(title=f'{chart.signals[0].split("/")[1]}: {chart.title}')
-        for chart in charts
-    ]
-
-
-def _events(chart: Chart, world: World) -> list[float]:
-    """Return the times of the events of a chart's machine [s]."""
-    machine = world.owner_of(chart.signals[0])
-    return [] if machine is None else sorted({time for time, _ in machine.events})
-
-
-def _limits(
-    lines: Sequence[np.ndarray], old: tuple[float, float] | None = None
-) -> tuple[float, float]:
-    """Return round limits of the vertical axis; the old ones while they fit, so that it rests."""
-    values = np.concatenate(lines)
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return old or (0.0, 1.0)
-    low, high = float(values.min()), float(values.max())
-    if (
-        old is not None
-        and old[0] <= low <= high <= old[1]
-        and high - low >= _FILLED * (old[1] - old[0])
-    ):
-        return old
-    span = max(high - low, _LEAST_SPAN * max(-low, high), _LEAST_SPAN)
-    step = 10.0 ** math.floor(math.log10(span))
-    step *= 1.0 if span >= 5.0 * step else 0.5 if span >= 2.0 * step else 0.2
-    return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
-
-
-def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
-    """Return times before an end and values, shape (2, K); what is silent ends with its last."""
-    if not math.isfinite(end):
-        return np.empty((2, 0))
-    part: np.ndarray = series.window(end - window, end) - np.array([[end], [0.0]])
-    if silent and part.size:
-        part = np.append(part, [[series.last - end + _INSTANT], [math.nan]], axis=1)
-    return part
-
-
-def _lines(
-    chart: Chart, worlds: Sequence[World], window: float, marked: bool
-) -> tuple[np.ndarray, ...]:
-    """
-    Return times before the present, -window to 0 [s], and the values of a chart's signals.
-
-    NaN where there is none. Those of a second world follow; it has its own present. With
-    ``marked`` there is one more line, which goes up from 0 to 1 at each event of the first. Its
-    scales are fixed: viser's page would keep the part of the time that it shows as a share of the
-    data, which goes wrong for a chart that gets its width late.
-    """
-    parts: list[np.ndarray] = []
-    ends = []
-    for world in worlds:
-        found = [world.series.get(signal, Series(1)) for signal in chart.signals]
-        last = max(series.last for series in found)
-        ends.append(world.present if math.isfinite(world.present) else last)
-        parts += [_part(series, ends[-1], window, ends[-1] - last > STALE) for series in found]
-    events = np.array([time - ends[0] for time in _events(chart, worlds[0])])
-    events = events[(events > -window) & (events <= 0.0)]
-    times = max((part[0] for part in parts), key=len)
-    if len(times) > _MOST_POINTS:
-        # A stride that stays with the samples, so that lines do not flicker.
-        stride = -(-len(times) // _MOST_POINTS)
-        begin = round((times[0] + ends[0]) / max(times[1] - times[0], 1e-9)) % stride
-        times = times[(-begin) % stride :: stride]
-    times = np.unique(np.concatenate([[-window, 0.0], times, events, events + _INSTANT]))
-    lines = [times]
-    for part in parts:
-        # The last value at or before each time.
-        places = np.searchsorted(part[0], times, side='right') - 1
-        # Without rounding the axis of a signal at rest would show noise of the last digits.
-        values = np.append(part[1], math.nan)[places]
-        lines.append(np.round(chart.scale * values, chart.digits))
-    if marked:
-        lines.append(np.full(len(times), math.nan))
-        lines[-1][np.searchsorted(times, events)] = 0.0
-        lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
-    return tuple(lines)
+    for name, shown in (('emergency_mode', 'EMERGENCY'), ('brake', 'BRAKE CLOSED')):
+        if machine.flags.get(name) and not note:
+            row += f'<div style="{_ALARM}">{shown}</div>'
+    return row

@@ -18,8 +18,9 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.markers import KIND, read_markers
 from longreach_tools.bag import bag_typestore, open_bag, read_bag
 from longreach_tools.fields import numeric_fields
-from longreach_view.page import Control, Replay, Request
-from longreach_view.pictures import array_of
+from longreach_view.drawing import array_of
+from longreach_view.loop import Source
+from longreach_view.page import Replay, Request
 from longreach_view.world import Sample, World
 
 _IMAGE = 'sensor_msgs/msg/Image'
@@ -30,18 +31,7 @@ _LATEST, _READING = 1.0, 0.1
 
 
 class Recording:
-    """
-    The messages of a recording, in memory, in the order of time; pictures stay in the file.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, or has no machine.
-    """
+    """The messages of a recording, in memory, in the order of time; pictures stay in the file."""
 
     def __init__(self, path: Path) -> None:
         with open_bag(path) as bag:
@@ -104,15 +94,8 @@ def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]
                 yield name, nanoseconds, read_markers(data)
 
 
-class BagSource:
-    """
-    Recordings, played back.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        One, or two to be compared; both begin at the same time.
-    """
+class BagSource(Source):
+    """Recordings, played back: one, or two to be compared, which begin at the same time."""
 
     live = False
 
@@ -199,25 +182,11 @@ class BagSource:
 
     def replay(self) -> Replay:
         """Return where it is."""
-        return Replay(max(self._time, 0.0), 0.0, self.length, self._playing)
+        return Replay(max(self._time, 0.0), self._playing)
 
     def ghost(self) -> World | None:
         """Return the machines of the second recording."""
         return self._ghost
-
-    # --- nothing to control ------------------------------------------------------------------
-
-    def controls(self, *_: Any) -> list[Control]:
-        """Return none."""
-        return []
-
-    def locked(self, _: str) -> dict[str, bool]:
-        """Return none."""
-        return {}
-
-    def springs(self, _: float) -> Sequence[tuple[str, str]]:
-        """Return none."""
-        return ()
 
     def pictures(self) -> dict[str, np.ndarray]:
         """Return new pictures up to the present, read from the first recording."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,13 @@ import viser
 from viser.transforms import SO3
 
 from longreach_dynamics.description import Robot, Shape
-from longreach_view.drawing import Body, Figures, right_triangles
+from longreach_view.nodes import GHOST, GHOST_COLOUR, FigureNodes, show_points
 from longreach_view.world import Machine
 
+# Width of the panel beside the scene [pixels].
 PANEL_WIDTH = 400
-"""Width of the panel beside the scene [pixels]."""
-
+# Exaggeration of the ellipsoids of one standard deviation of measured positions.
 ELLIPSE = 10.0
-"""Exaggeration of the ellipsoids of one standard deviation of measured positions."""
 
 # Between machines, and of the ground's lines [m].
 _GAP, _CELL, _SECTION = 3.0, 1.0, 5.0
@@ -27,11 +27,10 @@ _ROW = 1.3
 _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
-_GHOST, _STALE = 0.25, 0.35
-_GHOST_COLOUR = (70, 110, 200)
+_STALE = 0.35
 # Narrower pages have the panel below [pixels], over this share of their height.
 _NARROW, _BELOW = 768, 0.6
-_LINE, _TRACK = 0.05, 0.03
+_TRACK = 0.03
 # Largest height of a machine's name above it [m], and as a share of its size.
 _ABOVE = (0.4, 0.1)
 # Length of the pyramid that shows a camera, and its colour [m].
@@ -39,7 +38,6 @@ _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
 _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
-_TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
 
 
 def _pose(transform: np.ndarray) -> dict[str, np.ndarray]:
@@ -50,124 +48,6 @@ def _pose(transform: np.ndarray) -> dict[str, np.ndarray]:
 
 # Lowest and highest coordinates [m].
 Box = tuple[np.ndarray, np.ndarray]
-
-
-class _Figures:
-    """The nodes of one frame of a drawing."""
-
-    def __init__(self, scene: Any, path: str, ghost: bool) -> None:
-        self._scene, self._path, self._ghost = scene, path, ghost
-        self._nodes: dict[str, Any] = {}
-
-    def _remove(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
-        if node is not None:
-            node.remove()
-
-    def remove(self) -> None:
-        """Remove all."""
-        for name in list(self._nodes):
-            self._remove(name)
-
-    def fade(self, opacity: float | None) -> None:
-        """Set the opacity of surfaces; lines and arrows have none."""
-        if 'triangles' in self._nodes:
-            self._nodes['triangles'].opacity = opacity
-
-    def show(self, figures: Figures) -> None:
-        """Show what a message draws."""
-        self._show_triangles(figures)
-        if self._ghost:
-            # What has no surface cannot be transparent.
-            return
-        width = figures.line_width or _LINE
-        self._show_segments('lines', figures.lines, figures.line_colors, width)
-        self._show_segments('arrows', figures.arrows, figures.arrow_colors)
-        shown = {f'-{name}' for name in figures.bodies} | {f'+{name}' for name in figures.texts}
-        for name in [n for n in self._nodes if n[0] in '-+' and n not in shown]:
-            self._remove(name)
-        for name, (text, place) in figures.texts.items():
-            node = self._nodes.get(f'+{name}')
-            if node is None:
-                path = f'{self._path}/{name.replace("/", "_")}'
-                node = self._nodes[f'+{name}'] = self._scene.add_label(path, text)
-            node.position = place
-        for name, body in figures.bodies.items():
-            self._show_body(f'-{name}', body)
-
-    def _show_triangles(self, figures: Figures) -> None:
-        """Show triangles as copies of one, which can be moved without new meshes."""
-        node = self._nodes.get('triangles')
-        if not len(figures.triangles):
-            self._remove('triangles')
-            return
-        positions, rotations, scales = right_triangles(figures.triangles)
-        colors = np.repeat(figures.triangle_colors, 2, axis=0).astype(np.uint8)
-        if self._ghost:
-            colors[:] = _GHOST_COLOUR
-        if node is not None and len(node.batched_positions) == len(positions):
-            node.batched_positions = positions.astype(np.float32)
-            node.batched_wxyzs = rotations.astype(np.float32)
-            node.batched_scales = scales.astype(np.float32)
-            if not np.array_equal(node.batched_colors, colors):
-                node.batched_colors = colors
-            return
-        self._remove('triangles')
-        self._nodes['triangles'] = self._scene.add_batched_meshes_simple(
-            f'{self._path}/triangles',
-            *_TRIANGLE,
-            rotations,
-            positions,
-            batched_scales=scales,
-            batched_colors=colors,
-            opacity=_GHOST if self._ghost else None,
-            lod='off',
-            side='double',
-            flat_shading=True,
-            cast_shadow=False,
-            receive_shadow=False,
-        )
-
-    def _show_segments(
-        self, kind: str, points: np.ndarray, colors: np.ndarray, width: float = 0.0
-    ) -> None:
-        """Show lines of a width [m] or arrows."""
-        node = self._nodes.get(kind)
-        if not len(points):
-            self._remove(kind)
-            return
-        colors = colors.astype(np.uint8)
-        if node is not None and len(node.points) == len(points):
-            node.points = points.astype(np.float32)
-            if not np.array_equal(node.colors, colors):
-                node.colors = colors
-            return
-        self._remove(kind)
-        name = f'{self._path}/{kind}'
-        if kind == 'lines':
-            self._nodes[kind] = self._scene.add_line_segments(
-                name, points, colors, thickness=width
-            )
-        else:
-            self._nodes[kind] = self._scene.add_arrows(
-                name, points, colors, shaft_radius=0.03, head_radius=0.09, head_length=0.2
-            )
-
-    def _show_body(self, name: str, body: Body) -> None:
-        """Show a box, sphere or cylinder of unit size, scaled."""
-        node = self._nodes.get(name)
-        if node is None:
-            path = f'{self._path}/{name[1:].replace("/", "_")}'
-            if body.kind == 'box':
-                node = self._scene.add_box(path, body.color, (1.0, 1.0, 1.0))
-            elif body.kind == 'sphere':
-                node = self._scene.add_icosphere(path, 0.5, body.color)
-            else:
-                node = self._scene.add_cylinder(path, 0.5, 1.0, body.color)
-            self._nodes[name] = node
-        node.position, node.wxyz, node.scale = body.position, body.rotation, body.size
-        if tuple(node.color) != body.color:
-            node.color = body.color
 
 
 class _MachineScene:
@@ -189,7 +69,7 @@ class _MachineScene:
         self._shown: dict[str, float] = {}
         self._stale = False
         self.paths: dict[str, str] = {}
-        self._drawings: dict[tuple[str, str], _Figures] = {}
+        self._drawings: dict[tuple[str, str], FigureNodes] = {}
         self._drawn: dict[str, int] = {}
         self._markers: dict[str, Any] = {}
         self._cameras: dict[str, tuple[Any, Any]] = {}
@@ -251,10 +131,10 @@ class _MachineScene:
     def _add(self, path: str, shape: Shape) -> Any:
         """Create the node of a shape."""
         color = tuple(round(255.0 * c) for c in shape.color[:3])
-        opacity = _GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
+        opacity = GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
         options: dict[str, Any] = {'opacity': opacity, **_pose(shape.pose)}
         if self._ghost:
-            color, options['cast_shadow'] = _GHOST_COLOUR, False
+            color, options['cast_shadow'] = GHOST_COLOUR, False
         if shape.kind == 'box':
             return self._scene.add_box(path, color, shape.size, **options)
         if shape.kind == 'cylinder':
@@ -286,7 +166,7 @@ class _MachineScene:
             self._label.text = text
         if bool(note) != self._stale:
             self._stale = bool(note)
-            opacity = _STALE if note else _GHOST if self._ghost else None
+            opacity = _STALE if note else GHOST if self._ghost else None
             for node in self._shapes:
                 node.opacity = opacity
             for figures in self._drawings.values():
@@ -313,7 +193,7 @@ class _MachineScene:
                 shown.add(key)
                 if key not in self._drawings:
                     own = f'{base}/{topic.strip("/").replace("/", "_")}'
-                    self._drawings[key] = _Figures(self._scene, own, self._ghost)
+                    self._drawings[key] = FigureNodes(self._scene, own, self._ghost)
                 self._drawings[key].show(figures)
                 points = np.concatenate([figures.triangles.reshape(-1, 3), *figures.lines])
                 if topic not in self._reach and base == self._path and len(points):
@@ -369,19 +249,16 @@ class _MachineScene:
             if tuple(node.color) != color:
                 node.color = color
             track = np.array(machine.tracks[name])
-            key = f'track {base}/{safe}'
-            old = self._markers.get(key)
-            if len(track) < 2:
-                if old is not None:
-                    self._markers.pop(key).remove()
-                continue
-            points = np.stack([track[:-1], track[1:]], axis=1).astype(np.float32)
-            if old is not None and len(old.points) == len(points):
-                old.points = points
-            else:
-                self._markers[key] = self._scene.add_line_segments(
-                    f'{base}/markers/{safe}_track', points, (240, 120, 20), thickness=_TRACK
-                )
+            points = np.stack([track[:-1], track[1:]], axis=1)
+            path = f'{base}/markers/{safe}_track'
+            show_points(
+                self._markers,
+                f'track {base}/{safe}',
+                points,
+                partial(
+                    self._scene.add_line_segments, path, points, _CAMERA_COLOUR, thickness=_TRACK
+                ),
+            )
 
 
 def _around(*boxes: Box) -> Box:
@@ -414,13 +291,7 @@ def _is_near(place: Any, other: np.ndarray) -> bool:
 
 
 class Scene:
-    """
-    All machines, side by side.
-
-    Parameters
-    ----------
-    server : ViserServer
-    """
+    """All machines, side by side."""
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._server = server
@@ -457,13 +328,7 @@ class Scene:
         """
         Show a machine as it is, and return whether the arrangement has changed.
 
-        Parameters
-        ----------
-        machine : Machine
-        note : str
-            Why it is stale; empty when it is not.
-        ghost : bool
-            Whether it is the second one of two recordings, drawn through the first.
+        ``note`` says why it is stale; a ``ghost`` is the second recording's.
         """
         key, changed = (machine.name, ghost), False
         if key not in self._machines:
@@ -533,8 +398,7 @@ class Scene:
         """
         Let pages look anew whose picture has another size than when they were told where to look.
 
-        A new page makes room for its panel, a window is resized. One whose camera was moved by
-        hand stays as it is.
+        One whose camera was moved by hand stays as it is.
         """
         clients = self._server.get_clients()
         self._looks = {k: look for k, look in self._looks.items() if k in clients}

@@ -61,26 +61,11 @@ def open_server(
     host: str, port: int, token: str = '', warn: Callable[[str], None] = lambda _: None
 ) -> viser.ViserServer:
     """
-    Serve an empty page.
+    Serve an empty page; ``get_port()`` of the result returns the port for 0, any free one.
 
-    Parameters
-    ----------
-    host : str
-        Address to listen on.
-    port : int
-        0 for any free one; ``get_port()`` of the result returns it.
-    token : str
-        What a page needs in its address; required for all addresses that are not of this computer
-        alone.
-    warn : callable
-        Called with a line for the user.
-
-    Raises
-    ------
-    InputError
-        When the address does not exist on this computer, or is a public one without a token.
-    LongreachError
-        When the port is taken or reserved.
+    ``token`` is what a page needs in its address, required for all addresses that are not of this
+    computer alone; ``warn`` is called with a line for the user. InputError for a bad address,
+    LongreachError when the port is taken or reserved.
     """
     if host not in LOCAL and not token:
         raise InputError(
@@ -142,16 +127,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class Gate:
-    """
-    Decides on requests.
-
-    Parameters
-    ----------
-    host, port
-        Where the server listens.
-    token : str
-        Empty: none is needed.
-    """
+    """Decides on requests to an address; with an empty token none is needed."""
 
     def __init__(self, host: str, port: int, token: str) -> None:
         names = (*LOCAL, host) if host in LOCAL else ()

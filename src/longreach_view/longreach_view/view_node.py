@@ -22,9 +22,10 @@ from std_srvs.srv import Trigger
 from longreach_dynamics.markers import KIND, read_markers
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
+from longreach_view.drawing import array_of
 from longreach_view.launch_files import Started
+from longreach_view.loop import Source
 from longreach_view.page import ALL, Control, Request
-from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
 
 _TRIGGER, _ATTACH = 'std_srvs/srv/Trigger', 'longreach_msgs/srv/AttachLoad'
@@ -47,17 +48,8 @@ _SHOWN, _PATIENCE = 6.0, 5.0
 _LOAD = 90.0
 
 
-class LiveSource:
-    """
-    Running nodes.
-
-    Parameters
-    ----------
-    started : Started, optional
-        Launches that belong to the view.
-    """
-
-    live = True
+class LiveSource(Source):
+    """Running nodes, and the launches that belong to the view."""
 
     def __init__(self, started: Started | None = None) -> None:
         self._started = started
@@ -300,14 +292,6 @@ class LiveSource:
                 self._note(f'{name}: {future.result().message}')
             self._node.destroy_client(client)
         self._calls = kept
-
-    # --- nothing to replay -------------------------------------------------------------------
-
-    def replay(self) -> None:
-        """Return None: it is live."""
-
-    def ghost(self) -> None:
-        """Return None: there is one source."""
 
     def close(self) -> None:
         """Close the valves, and destroy the nodes."""

@@ -9,10 +9,10 @@ read from a recording.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,69 +101,33 @@ class Lens(NamedTuple):
     aspect: float
 
 
-@dataclasses.dataclass
+@dataclass
 class Machine:
-    """
-    A machine.
-
-    Attributes
-    ----------
-    name : str
-        Its namespace without slashes at the ends.
-    robot : Robot or None
-    problem : str
-        Why it cannot be drawn, empty when it can.
-    version : int
-        Changes with the robot description.
-    positions : dict
-        Of joints, by name [rad or m].
-    time : float
-        Stamp of the last sample [s], NaN before the first.
-    heard : float
-        When it came [s of wall time], -inf before the first.
-    speed : float
-        Simulation time over wall time, NaN while unknown.
-    rate : float
-        Samples per second of wall time.
-    lost : int
-        Messages of its topics that the middleware has lost.
-    flags : dict
-        Of brake and emergency mode.
-    load : float
-        Mass of what it carries [kg], NaN when that is not told.
-    events : deque
-        The last ones, (time [s], text): brake, emergency mode, loads.
-    drawings : dict
-        By topic.
-    estimates, tracks : dict
-        Of markers by name, and their last positions; in ``estimate_frame``.
-    mountings, lenses : dict
-        Of cameras, by their namespaces.
-    """
+    """A machine; ``name`` is its namespace without slashes at the ends."""
 
     name: str
     robot: Robot | None = None
-    problem: str = ''
-    version: int = 0
-    positions: dict[str, float] = dataclasses.field(default_factory=dict)
-    time: float = math.nan
-    heard: float = -math.inf
-    speed: float = math.nan
-    rate: float = 0.0
-    flags: dict[str, bool] = dataclasses.field(default_factory=dict)
-    load: float = math.nan
-    events: deque[tuple[float, str]] = dataclasses.field(
-        default_factory=lambda: deque(maxlen=_EVENTS)
-    )
-    drawings: dict[str, Drawing] = dataclasses.field(default_factory=dict)
-    drawn: dict[str, int] = dataclasses.field(default_factory=dict)
-    estimates: dict[str, Estimate] = dataclasses.field(default_factory=dict)
+    problem: str = ''  # why it cannot be drawn
+    version: int = 0  # changes with the robot description
+    positions: dict[str, float] = field(default_factory=dict)  # of joints [rad or m]
+    time: float = math.nan  # stamp of the last sample [s]
+    heard: float = -math.inf  # when it came [s of wall time]
+    speed: float = math.nan  # simulation time over wall time
+    flags: dict[str, bool] = field(default_factory=dict)
+    load: float = math.nan  # mass of what it carries [kg]
+    # The last ones, (time [s], text): brake, emergency mode, loads.
+    events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_EVENTS))
+    drawings: dict[str, Drawing] = field(default_factory=dict)  # by topic
+    drawn: dict[str, int] = field(default_factory=dict)
+    # Of markers by name, and their last positions, in a frame.
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    tracks: dict[str, deque[np.ndarray]] = field(default_factory=dict)
     estimate_frame: str = ''
-    tracks: dict[str, deque[np.ndarray]] = dataclasses.field(default_factory=dict)
-    mountings: dict[str, Mounting] = dataclasses.field(default_factory=dict)
-    lenses: dict[str, Lens] = dataclasses.field(default_factory=dict)
-    losses: dict[str, int] = dataclasses.field(default_factory=dict)
-    _times: deque[tuple[float, float]] = dataclasses.field(default_factory=deque)
+    # Of cameras, by their namespaces.
+    mountings: dict[str, Mounting] = field(default_factory=dict)
+    lenses: dict[str, Lens] = field(default_factory=dict)
+    losses: dict[str, int] = field(default_factory=dict)  # by topic
+    _times: deque[tuple[float, float]] = field(default_factory=deque)
     _text: str = ''
 
     @property
@@ -177,10 +141,6 @@ class Machine:
     def lost(self) -> int:
         """Number of lost messages."""
         return sum(self.losses.values())
-
-    def silence(self, now: float) -> float:
-        """Return the time since the last sample [s of wall time]."""
-        return now - self.heard
 
     def describe(self, text: str) -> None:
         """Take a robot description; one that cannot be read is named in ``problem``."""
@@ -210,7 +170,6 @@ class Machine:
         (began, first), (ended, last) = self._times[0], self._times[-1]
         if ended - began > 0.1 * _SPEED_WINDOW:
             self.speed = (last - first) / (ended - began)
-            self.rate = (len(self._times) - 1) / (ended - began)
 
     def mark(self, stamp: float | None, text: str) -> None:
         """Note an event; one without a stamp is of the present."""
@@ -223,18 +182,11 @@ class Machine:
     def still(self) -> None:
         """Forget the speed, when no samples come any more."""
         self._times.clear()
-        self.speed, self.rate = math.nan, 0.0
+        self.speed = math.nan
 
 
 class World:
-    """
-    All machines, and the signals that are plotted.
-
-    Parameters
-    ----------
-    fields : callable
-        Returns the numbers of a message by name.
-    """
+    """All machines, and the plotted signals; ``fields`` returns the numbers of a message."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -246,7 +198,6 @@ class World:
         self._clock_moved = -math.inf
         self.catalogue: dict[str, list[str]] = {}
         self.series: dict[str, Series] = {}
-        self.heard: dict[str, float] = {}
         self._plotted: frozenset[str] = frozenset()
         self._waiting: deque[Sample] = deque(maxlen=_EVENTS)
 
@@ -255,7 +206,6 @@ class World:
     def take(self, sample: Sample, now: float) -> None:
         """Take a message that came at wall time ``now`` [s]."""
         topic, message = sample.topic, sample.message
-        self.heard[topic] = now
         name, _, last = topic.strip('/').rpartition('/')
         kind = sample.typename.rpartition('/')[2]
         if kind == 'Clock':

@@ -16,7 +16,7 @@ import numpy as np
 from longreach_crane.description import robot_description
 from longreach_crane.parameters import load_machinery
 from longreach_tools.fields import numeric_fields
-from longreach_view.loop import run_view
+from longreach_view.loop import Source, run_view
 from longreach_view.page import Control, Page
 from longreach_view.server import open_server, stop_server
 from longreach_view.world import Sample, World
@@ -25,10 +25,8 @@ DEADLINE = 60.0
 """Longest wait for anything on a page [s]: a software renderer on a busy machine is slow."""
 
 
-class FakeSource:
+class FakeSource(Source):
     """A crane that swings as long as it is not paused, and notes what pages ask for."""
-
-    live = True
 
     def __init__(self) -> None:
         self.time, self.paused, self.silent = 0.0, False, False
@@ -67,24 +65,6 @@ class FakeSource:
 
     def controls(self, *_: Any) -> list[Control]:
         return self.own
-
-    def locked(self, _: str) -> dict[str, bool]:
-        return {}
-
-    def springs(self, _: float) -> list[tuple[str, str]]:
-        return []
-
-    def pictures(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def notes(self) -> list[str]:
-        return []
-
-    def replay(self) -> None:
-        return None
-
-    def ghost(self) -> None:
-        return None
 
 
 class Message:

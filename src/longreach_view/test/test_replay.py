@@ -15,8 +15,8 @@ from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import write_bag
-from longreach_view.charts import chart_of
-from longreach_view.page import Request, _lines
+from longreach_view.charts import chart_of, lines_of
+from longreach_view.page import Request
 from longreach_view.recording import BagSource
 from longreach_view.world import World
 
@@ -89,13 +89,13 @@ def test_pause_loop_and_end(tmp_path, world):
     source.handle(Request('', 'play'))
     play(source, world, 15.0)
     play(source, world, 15.0)
-    assert source.replay()[::3] == (0.0, True), 'it begins again'
+    assert source.replay() == (0.0, True), 'it begins again'
     source.handle(Request('', 'loop', False))
     play(source, world, 30.0)
-    assert source.replay()[::3] == (pytest.approx(10.0), False), 'it stops at its end'
+    assert source.replay() == (pytest.approx(10.0), False), 'it stops at its end'
     source.handle(Request('', 'play'))
     play(source, world, 31.0)
-    assert source.replay()[::3] == (0.0, True)
+    assert source.replay() == (0.0, True)
 
 
 def test_a_chart_that_is_added_has_what_came_before(tmp_path, world):
@@ -135,7 +135,7 @@ def test_the_charts_of_two_recordings_have_one_present(tmp_path, world):
     source.ghost().plot([POSITION])
     source.handle(Request('', 'seek', 6.0))
     play(source, world, 0.0)
-    times, first, second = _lines(chart_of(POSITION), [world, source.ghost()], 5.0, marked=False)
+    times, first, second = lines_of(chart_of(POSITION), [world, source.ghost()], 5.0, marked=False)
     assert times[[0, -1]].tolist() == [-5.0, 0.0]
     at = np.searchsorted(times, -3.0)
     assert first[at] == pytest.approx(0.5 * 3.0)

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from longreach_view.charts import chart_of, load_presets, preset_charts
-from longreach_view.page import _limits, _lines
+from longreach_view.charts import chart_of, limits_of, lines_of, load_presets, preset_charts
 from longreach_view.world import STALE, Sample, Series, World
 
 URDF = (
@@ -59,8 +58,7 @@ def test_speed_is_simulation_time_over_wall_time_and_a_reset_begins_anew():
         world.take(sample(0.02 * k), 0.01 * k)
     machine = world.machines['north']
     assert machine.speed == pytest.approx(2.0)
-    assert machine.rate == pytest.approx(100.0)
-    assert machine.silence(1.99 + 3.0) == pytest.approx(3.0)
+    assert machine.heard == pytest.approx(1.99)
     world.take(sample(0.0), 2.0)
     world.take(sample(0.5), 2.5)
     assert machine.speed == pytest.approx(1.0)
@@ -178,16 +176,16 @@ def test_cameras_have_their_poses_and_fields_of_view_also_when_told_before_their
 
 def test_the_limits_of_a_chart_are_round_fit_and_rest():
     wave = np.append(np.sin(np.linspace(0.0, 7.0, 100)), math.nan)
-    limits = _limits([2.9 * wave, 0.1 * wave])
+    limits = limits_of([2.9 * wave, 0.1 * wave])
     assert limits == (-3.0, 3.0)
-    assert _limits([2.0 * wave], limits) == limits, 'they rest while they are filled'
-    assert _limits([3.5 * wave], limits) == (-4.0, 4.0)
-    low, high = _limits([0.02 * wave], limits)
+    assert limits_of([2.0 * wave], limits) == limits, 'they rest while they are filled'
+    assert limits_of([3.5 * wave], limits) == (-4.0, 4.0)
+    low, high = limits_of([0.02 * wave], limits)
     assert -0.05 < low < -0.02 < 0.02 < high < 0.05
     for value in (0.0, 1e5, -3e-4):
-        low, high = _limits([np.full(5, value)])
+        low, high = limits_of([np.full(5, value)])
         assert low < value < high
-    assert _limits([np.full(5, math.nan)], limits) == limits
+    assert limits_of([np.full(5, math.nan)], limits) == limits
 
 
 def test_an_event_is_an_upright_line_in_a_chart():
@@ -197,7 +195,7 @@ def test_an_event_is_an_upright_line_in_a_chart():
     for k in range(2000):
         world.take(sample(0.01 * k, float(k)), 0.0)
     world.take(load(12.345, 0.0), 0.0)
-    times, values, marks = _lines(chart_of(position), [world], 10.0, marked=True)
+    times, values, marks = lines_of(chart_of(position), [world], 10.0, marked=True)
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)

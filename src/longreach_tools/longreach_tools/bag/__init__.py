@@ -11,12 +11,10 @@ This does not need a ROS installation: a recording contains the definitions of i
 
 from __future__ import annotations
 
-from ._names import absolute_name, checked_name
-from ._reading import bag_typestore, read_bag
-from ._samples import named_values, read_samples
-from ._sources import Topic
+from ._reading import bag_typestore, named_values, read_bag, read_samples
 from ._storage import Bag, open_bag
 from ._subscriptions import Subscriptions
+from ._topics import Topic, absolute_name, checked_name
 from ._writer import BagWriter, recover
 
 __all__ = [

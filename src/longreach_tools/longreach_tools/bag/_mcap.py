@@ -4,8 +4,8 @@ Check an MCAP file, and read the intact records of one that was not closed or is
 The records are scanned from the start. Where bytes do not form a record, the scan continues at the
 next ones that do; a chunk with a damaged header, or a truncated one, is read message by message if
 it is not compressed. The messages of a chunk whose checksum does not match are not used, because
-it does not say which of them is wrong. The file is not changed. Only files as written by rosbag2
-are supported: profile ``ros2``, and chunks without compression, with lz4 or with zstd.
+it does not say which of them is wrong. Only files as written by rosbag2 are supported: profile
+``ros2``, and chunks without compression, with lz4 or with zstd. Times are in ns.
 
 Layout of a record: one byte of type, eight of length, the content; values are little-endian.
 Source: MCAP file format specification, version 0.
@@ -13,7 +13,6 @@ Source: MCAP file format specification, version 0.
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import importlib
 import io
@@ -26,25 +25,28 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from longreach_dynamics.errors import InputError
+
+from ._topics import Message, Topic, topic_of
 
 MAGIC = b'\x89MCAP0\r\n'
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 1, 2, 3, 4, 5, 6, 7, 15
 _DEFINITIONS = (_HEADER, _SCHEMA, _CHANNEL)
-_RECORD = struct.Struct('<BQ')
+RECORD = struct.Struct('<BQ')
 _MESSAGE_HEAD = struct.Struct('<HIQQ')
 _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
 # Bytes from the start of the footer to its checksum, and to the end of the file.
-_FOOTER_CHECKED = _RECORD.size + 16
-_FOOTER_TO_END = _RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
+FOOTER_CHECKED = RECORD.size + 16
+FOOTER_TO_END = RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
 # Lengths of the records that end the messages: a wrong match would lose all messages after it.
-_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
+DATA_END_SIZE = 4
+_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: DATA_END_SIZE}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
 _DATA, _SUMMARY = 'data section', 'summary'
 # Number of bad chunks that are described.
@@ -53,27 +55,12 @@ _NAMED = 3
 # Possible start of a record after damage: a type whose content can be checked (the other types are
 # not needed), and a length below 2^40.
 _CANDIDATE = re.compile(rb'(?=[\x01\x03-\x07\x0f].{5}\x00\x00\x00)', re.DOTALL)
-# Number of bytes that are searched at a time for the next record.
-_WINDOW = 1 << 20
-# Approximate size of the blocks in which messages outside of chunks are read back [bytes].
-_BLOCK_SIZE = 1 << 20
+# Number of bytes that are searched at a time for the next record, and approximate size of the
+# blocks in which messages outside of chunks are read back.
+_WINDOW = _BLOCK_SIZE = 1 << 20
 
 
 @dataclass
-class Channel:
-    """A topic of the file: type, definition, and number of intact messages."""
-
-    topic: str
-    schema: int
-    serialization: str
-    offered_qos_profiles: str
-    typename: str = ''
-    definition_encoding: str = ''
-    definition: str = ''
-    count: int = 0
-
-
-@dataclass(frozen=True)
 class _Block:
     """
     Part of the file with messages: the stored data of a chunk, or plain records.
@@ -84,212 +71,153 @@ class _Block:
     offset: int
     stored_size: int
     size: int
-    compression: str
+    compression: str = ''
     checksum: int = 0
     times: tuple[int, int] = (0, 0)
     places: array[int] = field(default_factory=lambda: array('Q'))
 
 
-@dataclass
-class _BadChunk:
-    """A chunk whose checksum does not match: its place, times [ns], and messages by channel."""
+class _BadChunk(NamedTuple):
+    """A chunk whose checksum does not match: its place, times, and messages by channel."""
 
     offset: int
     times: tuple[int, int]
-    counts: dict[int, int] = field(default_factory=dict)
+    counts: dict[int, int]
 
 
-@dataclass
-class BrokenMcap:
-    """
-    The readable part of an MCAP file.
+class _Channel(NamedTuple):
+    """A topic of the file, and the number of its schema."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    channels : dict
-        By the file's channel number.
-    start_time, end_time : int
-        Earliest and latest message [ns]; 0 without messages.
-    lost : list of tuple of int
-        Start and end of the parts without records, in bytes from the start of the file.
-    bad_chunks : list of _BadChunk
-        Chunks whose checksums do not match; their messages are not used.
-    bad_sections : list of str
-        Of ``data section`` and ``summary`` those whose checksums do not match.
-    chunks, checked_chunks : int
-        Number of chunks, and of those with a checksum.
-    checked_sections : list of str
-        Sections with a checksum.
-    """
-
-    path: Path
-    channels: dict[int, Channel] = field(default_factory=dict)
-    start_time: int = 0
-    end_time: int = 0
-    lost: list[tuple[int, int]] = field(default_factory=list)
-    bad_chunks: list[_BadChunk] = field(default_factory=list)
-    bad_sections: list[str] = field(default_factory=list)
-    chunks: int = 0
-    checked_chunks: int = 0
-    checked_sections: list[str] = field(default_factory=list)
-    _blocks: list[_Block] = field(default_factory=list)
-
-    def damage(self) -> str:
-        """Return what is damaged, empty for an intact file."""
-        name, parts = self.path.name, []
-        if self.lost:
-            size = sum(end - begin for begin, end in self.lost)
-            parts.append(f'{size} bytes of {name}, the first at byte {self.lost[0][0]}')
-        for chunk in self.bad_chunks[:_NAMED]:
-            counts = [
-                f'{count} {self.channels[number].topic}'
-                for number, count in chunk.counts.items()
-                if number in self.channels
-            ]
-            first, last = (time * 1e-9 for time in chunk.times)
-            parts.append(
-                f'chunk at byte {chunk.offset} of {name} ({first:.13g} s to {last:.13g} s;'
-                f' {", ".join(counts) or "topics unknown"}): its checksum does not match'
-            )
-        if len(self.bad_chunks) > _NAMED:
-            parts.append(f'{len(self.bad_chunks) - _NAMED} more chunks')
-        # The checksum of the data section covers the chunks and all bytes between them.
-        if _DATA in self.bad_sections and not parts:
-            parts.append(f'{name} outside its chunks: the checksum of its data does not match')
-        if _SUMMARY in self.bad_sections:
-            parts.append(f'summary of {name}: its checksum does not match')
-        return '; '.join(parts)
-
-    def checksums(self) -> str:
-        """Return which checksums the file has."""
-        parts = [f'{self.checked_chunks} of {self.chunks} chunks'] * bool(self.checked_chunks)
-        parts += self.checked_sections
-        if not self.checked_chunks and self._blocks:
-            return ' but of '.join(['no checksums of messages', *filter(None, [', '.join(parts)])])
-        return f'checksums of {", ".join(parts)}' if parts else 'no checksums'
-
-    def messages(self, channels: Collection[int]) -> Iterator[tuple[int, int, bytes]]:
-        """
-        Yield (channel number, time [ns], CDR bytes) in the order of time, then of the file.
-
-        Memory holds only the blocks that overlap in time.
-        """
-        waiting: list[tuple[int, int, int, bytes]] = []
-        order = 0
-        with self.path.open('rb') as file:
-            for block in sorted(self._blocks, key=lambda block: block.times):
-                while waiting and waiting[0][0] < block.times[0]:
-                    time, _, channel, data = heapq.heappop(waiting)
-                    yield channel, time, data
-                content = _load(file, block)
-                for place in block.places:
-                    _, length = _RECORD.unpack_from(content, place)
-                    begin = place + _RECORD.size
-                    channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content, begin)
-                    if channel in channels:
-                        data = content[begin + _MESSAGE_HEAD.size : begin + length]
-                        heapq.heappush(waiting, (time, order, channel, data))
-                    order += 1
-        for time, _, channel, data in sorted(waiting, key=itemgetter(0, 1)):
-            yield channel, time, data
-
-
-def fault_at_end(path: Path) -> str:
-    """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
-    with path.open('rb') as file:
-        size = file.seek(0, 2)
-        if _read(file, 0, len(MAGIC)) != MAGIC or size < len(MAGIC) + _FOOTER_TO_END:
-            return 'truncated, its end is missing'
-        if _read(file, size - len(MAGIC), len(MAGIC)) != MAGIC:
-            return 'truncated, its end is missing'
-        found, expected = _summary_checksums(file, size)
-        return '' if expected in (0, found) else 'the checksum of its summary does not match'
-
-
-def write_checksums(path: Path, data_checksum: int, counted: int) -> None:
-    """
-    Write the checksums of data section and summary into a file that was closed without.
-
-    ``data_checksum`` is that of the first ``counted`` bytes.
-    """
-    with path.open('r+b') as file:
-        footer = file.seek(0, 2) - _FOOTER_TO_END
-        start, *_ = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
-        data_end = start - _RECORD.size - _ENDS[_DATA_END]
-        checksum = _checksum(file, counted, data_end, data_checksum)
-        file.seek(data_end + _RECORD.size)
-        file.write(checksum.to_bytes(4, 'little'))
-        checksum = _checksum(file, start, footer + _FOOTER_CHECKED)
-        file.seek(footer + _FOOTER_CHECKED)
-        file.write(checksum.to_bytes(4, 'little'))
-
-
-def _summary_checksums(file: BinaryIO, size: int) -> tuple[int, int]:
-    """Return the checksum of a closed file's summary, and the one that it should have; 0: any."""
-    footer = size - _FOOTER_TO_END
-    start, _, expected = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
-    if not expected:
-        return 0, 0
-    return _checksum(file, min(start or footer, footer), footer + _FOOTER_CHECKED), expected
-
-
-def _checksum(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
-    """Return the CRC-32 of a part of a file, continued from that of the bytes before."""
-    file.seek(begin)
-    while begin < end and (data := file.read(min(_BLOCK_SIZE, end - begin))):
-        checksum = zlib.crc32(data, checksum)
-        begin += len(data)
-    return checksum
-
-
-def read_broken(path: Path) -> BrokenMcap:
-    """Find the readable part of an MCAP file."""
-    scan = _Scan(BrokenMcap(path))
-    with path.open('rb') as file:
-        size = file.seek(0, 2)
-        file.seek(0)
-        if file.read(len(MAGIC)) != MAGIC:
-            raise InputError(
-                f'{path}: {"an empty file" if size == 0 else "not an MCAP file"}; '
-                'expected a file written by longreach bag record or ros2 bag record'
-            )
-        scan.read_summary(file, size)
-        for kind, begin, length in scan.records(file, len(MAGIC), size, scan.result.lost):
-            if kind in (_FOOTER, _DATA_END):
-                scan.end_data(file, begin, kind)
-                break
-            if kind == _INDEX:
-                scan.index(file, begin)
-            elif kind == _CHUNK:
-                scan.chunk(file, begin, length)
-            elif kind == _MESSAGE:
-                scan.message(file, begin, length)
-    # If the header is damaged, use the encoding of the messages.
-    cdr = any(channel.serialization == 'cdr' for channel in scan.result.channels.values())
-    if scan.profile != 'ros2' and not (scan.profile is None and cdr):
-        raise InputError(f'{path}: truncated before its first record, or not a recording of ROS 2')
-    scan.finish()
-    return scan.result
+    topic: str
+    schema: int
+    serialization: str
+    qos: str
 
 
 class _UnreadableError(Exception):
     """The content of a record does not match its type."""
 
 
-class _Scan:
-    """State of the scan through the records."""
+class McapSource:
+    """The intact records of an MCAP file, which may be not closed, truncated, or damaged."""
 
-    def __init__(self, result: BrokenMcap) -> None:
-        self.result = result
-        self.profile: str | None = None
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._profile: str | None = None
         self._schemas: dict[int, tuple[str, str, str]] = {}
-        self._counted = False
+        self._channels: dict[int, _Channel] = {}
+        self._counts: dict[int, int] = {}
+        self._times: tuple[int, int] | None = None
+        # Start and end of the parts without records, in bytes from the start of the file.
+        self._lost: list[tuple[int, int]] = []
+        self._bad_chunks: list[_BadChunk] = []
         self._bad: _BadChunk | None = None
-        self._plain = _Block(0, 0, 0, '')
+        self._checked_sections: list[str] = []
+        self._bad_sections: list[str] = []
+        self._chunks = self._checked_chunks = 0
+        self._blocks: list[_Block] = []
+        self._plain = _Block(-1, 0, 0)
+        with path.open('rb') as file:
+            self._scan(file)
+        # If the header is damaged, use the encoding of the messages.
+        cdr = any(channel.serialization == 'cdr' for channel in self._channels.values())
+        if self._profile != 'ros2' and not (self._profile is None and cdr):
+            raise InputError(
+                f'{path}: truncated before its first record, or not a recording of ROS 2'
+            )
+        # A channel without type cannot be read.
+        self._topics = {n: c.topic for n, c in self._channels.items() if c.schema in self._schemas}
+        self.topics = [self._topic(number) for number in self._topics]
+        self.start_time, self.end_time = self._times or (0, 0)
+        self.damage = list(filter(None, [self._describe_damage()]))
+        self.checksums = self._describe_checksums()
 
-    def records(
+    def _topic(self, number: int) -> Topic:
+        """Return the topic of a channel."""
+        channel = self._channels[number]
+        typename, encoding, definition = self._schemas[channel.schema]
+        count = self._counts.get(number, 0)
+        return topic_of(channel.topic, typename, count, encoding, definition, channel.qos)
+
+    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
+        """Yield messages of some topics from a time on, in the order of time, then of the file."""
+        # Memory holds only the blocks that overlap in time.
+        waiting: list[tuple[int, int, str, bytes]] = []
+        order = 0
+        with self._path.open('rb') as file:
+            for block in sorted(self._blocks, key=lambda block: block.times):
+                while waiting and waiting[0][0] < block.times[0]:
+                    time, _, topic, data = heapq.heappop(waiting)
+                    yield topic, time, data
+                content = _load(file, block)
+                for place in block.places:
+                    _, length = RECORD.unpack_from(content, place)
+                    begin = place + RECORD.size
+                    channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content, begin)
+                    topic = self._topics.get(channel, '')
+                    if time >= start and topic in names:
+                        data = content[begin + _MESSAGE_HEAD.size : begin + length]
+                        heapq.heappush(waiting, (time, order, topic, data))
+                    order += 1
+        for time, _, topic, data in sorted(waiting, key=itemgetter(0, 1)):
+            yield topic, time, data
+
+    def _describe_damage(self) -> str:
+        """Return what is damaged, empty for an intact file."""
+        name, parts = self._path.name, []
+        if self._lost:
+            size = sum(end - begin for begin, end in self._lost)
+            parts.append(f'{size} bytes of {name}, the first at byte {self._lost[0][0]}')
+        for offset, times, counts in self._bad_chunks[:_NAMED]:
+            found = [f'{n} {self._topics[k]}' for k, n in counts.items() if k in self._topics]
+            first, last = (time * 1e-9 for time in times)
+            parts.append(
+                f'chunk at byte {offset} of {name} ({first:.13g} s to {last:.13g} s;'
+                f' {", ".join(found) or "topics unknown"}): its checksum does not match'
+            )
+        if len(self._bad_chunks) > _NAMED:
+            parts.append(f'{len(self._bad_chunks) - _NAMED} more chunks')
+        # The checksum of the data section covers the chunks and all bytes between them.
+        if _DATA in self._bad_sections and not parts:
+            parts.append(f'{name} outside its chunks: the checksum of its data does not match')
+        if _SUMMARY in self._bad_sections:
+            parts.append(f'summary of {name}: its checksum does not match')
+        return '; '.join(parts)
+
+    def _describe_checksums(self) -> str:
+        """Return which checksums the file has."""
+        sections = ', '.join(self._checked_sections)
+        if self._checked_chunks:
+            chunks = f'{self._checked_chunks} of {self._chunks} chunks'
+            return f'checksums of {", ".join([chunks, *self._checked_sections])}'
+        if self._blocks:
+            return 'no checksums of messages' + (f' but of {sections}' if sections else '')
+        return f'checksums of {sections}' if sections else 'no checksums'
+
+    # --- scan --------------------------------------------------------------------------------
+
+    def _scan(self, file: BinaryIO) -> None:
+        """Find the readable part of the file."""
+        size = file.seek(0, 2)
+        if _read(file, 0, len(MAGIC)) != MAGIC:
+            raise InputError(
+                f'{self._path}: {"an empty file" if size == 0 else "not an MCAP file"}; '
+                'expected a file written by longreach bag record or ros2 bag record'
+            )
+        self._read_summary(file, size)
+        for kind, begin, length in self._records(file, len(MAGIC), size, self._lost):
+            if kind in (_FOOTER, _DATA_END):
+                self._end_data(file, begin, kind)
+                break
+            if kind == _INDEX and self._bad is not None:
+                number, entries = _INDEX_HEAD.unpack(_read(file, begin, _INDEX_HEAD.size))
+                self._bad.counts.setdefault(number, entries // _INDEX_ENTRY)
+            elif kind == _CHUNK:
+                self._add_chunk(file, begin, length)
+            elif kind == _MESSAGE:
+                self._add_message(file, begin, length)
+
+    def _records(
         self, file: BinaryIO, begin: int, end: int, lost: list[tuple[int, int]]
     ) -> Iterator[tuple[int, int, int]]:
         """Yield type, position of the content, and its length for each intact record."""
@@ -302,7 +230,7 @@ class _Scan:
                 position, record = behind, self._sound(file, behind, end)
                 continue
             kind, length = record
-            content, behind = position + _RECORD.size, position + _RECORD.size + length
+            content, behind = position + RECORD.size, position + RECORD.size + length
             if kind in _DEFINITIONS:
                 self._define(kind, _read(file, content, length))
             following = self._sound(file, behind, end)
@@ -316,72 +244,45 @@ class _Scan:
             yield kind, content, length
             position, record = behind, following
 
-    def read_summary(self, file: BinaryIO, size: int) -> None:
+    def _read_summary(self, file: BinaryIO, size: int) -> None:
         """Read the definitions that a closed file repeats at its end."""
-        footer = size - len(MAGIC) - _FOOTER_CONTENT.size - _RECORD.size
-        if footer < 0 or _read(file, footer, _RECORD.size) != _RECORD.pack(
-            _FOOTER, _FOOTER_CONTENT.size
-        ):
+        footer = size - FOOTER_TO_END
+        mark = RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
+        if footer < 0 or _read(file, footer, RECORD.size) != mark:
             return
-        start, _, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+        start, _, checksum = read_footer(file, footer)
         if checksum:
-            self.result.checked_sections.append(_SUMMARY)
-            found, expected = _summary_checksums(file, size)
-            if found != expected:
-                self.result.bad_sections.append(_SUMMARY)
+            self._checked_sections.append(_SUMMARY)
+            if _summary_fault(file, footer):
+                self._bad_sections.append(_SUMMARY)
                 return
         if start:
-            for _ in self.records(file, start, footer, self.result.lost):
+            for _ in self._records(file, start, footer, self._lost):
                 pass
 
-    def end_data(self, file: BinaryIO, content: int, kind: int) -> None:
+    def _end_data(self, file: BinaryIO, content: int, kind: int) -> None:
         """Check the data section, which ends with the record of this kind and content."""
-        result = self.result
         # Without its end a data section cannot be checked, and the end is damaged.
         expected = 0 if kind == _FOOTER else int.from_bytes(_read(file, content, 4), 'little')
         if expected:
-            result.checked_sections.insert(0, _DATA)
-        if kind == _FOOTER or expected not in (0, _checksum(file, 0, content - _RECORD.size)):
-            result.bad_sections.insert(0, _DATA)
+            self._checked_sections.insert(0, _DATA)
+        if kind == _FOOTER or expected not in (0, checksum_of(file, 0, content - RECORD.size)):
+            self._bad_sections.insert(0, _DATA)
 
-    def index(self, file: BinaryIO, content: int) -> None:
-        """Count the messages of a channel in the chunk before this index, if it is bad."""
-        if self._bad is not None:
-            number, size = _INDEX_HEAD.unpack(_read(file, content, _INDEX_HEAD.size))
-            self._bad.counts.setdefault(number, size // _INDEX_ENTRY)
-
-    def message(self, file: BinaryIO, content: int, length: int) -> None:
+    def _add_message(self, file: BinaryIO, content: int, length: int) -> None:
         """Add a message outside of chunks, whose content is at a position of the file."""
-        begin, end = content - _RECORD.size, content + length
+        begin, end = content - RECORD.size, content + length
         channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, content, _MESSAGE_HEAD.size))
         self._count(channel, time)
         plain = self._plain
         if begin != plain.offset + plain.size or plain.size > _BLOCK_SIZE:
-            self.close_block()
-            plain = _Block(begin, 0, 0, '', times=(time, time))
+            plain = self._plain = _Block(begin, 0, 0, times=(time, time))
+            self._blocks.append(plain)
         plain.places.append(begin - plain.offset)
-        size = end - plain.offset
-        times = (min(time, plain.times[0]), max(time, plain.times[1]))
-        self._plain = _Block(plain.offset, size, size, '', times=times, places=plain.places)
+        plain.size = plain.stored_size = end - plain.offset
+        plain.times = (min(time, plain.times[0]), max(time, plain.times[1]))
 
-    def finish(self) -> None:
-        """Assign types to the channels; a channel without type cannot be read."""
-        self.close_block()
-        channels = self.result.channels
-        for number, channel in list(channels.items()):
-            texts = self._schemas.get(channel.schema)
-            if texts is None:
-                del channels[number]
-            else:
-                channel.typename, channel.definition_encoding, channel.definition = texts
-
-    def close_block(self) -> None:
-        """End the current run of messages outside of chunks."""
-        if self._plain.places:
-            self.result._blocks.append(self._plain)
-        self._plain = _Block(0, 0, 0, '')
-
-    def chunk(self, file: BinaryIO, begin: int, length: int) -> None:
+    def _add_chunk(self, file: BinaryIO, begin: int, length: int) -> None:
         """Add a chunk whose content is at a position of the file."""
         start, end, size, checksum = _CHUNK_HEAD.unpack(_read(file, begin, _CHUNK_HEAD.size))
         fields = _Fields(_read(file, begin + _CHUNK_HEAD.size, min(length, 64)))
@@ -389,27 +290,27 @@ class _Scan:
         offset = begin + _CHUNK_HEAD.size + fields.position
         block = _Block(offset, stored_size, size, compression, checksum)
         self._bad = None
-        self.result.chunks += 1
-        self.result.checked_chunks += bool(checksum)
+        self._chunks += 1
+        self._checked_chunks += bool(checksum)
         try:
             data = _load(file, block)
         except _UnreadableError:
             if checksum:
-                self._bad = _BadChunk(begin - _RECORD.size, (start, end))
-                self.result.bad_chunks.append(self._bad)
+                self._bad = _BadChunk(begin - RECORD.size, (start, end), {})
+                self._bad_chunks.append(self._bad)
             elif compression:
-                self.result.lost.append((begin, begin + length))
+                self._lost.append((begin, begin + length))
             if compression:
                 return
             # Without a checksum, read message by message; else, only the definitions.
             data = _read(file, offset, stored_size)
-            block = _Block(offset, stored_size, stored_size, '')
+            block = _Block(offset, stored_size, stored_size)
         lost: list[tuple[int, int]] = []
         found = []
-        for kind, content, size in self.records(io.BytesIO(data), 0, len(data), lost):
+        for kind, content, size in self._records(io.BytesIO(data), 0, len(data), lost):
             if kind == _MESSAGE:
                 channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
-                found.append((channel, time, content - _RECORD.size, content + size))
+                found.append((channel, time, content - RECORD.size, content + size))
         if self._bad is not None:
             return
         if not checksum:
@@ -422,33 +323,31 @@ class _Scan:
             self._count(channel, time)
             block.places.append(place)
         if found:
-            times = (min(item[1] for item in found), max(item[1] for item in found))
-            self.result._blocks.append(dataclasses.replace(block, times=times))
+            block.times = (min(item[1] for item in found), max(item[1] for item in found))
+            self._blocks.append(block)
         if lost and compression:
             lost = [(0, stored_size)]
-        self.result.lost += [(offset + first, offset + last) for first, last in lost]
+        self._lost += [(offset + first, offset + last) for first, last in lost]
 
     def _count(self, channel: int, time: int) -> None:
         """Count a message of a channel whose definition is known."""
-        result = self.result
-        result.start_time = min(result.start_time, time) if self._counted else time
-        result.end_time = max(result.end_time, time)
-        result.channels[channel].count += 1
-        self._counted = True
+        first, last = self._times or (time, time)
+        self._times = (min(first, time), max(last, time))
+        self._counts[channel] = self._counts.get(channel, 0) + 1
 
     def _sound(self, file: BinaryIO, position: int, end: int) -> tuple[int, int] | None:
         """Return type and length of a record confirmed by its content, or None."""
-        head = _read(file, position, _RECORD.size + _CHUNK_HEAD.size + 32)
-        if len(head) < _RECORD.size or position + _RECORD.size > end:
+        head = _read(file, position, RECORD.size + _CHUNK_HEAD.size + 32)
+        if len(head) < RECORD.size or position + RECORD.size > end:
             return None
-        kind, length = _RECORD.unpack_from(head)
-        behind = position + _RECORD.size + length
+        kind, length = RECORD.unpack_from(head)
+        behind = position + RECORD.size + length
         if not _HEADER <= kind <= _DATA_END or behind > end:
             return None
-        fields = _Fields(head[_RECORD.size :])
+        fields = _Fields(head[RECORD.size :])
         try:
             if kind == _MESSAGE:
-                sound = fields.numbers(_MESSAGE_HEAD)[0] in self.result.channels
+                sound = fields.numbers(_MESSAGE_HEAD)[0] in self._channels
                 sound = sound and length >= _MESSAGE_HEAD.size
             elif kind == _CHUNK:
                 fields.numbers(_CHUNK_HEAD)
@@ -458,7 +357,7 @@ class _Scan:
                 size = fields.numbers(_INDEX_HEAD)[1]
                 sound = size + _INDEX_HEAD.size == length and size % _INDEX_ENTRY == 0
             elif kind in _DEFINITIONS:
-                sound = self._define(kind, _read(file, position + _RECORD.size, length), dry=True)
+                sound = self._define(kind, _read(file, position + RECORD.size, length), dry=True)
             else:
                 # The content of other types is not used: check the following record.
                 after = _read(file, behind, 1)
@@ -471,17 +370,17 @@ class _Scan:
     def _next(self, file: BinaryIO, begin: int, limit: int, end: int) -> int:
         """Return the start of two intact records, or of the last one; the limit if none."""
         while begin < limit:
-            window = _read(file, begin, min(_WINDOW, limit + _RECORD.size - begin))
+            window = _read(file, begin, min(_WINDOW, limit + RECORD.size - begin))
             for match in _CANDIDATE.finditer(window):
                 position = begin + match.start()
                 record = self._sound(file, position, end) if position < limit else None
                 if record is not None:
-                    behind = position + _RECORD.size + record[1]
+                    behind = position + RECORD.size + record[1]
                     if behind == end or self._sound(file, behind, end) is not None:
                         return position
             if len(window) < _WINDOW:
                 break
-            begin += len(window) - _RECORD.size
+            begin += len(window) - RECORD.size
         return limit
 
     def _define(self, kind: int, content: bytes, dry: bool = False) -> bool:
@@ -490,7 +389,7 @@ class _Scan:
         if kind == _HEADER:
             profile, _ = fields.text(), fields.text()
             if not dry:
-                self.profile = profile
+                self._profile = profile
         elif kind == _SCHEMA:
             number = fields.number('<H')
             texts = fields.text(), fields.text(), fields.text()
@@ -506,8 +405,8 @@ class _Scan:
                 pairs[key] = metadata.text()
             if not dry:
                 qos = pairs.get('offered_qos_profiles', '')
-                channel = Channel(topic, schema, serialization, qos)
-                self.result.channels.setdefault(number, channel)
+                channel = _Channel(topic, schema, serialization, qos)
+                self._channels.setdefault(number, channel)
         return not fields.left
 
 
@@ -548,6 +447,37 @@ class _Fields:
             return self.block().decode()
         except UnicodeDecodeError as error:
             raise _UnreadableError from error
+
+
+def fault_at_end(path: Path) -> str:
+    """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
+    with path.open('rb') as file:
+        footer = file.seek(0, 2) - FOOTER_TO_END
+        if footer < len(MAGIC) or _read(file, footer + FOOTER_TO_END - len(MAGIC), 8) != MAGIC:
+            return 'truncated, its end is missing'
+        return 'the checksum of its summary does not match' * _summary_fault(file, footer)
+
+
+def read_footer(file: BinaryIO, footer: int) -> tuple[int, int, int]:
+    """Return start of the summary (0: none), start of its offsets, and its checksum (0: none)."""
+    start, offsets, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + RECORD.size, 20))
+    return start, offsets, checksum
+
+
+def _summary_fault(file: BinaryIO, footer: int) -> bool:
+    """Return whether a closed file's summary has a checksum that does not match."""
+    start, _, expected = read_footer(file, footer)
+    begin = min(start or footer, footer)
+    return expected not in (0, expected and checksum_of(file, begin, footer + FOOTER_CHECKED))
+
+
+def checksum_of(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
+    """Return the CRC-32 of a part of a file, continued from that of the bytes before."""
+    file.seek(begin)
+    while begin < end and (data := file.read(min(_BLOCK_SIZE, end - begin))):
+        checksum = zlib.crc32(data, checksum)
+        begin += len(data)
+    return checksum
 
 
 def _read(file: BinaryIO, position: int, size: int) -> bytes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rosbags.rosbag2.storage_mcap import McapWriter
 
-from ._mcap import write_checksums
+from ._mcap import DATA_END_SIZE, FOOTER_CHECKED, FOOTER_TO_END, RECORD, checksum_of, read_footer
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
@@ -48,4 +49,22 @@ class CheckedMcapWriter(McapWriter):
     def close(self, version: int, metadata: str) -> None:
         """Write index and metadata, then the other checksums."""
         super().close(version, metadata)
-        write_checksums(self.path, self._checksum, self._counted)
+        _write_checksums(self.path, self._checksum, self._counted)
+
+
+def _write_checksums(path: Path, data_checksum: int, counted: int) -> None:
+    """
+    Write the checksums of data section and summary into a file that was closed without.
+
+    ``data_checksum`` is that of the first ``counted`` bytes.
+    """
+    with path.open('r+b') as file:
+        footer = file.seek(0, 2) - FOOTER_TO_END
+        start, *_ = read_footer(file, footer)
+        data_end = start - RECORD.size - DATA_END_SIZE
+        checksum = checksum_of(file, counted, data_end, data_checksum)
+        file.seek(data_end + RECORD.size)
+        file.write(checksum.to_bytes(4, 'little'))
+        checksum = checksum_of(file, start, footer + FOOTER_CHECKED)
+        file.seek(footer + FOOTER_CHECKED)
+        file.write(checksum.to_bytes(4, 'little'))

@@ -1,27 +1,40 @@
 """
 Play a recording: publish its serialised messages in order, at their times.
 
-The times are those of the bag, relative to the start and divided by the rate.
+The times are those of the bag, relative to the start and divided by the rate. The clock ticks at a
+fixed rate of bag time from the start of the playback, and a tick precedes a message of the same
+time; the sequence does not depend on the speed of the playback.
 """
 
 from __future__ import annotations
 
+import os
+import struct
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-from ._qos import PLAYER_DEPTH, publisher_profile
 from ._reading import store_of
-from ._sources import Message, Topic
+from ._stamps import NANOSECONDS
 from ._storage import Bag, open_bag
-from ._timeline import CLOCK, NANOSECONDS, PlayOptions, timeline
-from ._types import MachineTypes, definition_in, message_class, need_ros
+from ._topics import (
+    PLAYER_DEPTH,
+    MachineTypes,
+    Message,
+    Topic,
+    definition_in,
+    message_class,
+    need_ros,
+    publisher_profile,
+    quiet_node,
+)
 
-_CLOCK_TYPE = 'rosgraph_msgs/msg/Clock'
+_CLOCK, _CLOCK_TYPE = '/clock', 'rosgraph_msgs/msg/Clock'
+_CLOCK_CDR = struct.Struct('<4xiI')
 
 # Longest sleep between checks of the stop condition [s].
 _NAP = 0.05
@@ -42,6 +55,77 @@ _STOPPED_LIMIT = 0.5
 _NOTABLE_LAG = 0.1
 
 
+@dataclass(frozen=True)
+class PlayOptions:
+    """
+    Options of a playback; InputError for a value out of its range.
+
+    ``rate`` is the speed (0: as fast as possible), ``passes`` the number of repetitions (0: until
+    stopped), ``clock_rate`` that of /clock in bag time [Hz], with which the recorded one is left
+    out. ``remap`` gives published names by recorded ones. ``subscribers`` of each topic are waited
+    for, at most ``wait_limit``; then, or without, for ``delay``. Times in s, of the bag for
+    ``start_offset`` and ``duration``.
+    """
+
+    rate: float = 1.0
+    passes: int = 1
+    clock_rate: float | None = None
+    start_offset: float = 0.0
+    duration: float | None = None
+    topics: Sequence[str] | None = None
+    remap: Mapping[str, str] = field(default_factory=dict)
+    subscribers: int = 0
+    wait_limit: float = 10.0
+    delay: float = 0.5
+    keep_going: bool = False
+    node_name: str = f'longreach_bag_play_{os.getpid()}'
+
+    def __post_init__(self) -> None:
+        for name in ('rate', 'passes', 'start_offset', 'subscribers', 'wait_limit', 'delay'):
+            value = getattr(self, name)
+            if not 0 <= value < float('inf'):
+                raise InputError(f'{name} = {value}; allowed: finite and not negative')
+        for name in ('clock_rate', 'duration'):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float('inf'):
+                raise InputError(f'{name} = {value}; allowed: finite and positive')
+
+
+def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[Message]:
+    """Yield (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks."""
+    begin = bag.start_time + round(options.start_offset * NANOSECONDS)
+    end = bag.end_time
+    if begin > end:
+        length = (bag.end_time - bag.start_time) / NANOSECONDS
+        raise InputError(
+            f'start offset {options.start_offset:g} s; the bag has {length:g} s, allowed is less'
+        )
+    if options.duration is not None:
+        end = min(end, begin + round(options.duration * NANOSECONDS))
+    ticks = _ticks(begin, end, options.clock_rate)
+    tick = next(ticks, None)
+    for message in bag.messages(names, begin):
+        if message[1] > end:
+            break
+        while tick is not None and tick[1] <= message[1]:
+            yield tick
+            tick = next(ticks, None)
+        yield message
+    if tick is not None:
+        yield tick
+    yield from ticks
+
+
+def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:
+    """Yield the clock messages between two times [ns]."""
+    number = 0
+    while rate is not None and (now := begin + round(number * NANOSECONDS / rate)) <= end:
+        data = bytearray(_CLOCK_CDR.pack(*divmod(now, NANOSECONDS)))
+        data[1] = 1  # little-endian
+        yield _CLOCK, now, bytes(data)
+        number += 1
+
+
 def play(
     path: str | Path,
     options: PlayOptions,
@@ -50,40 +134,35 @@ def play(
 ) -> int:
     """Play a recording and return the number of messages published, clock ticks included."""
     need_ros()
-    import rclpy
-    from rclpy.context import Context
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
-    with ExitStack() as resources:
-        bag = resources.enter_context(open_bag(path))
+    with open_bag(path) as bag:
         if bag.problem:
             say(f'{path}: {bag.problem}; {bag.message_count} messages recovered')
         names = bag.select(options.topics)
         if options.clock_rate is not None:
-            names = [name for name in names if name != CLOCK]
+            names = [name for name in names if name != _CLOCK]
         classes = _classes(bag, names, options, say)
         # Check the options before creating publishers.
         next(timeline(bag, list(classes), options), None)
-        context = Context()
-        rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-        resources.callback(try_shutdown, context=context)
-        node: Any = rclpy.create_node(
-            options.node_name, context=context, enable_rosout=False, start_parameter_services=False
-        )
-        resources.callback(node.destroy_node)
-        player = _Player(node, options, stop, say)
-        for name, message in classes.items():
-            player.advertise(bag.topics[name], message)
-        if options.clock_rate is not None:
-            player.advertise_clock()
-        player.await_subscribers()
-        number = 0
-        while not stop() and (options.passes == 0 or number < options.passes):
-            player.play(timeline(bag, list(classes), options))
-            number += 1
-        player.finish()
-        return player.published
+        with quiet_node(options.node_name) as node:
+            publishers = {
+                name: node.create_publisher(
+                    kind,
+                    options.remap.get(name, name),
+                    publisher_profile(bag.topics[name].qos, bag.topics[name].count),
+                )
+                for name, kind in classes.items()
+            }
+            if options.clock_rate is not None:
+                kind, profile = message_class(_CLOCK_TYPE), publisher_profile((), PLAYER_DEPTH)
+                publishers[_CLOCK] = node.create_publisher(kind, _CLOCK, profile)
+            player = _Player(publishers, options, stop, say)
+            player.await_subscribers()
+            number = 0
+            while not stop() and (options.passes == 0 or number < options.passes):
+                player.play(timeline(bag, list(classes), options))
+                number += 1
+            player.finish()
+            return player.published
 
 
 def _classes(
@@ -98,12 +177,12 @@ def _classes(
     for name in names:
         topic = bag.topics[name]
         try:
-            classes[name] = message_class(topic.typename)
+            kind = message_class(topic.typename)
             _check_definition(bag, topic, machine)
+            classes[name] = kind
         except InputError as error:
             if not options.keep_going:
                 raise InputError(f'{name}: {error}; or leave it out: --keep-going') from error
-            classes.pop(name, None)
             say(f'{name}: not played: {error}')
     return classes
 
@@ -122,64 +201,40 @@ def _check_definition(bag: Bag, topic: Topic, machine: MachineTypes) -> None:
 
 
 class _Player:
-    """Publishers, and the times at which messages are due."""
+    """Publishers by recorded topic, and the times at which messages are due."""
 
     def __init__(
         self,
-        node: Any,
+        publishers: Mapping[str, Any],
         options: PlayOptions,
         stop: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        self._node = node
-        self._options = options
-        self._stop = stop
-        self._say = say
-        self._publishers: dict[str, Any] = {}
-        self._unacknowledged: dict[str, int] = {}
+        self._publishers, self._options = publishers, options
+        self._stop, self._say = stop, say
+        self._unacknowledged = dict.fromkeys(publishers, 0)
         self._lag = 0.0
         self.published = 0
 
-    def advertise(self, topic: Topic, message: type) -> None:
-        """Create the publisher of a recorded topic."""
-        name = self._options.remap.get(topic.name, topic.name)
-        profile = publisher_profile(topic.qos, topic.count)
-        self._publishers[topic.name] = self._node.create_publisher(message, name, profile)
-
-    def advertise_clock(self) -> None:
-        """Create the publisher of the clock."""
-        message = message_class(_CLOCK_TYPE)
-        profile = publisher_profile((), PLAYER_DEPTH)
-        self._publishers[CLOCK] = self._node.create_publisher(message, CLOCK, profile)
+    def _fewer(self, count: int) -> str:
+        """Return the topics with fewer subscribers than this."""
+        publishers = self._publishers.values()
+        return ', '.join(p.topic_name for p in publishers if p.get_subscription_count() < count)
 
     def await_subscribers(self) -> None:
         """Wait for the requested subscribers, then until all have discovered the player."""
         wanted = self._options.subscribers
         limit = time.monotonic() + self._options.wait_limit
-        while not self._stop():
-            missing = [
-                publisher.topic_name
-                for publisher in self._publishers.values()
-                if publisher.get_subscription_count() < wanted
-            ]
-            if not missing:
-                break
+        while not self._stop() and (missing := self._fewer(wanted)):
             if time.monotonic() > limit:
                 raise LongreachError(
                     f'after {self._options.wait_limit:g} s fewer than {wanted} subscribers of '
-                    f'{", ".join(missing)}; start them first, or allow more by --wait-limit'
+                    f'{missing}; start them first, or allow more by --wait-limit'
                 )
             time.sleep(0.02)
         self._sleep_until(time.monotonic() + (_MATCH_PAUSE if wanted else self._options.delay))
-        unheard = [
-            publisher.topic_name
-            for publisher in self._publishers.values()
-            if publisher.get_subscription_count() == 0
-        ]
-        if unheard and not self._stop():
-            self._say(
-                f'no subscribers of {", ".join(unheard)} yet; use --wait-for-subscribers to wait'
-            )
+        if (unheard := self._fewer(1)) and not self._stop():
+            self._say(f'no subscribers of {unheard} yet; use --wait-for-subscribers to wait')
 
     def play(self, messages: Iterator[Message]) -> None:
         """Publish the recording once, each message at its time."""
@@ -187,8 +242,7 @@ class _Player:
         begin = time.monotonic()
         first: int | None = None
         for name, bag_time, data in messages:
-            if first is None:
-                first = bag_time
+            first = bag_time if first is None else first
             if rate > 0.0:
                 due = begin + (bag_time - first) / NANOSECONDS / rate
                 self._sleep_until(due)
@@ -218,8 +272,8 @@ class _Player:
 
     def _hold_back(self, name: str) -> None:
         """Let reliable subscribers keep up if messages are published as fast as possible."""
-        count = self._unacknowledged[name] = self._unacknowledged.get(name, 0) + 1
-        if count >= _BURST:
+        self._unacknowledged[name] += 1
+        if self._unacknowledged[name] >= _BURST:
             _acknowledged(self._publishers[name], _BURST_LIMIT)
             self._unacknowledged[name] = 0
 

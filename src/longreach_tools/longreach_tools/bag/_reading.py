@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from longreach_dynamics.errors import InputError
 
 from ._storage import Bag, open_bag
-from ._types import MachineTypes, store_of_definitions
+from ._topics import MachineTypes, absolute_name, store_of_definitions
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -49,8 +51,7 @@ def read_bag(
     """
     bag = open_bag(path)
     try:
-        names = bag.select(topics)
-        stores = store_of(bag, names)
+        stores = store_of(bag, bag.select(topics))
     except BaseException:
         bag.close()
         raise
@@ -92,9 +93,7 @@ def bag_typestore(path: str | Path | None = None) -> Typestore:
         machine.require_all()
         return machine.store
     with open_bag(path) as bag:
-        return store_of_definitions(
-            {topic.typename: topic.definition for topic in bag.topics.values()}
-        )
+        return store_of_definitions({t.typename: t.definition for t in bag.topics.values()})
 
 
 def store_of(
@@ -118,25 +117,16 @@ def store_of(
         typename = bag.topics[name].typename
         if typename in own.fielddefs:
             stores[name] = own
-        else:
-            machine = machine or MachineTypes()
-            try:
-                machine.require(typename)
-            except InputError:
-                if missing_is_error:
-                    raise
-                continue
-            stores[name] = machine.store
+            continue
+        machine = machine or MachineTypes()
+        try:
+            machine.require(typename)
+        except InputError:
+            if missing_is_error:
+                raise
+            continue
+        stores[name] = machine.store
     return stores
-
-
-def is_message(store: Typestore, typename: str, data: bytes) -> bool:
-    """Return whether bytes are a whole message of a type."""
-    try:
-        store.deserialize_cdr(data, typename)
-    except InputError:
-        return False
-    return True
 
 
 def messages_of(bag: Bag, stores: dict[str, Typestore]) -> Iterator[tuple[str, int, Any, bytes]]:
@@ -147,3 +137,66 @@ def messages_of(bag: Bag, stores: dict[str, Typestore]) -> Iterator[tuple[str, i
         except InputError as error:
             raise InputError(f'{bag.path}: {name} at {time} ns: {error}') from error
         yield name, time, message, data
+
+
+def first_messages(path: str | Path, names: Sequence[str]) -> dict[str, Any]:
+    """Return the first message of each topic that has one."""
+    found: dict[str, Any] = {}
+    with open_bag(path) as bag:
+        waiting = {name for name in names if name in bag.topics and bag.topics[name].count}
+        stores = store_of(bag, sorted(waiting))
+        for name, _, data in bag.messages(sorted(waiting)):
+            if name in waiting:
+                found[name] = stores[name].deserialize_cdr(data, bag.topics[name].typename)
+                waiting.remove(name)
+            if not waiting:
+                break
+    return found
+
+
+def read_samples(
+    bag: str | Path, namespace: str, names: Sequence[str], machine: str
+) -> tuple[list[int], list[list[Any]]]:
+    """
+    Return the stamps [ns] that several topics have in common, and the messages of each topic.
+
+    ``names`` are topics in the namespace whose messages have headers. InputError if no stamp has
+    messages on all of them.
+    """
+    found: dict[str, dict[int, Any]] = {absolute_name(name, namespace): {} for name in names}
+    for topic, _, message in read_bag(bag, list(found)):
+        stamp = message.header.stamp
+        found[topic][stamp.sec * 1_000_000_000 + stamp.nanosec] = message
+    stamps = sorted(set.intersection(*(set(messages) for messages in found.values())))
+    if not stamps:
+        counts = ', '.join(f'{topic}: {len(messages)}' for topic, messages in found.items())
+        raise InputError(
+            f'{bag} has no run of the {machine} in namespace /{namespace.strip("/")}: messages'
+            f' with equal stamps on all of {", ".join(names)} are required; found {counts}'
+        )
+    return stamps, [[messages[stamp] for stamp in stamps] for messages in found.values()]
+
+
+def named_values(
+    topic: str, messages: Sequence[Any], field: str, names: Sequence[str], machine: str
+) -> np.ndarray:
+    """
+    Return a field of messages with a list ``name``, in the order of ``names`` (messages, names).
+
+    InputError if a name is missing in a message.
+    """
+    rows = []
+    places: list[int] = []
+    known: list[str] = []
+    for message in messages:
+        if message.name != known:
+            known = list(message.name)
+            missing = [name for name in names if name not in known]
+            if missing:
+                raise InputError(
+                    f'{topic} has no {missing[0]}, found: {", ".join(known)}; give the {machine}'
+                    ' file of the run'
+                )
+            places = [known.index(name) for name in names]
+        rows.append(np.asarray(getattr(message, field))[places])
+    return np.array(rows)

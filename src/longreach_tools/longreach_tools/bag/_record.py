@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from longreach_dynamics.errors import InputError
 
-from ._names import matches
-from ._stamps import HeaderClock, StampReport
+from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
-from ._types import need_ros
+from ._topics import matches, need_ros, quiet_node
 from ._writer import BagWriter
 
 if TYPE_CHECKING:
@@ -51,29 +50,9 @@ class RecordOptions:
     """
     Options of a recording.
 
-    Attributes
-    ----------
-    output : Path
-        New directory.
-    topics : tuple of str
-        Absolute names, in which a part ``*`` stands for any part; empty for all topics.
-    everything : bool
-        With no topics given: also hidden ones, /rosout and /parameter_events.
-    storage : str
-        ``mcap`` or ``sqlite3``.
-    compress : bool
-        Compress the chunks of an MCAP file.
-    stamps : str
-        Bag time of a message: ``receive``, time of arrival; ``header``, its own stamp.
-    duration : float, optional
-        Stop after this time [s].
-    node_name : str
-        Name of the recorder's node.
-
-    Raises
-    ------
-    InputError
-        If the duration or the kind of stamps is not allowed.
+    ``topics`` are absolute names, in which a part ``*`` stands for any part; empty for all, with
+    ``everything`` also hidden ones, /rosout and /parameter_events. ``stamps`` gives the bag time:
+    ``receive``, time of arrival; ``header``, the message's own stamp. ``duration`` in s.
     """
 
     output: Path
@@ -99,43 +78,13 @@ class RecordOptions:
         return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
 
 
-@dataclass(frozen=True)
-class TopicSummary:
-    """Reception statistics of a topic; ``lost`` is counted by the middleware."""
-
-    name: str
-    typename: str
-    count: int
-    lost: int
-    stamps: StampReport
-
-
-@dataclass(frozen=True)
-class RecordSummary:
-    """
-    The result of a recording.
-
-    Attributes
-    ----------
-    bag : Path
-        The directory.
-    topics : list of TopicSummary
-        Topics, sorted by name.
-    skipped : dict
-        Topics that were not recorded, or only in part, with the reason.
-    unseen : list of str
-        Requested topics that did not appear.
-    """
+class RecordSummary(NamedTuple):
+    """A recording: what was skipped, with the reason, and requested topics that were not seen."""
 
     bag: Path
-    topics: list[TopicSummary] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    unseen: list[str] = field(default_factory=list)
-
-    @property
-    def message_count(self) -> int:
-        """Number of messages of all topics."""
-        return sum(topic.count for topic in self.topics)
+    topics: list[RecordedTopic]
+    skipped: dict[str, str]
+    unseen: list[str]
 
 
 def record(
@@ -143,47 +92,20 @@ def record(
 ) -> RecordSummary:
     """Record until stopped, then read the remaining messages from the queues and close the bag."""
     need_ros()
-    import rclpy
-    from rclpy.context import Context
-    from rclpy.exceptions import InvalidNodeNameException
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
     notes = {'stamps': options.stamps}
-    with BagWriter(
-        options.output, options.storage, compress=options.compress, notes=notes
-    ) as writer:
-        context = Context()
-        # The caller's signal handlers end the loop; rclpy's own would shut down the context, and
-        # with it the queues.
-        rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-        try:
-            node: Any = rclpy.create_node(
-                options.node_name,
-                context=context,
-                enable_rosout=False,
-                start_parameter_services=False,
-            )
-            recorder = Recorder(writer, options.stamps, say)
-            subscriptions = Subscriptions(node, options.wants, say)
-            say(f'recording to {options.output}; press Ctrl-C to stop')
-            _loop(subscriptions, recorder, options.duration, stop)
-            node.destroy_node()
-        except InvalidNodeNameException as error:
-            raise InputError(
-                f'node name {options.node_name!r}; allowed: letters, digits and _, no digit first'
-            ) from error
-        finally:
-            try_shutdown(context=context)
-    return RecordSummary(
-        options.output,
-        [
-            TopicSummary(t.name, t.typename, t.count, t.lost, t.stamps)
-            for _, t in sorted(subscriptions.topics.items())
-        ],
-        subscriptions.skipped,
-        subscriptions.unseen(options.topics),
-    )
+    with (
+        BagWriter(
+            options.output, options.storage, compress=options.compress, notes=notes
+        ) as writer,
+        quiet_node(options.node_name) as node,
+    ):
+        recorder = Recorder(writer, options.stamps, say)
+        subscriptions = Subscriptions(node, options.wants, say)
+        say(f'recording to {options.output}; press Ctrl-C to stop')
+        _loop(subscriptions, recorder, options.duration, stop)
+    topics = [topic for _, topic in sorted(subscriptions.topics.items())]
+    unseen = subscriptions.unseen(options.topics)
+    return RecordSummary(options.output, topics, subscriptions.skipped, unseen)
 
 
 def _loop(
@@ -198,15 +120,13 @@ def _loop(
     slow_due = flush_due = now
     while not stop() and (now := time.monotonic()) < end:
         subscriptions.discover()
+        # Read the queues first: renewing a subscription clears its queue.
+        recorder.add(subscriptions.take())
         if now >= slow_due:
-            # Read the queues first: renewing a subscription clears its queue.
-            recorder.add(subscriptions.take())
             subscriptions.follow_publishers()
             subscriptions.collect_losses()
             recorder.write_in_order()
             slow_due = now + _SLOW_PERIOD
-        else:
-            recorder.add(subscriptions.take())
         if now >= flush_due:
             recorder.flush()
             flush_due = now + _FLUSH_PERIOD
@@ -228,22 +148,11 @@ def _loop(
 
 
 class Recorder:
-    """
-    Sorts messages, determines their bag times, and writes them; independent of ROS.
-
-    Parameters
-    ----------
-    writer : BagWriter
-        Writer of the bag.
-    stamps : str
-        ``receive`` or ``header``, see :class:`RecordOptions`.
-    say : callable
-        Prints a line for the user.
-    """
+    """Sorts messages, determines their bag times, and writes them; independent of ROS."""
 
     def __init__(self, writer: BagWriter, stamps: str, say: Callable[[str], None]) -> None:
-        self._writer = writer
-        self._say = say
+        self._writer, self._say = writer, say
+        self.flush = writer.flush
         self._clock = HeaderClock() if stamps == 'header' else None
         self._fresh: list[Taken] = []
         self._held: list[Taken] = []
@@ -262,11 +171,7 @@ class Recorder:
         for item in items[: len(items) - len(self._held)]:
             self._write(item)
 
-    def flush(self) -> None:
-        """Flush written data to the operating system."""
-        self._writer.flush()
-
-    def finish(self, topics: Sequence[RecordedTopic] | Any) -> None:
+    def finish(self, topics: Iterable[RecordedTopic]) -> None:
         """Write all remaining messages, and topics without messages."""
         self.write_in_order()
         self.write_in_order()
@@ -285,17 +190,13 @@ class Recorder:
         stamp = topic.read_stamp(data) if topic.read_stamp else None
         if stamp is not None:
             topic.statistics.add(stamp)
-        if self._clock is None:
-            self._put(item, received)
-            return
-        bag_time = self._clock.assign(stamp)
+        bag_time = received if self._clock is None else self._clock.assign(stamp)
         if bag_time is None:
             self._waiting.append(item)
             return
-        if self._waiting:
-            time_of_all = self._clock.waiting_time or 0
+        if self._waiting and self._clock is not None:
             for earlier in self._waiting:
-                self._put(earlier, time_of_all)
+                self._put(earlier, self._clock.waiting_time or 0)
             self._waiting.clear()
         self._put(item, bag_time)
 

@@ -13,6 +13,7 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 NANOSECONDS = 1_000_000_000
 
 # Intervals beyond this many periods are gaps: one lost message doubles an interval.
-GAP_FACTOR = 1.5
+_GAP_FACTOR = 1.5
 
 # Least number of intervals that define a period.
-MINIMUM_STEPS = 3
+_MINIMUM_STEPS = 3
 
 # Types of topics on which several nodes publish: their stamps are no one's sequence.
 _SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage')
@@ -35,6 +36,10 @@ _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
 # Intervals are counted in bins of a constant ratio, 2**(1/64) = 1.1 %, so that the memory for a
 # recording of any length is bounded.
 _BINS_PER_OCTAVE = 64
+
+_TIMES = (struct.Struct('>iI'), struct.Struct('<iI'))
+
+StampReader = Callable[[bytes], int | None]
 
 
 def is_wall_clock(time: int) -> bool:
@@ -47,9 +52,6 @@ def is_shared(typename: str, publishers: int) -> bool:
     return publishers > 1 or typename in _SHARED_TYPES
 
 
-StampReader = Callable[[bytes], int | None]
-
-
 def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
     """Return a function that reads the stamp [ns] from the CDR bytes of a message."""
     from rosbags.interfaces import Nodetype
@@ -58,12 +60,12 @@ def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
     if not fields:
         return None
     kind, value = fields[0]
-    if kind == Nodetype.SEQUENCE:
-        element_kind, element = value[0]
-        is_stamped = element_kind == Nodetype.NAME and _begins_with_stamp(element, store)
-        return _read_first_element if is_stamped else None
-    is_stamped = kind == Nodetype.NAME and _begins_with_stamp(value, store)
-    return _read_first_field if is_stamped else None
+    in_sequence = kind == Nodetype.SEQUENCE
+    if in_sequence:
+        kind, value = value[0]
+    if kind != Nodetype.NAME or not _begins_with_stamp(value, store):
+        return None
+    return partial(_read_stamp, in_sequence)
 
 
 def _begins_with_stamp(typename: str, store: Typestore) -> bool:
@@ -76,26 +78,14 @@ def _begins_with_stamp(typename: str, store: Typestore) -> bool:
     return bool(fields) and fields[0][1] == (Nodetype.NAME, 'std_msgs/msg/Header')
 
 
-_LITTLE = struct.Struct('<iI')
-_BIG = struct.Struct('>iI')
-
-
-def _read_time(data: bytes, offset: int) -> int | None:
-    """Return the time at an offset of CDR bytes; the second byte gives the byte order."""
-    if len(data) < offset + 8:
+def _read_stamp(in_sequence: bool, data: bytes) -> int | None:
+    """Read the time [ns] after the encapsulation; None if a sequence before it is empty."""
+    offset = 8 if in_sequence else 4
+    if len(data) < offset + 8 or (in_sequence and not any(data[4:8])):
         return None
-    seconds, nanoseconds = (_LITTLE if data[1] else _BIG).unpack_from(data, offset)
+    # The second byte gives the byte order.
+    seconds, nanoseconds = _TIMES[bool(data[1])].unpack_from(data, offset)
     return int(seconds) * NANOSECONDS + int(nanoseconds)
-
-
-def _read_first_field(data: bytes) -> int | None:
-    """Read the time after the four bytes of the encapsulation."""
-    return _read_time(data, 4)
-
-
-def _read_first_element(data: bytes) -> int | None:
-    """Read the time after the encapsulation and the length of a sequence, if it has elements."""
-    return _read_time(data, 8) if any(data[4:8]) else None
 
 
 class HeaderClock:
@@ -136,28 +126,13 @@ class HeaderClock:
 
 @dataclass(frozen=True)
 class StampReport:
-    """
-    Statistics of the stamps of a topic.
+    """Statistics of the stamps of a topic."""
 
-    Attributes
-    ----------
-    period_s : float or None
-        Median of the positive intervals [s]; None for fewer than three.
-    gaps : int
-        Number of intervals of more than 1.5 periods.
-    largest_gap_s : float
-        Longest of these [s], 0 for none.
-    missing : int
-        Estimated number of messages missing in the gaps.
-    backwards, duplicates : int
-        Number of stamps earlier than, and equal to, the previous one.
-    """
-
-    period_s: float | None = None
-    gaps: int = 0
+    period_s: float | None = None  # median of the positive intervals; None for fewer than three
+    gaps: int = 0  # intervals of more than 1.5 periods
     largest_gap_s: float = 0.0
-    missing: int = 0
-    backwards: int = 0
+    missing: int = 0  # estimated number of messages
+    backwards: int = 0  # stamps earlier than the one before
     duplicates: int = 0
 
     @property
@@ -185,23 +160,13 @@ class StampReport:
         return asdict(self)
 
 
-class _Bin:
-    """Intervals of similar length: their number, sum and maximum [ns]."""
-
-    __slots__ = ('count', 'largest', 'total')
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0
-        self.largest = 0
-
-
 class StampStatistics:
     """Intervals between the stamps of one topic, in the order of arrival."""
 
     def __init__(self) -> None:
         self._previous: int | None = None
-        self._bins: dict[int, _Bin] = {}
+        # Number, sum and maximum of intervals of similar length [ns].
+        self._bins: dict[int, tuple[int, int, int]] = {}
         self._backwards = 0
         self._duplicates = 0
 
@@ -213,13 +178,8 @@ class StampStatistics:
         step = stamp - previous
         if step > 0:
             key = int(_BINS_PER_OCTAVE * math.log2(step))
-            entry = self._bins.get(key)
-            if entry is None:
-                entry = self._bins[key] = _Bin()
-            entry.count += 1
-            entry.total += step
-            if step > entry.largest:
-                entry.largest = step
+            count, total, largest = self._bins.get(key, (0, 0, 0))
+            self._bins[key] = (count + 1, total + step, max(largest, step))
         elif step == 0:
             self._duplicates += 1
         else:
@@ -228,22 +188,21 @@ class StampStatistics:
     def report(self) -> StampReport:
         """Return the statistics so far."""
         bins = [self._bins[key] for key in sorted(self._bins)]
-        steps = sum(entry.count for entry in bins)
-        if steps < MINIMUM_STEPS:
+        steps = sum(count for count, _, _ in bins)
+        if steps < _MINIMUM_STEPS:
             return StampReport(backwards=self._backwards, duplicates=self._duplicates)
         below = 0
-        period = 0.0
-        for entry in bins:
-            below += entry.count
+        for count, total, _ in bins:
+            below += count
+            period = total / count
             if 2 * below >= steps:
-                period = entry.total / entry.count
                 break
-        late = [entry for entry in bins if entry.total > GAP_FACTOR * period * entry.count]
+        late = [one for one in bins if one[1] > _GAP_FACTOR * period * one[0]]
         return StampReport(
             period_s=period / NANOSECONDS,
-            gaps=sum(entry.count for entry in late),
-            largest_gap_s=max((entry.largest for entry in late), default=0) / NANOSECONDS,
-            missing=sum(round(entry.total / period) - entry.count for entry in late),
+            gaps=sum(count for count, _, _ in late),
+            largest_gap_s=max((largest for *_, largest in late), default=0) / NANOSECONDS,
+            missing=sum(round(total / period) - count for count, total, _ in late),
             backwards=self._backwards,
             duplicates=self._duplicates,
         )

@@ -1,5 +1,5 @@
 """
-Subscriptions of the recorder: find topics, subscribe to them, read their queues.
+Subscriptions of a recorder or a view: find topics, subscribe to them, read their queues.
 
 There is no executor. Queues are deep, and they are read with one direct call for each message,
 many times a second, not once for each message: this takes a few percent of a core at thousands of
@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
-from ._names import matches
-from ._qos import is_looser, recorded, subscription_profile
-from ._stamps import StampReport, StampStatistics, is_shared, stamp_reader
-from ._types import MachineTypes, message_class
+from ._stamps import StampReader, StampReport, StampStatistics, is_shared, stamp_reader
+from ._topics import (
+    MachineTypes,
+    is_looser,
+    matches,
+    message_class,
+    recorded,
+    subscription_profile,
+)
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
@@ -26,42 +31,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordedTopic:
-    """
-    A topic during the recording.
-
-    Attributes
-    ----------
-    name, typename : str
-        Absolute name, and type.
-    definition, type_hash : str
-        Definition on this machine.
-    message : type
-        Python class of the type.
-    read_stamp : callable or None
-        Reads the stamp [ns] from the bytes, see :mod:`._stamps`.
-    offers : tuple of Qos
-        QoS offered by the publishers, as far as known.
-    connection : Connection or None
-        Topic in the bag, once it is written.
-    count : int
-        Number of messages written.
-    held : list or None
-        Messages of publishers that were not looked at yet: a topic is known from its subscribers,
-        too, and a publisher that keeps messages will send all of them again.
-    """
+    """A topic during the recording; ``offers`` is the QoS of the publishers, as far as known."""
 
     name: str
     typename: str
     definition: str
     type_hash: str
     message: type
-    read_stamp: Callable[[bytes], int | None] | None
+    read_stamp: StampReader | None
     offers: tuple[Qos, ...] = ()
     connection: Connection | None = None
     count: int = 0
     statistics: StampStatistics = field(default_factory=StampStatistics)
     subscription: Any = None
     publishers: int = 0
+    # Messages of publishers that were not looked at yet: a topic is known from its subscribers,
+    # too, and a publisher that keeps messages will send all of them again.
     held: list[Taken] | None = None
     _several_publishers: bool = False
     _last_number: int | None = None
@@ -101,31 +86,17 @@ Taken = tuple[int, RecordedTopic, int, bytes]
 
 class Subscriptions:
     """
-    All subscriptions of a recorder.
+    All subscriptions of a node that is not spun.
 
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        Node, which is not spun.
-    wants : callable
-        Returns whether a topic of this name is to be recorded.
-    say : callable
-        Prints a line for the user.
-
-    Attributes
-    ----------
-    topics : dict
-        Name to :class:`RecordedTopic`.
-    skipped : dict
-        Name to the reason why a topic is not recorded, or only in part.
+    ``wants`` returns whether a topic of a name is to be recorded, ``say`` prints a line for the
+    user. ``topics`` are by name, ``skipped`` has the reasons why a topic is not recorded, or only
+    in part.
     """
 
     def __init__(
         self, node: Any, wants: Callable[[str], bool], say: Callable[[str], None]
     ) -> None:
-        self._node = node
-        self._wants = wants
-        self._say = say
+        self._node, self._wants, self._say = node, wants, say
         self._types = MachineTypes()
         self.topics: dict[str, RecordedTopic] = {}
         self.skipped: dict[str, str] = {}
@@ -136,28 +107,26 @@ class Subscriptions:
         for name, typenames in self._node.get_topic_names_and_types():
             if not self._wants(name) or name in self.skipped:
                 continue
-            if len(typenames) > 1:
-                self._skip(name, _several_types(typenames))
-            elif name not in self.topics:
-                try:
+            try:
+                if len(typenames) > 1:
+                    raise _several_types(typenames)
+                if name not in self.topics:
                     self._subscribe(name, typenames[0])
-                except InputError as error:
-                    self._skip(name, str(error))
+            except InputError as error:
+                self._skip(name, str(error))
 
     def follow_publishers(self) -> None:
         """Check for new and ended publishers, and change the QoS if a new one requires it."""
         for topic in self.topics.values():
             if self._node.count_publishers(topic.name) != topic.publishers:
                 try:
-                    self.look_at_publishers(topic)
+                    self._look_at_publishers(topic)
                 except InputError as error:
                     if topic.name not in self.skipped:
                         self._skip(topic.name, str(error))
                     continue
-                wanted, now = (
-                    subscription_profile(topic.offers, topic.typename),
-                    topic.subscription.qos_profile,
-                )
+                wanted = subscription_profile(topic.offers, topic.typename)
+                now = topic.subscription.qos_profile
                 is_first = topic.held is not None and bool(topic.offers)
                 if is_looser(wanted, now) or (is_first and wanted.durability != now.durability):
                     self._node.destroy_subscription(topic.subscription)
@@ -167,21 +136,14 @@ class Subscriptions:
                 self._released += topic.held
                 topic.held = None if topic.offers else []
 
-    def look_at_publishers(self, topic: RecordedTopic) -> None:
-        """
-        Update the QoS offered by the publishers of a topic.
-
-        Raises
-        ------
-        InputError
-            If one of them has another type, or another definition than this machine.
-        """
+    def _look_at_publishers(self, topic: RecordedTopic) -> None:
+        """Update the QoS offered by the publishers; InputError for one with another type."""
         publishers = self._node.get_publishers_info_by_topic(topic.name)
         topic.note_publishers(tuple(recorded(publisher.qos_profile) for publisher in publishers))
         for publisher in publishers:
             if publisher.topic_type != topic.typename:
                 # It appeared after the subscription.
-                raise InputError(_several_types([topic.typename, publisher.topic_type]))
+                raise _several_types([topic.typename, publisher.topic_type])
             their_hash = str(publisher.topic_type_hash)
             if their_hash.startswith('RIHS01_') and their_hash != topic.type_hash:
                 raise InputError(
@@ -242,7 +204,7 @@ class Subscriptions:
         read_stamp = stamp_reader(typename, self._types.store)
         message = message_class(typename)
         topic = RecordedTopic(name, typename, definition, type_hash, message, read_stamp)
-        self.look_at_publishers(topic)
+        self._look_at_publishers(topic)
         self._open(topic)
         self.topics[name] = topic
         self._say(f'recording {name} [{typename}]')
@@ -272,9 +234,9 @@ class Subscriptions:
 
 
 def _never_called(_: object) -> None:
-    """Serve as a callback that is never called, because the recorder's node is not spun."""
+    """Serve as a callback that is never called, because the node is not spun."""
 
 
-def _several_types(typenames: Sequence[str]) -> str:
-    """Return the reason why a topic with several types is not recorded."""
-    return f'has several types, {", ".join(typenames)}; one is allowed'
+def _several_types(typenames: Sequence[str]) -> InputError:
+    """Return the error for a topic with several types."""
+    return InputError(f'has several types, {", ".join(typenames)}; one is allowed')

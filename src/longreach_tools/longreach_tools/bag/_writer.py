@@ -13,15 +13,15 @@ import contextlib
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-from ._reading import is_message, store_of
+from ._reading import store_of
 from ._storage import open_bag
-from ._types import definition_in, need_rosbags
+from ._topics import definition_in, need_rosbags
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
@@ -119,28 +119,21 @@ class BagWriter:
 
     def write(self, connection: Connection, time: int, data: bytes) -> None:
         """Write a message's CDR bytes with its bag time [ns]."""
-        try:
+        with self._naming_failure():
             self._writer.write(connection, time, data)
-        except (OSError, sqlite3.Error) as error:
-            raise self._failure(error) from error
         self.message_count += 1
 
     def flush(self) -> None:
         """Flush written data to the operating system."""
-        from rosbags.rosbag2.storage_mcap import McapWriter
-        from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
-
-        storage = self._writer.storage
-        try:
-            if isinstance(storage, McapWriter):
-                # A chunk without messages has no start time by which readers could sort it.
-                if storage.chunk.msgs:
-                    storage.close_chunk()
-                storage.bio.flush()
-            elif isinstance(storage, Sqlite3Writer):
+        storage: Any = self._writer.storage
+        with self._naming_failure():
+            if hasattr(storage, 'conn'):
                 storage.conn.commit()
-        except (OSError, sqlite3.Error) as error:
-            raise self._failure(error) from error
+                return
+            # A chunk without messages has no start time by which readers could sort it.
+            if storage.chunk.msgs:
+                storage.close_chunk()
+            storage.bio.flush()
 
     def close(self) -> None:
         """Write the index and the metadata."""
@@ -149,11 +142,12 @@ class BagWriter:
         close, metadata = storage.close, self.path / 'metadata.yaml'
         storage.close = lambda version, text: close(version, _of_ros(text))
         try:
-            self._writer.close()
-            metadata.write_text(_of_ros(metadata.read_text('utf-8')), 'utf-8')
-        except (OSError, sqlite3.Error) as error:
+            with self._naming_failure():
+                self._writer.close()
+                metadata.write_text(_of_ros(metadata.read_text('utf-8')), 'utf-8')
+        except LongreachError:
             self.abort()
-            raise self._failure(error) from error
+            raise
 
     def abort(self) -> None:
         """Close the file without index and metadata; remove a recording without messages."""
@@ -164,13 +158,19 @@ class BagWriter:
             # The directory could not be created.
             shutil.rmtree(self.path, ignore_errors=True)
 
+    @contextlib.contextmanager
+    def _naming_failure(self) -> Iterator[None]:
+        """Raise LongreachError with a remedy for a write that fails."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise self._failure(error) from error
+
     def _failure(self, error: Exception) -> LongreachError:
         """Return the error for a failed write."""
         remedy = 'make room'
         if self.message_count:
-            remedy += (
-                f', and save what was written: longreach bag recover {self.path} --output NEW'
-            )
+            remedy += f', and save what was written: longreach bag recover {self.path} --out NEW'
         return LongreachError(f'{self.path}: writing failed: {error}; {remedy}')
 
     def __enter__(self) -> Self:
@@ -192,31 +192,13 @@ def recover(
     path: str | Path,
     output: str | Path,
     storage: str | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> int:
     """
-    Write an intact recording from the readable part of a damaged one.
+    Write an intact recording from the readable part of any, and return the number of messages.
 
-    An intact recording is copied, also to another storage.
-
-    Parameters
-    ----------
-    path, output : path
-        Recording to read, and new directory.
-    storage : str, optional
-        ``mcap`` or ``sqlite3``; by default the same as before.
-    say : callable, optional
-        Prints a line about losses.
-
-    Returns
-    -------
-    int
-        Number of messages.
-
-    Raises
-    ------
-    InputError
-        If nothing can be read, or the output exists; no output is then created.
+    ``storage`` is by default the same as before; ``say`` prints a line about losses. InputError if
+    nothing can be read, or the output exists; no output is then created.
     """
     with open_bag(path, accept_damage=True, check=True) as bag:
         if not bag.message_count:
@@ -237,20 +219,20 @@ def recover(
                     for topic in bag.topics.values()
                 }
                 for name, time, data in bag.messages():
-                    if bag.damaged and not is_message(
-                        stores[name], bag.topics[name].typename, data
-                    ):
-                        unreadable[name] += 1
-                    else:
-                        writer.write(connections[name], time, data)
+                    if bag.damaged:
+                        try:
+                            stores[name].deserialize_cdr(data, bag.topics[name].typename)
+                        except InputError:
+                            unreadable[name] += 1
+                            continue
+                    writer.write(connections[name], time, data)
         except BaseException:
             shutil.rmtree(output, ignore_errors=True)
             raise
-        if say is not None:
-            if bag.problem:
-                say(f'{path}: {bag.problem}')
-            if bag.checksums.startswith('no checksums'):
-                say(f'{path}: {bag.checksums}; a changed bit in a message is not noticed')
-            for name, count in unreadable.items():
-                say(f'{path}: {count} more messages of {name} are damaged and were skipped')
+        if bag.problem:
+            say(f'{path}: {bag.problem}')
+        if bag.checksums.startswith('no checksums'):
+            say(f'{path}: {bag.checksums}; a changed bit in a message is not noticed')
+        for name, count in unreadable.items():
+            say(f'{path}: {count} more messages of {name} are damaged and were skipped')
         return writer.message_count

@@ -2,10 +2,10 @@
 Record, play, inspect and recover rosbag2 files (mcap, sqlite3), compatible with ``ros2 bag``.
 
   longreach bag record                                all topics, until Ctrl-C
-  longreach bag record /crane/sensors -o run1 --stamps header
+  longreach bag record /crane/sensors --out run1 --stamps header
   longreach bag info run1
-  longreach bag play run1 --rate 2 --clock
-  longreach bag recover run1 --output run2            after a crash or damage
+  longreach bag play run1 --speed 2 --clock
+  longreach bag recover run1 --out run2               after a crash or damage
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
-from longreach_tools.terminal import StopSignals, say
+from longreach_tools.cli import StopSignals, say
+from longreach_tools.options import add_namespace
+from longreach_tools.output import add_format
 
 SUMMARY = 'record, play and inspect rosbag2 files'
 
-_EXISTING = 'directory of a recording, or one .mcap or .db3 file'
+_STORAGES = ('mcap', 'sqlite3')
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,112 +39,144 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='show topics, counts, times, QoS and damage',
         epilog='exit code: 0 intact, 1 damaged or not closed, 2 not a recording',
     )
-    info.add_argument('bag', help=_EXISTING)
+    _add_bag(info)
     info.add_argument('--no-scan', action='store_true', help='do not search for gaps and damage')
-    _add_format(info)
+    add_format(info)
     info.set_defaults(run=_info)
 
     recover = commands.add_parser('recover', help='copy the intact part of a damaged recording')
-    recover.add_argument('bag', help=_EXISTING)
-    recover.add_argument('-o', '--output', required=True, metavar='DIR', help='new directory')
-    recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: unchanged')
+    _add_bag(recover)
+    recover.add_argument(
+        '-o', '--out', '--output', required=True, type=Path, metavar='DIR', help='new directory'
+    )
+    recover.add_argument('-s', '--storage', choices=_STORAGES, help='default: unchanged')
     recover.set_defaults(run=_recover)
 
 
-def run(arguments: argparse.Namespace) -> int | None:
-    """Run the subcommand that was parsed."""
-    result: int | None = arguments.run(arguments)
-    return result
+def _add_bag(parser: argparse.ArgumentParser) -> None:
+    """Add the recording that is read."""
+    parser.add_argument('bag', help='directory of a recording, or one .mcap or .db3 file')
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``record``."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         'names',
         nargs='*',
         metavar='TOPIC',
         help='a part * of a name stands for any, as in */image_raw (default: all topics)',
     )
-    parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
-    parser.add_argument(
-        '-a',
-        '--all',
-        action='store_true',
-        help='also hidden topics, /rosout and /parameter_events',
+    add('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
+    add('-a', '--all', action='store_true', help='also hidden topics, /rosout and the like')
+    add(
+        '-o',
+        '--out',
+        '--output',
+        type=Path,
+        metavar='DIR',
+        help='new directory; default: named by date and time',
     )
-    parser.add_argument(
-        '-o', '--output', metavar='DIR', help='new directory; default: named by date and time'
-    )
-    parser.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), default='mcap')
-    parser.add_argument('--compress', action='store_true', help='compress by zstd (mcap only)')
-    parser.add_argument('-d', '--duration', type=float, metavar='S', help='stop after S seconds')
-    parser.add_argument(
+    add('-s', '--storage', choices=_STORAGES, default='mcap', help='default: mcap')
+    add('--compress', action='store_true', help='compress by zstd (mcap only)')
+    add('-d', '--duration', type=float, metavar='S', help='stop after S seconds')
+    add(
         '--stamps',
         choices=('receive', 'header'),
         default='receive',
         help='bag time: time of arrival (default), or the stamp of a message; with stamps, a '
         'simulation that ran faster than real time is played in real time',
     )
-    parser.add_argument(
-        '--namespace', default='/', metavar='NS', help='namespace of relative topic names'
-    )
-    parser.add_argument('--node-name', metavar='NAME', help='default: with the process number')
+    add_namespace(parser, 'relative topic names', '/')
+    add('--node-name', metavar='NAME', help='default: with the process number')
     add_network(parser)
-    _add_format(parser)
+    add_format(parser)
     parser.set_defaults(run=_record)
 
 
 def _configure_play(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``play``."""
-    parser.add_argument('bag', help=_EXISTING)
-    parser.add_argument(
-        '-r', '--rate', type=float, default=1.0, help='speed; 0: as fast as possible'
+    add = parser.add_argument
+    _add_bag(parser)
+    add(
+        '-r',
+        '--speed',
+        '--rate',
+        dest='rate',
+        type=float,
+        default=1.0,
+        metavar='X',
+        help='against bag time (default: 1); 0: as fast as possible',
     )
-    parser.add_argument(
-        '-l', '--loop', type=int, nargs='?', const=0, default=1, metavar='N',
+    add(
+        '-l',
+        '--loop',
+        dest='passes',
+        type=int,
+        nargs='?',
+        const=0,
+        default=1,
+        metavar='N',
         help='play N times; without N until Ctrl-C',
-    )  # fmt: skip
-    parser.add_argument(
-        '--clock', type=float, nargs='?', const=100.0, metavar='HZ',
+    )
+    add(
+        '--clock',
+        dest='clock_rate',
+        type=float,
+        nargs='?',
+        const=100.0,
+        metavar='HZ',
         help='publish /clock in bag time with rate HZ (default: 100)',
-    )  # fmt: skip
-    parser.add_argument('--start-offset', type=float, default=0.0, metavar='S', help='skip S s')
-    parser.add_argument('--duration', type=float, metavar='S', help='play S seconds of bag time')
-    parser.add_argument('--topics', nargs='+', metavar='TOPIC', help='only these')
-    parser.add_argument(
-        '--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name'
     )
-    parser.add_argument(
-        '--wait-for-subscribers', type=int, nargs='?', const=1, default=0, metavar='N',
+    add(
+        '--from',
+        '--start-offset',
+        dest='start_offset',
+        type=float,
+        default=0.0,
+        metavar='S',
+        help='first time, from the start of the bag [s]',
+    )
+    add('--duration', type=float, metavar='S', help='play S seconds of bag time')
+    add('--topics', nargs='+', metavar='TOPIC', help='only these')
+    add('--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name')
+    add(
+        '--wait-for-subscribers',
+        dest='subscribers',
+        type=int,
+        nargs='?',
+        const=1,
+        default=0,
+        metavar='N',
         help='wait until each topic has N subscribers (default: 1)',
-    )  # fmt: skip
-    parser.add_argument(
-        '--wait-limit', type=float, default=10.0, metavar='S', help='longest wait for subscribers'
     )
-    parser.add_argument(
-        '--delay', type=float, default=0.5, metavar='S',
-        help='without --wait-for-subscribers: delay for subscribers to find the player',
-    )  # fmt: skip
-    parser.add_argument(
-        '--keep-going', action='store_true', help='skip topics whose type is not installed'
+    add(
+        '--wait-limit',
+        type=float,
+        default=10.0,
+        metavar='S',
+        help='longest wait for subscribers [s] (default: 10)',
     )
+    add(
+        '--delay',
+        type=float,
+        default=0.5,
+        metavar='S',
+        help='without --wait-for-subscribers: time for subscribers to find the player [s]'
+        ' (default: 0.5)',
+    )
+    add('--keep-going', action='store_true', help='skip topics whose type is not installed')
     add_network(parser)
     parser.set_defaults(run=_play)
-
-
-def _add_format(parser: argparse.ArgumentParser) -> None:
-    """Add the choice between text and JSON."""
-    parser.add_argument('--format', choices=('text', 'json'), default='text')
 
 
 def _record(arguments: argparse.Namespace) -> None:
     """Run ``record``."""
     stop = StopSignals()
-    from ._names import checked_name
     from ._record import RecordOptions, record
     from ._report import recording_as_dict, recording_as_text
+    from ._topics import checked_name
 
-    output = arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')
     names = [
         checked_name(name, arguments.namespace, patterns=True)
         for name in arguments.names + arguments.topics
@@ -148,7 +184,7 @@ def _record(arguments: argparse.Namespace) -> None:
     if names and arguments.all:
         raise InputError('--all together with topics; give one of them')
     options = RecordOptions(
-        Path(output),
+        Path(arguments.out or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')),
         tuple(dict.fromkeys(names)),
         everything=arguments.all,
         storage=arguments.storage,
@@ -167,29 +203,20 @@ def _record(arguments: argparse.Namespace) -> None:
 def _play(arguments: argparse.Namespace) -> None:
     """Run ``play``."""
     stop = StopSignals()
-    from ._play import play
-    from ._timeline import PlayOptions
+    from ._play import PlayOptions, play
 
-    options = PlayOptions(
-        rate=arguments.rate,
-        passes=arguments.loop,
-        clock_rate=arguments.clock,
-        start_offset=arguments.start_offset,
-        duration=arguments.duration,
-        topics=None if arguments.topics is None else tuple(arguments.topics),
-        remap=dict(_remap(rule) for rule in arguments.remap),
-        subscribers=arguments.wait_for_subscribers,
-        wait_limit=arguments.wait_limit,
-        delay=arguments.delay,
-        keep_going=arguments.keep_going,
-    )
+    values: dict[str, Any] = {
+        one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)
+    }
+    values['remap'] = dict(_remap(rule) for rule in arguments.remap)
+    options = PlayOptions(**values)
     count = play(arguments.bag, options, stop, say)
     say(f'{count} messages published')
 
 
 def _remap(rule: str) -> tuple[str, str]:
     """Return the old and the new full name of a rule ``old:=new``."""
-    from ._names import checked_name
+    from ._topics import checked_name
 
     old, separator, new = rule.partition(':=')
     if not (old and separator and new):
@@ -202,9 +229,8 @@ def _info(arguments: argparse.Namespace) -> int:
     from ._report import inspect_bag
 
     report = inspect_bag(arguments.bag, scan=not arguments.no_scan)
-    print(
-        json.dumps(report.as_dict(), indent=2) if arguments.format == 'json' else report.as_text()
-    )
+    as_json = arguments.format == 'json'
+    print(json.dumps(report.as_dict, indent=2) if as_json else report.as_text)
     return 1 if report.problem else 0
 
 
@@ -212,5 +238,5 @@ def _recover(arguments: argparse.Namespace) -> None:
     """Run ``recover``."""
     from ._writer import recover
 
-    count = recover(arguments.bag, arguments.output, arguments.storage, say)
-    say(f'{count} messages in {arguments.output}')
+    count = recover(arguments.bag, arguments.out, arguments.storage, say)
+    say(f'{count} messages in {arguments.out}')

@@ -1,9 +1,8 @@
 """
 Launch files in XML: read, evaluated and run, where ROS 2 launch is not installed.
 
-The steps are separate: ``_file`` (XML to checked elements), ``_evaluate`` (elements and arguments
-to processes, nothing is started), ``_processes`` (they are run to their end). ``commands`` is the
-command ``longreach launch``, ``_real`` the way by an installed ROS 2 launch.
+``_file`` reads XML, ``_evaluate`` makes processes of it, which ``_processes`` runs; ``_real`` is
+the way by an installed ROS 2 launch.
 """
 
 from ._evaluate import Argument, survey

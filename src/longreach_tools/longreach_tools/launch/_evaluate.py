@@ -17,23 +17,22 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from longreach_dynamics.errors import InputError
 
-from ._file import Element, read_launch_file
+from ._file import Call, Element, Parts, parse, read_launch_file
 from ._packages import find_executable, find_share
-from ._substitutions import Call, Parts, parse
 
 _DEEPEST = 64
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
+_TRUE, _FALSE = ('true', 'True', 'TRUE', '1'), ('false', 'False', 'FALSE', '0')
 
 _Result = TypeVar('_Result')
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """A declared argument; ``default`` is the text in the file, None if one must be given."""
 
     name: str
@@ -102,20 +101,6 @@ def survey(
     Return the arguments that a launch file and its includes declare, by name, in order.
 
     Conditions are ignored, so that all are found; what cannot be evaluated is skipped.
-
-    Parameters
-    ----------
-    path : Path
-        The launch file.
-    arguments : mapping
-        Values of arguments, as far as they are given.
-    environment : mapping
-        Where packages are found.
-
-    Raises
-    ------
-    InputError
-        The file itself cannot be read.
     """
     launch = _Launch(path, arguments, environment, survey=True)
     launch.visit(read_launch_file(path))
@@ -125,9 +110,9 @@ def survey(
 def flag(text: str) -> bool:
     """Return the value of true, True, TRUE, 1, false, False, FALSE, 0."""
     word = text.strip()
-    if word not in ('true', 'True', 'TRUE', '1', 'false', 'False', 'FALSE', '0'):
+    if word not in _TRUE + _FALSE:
         raise ValueError(f'{text!r} is neither true nor false; allowed: true, false, 1, 0')
-    return word in ('true', 'True', 'TRUE', '1')
+    return word in _TRUE
 
 
 class _Launch:
@@ -147,25 +132,17 @@ class _Launch:
         self._files = [path]
         self._values = dict(arguments)
         self._environment = dict(environment)
-        self._actions = {
-            'arg': self._arg,
-            'executable': self._executable,
-            'group': self._group,
-            'include': self._include,
-            'let': self._let,
-            'node': self._node,
-            'push_ros_namespace': self._push_ros_namespace,
-        }
 
     def visit(self, element: Element) -> None:
         """Do the actions inside an element."""
         for child in element.children:
+            act = getattr(self, f'_{child.tag}')
             if not self._survey:
                 if self._flag(child, 'if', True) and not self._flag(child, 'unless', False):
-                    self._actions[child.tag](child)
+                    act(child)
             elif child.tag in ('arg', 'group', 'include', 'let'):
                 try:
-                    self._actions[child.tag](child)
+                    act(child)
                 except InputError:
                     # Evaluation reports it, if this part is used at all.
                     continue
@@ -424,9 +401,9 @@ class _Launch:
 
 def _equal(left: str, right: str) -> bool:
     """Compare as truth values, as numbers or as texts, whichever both are."""
-    words = ('true', 'false', '1', '0')
-    if left.lower() in words and right.lower() in words:
-        return (left.lower() in ('true', '1')) == (right.lower() in ('true', '1'))
+    words = [word.lower() for word in (left, right)]
+    if all(word in _TRUE + _FALSE for word in words):
+        return (words[0] in _TRUE) == (words[1] in _TRUE)
     try:
         return math.isclose(float(left), float(right))
     except ValueError:

@@ -20,41 +20,23 @@ from typing import IO
 
 from longreach_dynamics.errors import LongreachError
 
+# Longest line [bytes]; a longer one is split, so that memory stays bounded.
 _LONGEST = 1 << 20
-"""Longest line [bytes]; a longer one is split, so that memory stays bounded."""
-_CHUNK = 1 << 16
-_CAPACITY = 1 << 20
-"""No pipe holds more than this [bytes]."""
+# Bytes that are read at a time; no pipe holds more than the capacity.
+_CHUNK, _CAPACITY = 1 << 16, 1 << 20
 
 
-def default_log_root(environment: Mapping[str, str]) -> Path:
-    """Return ROS_LOG_DIR, else ROS_HOME/log, else ~/.ros/log."""
-    if environment.get('ROS_LOG_DIR'):
-        return Path(environment['ROS_LOG_DIR']).expanduser()
-    return Path(environment.get('ROS_HOME') or '~/.ros').expanduser() / 'log'
-
-
-def new_log_directory(root: Path) -> Path:
-    """Return the path of a log directory for this run; it is not created here."""
+def new_log_directory(environment: Mapping[str, str]) -> Path:
+    """Return a path in ROS_LOG_DIR, else ROS_HOME/log, else ~/.ros/log; it is not created here."""
+    home = Path(environment.get('ROS_HOME') or '~/.ros') / 'log'
+    root = Path(environment.get('ROS_LOG_DIR') or home).expanduser()
     now = time.time()
     stamp = time.strftime('%Y-%m-%d-%H-%M-%S', time.localtime(now))
     return root / f'{stamp}-{int(now % 1 * 1e6):06d}-{os.uname().nodename}-{os.getpid()}'
 
 
 class Output:
-    """
-    Writes lines of processes and messages of the launch.
-
-    Parameters
-    ----------
-    directory : Path
-        Log directory; created if missing.
-
-    Raises
-    ------
-    LongreachError
-        The directory cannot be written.
-    """
+    """Writes lines of processes and messages of the launch; creates its log directory."""
 
     def __init__(self, directory: Path) -> None:
         self.when_lost: Callable[[], None] = lambda: None

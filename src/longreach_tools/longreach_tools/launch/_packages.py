@@ -18,7 +18,7 @@ _BRINGUP = 'longreach_bringup'
 _SUFFIX = '.launch.xml'
 
 
-def find_prefix(package: str, environment: Mapping[str, str]) -> Path:
+def _find_prefix(package: str, environment: Mapping[str, str]) -> Path:
     """Return the directory where a package is installed."""
     prefixes = [Path(p) for p in environment.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
     # A name with a slash could point at any file.
@@ -38,30 +38,21 @@ def find_prefix(package: str, environment: Mapping[str, str]) -> Path:
 
 
 def find_share(package: str, environment: Mapping[str, str]) -> Path:
-    """Return a package's share directory; raises InputError as :func:`find_prefix` does."""
-    return find_prefix(package, environment) / 'share' / package
+    """Return a package's share directory."""
+    return _find_prefix(package, environment) / 'share' / package
 
 
 def find_executable(package: str, name: str, environment: Mapping[str, str]) -> Path:
     """Return a package's executable."""
-    directory = find_prefix(package, environment) / 'lib' / package
-    path = directory / name
-    if name and _is_executable(path):
-        return path
-    present = (
-        sorted(p.name for p in directory.iterdir() if _is_executable(p))
-        if (directory.is_dir())
-        else []
-    )
+    directory = _find_prefix(package, environment) / 'lib' / package
+    files = directory.iterdir() if directory.is_dir() else ()
+    present = sorted(p.name for p in files if p.is_file() and os.access(p, os.X_OK))
+    if name in present:
+        return directory / name
     raise InputError(
         f'package {package!r} has no executable {name!r} in {directory}; '
         f'allowed: {", ".join(present) or "none, the package has no executables"}'
     )
-
-
-def _is_executable(path: Path) -> bool:
-    """Return whether a path is a file that can be run."""
-    return path.is_file() and os.access(path, os.X_OK)
 
 
 def find_launch_file(name: str, environment: Mapping[str, str]) -> Path:
@@ -69,11 +60,6 @@ def find_launch_file(name: str, environment: Mapping[str, str]) -> Path:
     Return a launch file by its path, or by its name in the package longreach_bringup.
 
     A text with a slash or a suffix ``.xml``, ``.py``, ``.yaml`` is a path, any other is a name.
-
-    Raises
-    ------
-    InputError
-        There is no such file.
     """
     if '/' in name or Path(name).suffix in ('.xml', '.py', '.yaml'):
         path = Path(name)

@@ -28,10 +28,9 @@ from pathlib import Path
 from ._evaluate import ParameterFile, Process
 from ._output import Lines, Output
 
-PATIENCE = 5.0
-"""Time [s] from SIGINT to SIGTERM, and from there to SIGKILL."""
-REAL_PATIENCE = 15.0
-"""Time [s] from SIGINT to SIGTERM for real launch, which needs 10 s for the same steps."""
+# Time from SIGINT to SIGTERM, and from there to SIGKILL; the first for real launch, which needs
+# 10 s for the same steps [s].
+PATIENCE, REAL_PATIENCE = 5.0, 15.0
 _GROUP_CHECK = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CANNOT_START = 126

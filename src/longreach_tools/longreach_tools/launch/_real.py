@@ -24,8 +24,8 @@ from ._evaluate import Process
 from ._processes import respawns_used_up
 
 _MODULES = ('launch', 'launch_ros', 'launch_xml')
+# Return codes of a process that SIGINT or SIGTERM ended.
 _ON_SHUTDOWN = (-2, -15, 130, 143)
-"""Return codes of a process that SIGINT or SIGTERM ended."""
 
 
 def is_installed() -> bool:

@@ -56,16 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """
-    Run ``longreach launch`` and return its exit code.
-
-    Raises
-    ------
-    InputError
-        The launch file or its arguments cannot be used.
-    LongreachError
-        The log directory cannot be written.
-    """
+    """Run ``longreach launch`` and return its exit code."""
     path = find_launch_file(arguments.launch_file, os.environ)
     given = _parse_arguments(arguments.arguments)
     # Before anything is evaluated, as it sets what the processes inherit.
@@ -82,10 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     # Not at the top: the command line starts without asyncio.
     from . import _real
-    from ._output import Output, default_log_root, new_log_directory
+    from ._output import Output, new_log_directory
     from ._processes import run_processes
 
-    log_directory = new_log_directory(default_log_root(environment))
+    log_directory = new_log_directory(environment)
     notes = [note] if note else []
     if _real.is_installed():
         processes = [_real.launch_process(path, given)]

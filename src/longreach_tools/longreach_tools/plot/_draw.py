@@ -13,9 +13,8 @@ from longreach_tools.output import figure, write_csv
 
 from ._picture import Curve, Panel, Picture, decimate
 
+# More points of one curve are not drawn, see :func:`decimate`.
 MOST_POINTS = 4000
-"""More points of one curve are not drawn, see :func:`decimate`."""
-
 # Sizes [inch] of a panel, of a bar of a strip, and of the margins.
 _WIDTH, _PANEL, _BAR, _MARGIN = 9.0, 1.75, 0.2, 0.75
 _COLORS, _STYLES = 10, ('-', '--', ':', '-.')
@@ -27,7 +26,7 @@ _LETTER = 0.011
 
 def draw(file: Path, picture: Picture) -> int:
     """Draw a figure, and return of how many curves only peaks are drawn."""
-    panels = rows_of(picture)
+    panels = picture.rows
     heights = [_PANEL] * len(panels)
     if picture.strips:
         heights.append(_BAR * (len(picture.strips) + 1))
@@ -41,31 +40,8 @@ def draw(file: Path, picture: Picture) -> int:
         _draw_marks(axes, picture)
         axes[0].set_title(picture.title, loc='left', fontsize='medium', pad=14.0)
         axes[-1].set_xlabel(picture.time_label)
-        axes[0].set_xlim(*limits(picture))
+        axes[0].set_xlim(*picture.limits)
     return thinned
-
-
-def limits(picture: Picture) -> tuple[float, float]:
-    """Return the first and the last time of a figure [s]."""
-    times = [c.time for p in picture.panels for c in (*p.curves, *p.others) if len(c.time)]
-    begin, end = min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
-    return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
-
-
-def rows_of(picture: Picture) -> list[Panel]:
-    """Return the panels with those of the differences below each."""
-    rows = []
-    for panel in picture.panels:
-        rows.append(panel)
-        if panel.others:
-            names, _, unit = panel.label.rpartition('\n')
-            pairs = list(zip(panel.curves, panel.others, strict=True))
-            curves = [
-                Curve(one.name, one.label, one.unit, one.time, one.less(other).values, one.steps)
-                for one, other in pairs
-            ]
-            rows.append(Panel(f'difference\n{unit if names else panel.label}', curves))
-    return rows
 
 
 def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
@@ -112,7 +88,7 @@ def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> int:
 
 def _draw_marks(axes: Sequence[Any], picture: Picture) -> None:
     """Draw events as lines through all panels, with labels where there is space for them."""
-    begin, end = limits(picture)
+    begin, end = picture.limits
     free = -math.inf
     times = sorted({mark.time for mark in picture.marks})
     for time in times:
@@ -141,12 +117,7 @@ def _draw_strips(axis: Any, picture: Picture) -> None:
 
 
 def write_table(file: Path, picture: Picture) -> None:
-    """
-    Write all samples of a figure as CSV: time [s] and a column for each curve.
-
-    A row is a time at which a curve has a sample; the others are nan there. With a second
-    recording its curves and the differences follow, the latter at the times of the first.
-    """
+    """Write all samples as CSV: time [s], and for each curve, where it has none, nan."""
     columns: list[tuple[str, np.ndarray, np.ndarray]] = []
     for panel in picture.panels:
         for place, curve in enumerate(panel.curves):

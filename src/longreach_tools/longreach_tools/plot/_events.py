@@ -14,9 +14,10 @@ import numpy as np
 from longreach_tools.bag import Bag
 from longreach_tools.bag._reading import store_of
 from longreach_tools.fields import Signal
+from longreach_tools.signals import TopicData
 
 from ._picture import Mark, Strip
-from ._series import TopicData
+from ._units import JOINT_STATES
 
 # Flags by field of a message, with what a strip says, and whether it is an alarm.
 _FLAGS = {
@@ -38,16 +39,11 @@ class Watched(NamedTuple):
 
 def event_signals(bag: Bag, namespaces: Collection[str]) -> list[Watched]:
     """Return the signals of a recording that have events."""
-    names = [
-        name
-        for name, topic in bag.topics.items()
-        if topic.count and name.split('/')[1] in namespaces
-    ]
-    stores = store_of(bag, names, missing_is_error=False)
+    names = [n for n, t in bag.topics.items() if t.count and n.split('/')[1] in namespaces]
     found: dict[tuple[str, str], Watched] = {}
-    for name, store in stores.items():
+    for name, store in store_of(bag, names, missing_is_error=False).items():
         typename, space = bag.topics[name].typename, name.split('/')[1]
-        if typename == 'sensor_msgs/msg/JointState':
+        if typename == JOINT_STATES:
             found[name, 'rest'] = Watched('rest', Signal(name, 'velocity'))
         elif typename == 'geometry_msgs/msg/InertiaStamped' and name.endswith('/load'):
             found[name, 'load'] = Watched('load', Signal(name, 'inertia.m'))
@@ -84,8 +80,7 @@ def events_of(
         if kind == 'flag':
             label, alarm = _FLAGS[signal.field]
             found = spans(time, data.values[signal.field] > 0.0)
-            if found:
-                strips.append(Strip(before + label, found, alarm, written=True))
+            strips.append(Strip(before + label, found, alarm, written=True))
             marks += [Mark(begin, before + label) for begin, _ in found]
         elif kind == 'load':
             changes = np.diff(data.values[signal.field])
@@ -95,12 +90,10 @@ def events_of(
         else:
             for field, values in data.values.items():
                 joint = field.partition('[')[2].rstrip(']')
-                units = joints.get(joint)
-                if not field.startswith('velocity[') or units is None or units[0] != 'm':
-                    continue
-                rests = spans(time, values == 0.0, _LEAST_REST)
+                moves = field.startswith('velocity[') and joints.get(joint, '')[:1] == ('m',)
                 # At rest all the time: nothing sticks and nothing slips.
-                if rests and not (values == 0.0).all():
+                if moves and not (values == 0.0).all():
+                    rests = spans(time, values == 0.0, _LEAST_REST)
                     strips.append(Strip(f'{before}{joint} sticks', rests))
     marks.sort(key=lambda mark: mark.time)
     return strips, marks if len(marks) <= _MOST_MARKS else []

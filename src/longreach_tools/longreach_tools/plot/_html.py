@@ -10,7 +10,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_tools.output import writing
 
-from ._draw import MOST_POINTS, limits, rows_of
+from ._draw import MOST_POINTS
 from ._picture import Curve, Picture, decimate
 
 # Heights of a panel, of a bar of a strip, and of margins with the range selector [px].
@@ -31,7 +31,7 @@ def write_page(file: Path, picture: Picture) -> int:
             f'{file}: pages need the Python package plotly ({error}); install it: pip install'
             ' plotly, or give a file that ends in .svg'
         ) from error
-    panels = rows_of(picture)
+    panels = picture.rows
     heights = [_PANEL] * len(panels) + [_BAR * (len(picture.strips) + 1)] * bool(picture.strips)
     page = make_subplots(
         rows=len(heights),
@@ -56,7 +56,7 @@ def write_page(file: Path, picture: Picture) -> int:
         _add_strips(page, len(heights), picture)
     for mark in picture.marks:
         page.add_vline(x=mark.time, line={'color': 'rgba(120,120,120,0.5)', 'width': 1})
-    page.update_xaxes(range=list(limits(picture)))
+    page.update_xaxes(range=list(picture.limits))
     page.update_xaxes(title_text=picture.time_label, row=len(heights), col=1)
     page.update_layout(
         title={'text': picture.title, 'x': 0.01},

@@ -11,13 +11,11 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Topic, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
-from longreach_tools.bag._stamps import stamp_reader
+from longreach_tools.bag._stamps import NANOSECONDS, stamp_reader
 from longreach_tools.fields import numeric_arrays, numeric_fields
 from longreach_tools.output import table
 
-from ._build import describe, joint_units
-from ._series import NANOSECONDS
-from ._units import Units
+from ._units import JOINT_STATES, Units, describe, joint_units
 
 # Drawings for viewers: their numbers are listed on request only.
 _DRAWINGS = 'visualization_msgs/'
@@ -29,20 +27,11 @@ class _Range:
     def __init__(self) -> None:
         self.count, self.least, self.greatest, self.longest = 0, math.inf, -math.inf, 0
 
-    def add(self, value: float) -> None:
-        """Add a number."""
-        if math.isfinite(value):
+    def add(self, least: float, greatest: float) -> None:
+        """Add a number, or the least and the greatest of an array."""
+        if math.isfinite(least):
             self.count += 1
-            self.least, self.greatest = min(self.least, value), max(self.greatest, value)
-
-    def add_array(self, values: np.ndarray) -> None:
-        """Add the numbers of an array."""
-        self.longest = max(self.longest, values.size)
-        known = values[np.isfinite(values.astype(float))]
-        if known.size:
-            self.count += 1
-            self.least = min(self.least, float(known.min()))
-            self.greatest = max(self.greatest, float(known.max()))
+            self.least, self.greatest = min(self.least, least), max(self.greatest, greatest)
 
 
 def inventory(path: Path) -> dict[str, Any]:
@@ -59,15 +48,20 @@ def inventory(path: Path) -> dict[str, Any]:
         for name, time, message, data in messages_of(bag, stores):
             reader = readers[name]
             stamp = reader(data) if reader else None
-            times[name].add((time if stamp is None else stamp) / NANOSECONDS)
-            _add(ranges[name], message)
+            seconds = (time if stamp is None else stamp) / NANOSECONDS
+            times[name].add(seconds, seconds)
+            for field, value in numeric_fields(message).items():
+                ranges[name].setdefault(field, _Range()).add(value, value)
+            for field, values in numeric_arrays(message).items():
+                # Names of arrays end in brackets, so that they are not those of numbers.
+                found = ranges[name].setdefault(f'{field}[]', _Range())
+                found.longest = max(found.longest, values.size)
+                known = values[np.isfinite(values.astype(float))]
+                if known.size:
+                    found.add(float(known.min()), float(known.max()))
         topics = dict(bag.topics)
         problem = bag.problem
-    joints = [
-        name
-        for name, topic in topics.items()
-        if topic.typename == 'sensor_msgs/msg/JointState' and topic.count
-    ]
+    joints = [name for name, topic in topics.items() if topic.typename == JOINT_STATES]
     units = Units(joint_units(describe(path, joints)))
     return {
         'bag': str(path),
@@ -86,17 +80,6 @@ def inventory(path: Path) -> dict[str, Any]:
             for name, topic in topics.items()
         ],
     }
-
-
-def _add(ranges: dict[str, _Range], message: Any) -> None:
-    """Add the numbers of a message."""
-    for field, value in numeric_fields(message).items():
-        if field not in ranges:
-            ranges[field] = _Range()
-        ranges[field].add(value)
-    for field, values in numeric_arrays(message).items():
-        # Names of arrays end in brackets, so that they are not those of numbers.
-        ranges.setdefault(f'{field}[]', _Range()).add_array(values)
 
 
 def _entry(topic: Topic, field: str, found: _Range, units: Units) -> dict[str, Any]:
@@ -125,28 +108,10 @@ def inventory_table(found: dict[str, Any]) -> str:
         if topic['type'].startswith(_DRAWINGS):
             lines.append('  drawings for viewers; their numbers are listed with --format json')
             continue
-        rows = [
-            (
-                f'  {one["field"]}',
-                one['unit'],
-                one['count'],
-                _known(one['min']),
-                _known(one['max']),
-            )
-            for one in topic['fields']
-        ]
+        rows = []
+        for one in topic['fields']:
+            ends = ('-' if one[key] is None else one[key] for key in ('min', 'max'))
+            rows.append((f'  {one["field"]}', one['unit'], one['count'], *ends))
         if rows:
-            lines += _left(table(('  field', 'unit', 'count', 'min', 'max'), rows))
+            lines.append(table(('  field', 'unit', 'count', 'min', 'max'), rows, left=1))
     return '\n'.join(lines[1:])
-
-
-def _left(text: str) -> list[str]:
-    """Return the lines of a table with its first column to the left."""
-    lines = text.splitlines()
-    width = len(lines[0].partition(' field')[0]) + len(' field')
-    return [f'  {line[:width].strip():<{width}}{line[width:]}' for line in lines]
-
-
-def _known(value: Any) -> Any:
-    """Return a value, or a dash for none."""
-    return '-' if value is None else value

@@ -12,12 +12,11 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import writing
 
-from ._draw import limits
 from ._picture import Picture, decimate
 from ._scene import Scene
 
+# Extensions of moving pictures.
 ENDINGS = ('gif', 'mp4')
-"""Extensions of moving pictures."""
 
 _DPI = 100
 _COLORS = 10
@@ -86,7 +85,7 @@ def frames(
         if len(panel.curves) > 1:
             _add_legend(axis, len(panel.curves))
     if axes:
-        axes[0].set_xlim(*limits(picture))
+        axes[0].set_xlim(*picture.limits)
         axes[-1].set_xlabel(picture.time_label, **small)
     # The full traces set the limits of the axes; then they are drawn as they grow.
     agg.draw()
@@ -167,15 +166,12 @@ def _extent(scene: Scene, times: Sequence[float]) -> tuple[float, float, float, 
 
 
 def write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """
-    Write pictures as an animated GIF that repeats, and return their number.
-
-    All pictures share the colours of one palette, so that only what moves is stored.
-    """
+    """Write pictures as an animated GIF that repeats, and return their number."""
     from PIL import Image
 
     images = [Image.fromarray(one) for one in pictures]
-    # Colours that occur at some times only, such as an alarm's, must be in the palette as well.
+    # All pictures share one palette, so that only what moves is stored; colours that occur at
+    # some times only, such as an alarm's, must be in the palette as well.
     some = images[:: max(1, len(images) // _SAMPLES)]
     sheet = Image.new('RGB', (some[0].width, some[0].height * len(some)))
     for place, one in enumerate(some):

@@ -1,7 +1,7 @@
 """
 What a figure shows, before it is drawn: panels of curves over a common time, and events.
 
-The same description is drawn by matplotlib and by plotly, and written as CSV.
+The same description is drawn by matplotlib and by plotly, and written as CSV. Times are in s.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,19 +24,12 @@ _LONG = 24
 _ENTRY = re.compile(r'\[([^\[\]]+)\]')
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """
-    The difference of a curve from a second recording.
+    A curve less one of a second recording, interpolated in time (samples,); NaN without.
 
-    Attributes
-    ----------
-    values : ndarray, shape (samples,)
-        Of the curve less the second one, interpolated in time; NaN where there is no second one.
-    largest, rms : float
-        Largest magnitude and root mean square; NaN without overlap.
-    overlap : float
-        Share of the samples at which both are known, 0 to 1.
+    Largest magnitude and root mean square are NaN without overlap, the share of the samples at
+    which both are known, 0 to 1.
     """
 
     values: np.ndarray
@@ -47,19 +41,9 @@ class Difference:
 @dataclasses.dataclass(frozen=True)
 class Curve:
     """
-    A signal over time.
+    A signal over time (samples,), with its name in tables and its label in the legend.
 
-    Attributes
-    ----------
-    name : str
-        In tables and CSV files.
-    label : str
-        In the legend.
-    unit : str
-    time, values : ndarray, shape (samples,)
-        Time [s]; NaN where a value is not known.
-    steps : bool
-        Whether it holds its value until the next sample, as a flag does.
+    NaN where a value is not known. ``steps``: it holds its value until the next sample.
     """
 
     name: str
@@ -71,11 +55,32 @@ class Curve:
 
     def less(self, other: Curve) -> Difference:
         """Return the difference from a curve of a second recording."""
-        return _difference(self, other)
+        found = np.full(len(self.values), np.nan)
+        known = np.isfinite(other.values)
+        time, values = other.time[known], other.values[known]
+        if len(time) > 1:
+            # Of a sample at the very time of one of the second run, either interval may be a gap.
+            ends = [
+                np.clip(np.searchsorted(time, self.time, side=side), 1, len(time) - 1)
+                for side in ('left', 'right')
+            ]
+            if self.steps:
+                between = values[np.searchsorted(time, self.time, side='right') - 1]
+            else:
+                between = np.interp(self.time, time, values)
+            steps = np.diff(time)
+            inside = (self.time >= time[0]) & (self.time <= time[-1])
+            inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
+            found[inside] = (self.values - between)[inside]
+        both = np.isfinite(found)
+        errors = found[both]
+        if not errors.size:
+            return Difference(found, np.nan, np.nan, 0.0)
+        largest, rms = float(np.abs(errors).max()), float(np.sqrt(np.mean(errors**2)))
+        return Difference(found, largest, rms, float(both.mean()))
 
 
-@dataclasses.dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Curves with a common vertical axis; ``others`` are those of the second recording."""
 
     label: str
@@ -83,19 +88,11 @@ class Panel:
     others: Sequence[Curve] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class Strip:
+class Strip(NamedTuple):
     """
-    Times at which something holds: (begin, end) [s].
+    Times at which something holds, (begin, end): red if ``alarm``.
 
-    Attributes
-    ----------
-    label : str
-    spans : sequence of (float, float)
-    alarm : bool
-        Whether it is drawn in red.
-    written : bool
-        Whether moving pictures say it in words while it holds.
+    Moving pictures say it in words while it holds if it is to be ``written``.
     """
 
     label: str
@@ -104,31 +101,15 @@ class Strip:
     written: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Mark:
-    """An event at a time [s]."""
+class Mark(NamedTuple):
+    """An event."""
 
     time: float
     label: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Picture:
-    """
-    Everything in a figure.
-
-    Attributes
-    ----------
-    title : str
-    time_label : str
-    panels : sequence of Panel
-    strips : sequence of Strip
-    marks : sequence of Mark
-    names : tuple of str
-        Names of the recordings, one or two.
-    origin : int
-        Stamp at time 0 of the first recording [ns].
-    """
+class Picture(NamedTuple):
+    """A figure of one or two recordings; ``origin`` is the stamp at time 0 of the first [ns]."""
 
     title: str
     time_label: str
@@ -137,6 +118,28 @@ class Picture:
     marks: Sequence[Mark]
     names: tuple[str, ...]
     origin: int = 0
+
+    @property
+    def rows(self) -> list[Panel]:
+        """The panels with those of the differences below each."""
+        rows = []
+        for panel in self.panels:
+            rows.append(panel)
+            if panel.others:
+                names, _, unit = panel.label.rpartition('\n')
+                curves = [
+                    dataclasses.replace(one, values=one.less(other).values)
+                    for one, other in zip(panel.curves, panel.others, strict=True)
+                ]
+                rows.append(Panel(f'difference\n{unit if names else panel.label}', curves))
+        return rows
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """First and last time."""
+        times = [c.time for p in self.panels for c in (*p.curves, *p.others) if len(c.time)]
+        begin, end = min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
+        return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
 
 
 def decimate(values: np.ndarray, most: int) -> np.ndarray:
@@ -164,40 +167,14 @@ def decimate(values: np.ndarray, most: int) -> np.ndarray:
     return np.array(sorted(kept))
 
 
-def _difference(curve: Curve, other: Curve) -> Difference:
-    """Return the difference of two curves at the times of the first."""
-    found = np.full(len(curve.values), np.nan)
-    known = np.isfinite(other.values)
-    time, values = other.time[known], other.values[known]
-    if len(time) > 1:
-        # Of a sample at the very time of one of the second run, either interval may be a gap.
-        ends = [
-            np.clip(np.searchsorted(time, curve.time, side=side), 1, len(time) - 1)
-            for side in ('left', 'right')
-        ]
-        if curve.steps:
-            between = values[np.searchsorted(time, curve.time, side='right') - 1]
-        else:
-            between = np.interp(curve.time, time, values)
-        steps = np.diff(time)
-        inside = (curve.time >= time[0]) & (curve.time <= time[-1])
-        inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
-        found[inside] = (curve.values - between)[inside]
-    both = np.isfinite(found)
-    errors = found[both]
-    if not errors.size:
-        return Difference(found, np.nan, np.nan, 0.0)
-    largest, rms = float(np.abs(errors).max()), float(np.sqrt(np.mean(errors**2)))
-    return Difference(found, largest, rms, float(both.mean()))
-
-
 def group(
     signals: Sequence[tuple[Signal, str, bool]],
 ) -> list[tuple[str, list[tuple[int, str]]]]:
     """
     Return which signals share a panel: its label, and place and label of each of its signals.
 
-    Signals of one unit share one; without unit those of one field; flags among each other.
+    Signals, of unit and whether they are flags: of one unit share one; without unit those of one
+    field; flags among each other.
     """
     panels: dict[tuple[str, str], list[int]] = {}
     for place, (signal, unit, is_flag) in enumerate(signals):
@@ -207,7 +184,6 @@ def group(
     result = []
     for (unit, _), places in panels.items():
         members = [signals[place][0] for place in places]
-        labels = _labels(members)
         stems = dict.fromkeys(_ENTRY.sub('', one.field).replace('_', ' ') for one in members)
         words = ', '.join(stems)
         if len(words) > _LONG:
@@ -216,7 +192,8 @@ def group(
         shown = '' if unit in ('', '1', 'flag') else f'[{unit}]'
         if unit == 'flag':
             words = words or 'flags'
-        result.append((f'{words}\n{shown}'.strip(), list(zip(places, labels, strict=True))))
+        labels = zip(places, _labels(members), strict=True)
+        result.append((f'{words}\n{shown}'.strip(), list(labels)))
     return result
 
 
@@ -230,12 +207,11 @@ def _labels(signals: Sequence[Signal]) -> list[str]:
             (
                 ' '.join(filter(None, (*entries, tail))) if entries else signal.field,
                 signal.field,
-                f'{os.path.basename(signal.topic)}.{signal.field}',  # noqa: PTH119
+                f'{signal.topic.rpartition("/")[2]}.{signal.field}',
                 str(signal),
             )
         )
-    for level in range(4):
-        labels = [one[level] for one in candidates]
+    for labels in zip(*candidates, strict=True):
         if max(Counter(labels).values()) == 1:
-            return labels
+            return list(labels)
     return [str(signal) for signal in signals]

@@ -8,9 +8,9 @@ bent beams (``shape``), these are drawn in place of the links whose names they b
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
+from longreach_tools.signals import NANOSECONDS, find_topic, read_signals
 
-from ._build import describe
-from ._series import NANOSECONDS, find_topic, read_signals
+from ._units import JOINT_STATES, describe
 
 # Type of visualization_msgs/Marker that is drawn: a list of triangles.
 _TRIANGLES = 11
@@ -32,47 +32,35 @@ _FIRM, _LOOSE = (0.66, 0.54, 0.40, 1.0), (0.80, 0.70, 0.55, 1.0)
 _BELOW = 0.5
 
 
-@dataclasses.dataclass(frozen=True)
-class Bent:
-    """
-    Drawings of bent parts at one time.
+# Corners (K, 2) of a part in the plane, its colour, and whether its edge is drawn.
+Part = tuple[np.ndarray, tuple[float, ...], bool]
 
-    Attributes
-    ----------
-    time : float
-        [s]
-    triangles : ndarray, shape (K, 3, 2)
-        x and z of their corners, in the root link's frame [m].
-    colors : ndarray, shape (K, 3)
-        Red, green, blue, 0 to 1.
-    """
+
+class Bent(NamedTuple):
+    """Drawings of bent parts at a time [s]: corners (K, 3, 2) [m] and colours (K, 3), 0 to 1."""
 
     time: float
     triangles: np.ndarray
     colors: np.ndarray
 
+    def outlines(self) -> list[Part]:
+        """Return the triangles."""
+        return [
+            (corners, (*color, 1.0), False)
+            for corners, color in zip(self.triangles, self.colors.tolist(), strict=True)
+        ]
 
-@dataclasses.dataclass(frozen=True)
-class Ground:
-    """
-    Ground that a machine digs, at one time.
 
-    Attributes
-    ----------
-    time : float
-        [s]
-    x, firm, surface : ndarray, shape (K,)
-        Places, and heights of the undisturbed soil and of the loose soil on it, in the root link's
-        frame [m].
-    """
+class Ground(NamedTuple):
+    """Ground at a time [s]: places, heights of undisturbed and of loose soil, each (K,) [m]."""
 
     time: float
     x: np.ndarray
     firm: np.ndarray
     surface: np.ndarray
 
-    def outlines(self) -> list[tuple[np.ndarray, tuple[float, ...], bool]]:
-        """Return the outlines of loose and of undisturbed soil, as :meth:`Scene.outlines`."""
+    def outlines(self) -> list[Part]:
+        """Return loose and undisturbed soil."""
         floor = np.full(len(self.x), self.firm.min() - _BELOW)
         return [
             (_between(self.x, self.firm, self.surface), _LOOSE, False),
@@ -85,28 +73,12 @@ def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.concatenate([np.stack([x, high], axis=1), np.stack([x, low], axis=1)[::-1]])
 
 
-@dataclasses.dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """
-    A machine that moves.
+    A machine that moves, described by ``source``.
 
-    Attributes
-    ----------
-    robot : Robot
-    source : str
-        Where the description is from.
-    topic : str
-        Of the joints' positions.
-    time : ndarray, shape (samples,)
-        [s]
-    positions : dict of str to ndarray, shape (samples,)
-        By joint [rad or m].
-    bent : sequence of Bent
-        In the order of time; empty without drawings.
-    replaced : frozenset of str
-        Links that the drawings replace.
-    ground : sequence of Ground
-        In the order of time; empty without.
+    Times (samples,) [s], and positions (samples,) by joint [rad or m] from ``topic``. ``bent`` and
+    ``ground`` are in the order of time; drawings replace the links ``replaced``.
     """
 
     robot: Robot
@@ -121,11 +93,11 @@ class Scene:
     def moved(self, origin: int) -> Scene:
         """Return the scene with times from a stamp on [ns]."""
         shift = origin / NANOSECONDS
-        bent = [dataclasses.replace(one, time=one.time - shift) for one in self.bent]
-        ground = [dataclasses.replace(one, time=one.time - shift) for one in self.ground]
-        return dataclasses.replace(self, time=self.time - shift, bent=bent, ground=ground)
+        bent = [one._replace(time=one.time - shift) for one in self.bent]
+        ground = [one._replace(time=one.time - shift) for one in self.ground]
+        return self._replace(time=self.time - shift, bent=bent, ground=ground)
 
-    def outlines(self, time: float) -> list[tuple[np.ndarray, tuple[float, ...], bool]]:
+    def outlines(self, time: float) -> list[Part]:
         """Return the outlines of all parts at a time [s], from the back to the front."""
         pose = {
             name: float(np.interp(time, self.time, values))
@@ -136,24 +108,18 @@ class Scene:
         shapes = [shape for shape in self.robot.shapes if shape.link not in self.replaced]
         placed = [(_placed(shape, places), shape.color) for shape in shapes]
         placed.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
-        found: list[tuple[np.ndarray, tuple[float, ...], bool]] = [
-            (outline(points[:, [0, 2]]), color, True) for points, color in placed
-        ]
-        if self.ground:
-            # Over the machine: what is in the soil is hidden.
-            found += self.ground[_latest(self.ground, time)].outlines()
-        if self.bent:
-            bent = self.bent[_latest(self.bent, time)]
-            found += [
-                (corners, (*color, 1.0), False)
-                for corners, color in zip(bent.triangles, bent.colors.tolist(), strict=True)
-            ]
-        return found
+        found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in placed]
+        # Over the machine: what is in the soil is hidden.
+        found += _latest(self.ground, time)
+        return found + _latest(self.bent, time)
 
 
-def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> int:
-    """Return the place of the last state up to a time [s], the first one before it."""
-    return max(bisect.bisect_right(states, time, key=lambda one: one.time) - 1, 0)
+def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> list[Part]:
+    """Return the parts of the last state up to a time [s], of the first one before it."""
+    if not states:
+        return []
+    place = bisect.bisect_right(states, time, key=lambda one: one.time) - 1
+    return states[max(place, 0)].outlines()
 
 
 def outline(points: np.ndarray) -> np.ndarray:
@@ -188,9 +154,7 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
         if not bag.message_count:
             raise InputError(f'{path}: no messages: an empty recording')
         joints = [
-            name
-            for name, one in bag.topics.items()
-            if one.typename == 'sensor_msgs/msg/JointState' and one.count
+            name for name, one in bag.topics.items() if one.typename == JOINT_STATES and one.count
         ]
         if topic:
             name = find_topic(bag, topic)
@@ -202,7 +166,7 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
             raise InputError(
                 f'{path}: {len(joints)} topics with states of joints'
                 f' ({", ".join(joints) or "sensor_msgs/msg/JointState is required"});'
-                ' give one: --joints TOPIC'
+                ' give one: --joints-topic TOPIC'
             )
         drawings = f'{name.rpartition("/")[0]}/shape'
         has_drawings = drawings in bag.topics and bag.topics[drawings].count > 0

@@ -1,20 +1,29 @@
 """
-Units of the numbers in messages.
+Units of the numbers in messages, and descriptions of the machines whose joints have them.
 
-They are read from the comments of the message definitions, as in ``float64 force # [N]``: those in
-the recording, or those installed here, where a recording has none. Messages of ROS, whose comments
-have no such form, are in a table. Joints are in rad or m, as the machine's description says.
+Units are read from the comments of the message definitions, as in ``float64 force # [N]``: those
+in the recording, or those installed here, where a recording has none. Messages of ROS, whose
+comments have no such form, are in a table. Joints are in rad or m, as the machine's description
+says.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 
+from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
-from longreach_tools.bag import Topic
-from longreach_tools.bag._types import _definition_file
+from longreach_dynamics.resources import data_directory, open_text
+from longreach_machine import MACHINE_GROUP
+from longreach_tools.bag import Topic, open_bag
+from longreach_tools.bag._reading import first_messages
+from longreach_tools.bag._topics import definition_file
+
+JOINT_STATES = 'sensor_msgs/msg/JointState'
 
 _FIELD = re.compile(r'^(?P<type>[\w/]+)(?:<=\d+)?(?P<list>\[[^\]]*\])?\s+(?P<name>[A-Za-z]\w*)')
 _UNIT = re.compile(r'\[([A-Za-z%][^\[\]]*)\]')
@@ -46,24 +55,13 @@ _OF_ROS = {
 }
 # Fields of joints: position, velocity, effort, by the type of the message.
 _OF_JOINTS = {
-    ('sensor_msgs/JointState', 'position'): 0,
-    ('sensor_msgs/JointState', 'velocity'): 1,
-    ('sensor_msgs/JointState', 'effort'): 2,
-    ('trajectory_msgs/JointTrajectoryPoint', 'positions'): 0,
-    ('trajectory_msgs/JointTrajectoryPoint', 'velocities'): 1,
-    ('trajectory_msgs/JointTrajectoryPoint', 'effort'): 2,
+    'sensor_msgs/JointState': ('position', 'velocity', 'effort'),
+    'trajectory_msgs/JointTrajectoryPoint': ('positions', 'velocities', 'effort'),
 }
 
 
 class Units:
-    """
-    Units of the fields of a recording.
-
-    Parameters
-    ----------
-    joints : mapping
-        Units of position, velocity and effort by the name of the joint.
-    """
+    """Units of the fields of a recording, and of position, velocity and effort by joint."""
 
     def __init__(self, joints: Mapping[str, tuple[str, str, str]]) -> None:
         self._joints = joints
@@ -73,17 +71,15 @@ class Units:
         own = _sections(str(topic.definition.data), topic.typename)
         typename, unit = _short(topic.typename), ''
         for name, labels in _STEP.findall(field):
-            if (typename, name) in _OF_JOINTS:
-                return self._of_joint(labels, _OF_JOINTS[typename, name])
-            kind, stated = _described(typename, own).get(name, ('', ''))
+            if name in (fields := _OF_JOINTS.get(typename, ())):
+                # The entry of a joint, such as '[car_joint]'.
+                units = self._joints.get(labels.strip('[]'))
+                return units[fields.index(name)] if units else ''
+            described = _parsed(own[typename], typename) if typename in own else None
+            kind, stated = (described or _installed(typename)).get(name, ('', ''))
             unit = _OF_ROS.get(f'{typename}.{name}', '') or stated or unit
             typename = kind
         return unit
-
-    def _of_joint(self, labels: str, which: int) -> str:
-        """Return the unit of the entry of a joint, such as '[car_joint]'."""
-        units = self._joints.get(labels.strip('[]'))
-        return units[which] if units else ''
 
 
 def _short(typename: str) -> str:
@@ -102,16 +98,11 @@ def _sections(text: str, typename: str) -> Mapping[str, str]:
     }
 
 
-def _described(typename: str, own: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
-    """Return type and unit of the fields of a type, by name."""
-    return _parsed(own[typename], typename) if typename in own else _installed(typename)
-
-
 @functools.lru_cache(maxsize=256)
 def _installed(typename: str) -> Mapping[str, tuple[str, str]]:
     """Return type and unit of the fields of an installed type; empty if it is not installed."""
     try:
-        file = _definition_file(typename.replace('/', '/msg/'))
+        file = definition_file(typename.replace('/', '/msg/'))
         return _parsed(file.read_text(encoding='utf-8'), typename)
     except (InputError, OSError, UnicodeDecodeError):
         return {}
@@ -140,3 +131,55 @@ def _parsed(text: str, typename: str) -> Mapping[str, tuple[str, str]]:
             found[field['name']] = (kind, units[-1] if units else '')
         above = ''
     return found
+
+
+# --- descriptions of machines ---------------------------------------------------------------
+
+
+def describe(
+    path: Path, names: Sequence[str], urdf: Path | None = None
+) -> dict[str, tuple[str, Robot]]:
+    """Return the descriptions of the machines of topics with joint states, and their sources."""
+    found: dict[str, tuple[str, Robot]] = {}
+    if not names:
+        return found
+    with open_bag(path) as bag:
+        texts = [name for name in bag.topics if name.endswith('/robot_description')]
+    messages = first_messages(path, [*names, *texts])
+    for name in names:
+        beside = f'{name.rpartition("/")[0]}/robot_description'
+        if urdf is not None:
+            with open_text(urdf) as file:
+                found[name] = (str(urdf), parse_description(file.read(), str(urdf)))
+        elif beside in messages:
+            source = f'{beside} of {path}'
+            found[name] = (source, parse_description(messages[beside].data, source))
+        elif name in messages:
+            installed = installed_description(list(messages[name].name))
+            if installed is not None:
+                found[name] = (str(installed[0]), installed[1])
+    return found
+
+
+def joint_units(
+    robots: Mapping[str, tuple[str, Robot]],
+) -> dict[str, tuple[str, str, str]]:
+    """Return the units of position, velocity and effort by the name of the joint."""
+    return {
+        name: joint.units for _, robot in robots.values() for name, joint in robot.joints.items()
+    }
+
+
+def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
+    """Return the machine's description in ``urdf/`` that has all these joints, and its file."""
+    points = metadata.entry_points(group=MACHINE_GROUP)
+    for package in sorted({point.module.partition('.')[0] for point in points}):
+        try:
+            directory = data_directory(package) / 'urdf'
+        except InputError:
+            continue
+        for file in sorted(directory.glob('*.urdf')):
+            robot = parse_description(file.read_text(encoding='utf-8'), str(file))
+            if joints and set(joints) <= set(robot.joints):
+                return file, robot
+    return None

@@ -12,14 +12,14 @@ same joints, or from --urdf. Bent beams are drawn if the recording has the topic
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import finite, positive
+from longreach_tools.arguments import positive
+from longreach_tools.options import add_signals
 
 if TYPE_CHECKING:
     from ._picture import Picture
@@ -35,22 +35,27 @@ _MOST_PANELS = 3
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments; drawing is imported when the command runs."""
-    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
-    parser.add_argument(
-        'signals', nargs='*', metavar='TOPIC.field', help='traces, as in longreach plot'
-    )
+    add_signals(parser, 'traces, as in longreach plot')
     parser.add_argument('--out', type=Path, metavar='FILE', required=True, help='.gif or .mp4')
-    parser.add_argument('--joints', default='', metavar='TOPIC', help='states of the joints')
+    # Its beginning --joints means the same.
+    parser.add_argument('--joints-topic', default='', metavar='TOPIC', help='states of the joints')
     parser.add_argument('--urdf', type=Path, metavar='FILE', help='robot description')
     parser.add_argument('--no-traces', action='store_true', help='the machine alone')
-    parser.add_argument('--from', dest='begin', type=finite, metavar='S', help='first time [s]')
-    parser.add_argument('--to', dest='end', type=finite, metavar='S', help='last time [s]')
-    parser.add_argument('--speed', type=positive, default=1.0, help='against time (default: 1)')
+    parser.add_argument(
+        '--speed',
+        type=positive,
+        default=1.0,
+        metavar='X',
+        help='against recorded time (default: 1)',
+    )
     parser.add_argument(
         '--size', type=_size, default=(800, 450), metavar='WxH', help='[px] (default: 800x450)'
     )
     parser.add_argument(
-        '--rate', type=positive, help='pictures per second (default: 10 for .gif, 25 for .mp4)'
+        '--rate',
+        type=positive,
+        metavar='HZ',
+        help='pictures per second (default: 10 for .gif, 25 for .mp4)',
     )
     parser.set_defaults(run=run)
 
@@ -80,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError('signals and --no-traces; give one of them')
     check_output(arguments.out)
     check_places({'--out': arguments.out}, (arguments.bag, arguments.urdf))
-    scene = read_scene(arguments.bag, arguments.joints, arguments.urdf)
+    scene = read_scene(arguments.bag, arguments.joints_topic, arguments.urdf)
     picture, notes = _traces(arguments, scene)
     scene = scene.moved(picture.origin)
     rate = arguments.rate or (10.0 if ending == 'gif' else 25.0)
@@ -141,4 +146,4 @@ def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[
             f'{len(picture.panels)} panels of different units, allowed: {_MOST_PANELS}; give fewer'
             ' signals'
         )
-    return dataclasses.replace(picture, panels=panels), notes
+    return picture._replace(panels=panels), notes

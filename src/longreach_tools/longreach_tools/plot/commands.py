@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import finite
+from longreach_tools.options import add_namespace, add_signals
+from longreach_tools.output import PICTURES, add_format, check_output, check_places, print_result
+from longreach_tools.output import table as as_table
 
 if TYPE_CHECKING:
     from ._picture import Picture
@@ -29,13 +31,7 @@ SUMMARY = 'figures of recordings: numbers over time, two runs, presets'
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments; drawing is imported when the command runs."""
-    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
-    parser.add_argument(
-        'signals',
-        nargs='*',
-        metavar='TOPIC.field',
-        help='such as joint_states.position[car_joint]',
-    )
+    add_signals(parser, 'such as joint_states.position[car_joint]')
     parser.add_argument(
         '--list', action='store_true', help='print fields with units, counts and ranges'
     )
@@ -48,22 +44,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--preset', metavar='MACHINE', help='the figure of crane, boom, excavator, ...'
     )
-    parser.add_argument(
-        '--namespace', metavar='NS', help='of the machine of --preset (default: its name)'
-    )
+    add_namespace(parser, 'the machine of --preset (default: its name)', None)
     parser.add_argument(
         '--file', type=Path, metavar='FILE', help="machine's file of --preset (default: installed)"
     )
-    parser.add_argument('--from', dest='begin', type=finite, metavar='S', help='first time [s]')
-    parser.add_argument('--to', dest='end', type=finite, metavar='S', help='last time [s]')
-    parser.add_argument('--format', choices=('table', 'json'), default='table')
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from longreach_tools.output import print_result
-
     if arguments.list:
         from ._listing import inventory, inventory_table
 
@@ -106,16 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """
-    Check arguments that exclude each other, and the output.
-
-    Raises
-    ------
-    InputError
-        For the first mistake.
-    """
-    from longreach_tools.output import PICTURES, check_output, check_places
-
+    """Check arguments that exclude each other, and the output."""
     if bool(arguments.signals) == bool(arguments.preset):
         what = 'both signals and --preset' if arguments.preset else 'no signals'
         raise InputError(f'{what}; give TOPIC.field ..., or --preset MACHINE, or --list')
@@ -155,8 +136,6 @@ def _write(file: Path, picture: Picture) -> int:
 
 def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, Any], str]:
     """Return what was drawn, for JSON and as a table."""
-    from longreach_tools.output import table
-
     from ._draw import statistics
 
     entries: list[dict[str, Any]] = []
@@ -180,7 +159,7 @@ def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, A
     }
     head = [key.replace('_', ' ') for key in entries[0]]
     rows = [['-' if cell is None else cell for cell in entry.values()] for entry in entries]
-    return result, table(head, rows)
+    return result, as_table(head, rows)
 
 
 def _note(line: str) -> None:

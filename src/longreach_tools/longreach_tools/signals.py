@@ -1,5 +1,5 @@
 """
-Signals of a recording over time.
+Signals of a recording over time: numbers of its messages by topic and field.
 
 Time is that of the stamps in the messages' headers. Messages without stamp get the time at which
 they were recorded, converted to the clock of the stamps where the two differ.
@@ -7,39 +7,31 @@ they were recorded, converted to the clock of the stamps where the two differ.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
+from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
 from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
 from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-NANOSECONDS = 1_000_000_000
 
-
-@dataclasses.dataclass(frozen=True)
-class TopicData:
+class TopicData(NamedTuple):
     """
     Samples of a topic in the order of time.
 
-    Attributes
-    ----------
-    name, typename : str
-    time : ndarray of int64, shape (samples,)
-        Stamps [ns].
-    values : dict of str to ndarray, shape (samples,)
-        By field; NaN where a message does not have it.
+    Stamps (samples,) of int64 [ns], and values (samples,) by field; NaN where a message does not
+    have it.
     """
 
     name: str
@@ -48,19 +40,8 @@ class TopicData:
     values: dict[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True)
-class Recording:
-    """
-    Signals of a recording.
-
-    Attributes
-    ----------
-    path : Path
-    topics : dict of str to TopicData
-        By name.
-    notes : tuple of str
-        What was assumed about times, and what could not be read.
-    """
+class Recording(NamedTuple):
+    """Signals by topic; ``notes`` say what was assumed about times, and what cannot be read."""
 
     path: Path
     topics: dict[str, TopicData]
@@ -71,14 +52,7 @@ class _Reader:
     """
     Collects fields of one topic.
 
-    Parameters
-    ----------
-    bag : Bag
-    name : str
-    wanted : iterable of str
-        Fields; one that is not a number stands for all below it, the empty one for all.
-    store : Typestore
-        Type store of the recording.
+    A wanted field that is not a number stands for all below it, the empty one for all.
     """
 
     def __init__(self, bag: Bag, name: str, wanted: Iterable[str], store: Typestore) -> None:
@@ -90,8 +64,8 @@ class _Reader:
         # What a field of the request is: unknown until a message has it.
         self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
         self._known: dict[str, None] = {}
-        self._places: dict[str, array[int]] = {}
-        self._numbers: dict[str, array[float]] = {}
+        # Places and numbers by field.
+        self._found: dict[str, tuple[array[int], array[float]]] = {}
 
     def add(self, time: int, message: Any, data: bytes) -> None:
         """Add a message with its time of recording [ns] and its CDR bytes."""
@@ -114,19 +88,16 @@ class _Reader:
             if everything is None:
                 everything = numeric_fields(message)
                 self._known |= dict.fromkeys(everything)
-            below = [name for name in everything if _is_below(name, field)]
-            if below:
+            for name in [name for name in everything if _is_below(name, field)]:
                 self._is_number[field] = False
-            for name in below:
                 self._add(name, place, everything[name])
 
     def _add(self, field: str, place: int, number: float) -> None:
         """Add a number of the message at a place."""
-        if field not in self._places:
-            self._places[field], self._numbers[field] = array('q'), array('d')
-        if not self._places[field] or self._places[field][-1] != place:
-            self._places[field].append(place)
-            self._numbers[field].append(number)
+        places, numbers = self._found.setdefault(field, (array('q'), array('d')))
+        if not places or places[-1] != place:
+            places.append(place)
+            numbers.append(number)
 
     def values(self) -> dict[str, np.ndarray]:
         """Return the numbers by field, in the order of the request, shape (messages,)."""
@@ -138,15 +109,15 @@ class _Reader:
                     f'{self._bag.path}: {self._name} ({self.typename}) has {what}'
                     + (f'; similar: {has}' if has else '')
                 )
-        found = {}
+        result = {}
         for wanted in self._is_number:
-            for field, places in self._places.items():
+            for field, (places, numbers) in self._found.items():
                 if field == wanted or _is_below(field, wanted):
                     values = np.full(len(self.bag_time), math.nan)
-                    values[np.frombuffer(places, dtype=np.int64)] = self._numbers[field]
+                    values[np.frombuffer(places, dtype=np.int64)] = numbers
                     if not np.isnan(values).all() or field == wanted:
-                        found[field] = values
-        return found
+                        result[field] = values
+        return result
 
 
 def _is_below(field: str, above: str) -> bool:
@@ -208,10 +179,15 @@ def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str,
             without |= stamps == 0
         if without.any():
             received = np.frombuffer(reader.bag_time, dtype=np.int64)[without]
-            if clock is None:
-                clock = _clock_of(bag)
-            stamps[without] = _converted(received, clock)
-            how = 'converted to the clock of the stamps' if _differ(received, clock) else 'kept'
+            clock = _clock_of(bag) if clock is None else clock
+            before, after = clock
+            how = 'kept'
+            if len(after) and is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1])):
+                how = 'converted to the clock of the stamps'
+                # Relative to the first, because float has too few digits for wall time in ns.
+                moved = np.interp(received - before[0], before - before[0], after - after[0])
+                received = np.rint(moved).astype(np.int64) + after[0]
+            stamps[without] = received
             count = int(without.sum())
             few = '' if count == len(stamps) else f'{count} of {len(stamps)} messages of '
             notes.append(f'{few}{name}: no stamp; the time of recording is used ({how})')
@@ -219,41 +195,20 @@ def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str,
     return times
 
 
-def _differ(received: np.ndarray, clock: tuple[np.ndarray, np.ndarray]) -> bool:
-    """Return whether times of recording [ns] are on another clock than the stamps."""
-    return bool(len(clock[1])) and is_wall_clock(int(received[0])) != is_wall_clock(
-        int(clock[1][-1])
-    )
-
-
-def _converted(received: np.ndarray, clock: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return times of recording [ns] on the clock of the stamps."""
-    if not _differ(received, clock):
-        return received
-    # Relative to the first, because float has too few digits for wall time in ns.
-    origins = clock[0][0], clock[1][0]
-    moved = np.interp(received - origins[0], clock[0] - origins[0], clock[1] - origins[1])
-    return np.asarray(np.rint(moved).astype(np.int64) + origins[1])
-
-
 def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
     """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
-    pairs: tuple[np.ndarray, np.ndarray] = (np.empty(0, np.int64), np.empty(0, np.int64))
     stores = store_of(bag, list(bag.topics), missing_is_error=False)
     stamped = {
         name: reader
         for name, store in stores.items()
         if (reader := stamp_reader(bag.topics[name].typename, store)) is not None
     }
-    if not stamped:
-        return pairs
-    best = max(stamped, key=lambda name: bag.topics[name].count)
-    found = [
-        (time, stamp)
-        for _, time, data in bag.messages([best])
-        if (stamp := stamped[best](data)) is not None
-    ]
-    table = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    found = []
+    if stamped:
+        best = max(stamped, key=lambda name: bag.topics[name].count)
+        pairs = ((time, stamped[best](data)) for _, time, data in bag.messages([best]))
+        found = sorted((time, stamp) for time, stamp in pairs if stamp is not None)
+    table = np.array(found, dtype=np.int64).reshape(-1, 2)
     # As above: stamps of zero after the first one were never set.
     if (table[:, 1] == 0).sum() > 1:
         table = table[table[:, 1] > 0]
