@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.guidance import Guidance as BoomGuidance
-from longreach_boom.guidance import Measurement as BoomMeasurement
+from longreach_boom.follower import BoomFollower
+from longreach_boom.follower import Measurement as BoomMeasurement
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario as BoomScenario
@@ -23,13 +23,13 @@ from longreach_dynamics.trajectory_following import (
 )
 from longreach_dynamics.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_harvester.control import load_controller
-from longreach_harvester.guidance import Guidance as HarvesterGuidance
-from longreach_harvester.guidance import Measurement as HarvesterMeasurement
+from longreach_harvester.follower import HarvesterFollower
+from longreach_harvester.follower import Measurement as HarvesterMeasurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import load_harvester
 from longreach_harvester.scenario import resting_scenario
 from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.guidance import Guidance as LinksGuidance
+from longreach_symbolic.guidance import BoomFollower as LinksGuidance
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks
 from longreach_symbolic.scenario import resting_scenario as resting_scenario_of_links
@@ -132,7 +132,7 @@ def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
 
     # Further out, relief valves cannot hold the load while it swings.
     region = known.pose('site') + np.radians([[-15.0], [15.0]])
-    guidance = BoomGuidance(known, None, 0.005)
+    guidance = BoomFollower(known, None, 0.005)
     return Loop(machine, guidance, measure, closed_valves(known.size), region)
 
 
@@ -144,7 +144,7 @@ def harvester(weaker: float = 1.0) -> Loop:
         valve = actuator.valve.replace(resistance=actuator.valve.resistance / weaker**2)
         changes[name] = actuator.replace(valve=valve)
     machine = Harvester(known.replace(**changes), resting_scenario())
-    guidance = HarvesterGuidance(known, load_controller())
+    guidance = HarvesterFollower(known, load_controller())
 
     def measure(state: Any) -> HarvesterMeasurement:
         return HarvesterMeasurement(state.y[:3])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import joint_controller
-from longreach_boom.guidance import Guidance, Measurement
+from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
@@ -38,7 +38,7 @@ def reference(state: FollowerState, time: float) -> np.ndarray:
 
 
 def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
     state = guidance.begin(measured.angles)
     controller, trajectory = joint_controller(boom, T), Trajectory.of(DRIVE.trajectory)
@@ -51,7 +51,7 @@ def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParamete
 
 
 def test_without_a_scenario_it_holds_the_first_pose(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     state = guidance.begin(np.radians(SITE))
     state, command = guidance.cycle(state, 0.0, measurement(boom))
     assert not any(command.spools)
@@ -64,10 +64,10 @@ def test_without_a_scenario_it_holds_the_first_pose(boom: BoomParameters) -> Non
 
 def test_a_scenario_without_a_trajectory_has_the_valves(boom: BoomParameters) -> None:
     away = measurement(boom, THERE)
-    hold = Guidance(boom, Scenario(duration=1.0, pose='site'), T)
+    hold = BoomFollower(boom, Scenario(duration=1.0, pose='site'), T)
     state = hold.begin(away.angles)
     assert hold.cycle(state, 0.5, away)[1].spools == (0.0,) * 4
-    guidance = Guidance(boom, VALVES, T)
+    guidance = BoomFollower(boom, VALVES, T)
     state = guidance.begin(away.angles)
     assert guidance.cycle(state, 0.005, away)[1].spools == (0.0,) * 4
     assert guidance.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
@@ -77,8 +77,8 @@ def test_valves_of_a_scenario_change_on_cycles_only(boom: BoomParameters) -> Non
     off = VALVES.replace(valve_commands=(ValveCommand(0.012, (0.0,) * 4),))
     error = r'valve_commands\[0\]\.time = 0\.012 s, allowed: whole steps of 0\.005 s'
     with pytest.raises(InputError, match=error):
-        Guidance(boom, off, T)
-    Guidance(boom, off, 0.001)
+        BoomFollower(boom, off, T)
+    BoomFollower(boom, off, 0.001)
 
 
 def order(**changes: Any) -> Order:
@@ -89,7 +89,7 @@ def order(**changes: Any) -> Order:
 
 @pytest.mark.parametrize('scenario', [None, DRIVE, VALVES])
 def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenario | None) -> None:
-    guidance = Guidance(boom, scenario, T)
+    guidance = BoomFollower(boom, scenario, T)
     here = np.radians(SITE)
     state = guidance.follow(guidance.begin(here), order(), 0.5)
     assert reference(state, 0.5) == pytest.approx(SITE)
@@ -99,7 +99,7 @@ def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenar
 
 
 def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     state = guidance.begin(np.radians(SITE))
     before = reference(state, 3.0)
     rates = state.reference(3.0).rates
@@ -112,7 +112,7 @@ def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomP
 
 
 def test_an_order_may_start_later_but_not_in_the_past(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     state = guidance.follow(guidance.begin(here), order(start=10.0), 2.0)
     assert reference(state, 10.0) == pytest.approx(SITE)
@@ -123,7 +123,7 @@ def test_an_order_may_start_later_but_not_in_the_past(boom: BoomParameters) -> N
 
 
 def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     some = order(joints=(3, 1), angles=[np.radians((-20.0, -45.0))])
     state = guidance.follow(guidance.begin(here), some, 0.0)
@@ -131,7 +131,7 @@ def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
 
 
 def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     near = [here + math.radians(0.2), np.radians(THERE)]
     state = guidance.follow(guidance.begin(here), order(times=[0.0, 4.0], angles=near), 1.0)
@@ -165,7 +165,7 @@ def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
     ],
 )
 def test_orders_that_cannot_be(boom: BoomParameters, changes: dict[str, Any], error: str) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     with pytest.raises(InputError, match=error):
         guidance.follow(guidance.begin(here), order(**changes), 0.0)
@@ -184,7 +184,7 @@ def planned_rates(trajectory: Trajectory) -> np.ndarray:
 
 
 def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     on_time = guidance.begin(np.radians(SITE))
     assert on_time.trajectory is not None
     here = on_time.trajectory.at(3.0).angles + math.radians(0.4)
@@ -197,7 +197,7 @@ def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
 def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
     boom: BoomParameters, now: float
 ) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     planned = Trajectory.of(DRIVE.trajectory)
     stopped = planned.at(2.0).angles
     state = guidance.begin(stopped, now)
@@ -245,7 +245,7 @@ def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:
 
 
 def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
     state, _ = guidance.answer(None, 0.0, measured)
     state, _ = guidance.answer(state, 0.2, measured)
@@ -259,7 +259,7 @@ def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
 
 
 def answered(
-    guidance: Guidance, state: FollowerState, first: int, path: list[tuple[float, ...]]
+    guidance: BoomFollower, state: FollowerState, first: int, path: list[tuple[float, ...]]
 ) -> tuple[FollowerState, list[tuple[float, ...]]]:
     """Answer samples from number ``first`` on, of a boom on a path [deg]; return the spools."""
     spools = []
@@ -274,7 +274,7 @@ def answered(
 def test_the_reference_does_not_run_on_while_no_command_arrives(
     boom: BoomParameters, streamed: bool
 ) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     state = guidance.begin(np.radians(SITE))
     if streamed:
         state = guidance.stream(state, 0.0, {3: math.radians(5.0)})
@@ -284,7 +284,7 @@ def test_the_reference_does_not_run_on_while_no_command_arrives(
         state, _ = answered(guidance, state, k, [SITE])
         here = state.reference(k * T).angles
         farthest = max(farthest, float(np.degrees(np.abs(here - np.radians(SITE)).max())))
-        left_behind.append(state.left_behind)
+        left_behind.append(state.resumptions)
     # As fast as the reference may be, 10 deg/s, for half a second beyond 3 deg.
     assert farthest <= 3.0 + 10.0 * (0.5 + T)
     assert 1 <= left_behind[-1] <= 10.0 / 0.5
@@ -296,7 +296,7 @@ def test_the_reference_does_not_run_on_while_no_command_arrives(
 
 
 def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    guidance = BoomFollower(boom, DRIVE, T)
     state = guidance.begin(np.radians(SITE))
     # Half as fast as planned: more than 3 deg away for seconds, but on its way.
     way = [
@@ -306,18 +306,18 @@ def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> N
     state, spools = answered(guidance, state, 1, way)
     errors = np.abs(np.subtract(way[-1], THERE))
     assert errors.max() > 3.0
-    assert state.left_behind == 0
+    assert state.resumptions == 0
     assert any(spools[-1])
 
 
 def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     state = guidance.begin(np.radians(SITE))
     pushed = tuple(np.add(SITE, (0.0, 0.0, 0.0, 4.0)))
     state, _ = answered(guidance, state, 1, [pushed] * 90 + [SITE] + [pushed] * 90)
-    assert state.left_behind == 0
+    assert state.resumptions == 0
     state, _ = answered(guidance, state, 182, [pushed] * 20)
-    assert state.left_behind == 1
+    assert state.resumptions == 1
     # It goes back slowly.
     np.testing.assert_allclose(reference(state, 1e3), SITE)
 
@@ -326,7 +326,7 @@ def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
 
 
 def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     middle = 0.5 * (here + np.radians(THERE))
     rates = [(np.radians(THERE) - here) / 4.0, np.zeros(4)]
@@ -346,7 +346,7 @@ def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
 def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
     boom: BoomParameters, scenario: Scenario | None, streamed: bool
 ) -> None:
-    guidance, rates = Guidance(boom, scenario, T), np.radians([-2.0, 3.0, 0.0, 40.0])
+    guidance, rates = BoomFollower(boom, scenario, T), np.radians([-2.0, 3.0, 0.0, 40.0])
     here = np.array([*np.radians(SITE[:3]), boom.joint_limits()[3, 1] - math.radians(1.0)])
     state = guidance.begin(np.radians(SITE))
     if streamed:
@@ -377,7 +377,10 @@ def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
 def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
     boom: BoomParameters, off_deg: float, tolerance: float, first: str | None, anew: bool
 ) -> None:
-    guidance, here = Guidance(boom, None, T), np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg)))
+    guidance, here = (
+        BoomFollower(boom, None, T),
+        np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg))),
+    )
     rates = np.radians((0.0, 0.0, 0.0, 10.0))
     state = guidance.begin(np.radians(SITE))._replace(angles=here, rates=rates)
     begins = {None: [], 'boom': [here], 'reference': [np.radians(SITE)]}[first]
@@ -394,7 +397,7 @@ def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
 
 
 def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomParameters) -> None:
-    guidance, there = Guidance(boom, DRIVE, T), np.radians(np.add(SITE, (-8.0, 0.0, 0.0, 9.0)))
+    guidance, there = BoomFollower(boom, DRIVE, T), np.radians(np.add(SITE, (-8.0, 0.0, 0.0, 9.0)))
     measured = measurement(boom)
     state = guidance.stream(guidance.begin(measured.angles), 0.0, {0: there[0], 3: there[3]})
     angles = []
@@ -415,7 +418,7 @@ def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomPara
 
 
 def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    guidance = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     state = guidance.stream(guidance.begin(here), 0.0, {3: -0.4})
     state = guidance.resume(state._replace(angles=np.radians(THERE)), 5.0)
@@ -426,7 +429,7 @@ def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> 
 def test_the_reference_goes_no_further_than_6_deg_away(
     boom: BoomParameters, streamed: bool
 ) -> None:
-    guidance, there = Guidance(boom, None, T), np.radians(np.add(SITE, (-30.0, 0.0, 0.0, 0.0)))
+    guidance, there = BoomFollower(boom, None, T), np.radians(np.add(SITE, (-30.0, 0.0, 0.0, 0.0)))
     state, way = guidance.begin(np.radians(SITE)), 0.0
     if streamed:
         state = guidance.stream(state, 0.0, {0: there[0]})
@@ -440,4 +443,4 @@ def test_the_reference_goes_no_further_than_6_deg_away(
         off = np.degrees(state.reference(k * T).angles) - angles
         # And what it goes on in a cycle.
         assert np.abs(off).max() <= 6.0 + 10.0 * T
-    assert state.left_behind >= 1
+    assert state.resumptions >= 1

@@ -29,7 +29,7 @@ def add_studies(commands: Any) -> None:
     task = commands.add_parser('c13r', help='run a task of the benchmark')
     task.add_argument('--task', choices=c13r.TASKS, required=True)
     add_machine(CRANE, task)
-    add_results(task, 'one row per control cycle', CRANE.figure)
+    add_results(task, 'one row per control cycle', CRANE.figure())
     task.set_defaults(run=_run_task)
 
     design = commands.add_parser('design', help='design observer and regulator for a crane')

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
 from longreach_crane.scenario import InitialState, Scenario
-from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.runs import Source

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from longreach_crane.control import Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState, Emergency, Sample
 from longreach_crane.design import ControllerMatrices
-from longreach_crane.diagnosis import Emergency, Sample
+from longreach_crane.machine import Command
 from longreach_crane.parameters import Machinery
-from longreach_crane.state import Command
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)

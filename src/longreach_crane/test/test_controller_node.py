@@ -20,9 +20,8 @@ from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
 from longreach_crane import controller_node
-from longreach_crane.control import Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState, Sample
 from longreach_crane.controller_node import ControllerNode
-from longreach_crane.diagnosis import Sample
 from longreach_crane.parameters import Machinery, default_file
 from longreach_dynamics.errors import InputError
 from longreach_node import clock as clock_module
@@ -514,7 +513,7 @@ def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
         rig = Rig(b)
         rig.send(0)
         rig.answers(1)
-        monkeypatch.setattr(rig.node._joints, 'get_publisher_count', lambda: 0)
+        monkeypatch.setattr(rig.node._topics[0], 'get_publisher_count', lambda: 0)
         wall.seconds += 0.7
         b.until(lambda: rig.commands[-1].brake, 'the brake')
         (status,) = rig.reports[-1].status
@@ -542,10 +541,10 @@ def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
         clock = b.publisher(Clock, '/clock', qos.CLOCK)
 
         def say(nanoseconds: int) -> None:
-            heard = rig.node._watch._heard
+            heard = rig.node._watch_clock._heard
             wall.seconds += 0.4
             clock.publish(Clock(clock=stamp_of(nanoseconds)))
-            b.until(lambda: rig.node._watch._heard > heard, 'time on /clock')
+            b.until(lambda: rig.node._watch_clock._heard > heard, 'time on /clock')
 
         say(0)
         rig.send(0)

@@ -13,7 +13,7 @@ import casadi
 import numpy as np
 import pytest
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import (
     FREE,
     HELD,
@@ -28,7 +28,6 @@ from longreach_crane.model import (
 )
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
-from longreach_crane.state import Command, CraneState
 
 STATE_SCALE = np.array([200.0, 5.0, 3.0, 1.0, 2.0])
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)

@@ -13,11 +13,10 @@ from longreach_msgs.msg import CraneCommand, CraneSensors
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.parameters import CraneParameters, default_file
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
-from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_node.stamps import stamp_of

@@ -9,8 +9,6 @@ from longreach_dynamics.beams import tip_force_line as tip_force_line
 from longreach_dynamics.control import ControllerState as ControllerState
 from longreach_dynamics.control import JointController as JointController
 from longreach_dynamics.control import PistonControllerParameters as PistonControllerParameters
-from longreach_dynamics.cycles import Kind as Kind
-from longreach_dynamics.cycles import SampleOrder as SampleOrder
 from longreach_dynamics.description import Robot as Robot
 from longreach_dynamics.description import Shape as Shape
 from longreach_dynamics.description import parse_description as parse_description

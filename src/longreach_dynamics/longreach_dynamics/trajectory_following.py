@@ -123,7 +123,7 @@ class FollowerState(NamedTuple):
     trajectory: Trajectory | None = None  # none: open loop
     streamed: _Stream | None = None  # positions that come one by one, in place of the trajectory
     away: _Away | None = None  # none: near the reference
-    left_behind: int = 0  # how often the reference went on without the machine
+    resumptions: int = 0  # how often the reference went on without the machine
 
     def reference(self, time: float) -> Reference:
         """
@@ -190,6 +190,9 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     @abstractmethod
     def open_loop(self, time: float) -> Command:
         """Return the command at a time [s] of a run without a trajectory."""
+
+    def warm_up(self) -> None:
+        """Compile the functions of a cycle; nothing here."""
 
     # --- references --------------------------------------------------------------------------
 
@@ -384,7 +387,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         Return the state after a sample, and the command to it.
 
         ``state`` is that of the cycle before, None to begin; after a gap the machine is taken over
-        anew. So is one that does not follow; ``left_behind`` has grown then.
+        anew. So is one that does not follow; ``resumptions`` has grown then.
         """
         angles = np.array(measured.angles, dtype=float)
         if state is None:
@@ -414,7 +417,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             way = np.sign(errors) * (state.angles - state.away.angles)
             if (way[far] >= _LEAST_WAY).all():
                 return state._replace(away=_Away(time, state.angles))
-        state = state._replace(away=None, left_behind=state.left_behind + 1)
+        state = state._replace(away=None, resumptions=state.resumptions + 1)
         return self.resume(state, time)
 
     def cycle(

@@ -34,7 +34,7 @@ from longreach_excavator.teleoperation import (
     default_file,
     load_teleoperation,
 )
-from longreach_node import diagnostics, paired_samples, qos
+from longreach_node import diagnostics, qos, samples
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
@@ -130,7 +130,7 @@ class Rig:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+    monkeypatch.setattr(samples, 'STALE', math.inf)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
-from longreach_harvester.guidance import Guidance
+from longreach_harvester.follower import HarvesterFollower
 from longreach_harvester.kinematics import (
     TipSegment,
     angles_at,
@@ -169,7 +169,7 @@ def test_motions_that_valves_are_too_small_for_are_refused(changes, error):
     scenario = Scenario(duration=5.0, angles=(0.0, 0.55, -1.6), **changes)
     for make in (
         lambda: Harvester(STANDARD, scenario),
-        lambda: Guidance(STANDARD, load_controller(), scenario),
+        lambda: HarvesterFollower(STANDARD, load_controller(), scenario),
     ):
         with pytest.raises(InputError, match=error):
             make()

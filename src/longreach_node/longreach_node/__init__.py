@@ -14,12 +14,12 @@ Common parts of the nodes, and of commands that communicate with nodes.
 ``simulation_interfaces``, ``standard_interface``
                 the services that simulators have agreed on
 ``frames``      names of coordinate frames
-``pairing``     messages of two topics with equal stamps
-``silence``     a warning when a topic is silent
-``paired_controller``, ``paired_samples``
-                controllers that answer samples of two halves
-``hydraulic_plant``, ``hydraulic_messages``, ``remote_valves``
-                plants with valves, their messages, commands by hand
+``samples``, ``cycle_node``
+                nodes that answer samples: their order, and the base of these nodes
+``plant_node``, ``trajectory_controller``, ``operator_node``, ``machine_parameters``
+                the nodes of a declared machine
+``hydraulic_messages``, ``joint_messages``, ``remote_valves``, ``remote_trajectory``
+                messages of joints and valves, commands by hand
 ``follow_trajectory``
                 the action FollowJointTrajectory, where control_msgs is installed
 ``clock``       clocks of timers and time-outs

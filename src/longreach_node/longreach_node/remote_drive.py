@@ -15,8 +15,8 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import OperatorState, Station
 from longreach_node import qos
 from longreach_node.keyboard import HELP, Keys, terminal_keys
-from longreach_node.pairing import Pairs
 from longreach_node.remote import Remote, remote
+from longreach_node.samples import Pairs
 from longreach_node.stamps import nanoseconds_of
 
 # Between looks at the keyboard, at other senders, and lines on the screen [s].
@@ -26,19 +26,7 @@ Row = tuple[float, ...]
 
 
 class _Driver:
-    """
-    Samples of a machine, answered as the keys say.
-
-    Parameters
-    ----------
-    far : Remote
-    publisher : Publisher
-        Of commands.
-    stations : (Station, Station)
-        Joint by joint, and by the tip.
-    measurement_of, message_of, row_of : callable
-        As of :func:`drive`.
-    """
+    """Samples of a machine, answered as the keys say; arguments as of :func:`drive`."""
 
     def __init__(
         self,
@@ -51,7 +39,7 @@ class _Driver:
     ) -> None:
         self._publisher, self._stations = publisher, stations
         self._measurement_of, self._message_of, self._row_of = measurement_of, message_of, row_of
-        self._pairs: Pairs[JointState, HydraulicState] = Pairs()
+        self._pairs = Pairs()
         self._state, self._by_tip, self._latest = OperatorState(), False, -1
         self.rows: list[Row] = []
         self.problem = ''
@@ -68,12 +56,12 @@ class _Driver:
     def _on_joints(self, message: JointState) -> None:
         """Take one half of a sample."""
         stamp = nanoseconds_of(message.header.stamp)
-        self._on_pair(self._pairs.add_first(stamp, message))
+        self._on_pair(self._pairs.add(0, stamp, message))
 
     def _on_oil(self, message: HydraulicState) -> None:
         """Take the other half."""
         stamp = nanoseconds_of(message.header.stamp)
-        self._on_pair(self._pairs.add_second(stamp, message))
+        self._on_pair(self._pairs.add(1, stamp, message))
 
     def _on_pair(self, pair: Any) -> None:
         """Answer a sample, and keep it for the training figures."""
@@ -114,36 +102,13 @@ def drive(
     """
     Let a person drive a running machine from a terminal, until q, and close the valves.
 
-    Parameters
-    ----------
-    stations : (Station, Station)
-        Joint by joint, and by the tip.
-    keys : Keys
-    machine, namespace, timeout, topic, others, stands_still
-        As of :func:`longreach_node.remote_valves.command_valves`.
-    measurement_of : callable
-        Takes ``joint_states`` and ``hydraulics`` of one stamp; what the stations measure.
-    message_of : callable
-        Takes a command and a header.
-    row_of : callable
-        Takes a sample, as ``measurement_of``; the numbers that are kept of it.
-    show : callable
-        Takes a row; a short text for the screen.
-    stream : TextIO, optional
-        The terminal; stdin by default.
-
-    Returns
-    -------
-    list of tuple
-        The kept numbers of all samples, since time began anew if it did.
-
-    Raises
-    ------
-    InputError
-        When stdin is no terminal, or the samples are not of this machine.
-    LongreachError
-        When there is no plant, its time has stopped at the start, another node commands the
-        valves, or the plant has gone.
+    The stations are joint by joint and by the tip. ``machine`` to ``stands_still`` are as of
+    :func:`longreach_node.remote_valves.command_valves`. ``measurement_of`` and ``row_of`` take
+    ``joint_states`` and ``hydraulics`` of one stamp, and return what the stations measure and the
+    numbers that are kept; ``show`` returns a short text of these for the screen. Returns the rows
+    of all samples, since time began anew if it did. InputError when stdin is no terminal or the
+    samples are not of this machine; LongreachError when there is no plant, its time has stopped at
+    the start, another node commands the valves, or the plant has gone.
     """
     # Not a terminal: said at once, before any wait.
     with terminal_keys(stream):

@@ -24,34 +24,13 @@ def command_valves(
     stands_still: str,
 ) -> str:
     """
-    Command the valves for some time, close them, and return the topic.
+    Command the valves for some time [s of real time], close them, and return the topic.
 
-    They are also closed when the function is interrupted.
-
-    Parameters
-    ----------
-    spools : sequence of float
-        Spool positions, -1 to 1, one for each cylinder.
-    duration : float
-        [s] of real time.
-    namespace : str
-    timeout : float
-        Longest wait for the plant and its samples [s].
-    topic : str
-        Of the commands.
-    machine : str
-        Its name, for ``longreach launch`` and errors.
-    others : str
-        Message when other nodes command the valves, with ``{topic}`` for the topic.
-    stands_still : str
-        Remedy when simulation time has stopped, for the error message.
-
-    Raises
-    ------
-    InputError
-        When the machine has another number of cylinders.
-    LongreachError
-        When there is no plant, its time has stopped, or another node commands the valves.
+    They are also closed when the function is interrupted. ``spools`` has a value in [-1, 1] for
+    each cylinder; ``others`` is the error for other senders, with ``{topic}``, and
+    ``stands_still`` the remedy when simulation time has stopped. InputError for another number of
+    cylinders, LongreachError when there is no plant, its time has stopped, or another node
+    commands the valves.
     """
     with remote('valves', namespace, timeout, f'longreach launch {machine}') as far:
         publisher = far.sole_publisher(ValveCommand, topic, others)

@@ -23,7 +23,7 @@ from longreach_dynamics.parameters import Parameters, field_types, rule_of
 from longreach_dynamics.runs import Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
-from longreach_tools.comparison import hand_out, report_comparison
+from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_results, add_whom
 from longreach_tools.output import add_format, check_output, check_places
@@ -56,7 +56,8 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
     if type(spec).describe is not MachineSpec.describe:
         _add_urdf(spec, commands)
     if spec.demo:
-        add_demo(commands, spec.demo_help, functools.partial(_demonstrate, spec))
+        text = f'{spec.scenario} over ROS: run, record, compare, draw'
+        add_demo(commands, text, functools.partial(_demonstrate, spec))
     _add_services(spec, commands)
 
 
@@ -70,7 +71,7 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     # Launch files pass an empty name for no file.
     parser.add_argument(
         '--file', metavar='FILE.yaml', type=lambda text: Path(text) if text else None,
-        help=spec.file_help,
+        help=f'{spec.parameters.__name__} to read (default: {spec.file})',
     )  # fmt: skip
     parser.add_argument(
         '--set',
@@ -78,7 +79,7 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
         action='append',
         default=[],
         help='another value than in the file, such as'
-        f' {spec.swept or "mass"}=1.0; of the scenario with scenario.PATH; can be repeated',
+        f' {spec.swept}=1.0; of the scenario with scenario.PATH; can be repeated',
     )
 
 
@@ -203,7 +204,7 @@ def _add_run(spec: Spec, commands: Any) -> None:
     _add_scenario(spec, parser, 'scenario', nargs='?')
     _add_duration(parser)
     add_machine(spec, parser)
-    add_results(parser, f'a table, one row for each {spec.rows}', spec.figure)
+    add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
     parser.set_defaults(run=functools.partial(_run, spec))
 
 
@@ -248,7 +249,7 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return hand_out(arguments, spec.name, run, functools.partial(_draw, spec), title)
+    return report_run(arguments, spec.name, run, functools.partial(_draw, spec), title)
 
 
 def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
@@ -338,7 +339,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
         '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
     )
     if _plots_recordings(spec):
-        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure)
+        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))
 
 
@@ -359,7 +360,8 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
     given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
     advice = (
-        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; {spec.differs}'
+        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; commands by hand'
+        ' and nodes in real time differ, too'
     )
     return report_comparison(
         arguments,
@@ -403,7 +405,7 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
         scenario.stem,
         (spec.name, f'scenario:={spec.scenario}', *spec.demo),
         calls,
-        spec.demo_next,
+        spec.next_steps(),
         file=spec.default_file(),
         scenario=scenario,
     )
@@ -415,7 +417,6 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
 def _add_services(spec: Spec, commands: Any) -> None:
     """Add the subcommands that call running nodes."""
     start = f'longreach launch {spec.name}'
-    offered = spec.services
 
     def call_plant(arguments: argparse.Namespace) -> None:
         from longreach_node.remote import call_plant as call
@@ -423,7 +424,7 @@ def _add_services(spec: Spec, commands: Any) -> None:
         print(call(arguments.service, arguments.namespace, arguments.timeout, start))
 
     services = {
-        **offered.own,
+        **spec.services,
         'pause': f'pause the simulation of a running {spec.name}',
         'resume': 'resume it',
         'step': 'advance a paused simulation by one sample',
@@ -433,11 +434,11 @@ def _add_services(spec: Spec, commands: Any) -> None:
         parser = commands.add_parser(name, help=text)
         add_whom(parser, spec.name)
         parser.set_defaults(run=call_plant, service=name.replace('-', '_'))
-    if offered.attach:
+    if spec.loads:
         _add_attach(spec, commands)
-    if offered.valves:
+    if spec.valves:
         _add_valves(spec, commands)
-    if offered.move:
+    if spec.moves:
         _add_move(spec, commands)
 
 
@@ -455,15 +456,24 @@ def _add_attach(spec: Spec, commands: Any) -> None:
         start = f'longreach launch {spec.name}'
         print(attach_load(fields, arguments.namespace, arguments.timeout, start))
 
-    parser = commands.add_parser('attach', help=spec.services.attach)
+    parser = commands.add_parser('attach', help=f'attach {spec.loads} to a running {spec.name}')
     parser.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
-    if spec.services.attach_places:
+    if spec.load_places:
         parser.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
         parser.add_argument(
             '--position', type=not_negative, help='position along it [m] (default: its tip)'
         )
     add_whom(parser, spec.name)
     parser.set_defaults(run=run)
+
+
+def others_command(spec: Spec) -> str:
+    """Return the error when other nodes command the valves, with ``{topic}`` for the topic."""
+    joints = f', or its joints with longreach {spec.name} move' if spec.moves else ''
+    return (
+        f'commands the valves on {{topic}}, too; start the {spec.name} with longreach launch'
+        f' {spec.name} {spec.by_hand} to move them by hand{joints}'
+    )
 
 
 def _add_valves(spec: Spec, commands: Any) -> None:
@@ -484,9 +494,9 @@ def _add_valves(spec: Spec, commands: Any) -> None:
             arguments.duration,
             arguments.namespace,
             arguments.timeout,
-            topic=spec.services.valves,
+            topic=spec.valves,
             machine=spec.name,
-            others=f'commands the valves on {{topic}}, too; {spec.services.hands_off}',
+            others=others_command(spec),
             stands_still=f'if it is paused, longreach {spec.name} resume lets it go on; in'
             ' lockstep it waits for its controller, and nobody else can command the valves',
         )
@@ -515,7 +525,7 @@ def _add_valves(spec: Spec, commands: Any) -> None:
 
 def _add_move(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``move``, which sends a trajectory."""
-    joints = spec.services.move
+    joints = spec.moves
     parser = commands.add_parser(
         'move', help=f'send a trajectory to the controller of a running {spec.name}'
     )

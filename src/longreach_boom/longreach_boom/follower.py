@@ -25,7 +25,7 @@ from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_following import TrajectoryFollower
 
 # Oil pressure for the call that compiles the kernels [Pa].
-_USUAL_PRESSURE = 1e7
+_PRESSURE = 1e7
 
 
 class Measurement(NamedTuple):
@@ -38,7 +38,7 @@ class Measurement(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
+class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
     """
     The controller with its reference trajectory.
 
@@ -74,7 +74,7 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
         """Compile the functions of a cycle, or load them from the cache."""
         cylinders, angles = self.machine.cylinders, self.machine.joint_limits().mean(axis=1)
         pistons = [c.linkage.position(a) for c, a in zip(cylinders, angles, strict=True)]
-        pressures = np.full(len(cylinders), _USUAL_PRESSURE)
+        pressures = np.full(len(cylinders), _PRESSURE)
         measured = Measurement(angles, np.array(pistons), pressures, pressures)
         self.control(self.initial_memory(), measured, Reference(angles, np.zeros(len(angles))))
 

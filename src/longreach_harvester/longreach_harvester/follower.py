@@ -45,7 +45,7 @@ class _Plan(CubicTrajectory):
 
 
 @dataclasses.dataclass(frozen=True)
-class Guidance(TrajectoryFollower[Measurement, Spools]):
+class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
     """
     The controllers with what they follow.
 
