@@ -70,11 +70,10 @@ def task_a(
 
 def task_a_limit(crane: CraneParameters, disturbance: float) -> float:
     """
-    Return the final load position x_l in Task A [m], the same in both models; inf without
-    friction.
+    Return the final load position x_l in Task A [m] of both models; inf without friction.
 
-    Balance of momentum: the impulses of motor and disturbance equal that of friction, (d_c + d_l)
-    x_l = 15 s 160 N + 3 s Dest. The first-order motor transmits its whole impulse.
+    Balance of momentum: the impulses of motor and disturbance equal that of friction,
+    (d_c + d_l) x_l = 15 s 160 N + 3 s Dest. The first-order motor transmits its whole impulse.
     """
     impulse = _PUSH * _PUSH_END + disturbance * (_DISTURBED_TO - _DISTURBED_FROM)
     friction = crane.car_friction + crane.load_friction

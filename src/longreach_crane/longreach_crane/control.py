@@ -76,7 +76,7 @@ class ControllerState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Controller:
-    """Digital controller of a crane; without ``diagnosis`` (C13R, Task B) there is no emergency."""
+    """Digital controller of a crane; without ``diagnosis`` (Task B) there is no emergency."""
 
     crane: CraneParameters
     parameters: ControllerParameters

@@ -75,8 +75,7 @@ def design_sampled_regulator(
     crane: CraneParameters, sample_time: float, state_weights: np.ndarray, effort_weight: float
 ) -> np.ndarray:
     """
-    Return h (5,) of the linear-quadratic regulator u = -h^T x, the force held over each cycle T
-    [s].
+    Return h (5,) of the linear-quadratic regulator u = -h^T x, the force held for T [s].
 
     ``state_weights`` are Q (5, 5) or its diagonal, ``effort_weight`` is R. Cost and motion over a
     cycle are integrated exactly (C. F. Van Loan, IEEE Trans. Automatic Control 23, 1978).
@@ -127,7 +126,7 @@ def design_sampled_observer(
 def design_controller(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
-    """Design observer and regulator for a crane; V gives a static gain of 1 from set point to car."""
+    """Design observer and regulator; V gives a static gain of 1 from set point to car."""
     T = controller.sample_time
     scale = swing_frequency(crane)
     poles = scale * np.array([complex(*pole) for pole in design.observer_poles])

@@ -154,7 +154,7 @@ def load_position(state: np.ndarray, constants: Constants) -> np.ndarray | float
 
 
 def energy(state: np.ndarray, constants: Constants) -> float:
-    """Return kinetic plus potential energy [J], 0 at rest; what each model conserves without friction."""
+    """Return kinetic plus potential energy [J], 0 at rest, which each model conserves."""
     v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
     p = constants
     cosine = 1.0 if p.linear else math.cos(alpha)

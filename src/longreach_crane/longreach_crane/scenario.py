@@ -64,7 +64,7 @@ class Scenario(Parameters):
         check_order([point.time for point in self.set_points], 'set_points')
 
     def check_cycles(self, sample_time: float) -> None:
-        """Raise InputError with the path of a time that is on no control cycle of ``sample_time`` [s]."""
+        """Raise InputError with the path of a time that is on no control cycle [s]."""
         step_count(self.duration, sample_time, 'duration')
         check_times([p.time for p in self.set_points], sample_time, 'set_points[{}].time')
         for key in ('time', 'duration'):
@@ -82,5 +82,5 @@ class Scenario(Parameters):
 
 
 def load_scenario(file: str | Path, sample_time: float) -> Scenario:
-    """Read a scenario; InputError with file and path for what is unknown, not allowed, or on no cycle."""
+    """Read a scenario; InputError with the path of what is wrong, or on no control cycle."""
     return load(Scenario, file, check=lambda scenario: scenario.check_cycles(sample_time))

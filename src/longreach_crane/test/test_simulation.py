@@ -233,7 +233,7 @@ def test_evaluations_stay_within_a_budget(
 ) -> None:
     # One step of DOP853 in each open cycle; with the stiff brake a cycle takes two or three steps
     # of Radau IIA, each with its Jacobian and some Newton iterations of three stages.
-    crane, T = Crane(machinery.crane, task_c), 0.01
+    crane = Crane(machinery.crane, task_c)
     braked = int(result_c.column('brake').sum())
     used = sum(
         crane.advance_counting(CraneState(row[1:6]), Command(row[7], bool(row[8])), row[0], 0.01)[

@@ -145,7 +145,7 @@ def sample_counts(duration: float, sample_time: float, step: float, width: int) 
 
 
 def check_order(times: Sequence[float], what: str) -> None:
-    """Raise InputError unless each time [s] in the list ``what`` of a scenario is after the one before."""
+    """Raise InputError unless each time [s] in a list of a scenario is after the one before."""
     for index in range(1, len(times)):
         if not times[index] > times[index - 1]:
             raise InputError(

@@ -72,8 +72,8 @@ def soil_force_to_message(observed: Mapping[str, float], header: Header) -> Wren
     """
     Return the soil's force on the tooth [N], in the axes of excavator_base.
 
-    The torque of a wrench is about the origin of its frame [N m]: that of the force at the tooth, plus
-    the moment about the tooth where the ground presses on the bucket's back.
+    The torque of a wrench is about the origin of its frame [N m]: that of the force at the tooth,
+    plus the moment about the tooth where the ground presses on the bucket's back.
     """
     fx, fz = observed['soil_x'], observed['soil_z']
     message = WrenchStamped(header=header)
@@ -149,7 +149,7 @@ def command_from_message(
     """
     Return a command; cylinders that it leaves out keep their oil, and their valves close.
 
-    InputError as of ``values_from_command``, and for a force that no cylinder of this size can give.
+    InputError as of ``values_from_command``, and for a force that no cylinder can give.
     """
     spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
     for cylinder in excavator.cylinders:
@@ -172,7 +172,7 @@ def rates_from_message(message: JointState) -> tuple[float, ...]:
 
 
 def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) -> Measurement:
-    """Return the measurement of the operator's station; InputError for what is missing or not finite."""
+    """Return the station's measurement; InputError for what is missing or not finite."""
     return Measurement(
         nanoseconds_of(joints.header.stamp) * 1e-9,
         finite_values('joint_states', joints.name, joints.position, _JOINTS),

@@ -84,7 +84,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         'longreach excavator dig --cohesion 20000 --plot out/stall.png',
         'longreach excavator dig --mode printed --plot out/printed.png',
         'longreach excavator pose --pose 20,-95,39.45 --degrees',
-        'longreach launch excavator scenario:=none        in real time, to be driven; Ctrl-C ends it',
+        'longreach launch excavator scenario:=none        in real time, to be driven',
     )
     optional_topics = ('terrain',)
     valves, by_hand = 'cylinder_command', 'operator:=false'

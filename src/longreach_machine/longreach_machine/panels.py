@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -41,7 +40,12 @@ def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Cur
     for curve in panel.curves:
         for column in known:
             if curve.column in (column.name, column.family):
-                common = os.path.commonprefix([column.name, column.family])
-                label = curve.label.replace('*', column.name[len(common) :])
+                label = curve.label.replace('*', _own_part(column.name, column.family))
                 found.append((column, curve._replace(label=label)))
     return found
+
+
+def _own_part(name: str, family: str) -> str:
+    """Return what follows in a name after the letters that it shares with another one."""
+    pairs = enumerate(zip(name, family, strict=False))
+    return name[next((k for k, (a, b) in pairs if a != b), min(len(name), len(family))) :]

@@ -177,8 +177,7 @@ class MachineSpec(Generic[P, S, O]):
 
     def find_scenario(self, given: str | Path) -> Path:
         """
-        Return a file, or that of an installed scenario: ``wave`` is ``boom_wave.yaml`` of the
-        boom.
+        Return a file, or the installed one of a name: ``wave`` is ``boom_wave.yaml`` of the boom.
 
         InputError, which lists the installed ones, for a name without a suffix that is neither.
         """

@@ -108,7 +108,7 @@ def named_values(
 def finite_values(
     topic: str, names: Sequence[str], values: Sequence[float], wanted: Sequence[str]
 ) -> np.ndarray:
-    """Return the values of some names, in their order; InputError when one is missing or not finite."""
+    """Return values in the order of some names; InputError for a missing or non-finite one."""
     by_name = dict(zip(names, values, strict=False))
     for name in wanted:
         if name not in by_name:

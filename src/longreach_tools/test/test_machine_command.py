@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ def test_a_description_is_printed(swing: Swing, capsys: pytest.CaptureFixture[st
 def test_services_of_a_plant_and_of_one_machine(
     swing: Swing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr('longreach_node.remote.call_plant', lambda *words: words)
+    monkeypatch.setattr(import_module('longreach_node.remote'), 'call_plant', lambda *words: words)
     for name in ('pause', 'resume', 'step', 'reset', 'let-go'):
         call(swing, name, '--timeout', 2, '--namespace', 'north')
         service = name.replace('-', '_')
