@@ -90,7 +90,7 @@ class ControllerNode(CycleNode[CraneCommand]):
     def _begin(self) -> None:
         """Return to the state before the first cycle."""
         self._state = self._controller.initial_state()
-        self._cycle, self._heard = -1, 0.0
+        self._cycle, self._sampled = -1, 0.0
         self._suspicious = self._deserted = False
         self._override: float | None = None
 
@@ -110,7 +110,7 @@ class ControllerNode(CycleNode[CraneCommand]):
         if not sample.is_valid:
             self._samples.invalid(stamp, InputError('no finite position: predicted'))
         self._suspicious = self._deserted = False
-        self._heard = self._now()
+        self._sampled = self._now()
         return self._run_one(sample, stamp, missed)
 
     def forget(self) -> None:
@@ -186,14 +186,14 @@ class ControllerNode(CycleNode[CraneCommand]):
             before = self._samples.latest
             stamp = before + self._period
             command = self._run_one(None, stamp)
-            self._heard += self._sample_time
+            self._sampled += self._sample_time
             self.put_out(stamp, command, report=before // _SECOND < stamp // _SECOND)
-        self._heard = now
+        self._sampled = now
 
     def _is_late(self, now: float) -> bool:
         """Return whether the next sample is late."""
         allowed: float = (1.0 + self._late_after) * self._sample_time
-        return now - self._heard > allowed
+        return now - self._sampled > allowed
 
     def _now(self) -> float:
         """Return the time for the detection of late samples [s]."""

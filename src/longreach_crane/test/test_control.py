@@ -174,16 +174,6 @@ def test_without_a_sample_the_observer_feeds_on_its_prediction(
     assert without.emergency is Emergency.NONE
 
 
-def test_silence_for_longer_than_the_timeout_is_an_emergency(machinery: Machinery) -> None:
-    control = controller(machinery)
-    states = run(control, [50.0] * 60, None)
-    assert first_braked(states) == 50
-    assert states[50].emergency is Emergency.SENSOR_TIMEOUT
-    # One sample in between starts the count anew.
-    heard = run(control, [50.0] * 2, CENTRE, states[48])
-    assert first_braked(run(control, [50.0] * 49, None, heard[-1])) is None
-
-
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
 def test_emergency_closes_the_brake_in_its_cycle_and_latches(
     output: str, machinery: Machinery
@@ -231,11 +221,3 @@ def test_initial_state_is_at_rest(machinery: Machinery) -> None:
     # Taking over at the set point moves nothing.
     states = run(control, [1.5] * 100, Sample(1.5, False, False), control.initial_state(1.5))
     assert max(abs(force) for force in forces(states)) < 1e-9
-
-
-def test_a_stop_switch_counts_beside_a_position_that_is_not_valid(machinery: Machinery) -> None:
-    controller = Controller.of(machinery)
-    state = controller.cycle(controller.initial_state(), Sample(math.nan, False, True), 0.0)
-    assert state.emergency is Emergency.POSITION_LIMIT
-    assert state.command == Command(0.0, True)
-    assert np.all(np.isfinite(state.observer))

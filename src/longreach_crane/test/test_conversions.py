@@ -41,13 +41,6 @@ def test_samples(sample: Sample) -> None:
     assert fields(CraneSensors) == {'header', *Sample._fields}
 
 
-def test_a_sample_that_is_no_number_stays_none() -> None:
-    message = conversions.sample_to_message(Sample(math.nan, False, True), HEADER)
-    again = conversions.sample_from_message(message)
-    assert math.isnan(again.car_position)
-    assert (again.below_minimum, again.above_maximum) == (False, True)
-
-
 @pytest.mark.parametrize('command', [Command(1.0 / 3.0, False), Command(0.0, True)])
 def test_commands(command: Command) -> None:
     message = conversions.command_to_message(command, HEADER)

@@ -152,7 +152,7 @@ def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
 
 
 def spool_of_opening(opening: float, dead_band: float) -> float:
-    """Return the spool position beyond the dead band for a relative opening in [-1, 1]; 0 for 0."""
+    """Return the spool beyond the dead band for a relative opening in [-1, 1]; 0 for 0."""
     if opening == 0.0:
         return 0.0
     return math.copysign(min(dead_band + (1.0 - dead_band) * abs(opening), 1.0), opening)
@@ -222,7 +222,7 @@ class Station(Generic[Measurement, Command]):
 
     @abstractmethod
     def obey(self, state: OperatorState, measured: Measurement) -> tuple[Any, Command]:
-        """Return memory and command for the state's order; its time [s] is of the sample before."""
+        """Return memory and command for an order; the state's time [s] is that before."""
 
     def observe(self, state: OperatorState, measured: Measurement) -> Any:  # noqa: ARG002
         """Return the machine's memory at a sample, before any order; the same here."""

@@ -45,6 +45,7 @@ def test_each_silence_is_said_once(
     monkeypatch.setattr(cycle_node, 'time', wall)
     with bench() as b:
         node = b.add(Listener)
+        capfd.readouterr()
         said: list[str] = []
 
         def after(seconds: float) -> str:
