@@ -395,7 +395,7 @@ def test_noise_of_the_sensors_can_be_set_at_run_time() -> None:
     with bench(*FAST, *words(start_paused='true', sensors='typical', sensor_noise=0.0)) as b:
         plant = b.add(PlantNode)
         b.until(lambda: plant.simulation.started, 'start')
-        usual = Sensors(plant._boom.parameters, load_sensors(file), 200.0)
+        usual = Sensors(plant.described, load_sensors(file), 200.0)
         truth = plant._sensors._sensors.read(plant.state, 0).head_pressures
         plant.set_parameters([Parameter('sensor_noise', value=1.0)])
         noisy = plant._sensors._sensors.read(plant.state, 0).head_pressures

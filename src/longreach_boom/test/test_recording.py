@@ -112,30 +112,6 @@ def test_the_tip_of_any_boom(
         np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
 
 
-def test_a_difference_is_seen(boom: BoomParameters, expected: BoomRun, tmp_path: Path) -> None:
-    recorded = read_run(
-        BOOM, write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), 'boom', boom
-    )
-    table = expected.table.copy()
-    table[100, columns_of(boom).place('p_rod_2')] += 1.0
-    differences = compare_runs(recorded, dataclasses.replace(expected, table=table))
-    assert differences['p_rod_2'] == pytest.approx(1.0)
-    assert differences['p_rod_1'] == 0.0
-
-
-def test_samples_pair_by_stamp_whatever_the_order(
-    boom: BoomParameters, expected: BoomRun, tmp_path: Path
-) -> None:
-    rows = messages(boom, expected)
-    # Every tenth strain is lost, and the rest comes in another order.
-    lost = [row for row in rows if row[0] != 'strain' or row[1] // 5_000_000 % 10 != 3]
-    shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
-    recorded = read_run(BOOM, write_bag(tmp_path / 'bag', 'boom', shuffled), 'boom', boom)
-    differences = compare_runs(recorded, expected)
-    assert (differences['samples_compared'], differences['samples_missing']) == (181, 20)
-    assert differences['phi_1'] == differences['p_head_4'] == 0.0
-
-
 def test_runs_that_are_none(
     boom: BoomParameters,
     resized: Callable[..., BoomParameters],
@@ -156,9 +132,3 @@ def test_runs_that_are_none(
     late = dataclasses.replace(expected, table=expected.table + 100.0)
     with pytest.raises(InputError, match='no sample in common'):
         compare_runs(read_run(BOOM, bag, 'second', boom), late)
-
-
-def test_columns(boom: BoomParameters) -> None:
-    recorded = columns_of(boom).recorded.names
-    assert recorded[:4] == ('time', 'tip_x', 'tip_z', 'phi_1')
-    assert len(recorded) == 3 + 9 * boom.size

@@ -120,7 +120,7 @@ class CraneIdentification(Identifiable):
         inputs = zip(experiment.forces.tolist(), experiment.brakes.tolist(), strict=True)
         # None acts after the last cycle.
         commands = [*(Command(*given) for given in inputs), Command()]
-        loop = closed_loop(crane, lambda _, k, state: (None, commands[k]), cycles, T)
+        loop = closed_loop(crane, lambda _, k, __: (None, commands[k]), cycles, T)
         states = np.array([cycle.state.x for cycle in loop])
         rows = experiment.start + T * np.arange(cycles + 1)
         columns = {'car_position': states[:, CAR_POSITION], 'angle': states[:, ANGLE]}

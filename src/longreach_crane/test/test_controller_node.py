@@ -195,24 +195,6 @@ def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig)
     assert rig.statuses[-1].missed_samples == 2**32 - 1
 
 
-def test_doubled_delayed_and_reordered_samples_are_not_used(
-    machinery: Machinery, rig: Rig
-) -> None:
-    # 2 comes twice, 4 after 6, 7 and 8 change places.
-    for cycle in (0, 1, 2, 2, 3, 5, 6, 4, 8, 7, 9):
-        # What comes too late brings a position that would be seen in the answers.
-        rig.send(cycle)
-        if cycle == 2:
-            rig.send(cycle, Sample(3.0, False, False))
-    used = [0, 1, 2, 3, 5, 6, 8, 9]
-    answers = rig.answers(len(used))
-    states = cycles_of(
-        machinery, [sample(cycle) if cycle in used else None for cycle in range(10)]
-    )
-    assert answers == told(states, used)
-    assert rig.statuses[-1].missed_samples == 2
-
-
 @pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_never_reaches_the_observer(
     machinery: Machinery, rig: Rig, value: float
@@ -244,17 +226,6 @@ def test_taking_over_in_mid_run_begins_at_the_measured_position(
     assert [m.car_position for m in rig.statuses] == [s.observer[1] for s in states]
     assert [m.car_velocity for m in rig.statuses] == [s.observer[2] for s in states]
     assert rig.statuses[-1].missed_samples == 0
-
-
-def test_when_time_begins_anew_so_does_the_controller(machinery: Machinery, rig: Rig) -> None:
-    for cycle in range(100):
-        rig.send(cycle)
-    for cycle in range(5):
-        rig.send(cycle)
-    answers = rig.answers(105)
-    states = cycles_of(machinery, [sample(cycle) for cycle in range(100)])
-    assert answers[:100] == told(states, range(100))
-    assert answers[100:] == told(states, range(5))
 
 
 def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(

@@ -39,7 +39,7 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     run, options = LinksRun, LinksOptions
     studies = 'longreach_links.commands'
     scenario = 'circle'
-    figures = 'longreach_links.figures'
+    figures = 'longreach_links.commands'
     panels = (
         Panel('motor angle', (Curve('motor_*', 'motor *'),), 'deg'),
         Panel('torque', (Curve('torque_*', 'motor *'),)),
