@@ -157,6 +157,26 @@ class MachineSpec(Generic[P, S, O]):
 
     # --- what follows ------------------------------------------------------------------------
 
+    @property
+    def launch(self) -> str:
+        """The command that starts the nodes."""
+        return f'longreach launch {self.name}'
+
+    @property
+    def other_senders(self) -> str:
+        """The error when others command the valves, after who does, ``{topic}`` for the topic."""
+        move = f', or its joints with longreach {self.name} move' if self.moves else ''
+        start = f'start the {self.name} with {self.launch} {self.by_hand} to move them by hand'
+        return f'commands the valves on {{topic}}, too; {start}{move}'
+
+    @property
+    def stands_still(self) -> str:
+        """What to do when simulation time has stopped."""
+        return (
+            f'if it is paused, longreach {self.name} resume lets it go on; in lockstep it waits'
+            ' for its controller, and nobody else can command the valves'
+        )
+
     def default_file(self) -> Path:
         """Return the path of the installed parameter file, of the package of ``parameters``."""
         package = self.parameters.__module__.partition('.')[0]

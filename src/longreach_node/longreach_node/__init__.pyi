@@ -36,8 +36,8 @@ from longreach_node.qos import SET_POINT as SET_POINT
 from longreach_node.remote import attach_load as attach_load
 from longreach_node.remote import call_plant as call_plant
 from longreach_node.remote import remote as remote
+from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
-from longreach_node.remote_drive import drive as drive
 from longreach_node.remote_trajectory import send_trajectory as send_trajectory
 from longreach_node.remote_valves import command_valves as command_valves
 from longreach_node.simulator import SimulatorNode as SimulatorNode

@@ -416,12 +416,11 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
 
 def _add_services(spec: Spec, commands: Any) -> None:
     """Add the subcommands that call running nodes."""
-    start = f'longreach launch {spec.name}'
 
     def call_plant(arguments: argparse.Namespace) -> None:
         from longreach_node.remote import call_plant as call
 
-        print(call(arguments.service, arguments.namespace, arguments.timeout, start))
+        print(call(arguments.service, arguments.namespace, arguments.timeout, spec.launch))
 
     services = {
         **spec.services,
@@ -453,8 +452,7 @@ def _add_attach(spec: Spec, commands: Any) -> None:
             for name in ('mass', 'beam', 'position')
             if (value := getattr(arguments, name, None)) is not None
         }
-        start = f'longreach launch {spec.name}'
-        print(attach_load(fields, arguments.namespace, arguments.timeout, start))
+        print(attach_load(fields, arguments.namespace, arguments.timeout, spec.launch))
 
     parser = commands.add_parser('attach', help=f'attach {spec.loads} to a running {spec.name}')
     parser.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
@@ -465,15 +463,6 @@ def _add_attach(spec: Spec, commands: Any) -> None:
         )
     add_whom(parser, spec.name)
     parser.set_defaults(run=run)
-
-
-def others_command(spec: Spec) -> str:
-    """Return the error when other nodes command the valves, with ``{topic}`` for the topic."""
-    joints = f', or its joints with longreach {spec.name} move' if spec.moves else ''
-    return (
-        f'commands the valves on {{topic}}, too; start the {spec.name} with longreach launch'
-        f' {spec.name} {spec.by_hand} to move them by hand{joints}'
-    )
 
 
 def _add_valves(spec: Spec, commands: Any) -> None:
@@ -489,17 +478,8 @@ def _add_valves(spec: Spec, commands: Any) -> None:
     def run(arguments: argparse.Namespace) -> None:
         from longreach_node.remote_valves import command_valves
 
-        where = command_valves(
-            arguments.values,
-            arguments.duration,
-            arguments.namespace,
-            arguments.timeout,
-            topic=spec.valves,
-            machine=spec.name,
-            others=others_command(spec),
-            stands_still=f'if it is paused, longreach {spec.name} resume lets it go on; in'
-            ' lockstep it waits for its controller, and nobody else can command the valves',
-        )
+        given = (arguments.values, arguments.duration)
+        where = command_valves(spec, *given, arguments.namespace, arguments.timeout)
         values = ', '.join(f'{value:g}' for value in arguments.values)
         print(f'valves at {values} for {arguments.duration:g} s over {where}, then closed')
 
@@ -564,6 +544,6 @@ def _move(spec: Spec, arguments: argparse.Namespace) -> None:
         arguments.joints,
         arguments.namespace,
         arguments.timeout,
-        f'longreach launch {spec.name}',
+        spec.launch,
     )
     print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')
