@@ -29,7 +29,7 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import load_harvester
 from longreach_harvester.scenario import resting_scenario
 from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.guidance import BoomFollower as LinksGuidance
+from longreach_symbolic.guidance import Guidance as LinksGuidance
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks
 from longreach_symbolic.scenario import resting_scenario as resting_scenario_of_links
