@@ -28,7 +28,6 @@ from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.control import JointController
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectory_following import Order
 from longreach_node import diagnostics, qos, samples
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -166,11 +165,6 @@ def test_halves_pair_by_their_stamps(rig: Rig) -> None:
     # 3, and 5 to 199.
     assert rig.counts()['missed'] == '196'
     assert rig.reports[-1].status[0].level == diagnostics.WARN
-
-
-def test_a_sample_that_comes_again_is_not_another_cycle(rig: Rig) -> None:
-    rig.send(0, 1, 1, 1, 2)
-    assert rig.answers(3) == expected(rig, [0, 1, 2])
 
 
 def test_a_plant_that_asks_again_is_answered_again(rig: Rig) -> None:
@@ -382,20 +376,6 @@ def test_a_trajectory_that_cannot_be_changes_nothing(rig: Rig, message: JointTra
     rig.bench.settle()
     rig.send(2, 3)
     assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('sample_rate:=0.0', r'sample_rate = 0\.0, allowed: \[10, 100000\] Hz'),
-        ('gain:=3.0', r"'gain' is unknown to node /controller"),
-    ],
-)
-def test_refusals(word: str, error: str) -> None:
-    with bench('-p', f'controller:{word}') as b, pytest.raises(InputError, match=error):
-        b.add(ControllerNode)
 
 
 # --- the closed loop -----------------------------------------------------------------------------

@@ -333,13 +333,6 @@ def test_a_viewer_that_joins_during_a_pause_sees_the_present_shape(scenario: Pat
         assert len(shapes) == 1
 
 
-def test_sensors_are_off_until_asked_for(scenario: Path) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.1)) as b:
-        Rig(b)
-        topics = [name for name, _ in b.driver.get_topic_names_and_types()]
-    assert not [name for name in topics if 'sensors' in name]
-
-
 @pytest.mark.parametrize('name', ['default', 'typical'])
 def test_sensors_show_what_the_library_says(
     boom: BoomParameters, scenario: Path, expected: BoomRun, name: str

@@ -41,8 +41,10 @@ from longreach_dynamics.machine import BY_SCENARIO as BY_SCENARIO
 from longreach_dynamics.machine import ByScenario as ByScenario
 from longreach_dynamics.machine import JointSample as JointSample
 from longreach_dynamics.machine import Machine as Machine
+from longreach_dynamics.machine import by_scenario as by_scenario
 from longreach_dynamics.machine import check_order as check_order
 from longreach_dynamics.machine import check_rows as check_rows
+from longreach_dynamics.machine import closed_loop as closed_loop
 from longreach_dynamics.machine import sample_counts as sample_counts
 from longreach_dynamics.machine import step_count as step_count
 from longreach_dynamics.machine import step_time as step_time
