@@ -1,10 +1,8 @@
 """
 The controller of the boom with its reference trajectory.
 
-A trajectory goal has priority over the trajectory of the scenario, see
-:mod:`longreach_dynamics.trajectory_following`. With a scenario without a trajectory, the valves
-follow its valve commands, or stay closed when it has none. Without a scenario the controller holds
-the initial pose of the boom.
+With a scenario without a trajectory, the valves follow its valve commands, or stay closed when it
+has none. Without a scenario the controller holds the initial pose of the boom.
 """
 
 from __future__ import annotations
@@ -39,21 +37,7 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
-    """
-    The controller with its reference trajectory.
-
-    Parameters
-    ----------
-    machine : BoomParameters
-    scenario : Scenario or None
-    sample_time : float
-        Interval of cycles [s].
-
-    Raises
-    ------
-    InputError
-        When valve commands of the scenario do not fall on cycles.
-    """
+    """The controller with its reference; InputError for valve commands that are on no cycles."""
 
     machine: BoomParameters
     scenario: Scenario | None

@@ -25,7 +25,7 @@ from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_results, add_whom
+from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.output import add_format, check_output, check_places
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
@@ -431,7 +431,7 @@ def _add_services(spec: Spec, commands: Any) -> None:
     }
     for name, text in services.items():
         parser = commands.add_parser(name, help=text)
-        add_whom(parser, spec.name)
+        add_node_options(parser, spec.name)
         parser.set_defaults(run=call_plant, service=name.replace('-', '_'))
     if spec.loads:
         _add_attach(spec, commands)
@@ -461,7 +461,7 @@ def _add_attach(spec: Spec, commands: Any) -> None:
         parser.add_argument(
             '--position', type=not_negative, help='position along it [m] (default: its tip)'
         )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=run)
 
 
@@ -499,7 +499,7 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         default=1.0,
         help='real time after which they are closed [s] (default: 1)',
     )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=run)
 
 
@@ -522,7 +522,7 @@ def _add_move(spec: Spec, commands: Any) -> None:
         default=(),
         help=f'{joints} to move; the others hold their positions (default: all {joints})',
     )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=functools.partial(_move, spec))
 
 

@@ -44,7 +44,7 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
     parser.set_defaults(run=run)
 
 
-def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
+def add_node_options(parser: argparse.ArgumentParser, machine: str) -> None:
     """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
     parser.add_argument(
         '--namespace', default=machine, help=f'namespace of the {machine} (default: {machine})'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longreach_tools.options import add_demo, add_file, add_results, add_whom
+from longreach_tools.options import add_demo, add_file, add_node_options, add_results
 
 
 def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
@@ -48,9 +48,9 @@ def test_a_demonstration_has_a_place() -> None:
     assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': run}
 
 
-def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    add_whom(parser, 'crane')
+    add_node_options(parser, 'crane')
     assert words(parser) == {'namespace': 'crane', 'timeout': 5.0, 'network': False}
     with pytest.raises(SystemExit):
         parser.parse_args(['--timeout', '0'])

@@ -8,7 +8,7 @@ from typing import Any
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import allow_lists, numbers, positive
 from longreach_tools.bag import checked_name
-from longreach_tools.options import add_whom
+from longreach_tools.options import add_node_options
 
 
 def configure_remote(commands: Any) -> None:
@@ -32,7 +32,7 @@ def configure_remote(commands: Any) -> None:
     parser.add_argument(
         '--node', default='tracker', help='cameras in one process (default: tracker)'
     )
-    add_whom(parser, 'vision')
+    add_node_options(parser, 'vision')
     allow_lists(parser)
     parser.set_defaults(run=_run_initialize)
 
