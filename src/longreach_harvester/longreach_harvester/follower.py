@@ -32,7 +32,7 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Plan(CubicTrajectory):
-    """The references of a scenario; joints that are ``left`` alone have none: valves close."""
+    """The references of a scenario; joints that are ``left`` alone have none, valves close."""
 
     left: tuple[bool, ...] = ()
 
@@ -48,8 +48,7 @@ class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
     """
     The controllers, whose interval cycles have, with what they follow.
 
-    InputError for a scenario that moves spools, and a path that leaves the reach of the machine or is
-    too fast for it.
+    InputError for a scenario that moves spools, and a path that is out of reach or too fast.
     """
 
     machine: HarvesterParameters
