@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from typing import Any
 
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
@@ -33,8 +32,6 @@ from longreach_node.frames import frame_name, header_at
 from longreach_node.machine_parameters import MachineParameters
 from longreach_node.parameters import declare
 
-# Shortest time between two lines on set points [s].
-_SAID = 1.0
 # A prediction comes to rest at the set point, and earlier in emergency mode [s].
 _LONGEST_PREDICTION = 60.0
 # Largest number of missed samples in the status message, an uint32.
@@ -71,7 +68,6 @@ class ControllerNode(CycleNode[CraneCommand]):
         self._on_settings(settings)
         T = machinery.controller.sample_time
         self._sample_time, self._period = T, round(T * 1e9)
-        self._said = -math.inf
         self._begin()
         self._status = self.create_publisher(CraneStatus, 'status', qos.stream(settings.lockstep))
         what = f'{settings.file or "C13R"}, {settings.scenario or "no scenario"}'
@@ -229,9 +225,8 @@ class ControllerNode(CycleNode[CraneCommand]):
             return
         self._override = position
         # A stream of set points does not fill the log.
-        if time.monotonic() - self._said > _SAID:
-            self._said = time.monotonic()
-            self.get_logger().info(f'set point by hand: {position:g} m')
+        text = f'set point by hand: {position:g} m'
+        self.get_logger().info(text, throttle_duration_sec=1.0)
         if self._state.emergency is not Emergency.NONE:
             self.warn('in emergency mode it has no effect; call ~/reset first')
         elif not is_permitted(position, crane):

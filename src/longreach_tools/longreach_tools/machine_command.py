@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -138,10 +138,15 @@ def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[s
 def machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
     """Return the machine of ``--file`` and ``--set``."""
     machine = spec.load(getattr(arguments, 'file', None), options)
-    for path, value in _changes(arguments):
-        if not path.startswith(_SCENARIO):
-            machine = machine.with_value(path, value)
-    return machine
+    return _changed(machine, _changes(arguments), of_scenario=False)
+
+
+def _changed(values: Any, changes: Iterable[tuple[str, Any]], *, of_scenario: bool) -> Any:
+    """Return parameters, or a scenario, with those changes by path that are for them."""
+    for path, value in changes:
+        if path.startswith(_SCENARIO) is of_scenario:
+            values = values.with_value(path.removeprefix(_SCENARIO), value)
+    return values
 
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -166,27 +171,14 @@ def _scenario_of(
     scenario = spec.load_scenario(file, machine, options)
     if getattr(arguments, 'duration', None) is not None:
         scenario = scenario.with_value('duration', arguments.duration)
-    for path, value in _changes(arguments):
-        if path.startswith(_SCENARIO):
-            scenario = scenario.with_value(path.removeprefix(_SCENARIO), value)
-    return scenario
+    return _changed(scenario, _changes(arguments), of_scenario=True)
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
     """
-    Refuse output files that cannot be written, or that are also input files.
+    Raise InputError for output files that cannot be written, or are also input files.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        Of any command: ``csv`` and ``plot`` are output files, other paths input files.
-    *inputs : path
-        Further input files.
-
-    Raises
-    ------
-    InputError
-        With the name of the file.
+    Of the arguments ``csv`` and ``plot`` are output files, other paths input files, as ``inputs``.
     """
     results = {name: getattr(arguments, name, None) for name in ('csv', 'plot')}
     check_output(**results)
@@ -295,14 +287,9 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
         """Return the jobs; all values are checked before the first run."""
         jobs = []
         for changes in values:
-            one = machine
-            for name, value in changes.items():
-                if not name.startswith(_SCENARIO):
-                    one = one.with_value(name, value)
+            one = _changed(machine, changes.items(), of_scenario=False)
             scenario = _scenario_of(spec, arguments, one, options)
-            for name, value in changes.items():
-                if name.startswith(_SCENARIO):
-                    scenario = scenario.with_value(name.removeprefix(_SCENARIO), value)
+            scenario = _changed(scenario, changes.items(), of_scenario=True)
             spec.check(scenario, options)
             jobs.append(_Job(spec, one, scenario, options))
         return jobs
