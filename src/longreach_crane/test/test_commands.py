@@ -18,22 +18,6 @@ from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome
 
-SCENARIO = """
-duration: 3.0
-diagnosis: true
-set_points:
-  - {time: 0.0, car_position: 1.0}
-initial_state: {angle: 0.05}
-"""
-
-
-@pytest.fixture
-def scenario_file(tmp_path: Path) -> Path:
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(SCENARIO)
-    return file
-
-
 # --- c13r --------------------------------------------------------------------------------------
 
 
@@ -53,34 +37,12 @@ def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
         assert row['limit'] == pytest.approx(limit, rel=1e-12)
 
 
-@pytest.mark.parametrize('option', ['--csv', '--plot'])
-def test_task_a_has_no_series(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
-) -> None:
-    file = tmp_path / 'a.png'
-    Outcome(capsys, 'crane', 'c13r', '--task', 'a', option, file).refused(
-        f'{option} is for tasks b and c'
-    )
-    assert not file.exists()
-
-
 def test_task_c(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, machinery: Machinery, task_c: Scenario
 ) -> None:
     table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
-    result = Outcome(
-        capsys,
-        'crane',
-        'c13r',
-        '--task',
-        'c',
-        '--format',
-        'json',
-        '--csv',
-        table,
-        '--plot',
-        picture,
-    ).json
+    words = ('c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture)
+    result = Outcome(capsys, 'crane', *words).json
     assert {'task', 'events', 'extrema', 'final'} <= set(result)
     assert result['task'] == 'c'
     assert all(set(event) == {'time', 'name'} for event in result['events'])
@@ -106,37 +68,16 @@ def test_task_c(
     assert sorted(tmp_path.iterdir()) == [table, picture]
 
 
-# --- run ----------------------------------------------------------------------------------------
-
-
-def test_run(
-    capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path, machinery: Machinery
-) -> None:
-    table = tmp_path / 'run.csv'
-    result = Outcome(
-        capsys, 'crane', 'run', scenario_file, '--format', 'json', '--csv', table
-    ).json
-    assert result['scenario'] == str(scenario_file)
-    assert result['final']['time'] == 3.0
-    rows = np.loadtxt(table, delimiter=',', skiprows=1)
-    assert rows.shape == (301, 11)
-    assert rows[0, 4] == 0.05
-    # Another crane.
-    crane = tmp_path / 'crane.yaml'
-    text = default_file().read_text()
-    crane.write_text(text.replace('cable_length: 5.0', 'cable_length: 2.0'))
-    other = Outcome(
-        capsys, 'crane', 'run', scenario_file, '--format', 'json', '--file', crane
-    ).json
-    assert other['final']['angle'] != result['final']['angle']
-
-
 # --- bad arguments ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
+        (['c13r', '--task', 'a', '--csv', 'a.csv'], '--csv is for tasks b and c'),
+        (['c13r', '--task', 'a', '--plot', 'a.png'], '--plot is for tasks b and c'),
+        (['c13r', '--task', 'a', '--brake=rigid'], 'are for tasks b and c'),
+        (['c13r', '--task', 'a', '--output=next_cycle'], 'are for tasks b and c'),
         (['c13r'], 'required: --task'),
         (
             ['c13r', '--task', 'b', '--speed', '3'],
@@ -217,13 +158,6 @@ def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> 
         assert done.out == f'set point {value} m sent to /north/set_point\n'
         b.until(lambda: heard)
     assert [message.data for message in heard] == [float(value)]
-
-
-@pytest.mark.parametrize('word', ['--brake=rigid', '--model=linear', '--output=next_cycle'])
-def test_task_a_refuses_variants_that_it_does_not_have(
-    capsys: pytest.CaptureFixture[str], word: str
-) -> None:
-    Outcome(capsys, 'crane', 'c13r', '--task', 'a', word).refused('are for tasks b and c')
 
 
 def test_sweep_has_results_of_each_crane(capsys):
