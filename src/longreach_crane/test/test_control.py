@@ -87,11 +87,6 @@ def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(
     assert first_braked(states) == 302 + 301
 
 
-def test_negative_forces_count_by_their_size(machinery: Machinery) -> None:
-    assert first_braked(run(controller(machinery), [-0.0099] * 310)) == 301
-    assert first_braked(run(controller(machinery), [-0.02] * 310)) is None
-
-
 def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery: Machinery) -> None:
     states = run(controller(machinery), [0.0] * 310 + [80.0, 70.0] + [0.0] * 305)
     assert states[309].command == Command(0.0, True)
@@ -200,17 +195,6 @@ def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
         states = run(control, [50.0] * 100, sample)
         assert states[-1].emergency is Emergency.NONE
         assert states[-1].command == Command(50.0, False)
-
-
-def test_cycle_changes_nothing_it_is_given(machinery: Machinery) -> None:
-    control = Controller.of(machinery)
-    state = run(control, [2.0] * 10, Sample(0.1, False, False))[-1]
-    kept = state.observer.copy()
-    first = control.cycle(state, CENTRE, 2.0)
-    assert np.array_equal(state.observer, kept)
-    second = control.cycle(state, CENTRE, 2.0)
-    assert np.array_equal(first.observer, second.observer)
-    assert first[1:] == second[1:]
 
 
 def test_initial_state_is_at_rest(machinery: Machinery) -> None:

@@ -433,16 +433,3 @@ def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
 def test_refusals(words: str, error: str) -> None:
     with bench('-p', f'controller:{words}') as b, pytest.raises(InputError, match=error):
         b.add(ControllerNode)
-
-
-@pytest.mark.parametrize(('position', 'text'), [(9.0, 'beyond a limit'), (2.0, '')])
-def test_a_set_point_beyond_a_limit_is_told(
-    position: float, text: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        rig.by_hand(position)
-        rig.send(0)
-        rig.answers(1)
-    said = capfd.readouterr()
-    assert ('beyond a limit' in said.err + said.out) == bool(text)

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_crane.machine import Command, Crane, CraneState
-from longreach_crane.parameters import CraneParameters, default_file
+from longreach_crane.parameters import CraneParameters
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
 from longreach_dynamics.errors import InputError
@@ -90,27 +90,6 @@ def test_it_moves_as_the_library_says(
     assert rig.joints[0].name == ['car_joint', 'cable_joint']
 
 
-@pytest.mark.parametrize(
-    ('position', 'switches'),
-    [
-        (0.0, (False, False)),
-        (5.0, (False, False)),
-        (5.001, (False, True)),
-        (-5.0, (False, False)),
-        (-5.001, (True, False)),
-    ],
-)
-def test_sensors_and_stop_switches(
-    tmp_path: Path, position: float, switches: tuple[bool, bool]
-) -> None:
-    file = write_scenario(tmp_path, car_position=position)
-    with bench(*LOCKSTEP, '-p', f'plant:scenario:={file}') as b:
-        (sensors,) = Rig(b).sensors
-    assert sensors.car_position == position
-    assert (sensors.below_minimum, sensors.above_maximum) == switches
-    assert (sensors.header.stamp, sensors.header.frame_id) == (stamp_of(0), 'track')
-
-
 def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:
     words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
     with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
@@ -149,14 +128,3 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> No
 def test_refusals(word: str, error: str) -> None:
     with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)
-
-
-def test_samples_follow_the_control_cycle_of_the_crane_file(tmp_path: Path) -> None:
-    text = default_file().read_text().replace('sample_time: 0.01', 'sample_time: 0.025')
-    crane = tmp_path / 'crane.yaml'
-    crane.write_text(text)
-    with bench(*LOCKSTEP, '-p', f'plant:file:={crane}') as b:
-        rig = Rig(b)
-        rig.send(10.0, cycle=0)
-        b.until(lambda: len(rig.sensors) == 2)
-        assert rig.sensors[1].header.stamp == stamp_of(25_000_000)
