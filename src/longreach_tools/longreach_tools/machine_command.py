@@ -71,7 +71,7 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     # Launch files pass an empty name for no file.
     parser.add_argument(
         '--file', metavar='FILE.yaml', type=lambda text: Path(text) if text else None,
-        help=f'{spec.parameters.__name__} to read (default: {spec.file})',
+        help=f'parameters of the {spec.name} (default: the installed {spec.file})',
     )  # fmt: skip
     parser.add_argument(
         '--set',
