@@ -29,7 +29,7 @@ _NEXT = """
 The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
 MORE  cp {file} my_NAME.yaml
                                                    change a number in it, then:
-  longreach NAME run {scenario} --file my_NAME.yaml --plot out/mine.png"""
+  longreach NAME run SCENARIO --file my_NAME.yaml --plot out/mine.png"""
 
 
 class MachineSpec(Generic[P, S, O]):
@@ -193,7 +193,8 @@ class MachineSpec(Generic[P, S, O]):
     def next_steps(self) -> str:
         """Return what to try after a demonstration, with its places in braces."""
         more = ''.join(f'  {line}\n' for line in self.demo_next)
-        return _NEXT.replace('MORE', more).replace('NAME', self.name)
+        text = _NEXT.replace('MORE', more).replace('SCENARIO', self.scenario)
+        return text.replace('NAME', self.name)
 
     def find_scenario(self, given: str | Path) -> Path:
         """
