@@ -20,13 +20,11 @@ from bench_table import Row, Section, measure
 from scipy.integrate import solve_ivp
 
 from longreach_crane.c13r import DISTURBANCES, task_scenario
-from longreach_crane.control import Controller
-from longreach_crane.diagnosis import sense
-from longreach_crane.machine import Crane
+from longreach_crane.control import Controller, sense
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.parameters import CraneParameters, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario
 from longreach_crane.simulation import simulate
-from longreach_crane.state import Command, CraneState
 
 # Methods with tolerances for errors of 1e-9, and largest number of repetitions.
 TASK_B = (('RK45', 3e-9, 3), ('LSODA', 1e-11, 3), ('Radau', 1e-5, 2))

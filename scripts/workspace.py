@@ -421,7 +421,8 @@ def warm_ups(machines: bool) -> list[str]:
     found: dict[bool, list[str]] = {True: [], False: []}
     for file in sorted(ROOT.glob('src/*/setup.py')):
         keywords = (n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.keyword))
-        points = next((ast.literal_eval(k.value) for k in keywords if k.arg == 'entry_points'), {})
+        given = [ast.literal_eval(k.value) for k in keywords if k.arg == 'entry_points']
+        points: dict[str, list[str]] = given[0] if given else {}
         named = [point.partition(' = ')[2] for point in points.get('longreach.warm_up', ())]
         found['longreach.machines' in points] += named
     return found[True] + (found[False] if not machines else [])

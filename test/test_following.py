@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.guidance import Guidance as BoomGuidance
-from longreach_boom.guidance import Measurement as BoomMeasurement
+from longreach_boom.follower import BoomFollower
+from longreach_boom.follower import Measurement as BoomMeasurement
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario as BoomScenario
@@ -23,8 +23,8 @@ from longreach_dynamics.trajectory_following import (
 )
 from longreach_dynamics.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_harvester.control import load_controller
-from longreach_harvester.guidance import Guidance as HarvesterGuidance
-from longreach_harvester.guidance import Measurement as HarvesterMeasurement
+from longreach_harvester.follower import HarvesterFollower
+from longreach_harvester.follower import Measurement as HarvesterMeasurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import load_harvester
 from longreach_harvester.scenario import resting_scenario
@@ -41,28 +41,28 @@ class Loop:
     def __init__(
         self,
         machine: Any,
-        guidance: TrajectoryFollower[Any, Any],
+        follower: TrajectoryFollower[Any, Any],
         measure: Callable[[Any], Any],
         safe: Any,
         region: np.ndarray,
     ) -> None:
-        self.machine, self.guidance, self.measure, self.safe = machine, guidance, measure, safe
+        self.machine, self.follower, self.measure, self.safe = machine, follower, measure, safe
         # Lower and upper angles [rad] at which the machine can hold itself, (2, N).
         self.region = region
         self.cycle, self.plant = 0, machine.initial_state()
         self.state: FollowerState
-        self.state, self._command = guidance.answer(None, 0.0, measure(self.plant))
+        self.state, self._command = follower.answer(None, 0.0, measure(self.plant))
 
     @property
     def time(self) -> float:
-        return self.cycle * self.guidance.sample_time
+        return self.cycle * self.follower.sample_time
 
     def go_on(self) -> np.ndarray:
         """Go on by a cycle, and return where the machine is [rad]."""
-        interval = self.guidance.sample_time
+        interval = self.follower.sample_time
         self.plant = self.machine.advance(self.plant, self._command, self.time, interval)
         self.cycle += 1
-        self.state, self._command = self.guidance.answer(
+        self.state, self._command = self.follower.answer(
             self.state, self.time, self.measure(self.plant)
         )
         return self.state.angles
@@ -71,10 +71,10 @@ class Loop:
         """Follow a trajectory of one point, and return it as a goal."""
         joints = tuple(range(len(angles)))
         order = Order(joints, [seconds], [angles.tolist()], **more)
-        self.state = self.guidance.follow(self.state, order, self.time)
+        self.state = self.follower.follow(self.state, order, self.time)
         assert self.state.trajectory is not None
         limits = Tolerances(np.full(len(joints), PATH), np.full(len(joints), GOAL))
-        return Goal(tuple(self.guidance.joints), self.state.trajectory, limits)
+        return Goal(tuple(self.follower.joints), self.state.trajectory, limits)
 
     def send(self, random: np.random.Generator) -> None:
         """Send anything: trajectories that may be refused, streams, stops, silence."""
@@ -88,14 +88,14 @@ class Loop:
         kind = random.choice(['trajectory', 'stream', 'stop', 'silence'], p=[0.5, 0.35, 0.1, 0.05])
         if kind == 'stream':
             wanted = dict(zip(joints, angles[0].tolist(), strict=True))
-            self.state = self.guidance.stream(self.state, self.time, wanted)
+            self.state = self.follower.stream(self.state, self.time, wanted)
         elif kind == 'stop':
-            self.state = self.guidance.stop(self.state, self.time)
+            self.state = self.follower.stop(self.state, self.time)
         elif kind == 'silence':
             # No sample arrives, and the plant brakes or closes its valves.
             interval = random.choice([0.1, 1.0])
             self.plant = self.machine.advance(self.plant, self.safe, self.time, interval)
-            self.cycle += round(interval / self.guidance.sample_time)
+            self.cycle += round(interval / self.follower.sample_time)
         else:
             if random.random() < 0.1:
                 angles[0, 0], times[0] = random.choice([(np.nan, 1.0), (9.0, 1.0), (0.1, -1.0)])
@@ -108,7 +108,7 @@ class Loop:
             rates = random.choice([0, 1]) * rates if random.random() < 0.3 else None
             order = Order(joints, times, angles, start, rates)
             tolerance = random.choice([PATH, np.inf, 0.002])
-            self.state = self.guidance.follow(self.state, order, self.time, tolerance)
+            self.state = self.follower.follow(self.state, order, self.time, tolerance)
 
 
 def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
@@ -132,8 +132,8 @@ def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
 
     # Further out, relief valves cannot hold the load while it swings.
     region = known.pose('site') + np.radians([[-15.0], [15.0]])
-    guidance = BoomGuidance(known, None, 0.005)
-    return Loop(machine, guidance, measure, closed_valves(known.size), region)
+    follower = BoomFollower(known, None, 0.005)
+    return Loop(machine, follower, measure, closed_valves(known.size), region)
 
 
 def harvester(weaker: float = 1.0) -> Loop:
@@ -144,25 +144,25 @@ def harvester(weaker: float = 1.0) -> Loop:
         valve = actuator.valve.replace(resistance=actuator.valve.resistance / weaker**2)
         changes[name] = actuator.replace(valve=valve)
     machine = Harvester(known.replace(**changes), resting_scenario())
-    guidance = HarvesterGuidance(known, load_controller())
+    follower = HarvesterFollower(known, load_controller())
 
     def measure(state: Any) -> HarvesterMeasurement:
         return HarvesterMeasurement(state.y[:3])
 
     # Stretched and low, its supply cannot hold it.
     region = np.array([(-2.0, -0.5, -2.2), (2.0, 1.1, -0.5)])
-    return Loop(machine, guidance, measure, (0.0,) * 3, region)
+    return Loop(machine, follower, measure, (0.0,) * 3, region)
 
 
 def links() -> Loop:
     """Return two links at rest."""
     known = load_links()
     machine = FlexibleLinks(known, designed_arm(known), resting_scenario_of_links(known))
-    guidance = LinksGuidance(machine.controller)
+    follower = LinksGuidance(machine.controller)
     return Loop(
         machine,
-        guidance,
-        lambda state: guidance.measured(*machine.controller.motors(state.x)),
+        follower,
+        lambda state: follower.measured(*machine.controller.motors(state.x)),
         BRAKES,
         np.array([(-2.0,) * 2, (2.0,) * 2]),
     )
@@ -184,7 +184,7 @@ def test_after_an_aborted_goal_a_machine_comes_to_rest_where_it_is(
     make: Callable[[float], Loop], joint: int, direction: int, weaker: float, hold: bool
 ) -> None:
     loop = make(weaker)
-    there, most = loop.state.angles.copy(), loop.guidance.rate_limits(loop.state.angles[None])[0]
+    there, most = loop.state.angles.copy(), loop.follower.rate_limits(loop.state.angles[None])[0]
     # At half of what its joint could do, ten degrees per second at most.
     rate = 0.5 * min(abs(most[joint, (direction + 1) // 2]), np.radians(20.0))
     there[joint] += direction * np.radians(14.0)
@@ -193,14 +193,14 @@ def test_after_an_aborted_goal_a_machine_comes_to_rest_where_it_is(
         verdict = goal.judge(loop.time, loop.go_on())
     assert verdict.outcome is Outcome.PATH_TOLERANCE_VIOLATED
     assert np.abs(loop.state.reference(loop.time).angles - loop.state.angles).max() > PATH
-    loop.state = loop.guidance.stop(loop.state, loop.time)
+    loop.state = loop.follower.stop(loop.state, loop.time)
     here, rates = loop.state.angles, np.abs(loop.state.rates)
     if hold:
         goal, verdict = loop.follow(1.0, here), None
         while verdict is None:
             verdict = goal.judge(loop.time, loop.go_on())
         assert verdict.outcome is Outcome.SUCCESSFUL
-    way = np.array([loop.go_on() for _ in range(round(5.0 / loop.guidance.sample_time))]) - here
+    way = np.array([loop.go_on() for _ in range(round(5.0 / loop.follower.sample_time))]) - here
     assert (np.abs(way) <= 0.25 * rates + 0.35 * rates.max()).all()
 
 
@@ -209,7 +209,7 @@ def test_links_come_to_rest_where_they_are() -> None:
     loop.follow(2.0, loop.state.angles + np.array([0.6, -0.9]))
     for _ in range(200):
         loop.go_on()
-    loop.state = loop.guidance.stop(loop.state, loop.time)
+    loop.state = loop.follower.stop(loop.state, loop.time)
     here, rates = loop.state.angles, np.abs(loop.state.rates)
     assert rates.min() > 0.4
     way = np.array([loop.go_on() for _ in range(1000)]) - here
@@ -225,7 +225,7 @@ def test_nothing_that_is_sent_ends_a_machine(
     make: Callable[[], Loop], minutes: float, seed: int
 ) -> None:
     loop, random, refused, sent = make(), np.random.default_rng(seed), 0, 0
-    low, high = loop.guidance.machine.joint_limits().T
+    low, high = loop.follower.machine.joint_limits().T
     pause, farthest = 0.0, 0.0
     while loop.time < 60.0 * minutes:
         if loop.time >= pause:
@@ -242,9 +242,9 @@ def test_nothing_that_is_sent_ends_a_machine(
     # And what it goes on within a cycle.
     assert farthest < FARTHEST + np.radians(1.0)
     assert 0 < refused < 0.9 * sent
-    loop.state = loop.guidance.stop(loop.state, loop.time)
+    loop.state = loop.follower.stop(loop.state, loop.time)
     errors = []
-    for _ in range(round(20.0 / loop.guidance.sample_time)):
+    for _ in range(round(20.0 / loop.follower.sample_time)):
         angles = loop.go_on()
         errors.append(angles - loop.state.reference(loop.time).angles)
     # A joint that gave way is led back. The harvester's swing moves by a degree between both sides

@@ -13,9 +13,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.parameters import load_machinery
-from longreach_crane.state import Command
 from longreach_tools import cli
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import DEADLINE, Outcome, launch

@@ -25,9 +25,9 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_harvester.controller_node:main',
-            'operator = longreach_harvester.operator_node:main',
-            'plant = longreach_harvester.plant_node:main',
+            'controller = longreach_harvester.nodes:controller',
+            'operator = longreach_harvester.nodes:operator',
+            'plant = longreach_harvester.nodes:plant',
         ],
         'longreach.machines': ['harvester = longreach_harvester.spec:HARVESTER'],
         'longreach.identification': ['harvester = longreach_harvester.identification:HARVESTER'],

@@ -20,8 +20,8 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_links.controller_node:main',
-            'plant = longreach_links.plant_node:main',
+            'controller = longreach_links.nodes:controller',
+            'plant = longreach_links.nodes:plant',
         ],
         'longreach.machines': ['links = longreach_links.spec:LINKS'],
     },

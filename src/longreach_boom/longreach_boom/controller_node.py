@@ -1,32 +1,30 @@
 """
 Node of the joint position controller: joints and hydraulics in, ``valve_command`` out.
 
-A cycle runs for each stamp for which both ``joint_states`` and ``hydraulics`` were received. Time
-is taken from the stamps, so that in lockstep the commands equal those of a simulation by the
-library.
+In lockstep the commands equal those of a simulation by the library.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_boom import conversions
-from longreach_boom.description import ROOT_FRAME
-from longreach_boom.guidance import Guidance, Measurement
+from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.machine import SAMPLE_TIME
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Scenario
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import valve_command
-from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
-from longreach_node.parameters import declare
-from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,33 +73,14 @@ class ControllerNodeParameters(MachineParameters):
 class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     """Joint position control of the boom."""
 
-    machine = 'boom'
+    spec, settings_type, joint_suffix = BOOM, ControllerNodeParameters, '_joint'
 
-    def __init__(self) -> None:
-        super().__init__('controller')
-        settings = declare(self, ControllerNodeParameters, self._on_settings)
-        self.frame = frame_name(self, settings, ROOT_FRAME)
-        self._boom, self._scenario = machine_and_scenario(BOOM, settings, lambda _: None)
-        self._on_settings(settings)
-        # Compile before a plant in real time waits for the first command.
-        self.follower.warm_up()
-        self._cylinders = [cylinder.name for cylinder in self._boom.cylinders]
-        self.follow([f'{beam.name}_joint' for beam in self._boom.beams])
-        what = f'{settings.file or "pump boom of 36 m"}, {settings.scenario or "no scenario"}'
-        self.listen(
-            ValveCommand,
-            'valve_command',
-            f'{what}, {settings.sample_rate:g} Hz',
-            1.0 / settings.sample_rate,
-            settings.lockstep,
-            (LEFT_BEHIND,),
-        )
-
-    def _on_settings(self, settings: ControllerNodeParameters) -> None:
-        """Use these gains from the next sample on."""
-        controller = self._boom.controller.replace(**settings.gains())
-        boom = self._boom.replace(controller=controller)
-        self.follower: Guidance = Guidance(boom, self._scenario, 1.0 / settings.sample_rate)
+    def make_follower(
+        self, machine: BoomParameters, scenario: Scenario | None, settings: Any
+    ) -> BoomFollower:
+        """Return the controller, with gains of the settings in place of the file's."""
+        self._boom = machine.replace(controller=machine.controller.replace(**settings.gains()))
+        return BoomFollower(self._boom, scenario, 1.0 / settings.sample_rate)
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
         """Return the measurements for a cycle of the controller."""
@@ -109,4 +88,4 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
 
     def message_of(self, command: BoomCommand, header: Header) -> ValveCommand:
         """Return a command as a message."""
-        return valve_command(self._cylinders, header, command.spools)
+        return valve_command([c.name for c in self._boom.cylinders], header, command.spools)

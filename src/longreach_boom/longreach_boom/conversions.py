@@ -7,29 +7,19 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3
-from longreach_msgs.msg import (
-    HydraulicState,
-    InclinationState,
-    MarkerPositions,
-    StrainState,
-    ValveCommand,
-)
+from longreach_msgs.msg import HydraulicState, MarkerPositions, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_boom.guidance import Measurement
+from longreach_boom.follower import Measurement
 from longreach_boom.hydraulic_state import Flows
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
-from longreach_node.hydraulic_messages import (
-    finite_values,
-    hydraulic_state,
-    spools_from_message,
-)
+from longreach_node.hydraulic_messages import finite_values, hydraulic_state, spools_from_message
 
 # Distance of coloured sides from those of the robot description [m].
 _CLEARANCE = 0.02
@@ -48,23 +38,6 @@ def hydraulics_to_message(
         flows.rod.tolist(),
         parts.spools.tolist(),
     )
-
-
-def encoders_to_message(names: list[str], pistons: np.ndarray, header: Header) -> JointState:
-    """Return the readings of the encoders, piston positions [m], by the cylinders' names."""
-    return JointState(header=header, name=names, position=pistons.tolist())
-
-
-def strains_to_message(names: list[str], strains: np.ndarray, header: Header) -> StrainState:
-    """Return the readings of the strain gauges, by the beams' names."""
-    return StrainState(header=header, name=names, strain=strains.tolist())
-
-
-def inclination_to_message(
-    names: list[str], root: np.ndarray, tip: np.ndarray, header: Header
-) -> InclinationState:
-    """Return the readings of the inclination sensors of the beams [rad]."""
-    return InclinationState(header=header, name=names, root=root.tolist(), tip=tip.tolist())
 
 
 def markers_to_message(motion: MarkerMotion, header: Header) -> MarkerPositions:
@@ -101,24 +74,12 @@ def shape_to_message(
 
 
 def command_from_message(message: ValveCommand, names: Sequence[str]) -> BoomCommand:
-    """
-    Return a command; valves of cylinders that are not in the message are closed.
-
-    Parameters and errors are those of
-    :func:`longreach_node.hydraulic_messages.values_from_command`.
-    """
+    """Return a command; valves of cylinders that are not in the message are closed."""
     return BoomCommand(spools_from_message(message, names, 'valve_command'))
 
 
 def load_from_request(request: AttachLoad.Request) -> HangingLoad:
-    """
-    Return the load that is to be attached.
-
-    Raises
-    ------
-    InputError
-        For an impossible mass or place.
-    """
+    """Return the load that is to be attached; InputError for an impossible mass or place."""
     # A field that is not set is -1, the default in the service definition.
     at_tip = math.isnan(request.position) or request.position == -1.0
     position = None if at_tip else request.position
@@ -128,14 +89,7 @@ def load_from_request(request: AttachLoad.Request) -> HangingLoad:
 def measurement_from_messages(
     boom: BoomParameters, joints: JointState, hydraulics: HydraulicState
 ) -> Measurement:
-    """
-    Return the measurements for a cycle of the controller.
-
-    Raises
-    ------
-    InputError
-        When a joint or cylinder is missing, or a number is not finite.
-    """
+    """Return the measurements for a cycle; InputError for what is missing or not finite."""
     cylinders = [cylinder.name for cylinder in boom.cylinders]
     beams = [f'{beam.name}_joint' for beam in boom.beams]
     return Measurement(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
@@ -10,10 +11,10 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom import conversions
-from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
-from longreach_boom.scenario import resting_scenario
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
@@ -22,14 +23,8 @@ from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node import qos
-from longreach_node.hydraulic_plant import HydraulicPlantNode
-from longreach_node.machine_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    machine_and_scenario,
-)
-from longreach_node.parameters import declare
+from longreach_node.machine_parameters import DrawingParameters, MachineParameters
+from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
 
 # Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
@@ -72,41 +67,37 @@ class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters)
 class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     """Simulation of the boom as a node."""
 
-    root_frame = ROOT_FRAME
-    advice = 'start with controller:=false to command them by hand'
+    spec, settings_type = BOOM, PlantParameters
+    drawing_topic, takes_loads = 'shape', True
+    described: BoomParameters
+    machine: Boom
 
-    def __init__(self) -> None:
-        super().__init__()
-        settings = declare(self, PlantParameters, self._on_settings)
-        boom, scenario = machine_and_scenario(BOOM, settings, resting_scenario)
+    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> tuple[Boom, Any]:
+        """Return the boom, and the command that closes its valves."""
+        boom = self.described
         step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
-        self._boom = Boom(boom, scenario, step)
-        self._constants = self._boom.constants(())
         warm_up()
+        machine = Boom(boom, scenario, step)
+        self._constants, self._friction = machine.constants(()), scenario.friction
+        return machine, closed_valves(boom.size)
+
+    def add_topics(self, settings: PlantParameters) -> None:
+        """Create the publishers of strains, markers and sensors."""
+        super().add_topics(settings)
+        boom = self.described
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
-        self.open(settings)
-        stream = qos.stream(settings.latched)
-        self._strain = self.create_publisher(StrainState, 'strain', stream)
-        self._markers = self.create_publisher(MarkerPositions, 'marker_truth', stream)
-        self.outputs += [self._strain, self._markers]
+        self._strain = self.add_output(StrainState, 'strain', settings)
+        self._markers = self.add_output(MarkerPositions, 'marker_truth', settings)
         if settings.watcher:
             self.watchers = [(self._markers, settings.watcher)]
-        self._sensors = SensorTopics(
-            self, boom, settings.sensors, settings.publish_rate, stream, scenario.friction
-        )
-        self._on_settings(settings)
-        self.outputs += self._sensors.publishers
-        self.draw_on('shape', settings.visual_rate, settings.latched)
-        self.offer_loads()
-        waits = settings.lockstep or bool(scenario.trajectory)
-        self.run(self._boom, settings, closed_valves(boom.size), waits)
+        self._sensors = SensorTopics(self, boom, settings, self._friction)
 
-    def robot_description(self, prefix: str) -> str:
-        """Return the URDF of this boom."""
-        return robot_description(self._boom.parameters, prefix)
+    def waits(self, scenario: Scenario) -> bool:
+        """Return whether there is a trajectory to be followed from the first sample on."""
+        return bool(scenario.trajectory)
 
-    def _on_settings(self, settings: PlantParameters) -> None:
+    def on_settings(self, settings: PlantParameters) -> None:
         """Apply parameters that were set at run time."""
         self._sensors.set_noise(settings.sensor_noise)
 
@@ -116,24 +107,24 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
-        parts = StateParts.of(self.state.y, self._boom.parameters)
+        parts = StateParts.of(self.state.y, self.described)
         flows = flows_of(parts, self._constants)
         return conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers and sensors."""
         if self.is_needed(self._strain):
-            shown = strains(self._boom.parameters, self.state, self._boom.scenario.friction)
-            self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
+            shown = strains(self.described, self.state, self._friction)
+            message = StrainState(header=header, name=self._beams, strain=shown.tolist())
+            self._strain.publish(message)
         if self.is_needed(self._markers):
-            motion = marker_positions(self._boom.parameters, self.state)
+            motion = marker_positions(self.described, self.state)
             self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent beams with their stress."""
-        friction = self._boom.scenario.friction
-        shapes = shape_of(self._boom.parameters, self.state, _POINTS, friction)
+        shapes = shape_of(self.described, self.state, _POINTS, self._friction)
         colours = [stress_colours(shape.stress) for shape in shapes]
         return conversions.shape_to_message(shapes, colours, header)
 
@@ -143,8 +134,8 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def attached(self, request: AttachLoad.Request) -> tuple[BoomState, str]:
         """Return the state with a load attached to the boom."""
-        load = conversions.load_from_request(request).on(self._boom.parameters)
-        return self._boom.attach(self.state, load), (
+        load = conversions.load_from_request(request).on(self.described)
+        return self.machine.attach(self.state, load), (
             f'{load.mass:g} kg on {self._beams[load.beam]} at {load.position:g} m'
             f' from {self.time:g} s on'
         )
@@ -154,4 +145,4 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         if not self.state.loads:
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')
         mass = self.carried()
-        return self._boom.release(self.state), f'{mass:g} kg released at {self.time:g} s'
+        return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'

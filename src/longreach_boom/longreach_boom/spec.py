@@ -8,16 +8,16 @@ import multiprocessing
 from pathlib import Path
 from typing import Any
 
-from longreach_boom.description import robot_description
+from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.machine import SAMPLE_TIME, STEP
-from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.parameters import ROTATIONS, BoomParameters
 from longreach_boom.results import BoomRun, columns_of
-from longreach_boom.scenario import Scenario, load_scenario
+from longreach_boom.scenario import Scenario, load_scenario, resting_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import Curve, MachineSpec, Panel, Services
+from longreach_machine import Curve, MachineSpec, Panel
 
 _AS_IN_FILE = 'as_in_file'
 
@@ -65,13 +65,10 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
 
     name = 'boom'
     summary = 'a flexible concrete-pump boom with hydraulics (Henikl 2015)'
-    package, file = 'longreach_boom', 'boom.yaml'
-    file_help = 'the boom (default: a pump boom of 36 m)'
-    parameters, scenarios = BoomParameters, Scenario
+    file, root_frame = 'boom.yaml', ROOT_FRAME
+    parameters, scenarios, options = BoomParameters, Scenario, BoomOptions
     studies = 'longreach_boom.commands'
-    options = BoomOptions
     scenario = 'load_release'
-    figure = 'what figures 13 to 15 of the paper show over time, joint angles and pressures'
     panels = (
         Panel('cylinder force', (Curve('force_i'),), 'kN'),
         Panel('strain', (Curve('strain_i'),), '1e-6'),
@@ -95,31 +92,20 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         'largest_joint_error': 'rad',
     }
     swept = 'oil.bulk_modulus'
-    differs = 'commands by hand and a controller in real time differ, too'
     demo = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
-    demo_help = 'release over ROS: run, record, compare, draw'
-    demo_next = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach boom modes --pose site --plot out/modes.png
-  longreach boom statics --sweep -5:85:19 --degrees --load 90
-  longreach boom run config/scenarios/boom_wave.yaml --plot out/wave.png
-  longreach launch boom scenario:=wave             in real time; Ctrl-C ends it
-  cp {file} my_boom.yaml
-                                                   change a number in it, then:
-  longreach boom release --file my_boom.yaml --plot out/mine.png"""
-    services = Services(
-        own={'release-load': 'release all loads of a running boom'},
-        attach='attach a load to a running boom',
-        attach_places=True,
-        move='beams',
-        valves='valve_command',
-        hands_off='start the boom with longreach launch boom controller:=false to move them by'
-        ' hand, or its joints with longreach boom move',
+    demo_next = (
+        'longreach boom modes --pose site --plot out/modes.png',
+        'longreach boom statics --sweep -5:85:19 --degrees --load 90',
+        'longreach boom run config/scenarios/boom_wave.yaml --plot out/wave.png',
+        'longreach launch boom scenario:=wave             in real time; Ctrl-C ends it',
     )
+    services = {'release-load': 'release all loads of a running boom'}
+    loads, load_places = 'a load', True
+    moves, valves = 'beams', 'valve_command'
 
-    def load(self, file: str | Path | None, options: Parameters) -> BoomParameters:
+    def load(self, file: str | Path | None, options: Any) -> BoomParameters:
         """Return the boom of a file, with the model of bending of the options."""
-        boom = load_boom(file)
+        boom = super().load(file, options)
         given = {
             field.name: value
             for field in dataclasses.fields(BendingOptions)
@@ -128,16 +114,17 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
         return boom.replace(ritz=boom.ritz.replace(**given)) if given else boom
 
     def load_scenario(
-        self, file: str | Path, parameters: BoomParameters, options: Parameters
+        self, file: str | Path, parameters: BoomParameters, options: Any
     ) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters, getattr(options, 'step', 0.0) or None)
 
+    def rest(self, parameters: BoomParameters) -> Scenario:
+        """Return a scenario of the first pose."""
+        return resting_scenario(parameters)
+
     def simulate(
-        self,
-        parameters: BoomParameters,
-        scenario: Scenario,
-        options: BoomOptions,
+        self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions
     ) -> BoomRun:
         """Return the run of a scenario."""
         # Processes of a sweep share a terminal.

@@ -50,18 +50,6 @@ def test_sensors_fill_their_own_fields_only() -> None:
     assert list(message.head_pressure) == numbers(1.0).tolist()
     assert list(message.rod_pressure) == numbers(2.0).tolist()
     assert not any(len(getattr(message, f)) for f in ('head_flow', 'rod_flow', 'spool'))
-    encoders = conversions.encoders_to_message(NAMES, numbers(3.0), HEADER)
-    assert (encoders.header, encoders.name) == (HEADER, NAMES)
-    assert list(encoders.position) == numbers(3.0).tolist()
-    assert not len(encoders.velocity)
-    assert not len(encoders.effort)
-    strain = conversions.strains_to_message(BEAMS, numbers(4.0), HEADER)
-    assert (strain.header, strain.name) == (HEADER, BEAMS)
-    assert list(strain.strain) == numbers(4.0).tolist()
-    inclination = conversions.inclination_to_message(BEAMS, numbers(5.0), numbers(6.0), HEADER)
-    assert (inclination.header, inclination.name) == (HEADER, BEAMS)
-    assert list(inclination.root) == numbers(5.0).tolist()
-    assert list(inclination.tip) == numbers(6.0).tolist()
 
 
 def test_markers() -> None:

@@ -333,13 +333,6 @@ def test_a_viewer_that_joins_during_a_pause_sees_the_present_shape(scenario: Pat
         assert len(shapes) == 1
 
 
-def test_sensors_are_off_until_asked_for(scenario: Path) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.1)) as b:
-        Rig(b)
-        topics = [name for name, _ in b.driver.get_topic_names_and_types()]
-    assert not [name for name in topics if 'sensors' in name]
-
-
 @pytest.mark.parametrize('name', ['default', 'typical'])
 def test_sensors_show_what_the_library_says(
     boom: BoomParameters, scenario: Path, expected: BoomRun, name: str
@@ -395,7 +388,7 @@ def test_noise_of_the_sensors_can_be_set_at_run_time() -> None:
     with bench(*FAST, *words(start_paused='true', sensors='typical', sensor_noise=0.0)) as b:
         plant = b.add(PlantNode)
         b.until(lambda: plant.simulation.started, 'start')
-        usual = Sensors(plant._boom.parameters, load_sensors(file), 200.0)
+        usual = Sensors(plant.described, load_sensors(file), 200.0)
         truth = plant._sensors._sensors.read(plant.state, 0).head_pressures
         plant.set_parameters([Parameter('sensor_noise', value=1.0)])
         noisy = plant._sensors._sensors.read(plant.state, 0).head_pressures

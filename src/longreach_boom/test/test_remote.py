@@ -103,26 +103,6 @@ def test_a_load_that_the_boom_refuses(rig: Rig, words: tuple[object, ...], error
     assert rig.plant.state.loads == ()
 
 
-def test_time_stands_still_steps_and_goes_on(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
-    plant = rig.plant
-    rig.bench.until(lambda: plant.sample > 3, 'a running boom')
-    rig.do('pause')
-    assert capsys.readouterr().out == f'paused at {plant.time:g} s\n'
-    count = plant.sample
-    rig.bench.settle()
-    assert plant.sample == count
-    rig.do('step')
-    assert plant.sample == count + 1
-    rig.do('reset')
-    assert plant.sample == 0
-    with pytest.raises(LongreachError, match='the time of the boom stands still after 4 s; if it'):
-        rig.hasty('valves', '0,0,0,0')
-    rig.do('resume')
-    rig.bench.until(lambda: plant.sample > 3, 'a running boom')
-    with pytest.raises(LongreachError, match=r'^/boom/plant/step: step needs a simulation'):
-        rig.do('step')
-
-
 def test_valves_move_and_close(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
     plant, b = rig.plant, rig.bench
     told: list[ValveCommand] = b.listen(ValveCommand, '/boom/valve_command')

@@ -1,8 +1,8 @@
 """
 The crane of ARGESIM benchmark C13R.
 
-``parameters``, ``model``, ``motion``   the crane and its equations of motion
-``control``, ``diagnosis``              its digital controller
+``parameters``, ``model``, ``machine``  the crane and its equations of motion
+``control``                             its digital controller, with sensors and diagnosis
 ``design``                              controllers for other cranes
 ``scenario``, ``simulation``, ``c13r``  simulated runs of crane and controller
 ``plant_node``, ``controller_node``, ``markers_node``, ``conversions``, ``nodes``

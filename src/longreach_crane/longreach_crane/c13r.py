@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint
-from longreach_crane.state import Command, CraneState
 
 TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
@@ -46,18 +45,10 @@ def task_a(
     absolute: float = 1e-13,
 ) -> TaskARow:
     """
-    Run Task A for one disturbance.
+    Run Task A for one disturbance from 4 s to 7 s [N].
 
     The error estimate is the change of x_l with both tolerances increased by a factor of 30: about
     30 times the remaining error, and at least the rounding of the result.
-
-    Parameters
-    ----------
-    crane : CraneParameters
-    disturbance : float
-        Force on the load from 4 s to 7 s [N].
-    relative, absolute : float
-        Tolerances of the integration.
     """
     values, errors = [], []
     for model in ('nonlinear', 'linear'):
@@ -79,11 +70,10 @@ def task_a(
 
 def task_a_limit(crane: CraneParameters, disturbance: float) -> float:
     """
-    Return the final load position x_l in Task A [m], the same in both models.
+    Return the final load position x_l in Task A [m] of both models; inf without friction.
 
     Balance of momentum: the impulses of motor and disturbance equal that of friction,
     (d_c + d_l) x_l = 15 s 160 N + 3 s Dest. The first-order motor transmits its whole impulse.
-    Infinite without friction.
     """
     impulse = _PUSH * _PUSH_END + disturbance * (_DISTURBED_TO - _DISTURBED_FROM)
     friction = crane.car_friction + crane.load_friction
@@ -99,7 +89,7 @@ def _load_position_at_end(
         duration=END, disturbances=(Disturbance(_DISTURBED_FROM, span, disturbance),)
     )
     crane = Crane(parameters, scenario, model, relative=relative, absolute=absolute)
-    state: CraneState = crane.initial_state()
+    state = crane.initial_state()
     # Each interval is smooth: forces change at its ends only.
     edges = (0.0, _DISTURBED_FROM, _DISTURBED_TO, _PUSH_END, END)
     for start, end in itertools.pairwise(edges):

@@ -20,7 +20,7 @@ from longreach_tools.machine_command import (
     options_of,
     run_scenario,
 )
-from longreach_tools.options import add_results, add_whom
+from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, check_places, print_result, table, writing
 
 
@@ -29,7 +29,7 @@ def add_studies(commands: Any) -> None:
     task = commands.add_parser('c13r', help='run a task of the benchmark')
     task.add_argument('--task', choices=c13r.TASKS, required=True)
     add_machine(CRANE, task)
-    add_results(task, 'one row per control cycle', CRANE.figure)
+    add_results(task, 'one row per control cycle', CRANE.figure())
     task.set_defaults(run=_run_task)
 
     design = commands.add_parser('design', help='design observer and regulator for a crane')
@@ -46,7 +46,7 @@ def add_studies(commands: Any) -> None:
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')
-    add_whom(point, 'crane')
+    add_node_options(point, 'crane')
     point.set_defaults(run=_run_set_point)
 
 

@@ -1,41 +1,66 @@
 """
-The digital controller: observer, state regulator, brake rule and diagnosis.
+The digital controller: sensors, observer, state regulator, brake rule and diagnosis.
 
 One call of :meth:`Controller.cycle` is one cycle of C13R section 2. Time is counted in whole
-cycles, so that rounding of clock times does not affect decisions.
+cycles, so that rounding of clock times does not affect decisions. A force computed from the sample
+of cycle n acts from that instant on (``output``: ``same_cycle``) or one cycle later
+(``next_cycle``).
 
-The parameter ``output`` selects one of two interpretations of C13R:
+While the magnitude of the desired force is below the brake condition, cycles are counted; the
+brake closes when the count exceeds ``steady_time``, and opens when the force is no longer below.
+While it is closed, the output force, which is also the input of the observer, is zero.
 
-``same_cycle``
-    A force computed from the sample of cycle n acts from that sampling instant on (default).
-``next_cycle``
-    It acts one cycle later.
-
-The brake rule uses the magnitude of the desired force that would act in this cycle. While it is
-below the brake condition, cycles are counted; the brake closes when the count exceeds
-``steady_time``, and opens when the force is no longer below the condition. While the brake is
-closed, the output force, which is also the input of the observer, is zero.
+The diagnosis latches the emergency mode when position or a stop switch shows that the car has left
+its permitted range and, in addition to the paper, when no valid sample came for too long.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
-from longreach_crane.diagnosis import (
-    Emergency,
-    Sample,
-    is_switched,
-    is_valid,
-    position_emergency,
-    silence_emergency,
-)
+from longreach_crane.machine import Command
 from longreach_crane.parameters import ControllerParameters, CraneParameters, Machinery
-from longreach_crane.state import Command
+
+
+class Emergency(IntEnum):
+    """Reason for the emergency mode; the same values as in the message CraneStatus."""
+
+    NONE = 0
+    POSITION_LIMIT = 1
+    SENSOR_TIMEOUT = 2
+
+
+class Sample(NamedTuple):
+    """Readings of the three sensors, C13R table 2."""
+
+    car_position: float  # PosCar [m]
+    below_minimum: bool  # SwPosCarMin
+    above_maximum: bool  # SwPosCarMax
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the observer can use it: its position is finite."""
+        return math.isfinite(self.car_position)
+
+
+def sense(car_position: float, crane: CraneParameters) -> Sample:
+    """Return the sensor readings for a car at ``car_position`` [m]."""
+    return Sample(
+        float(car_position),
+        bool(car_position < crane.minimum_position),
+        bool(car_position > crane.maximum_position),
+    )
+
+
+def is_permitted(car_position: float, crane: CraneParameters) -> bool:
+    """Return whether a car position [m] lies within the limits."""
+    return crane.minimum_position <= car_position <= crane.maximum_position
 
 
 class ControllerState(NamedTuple):
@@ -51,18 +76,7 @@ class ControllerState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Controller:
-    """
-    Digital controller of a crane.
-
-    Parameters
-    ----------
-    crane : CraneParameters
-        For the permitted range of the car.
-    parameters : ControllerParameters
-    matrices : ControllerMatrices
-    diagnosis : bool
-        False disables the diagnosis (C13R, Task B).
-    """
+    """Digital controller of a crane; without ``diagnosis`` (Task B) there is no emergency."""
 
     crane: CraneParameters
     parameters: ControllerParameters
@@ -92,30 +106,17 @@ class Controller:
         self, state: ControllerState, sample: Sample | None, set_point: float
     ) -> ControllerState:
         """
-        Run one cycle.
+        Return the state after a cycle, with the command that acts from it on.
 
-        Parameters
-        ----------
-        state : ControllerState
-            State after the previous cycle.
-        sample : Sample or None
-            Readings of the sensors; None when none were received. In that case, and when the
-            position is not finite, the observer only predicts, without correction.
-        set_point : float
-            Desired position of the car [m].
-
-        Returns
-        -------
-        ControllerState
-            New state, with the command that acts from this cycle on.
+        Without a sample, or with a position that is not finite, the observer only predicts. The
+        set point is the desired position of the car [m].
         """
-        switched = sample is not None and is_switched(sample)
-        if sample is not None and not is_valid(sample):
-            sample = None
-        silent = 0 if sample is not None else state.silent_cycles + 1
+        given, silent = sample, 0
+        if sample is None or not sample.is_valid:
+            sample, silent = None, state.silent_cycles + 1
         emergency = state.emergency
         if emergency is Emergency.NONE and self.diagnosis:
-            emergency = self._diagnose(sample, silent, switched)
+            emergency = self._diagnose(given, silent)
         if self.parameters.output == 'same_cycle':
             q = self._observe(state.observer, sample, state.command.force)
             computed = self._regulate(q, set_point)
@@ -126,14 +127,19 @@ class Controller:
             computed = self._regulate(q, set_point)
         return ControllerState(q, command, computed, steady, silent, emergency)
 
-    def _diagnose(self, sample: Sample | None, silent_cycles: int, switched: bool) -> Emergency:
+    def _diagnose(self, sample: Sample | None, silent_cycles: int) -> Emergency:
         """Return the emergency detected in this cycle."""
-        if switched:
+        if sample is not None and (sample.below_minimum or sample.above_maximum):
             # A stop switch is used even when the position in the same sample is not valid.
             return Emergency.POSITION_LIMIT
-        if sample is None:
-            return silence_emergency(silent_cycles, self.parameters)
-        return position_emergency(sample, self.crane)
+        if silent_cycles:
+            # Tolerance of a millionth of a cycle, so that rounding of the product has no effect.
+            silence = (silent_cycles - 1e-6) * self.parameters.sample_time
+            late = silence > self.parameters.sensor_timeout
+            return Emergency.SENSOR_TIMEOUT if late else Emergency.NONE
+        assert sample is not None
+        permitted = is_permitted(sample.car_position, self.crane)
+        return Emergency.NONE if permitted else Emergency.POSITION_LIMIT
 
     def _observe(self, q: np.ndarray, sample: Sample | None, force: float) -> np.ndarray:
         """Return q := M q + f b + (x_c - c^T q) d; without a sample, no correction."""

@@ -13,35 +13,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from typing import Any
 
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from longreach_crane.control import Controller
-from longreach_crane.conversions import (
-    command_to_message,
-    sample_from_message,
-    status_to_message,
-)
-from longreach_crane.description import ROOT_FRAME
-from longreach_crane.diagnosis import Emergency, Sample, is_permitted, is_valid
-from longreach_crane.scenario import Scenario
+from longreach_crane.control import Controller, Emergency, Sample, is_permitted
+from longreach_crane.conversions import command_to_message, sample_from_message, status_to_message
+from longreach_crane.machine import Command
 from longreach_crane.spec import CRANE, ControlOptions
-from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.clock import LivingClock
+from longreach_node.cycle_node import CycleNode, Level
 from longreach_node.frames import frame_name, header_at
-from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
-from longreach_node.paired_controller import Level, PairedControllerNode
+from longreach_node.machine_parameters import MachineParameters
 from longreach_node.parameters import declare
 
-# Shortest time between two lines on set points [s].
-_SAID = 1.0
 # A prediction comes to rest at the set point, and earlier in emergency mode [s].
 _LONGEST_PREDICTION = 60.0
 # Largest number of missed samples in the status message, an uint32.
@@ -62,42 +52,32 @@ class ControllerNodeParameters(MachineParameters, ControlOptions):
     )
 
 
-class ControllerNode(PairedControllerNode[CraneCommand]):
+class ControllerNode(CycleNode[CraneCommand]):
     """Observer, regulator, brake rule and diagnosis of the crane."""
+
+    command_type, command_topic = CraneCommand, 'command'
+    sample_type, hydraulics, whole_cycles = CraneSensors, False, True
 
     def __init__(self) -> None:
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters, self._on_settings)
-        self._frame = frame_name(self, settings, ROOT_FRAME)
-        machinery, self._scenario = machine_and_scenario(
-            CRANE, settings, lambda _: Scenario(duration=1.0)
-        )
-        rules = machinery.controller
+        self._frame = frame_name(self, settings, CRANE.root_frame)
+        machinery, scenario = settings.read(CRANE)
+        self._scenario = CRANE.rest(machinery) if scenario is None else scenario
         self._controller = Controller.of(machinery, self._scenario.diagnosis)
         self._on_settings(settings)
-        self._lockstep, self._sample_time = settings.lockstep, rules.sample_time
-        self._period = round(rules.sample_time * 1e9)
-        self._said = -math.inf
+        T = machinery.controller.sample_time
+        self._sample_time, self._period = T, round(T * 1e9)
         self._begin()
         self._status = self.create_publisher(CraneStatus, 'status', qos.stream(settings.lockstep))
-        self.listen(
-            CraneCommand,
-            'command',
-            f'{settings.file or "C13R"}, {settings.scenario or "no scenario"}, sample time'
-            f' {rules.sample_time:g} s',
-            rules.sample_time,
-            settings.lockstep,
-            joints='sensors',
-            hydraulics=False,
-            sample=CraneSensors,
-            whole_cycles=True,
-        )
+        what = f'{settings.file or "C13R"}, {settings.scenario or "no scenario"}'
+        self.listen(f'{what}, sample time {T:g} s', T, settings.lockstep, 'sensors')
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)
-        self._watch: LivingClock | None = None
+        self._watch_clock: LivingClock | None = None
         if not settings.lockstep:
-            self._watch = LivingClock(self, rules.sensor_timeout)
-            self._watch.create_timer(rules.sample_time, self._on_tick)
+            self._watch_clock = LivingClock(self, machinery.controller.sensor_timeout)
+            self._watch_clock.create_timer(T, self._on_tick)
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
         """Apply parameters that were set at run time."""
@@ -106,7 +86,7 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
     def _begin(self) -> None:
         """Return to the state before the first cycle."""
         self._state = self._controller.initial_state()
-        self._cycle, self._heard = -1, 0.0
+        self._cycle, self._sampled = -1, 0.0
         self._suspicious = self._deserted = False
         self._override: float | None = None
 
@@ -116,18 +96,17 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
         """Return the command to a sample, after the missed cycles before it."""
         sample, latest, missed = sample_from_message(joints), self._samples.latest, 0
         if latest is None:
-            in_mid_run = stamp >= self._period and not self._lockstep
-            if in_mid_run and not is_valid(sample):
+            in_mid_run = stamp >= self._period and self._watch_clock is not None
+            if in_mid_run and not sample.is_valid:
                 raise InputError('it has no finite position: waiting for one')
             self._take_over(stamp, sample)
         else:
             missed = round((stamp - latest) / self._period) - 1
             self._predict(missed, latest)
-        if not is_valid(sample):
-            note = self._samples.invalid(stamp, InputError('no finite position: predicted'))
-            self.warn(note.text)
+        if not sample.is_valid:
+            self._samples.invalid(stamp, InputError('no finite position: predicted'))
         self._suspicious = self._deserted = False
-        self._heard = self._now()
+        self._sampled = self._now()
         return self._run_one(sample, stamp, missed)
 
     def forget(self) -> None:
@@ -140,7 +119,7 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
     def _take_over(self, stamp: int, sample: Sample) -> None:
         """Start with a sample: from zero at the start of a run, else from its position."""
         self._cycle = round(stamp / self._period) - 1
-        if self._cycle >= 0 and is_valid(sample):
+        if self._cycle >= 0 and sample.is_valid:
             observer = self._controller.initial_state(sample.car_position).observer
             self._state = self._state._replace(observer=observer)
 
@@ -193,7 +172,7 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
             # They may be in the queue behind this call: decide at the next tick.
             self._suspicious = True
             return
-        self._deserted = self._joints.get_publisher_count() == 0
+        self._deserted = self._topics[0].get_publisher_count() == 0
         self.warn(f'no sample after the one of {self._samples.latest * 1e-9:.6f} s: predicting')
         # After a jump of the clock, at most the cycles of one second.
         for _ in range(round(1.0 / self._sample_time) + 1):
@@ -203,17 +182,18 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
             before = self._samples.latest
             stamp = before + self._period
             command = self._run_one(None, stamp)
-            self._heard += self._sample_time
+            self._sampled += self._sample_time
             self.put_out(stamp, command, report=before // _SECOND < stamp // _SECOND)
-        self._heard = now
+        self._sampled = now
 
     def _is_late(self, now: float) -> bool:
         """Return whether the next sample is late."""
-        return now - self._heard > (1.0 + self._late_after) * self._sample_time
+        allowed: float = (1.0 + self._late_after) * self._sample_time
+        return now - self._sampled > allowed
 
     def _now(self) -> float:
         """Return the time for the detection of late samples [s]."""
-        return 0.0 if self._watch is None else self._watch.now()
+        return 0.0 if self._watch_clock is None else self._watch_clock.now()
 
     # --- diagnostics -------------------------------------------------------------------------
 
@@ -245,9 +225,8 @@ class ControllerNode(PairedControllerNode[CraneCommand]):
             return
         self._override = position
         # A stream of set points does not fill the log.
-        if time.monotonic() - self._said > _SAID:
-            self._said = time.monotonic()
-            self.get_logger().info(f'set point by hand: {position:g} m')
+        text = f'set point by hand: {position:g} m'
+        self.get_logger().info(text, throttle_duration_sec=1.0)
         if self._state.emergency is not Emergency.NONE:
             self.warn('in emergency mode it has no effect; call ~/reset first')
         elif not is_permitted(position, crane):

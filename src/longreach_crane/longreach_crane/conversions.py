@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from geometry_msgs.msg import Point
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
-from std_msgs.msg import ColorRGBA, Header
-from visualization_msgs.msg import Marker
+from std_msgs.msg import Header
 
-from longreach_crane.control import Controller, ControllerState
-from longreach_crane.diagnosis import Sample
-from longreach_crane.state import Command
+from longreach_crane.control import Controller, ControllerState, Sample
+from longreach_crane.machine import Command
 from longreach_dynamics.errors import InputError
 
 
 def sample_to_message(sample: Sample, header: Header) -> CraneSensors:
     """Return the readings of the sensors as a message."""
-    return CraneSensors(
-        header=header,
-        car_position=sample.car_position,
-        below_minimum=sample.below_minimum,
-        above_maximum=sample.above_maximum,
-    )
+    return CraneSensors(header=header, **sample._asdict())
 
 
 def sample_from_message(message: CraneSensors) -> Sample:
@@ -36,20 +26,7 @@ def command_to_message(command: Command, header: Header) -> CraneCommand:
 
 
 def command_from_message(message: CraneCommand, maximum_force: float) -> Command:
-    """
-    Return a command.
-
-    Parameters
-    ----------
-    message : CraneCommand
-    maximum_force : float
-        Largest force of the motor [N].
-
-    Raises
-    ------
-    InputError
-        When the force is larger, or not finite.
-    """
+    """Return a command; InputError for a force [N] that is larger, or not finite."""
     if not abs(message.force) <= maximum_force:
         raise InputError(
             f'force = {message.force:g} N, allowed: [{-maximum_force:g}, {maximum_force:g}] N,'
@@ -62,33 +39,14 @@ def status_to_message(
     state: ControllerState, controller: Controller, set_point: float, missed: int, header: Header
 ) -> CraneStatus:
     """Return the state and the decisions of the controller in one cycle as a message."""
-    q = state.observer.tolist()
+    names = ('motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity')
     return CraneStatus(
         header=header,
         set_point=set_point,
-        motor_force=q[0],
-        car_position=q[1],
-        car_velocity=q[2],
-        angle=q[3],
-        angular_velocity=q[4],
+        **dict(zip(names, state.observer.tolist(), strict=True)),
         steady_time=controller.steady_time(state),
         brake=state.command.brake,
         emergency_mode=bool(state.emergency),
         emergency_reason=int(state.emergency),
         missed_samples=missed,
     )
-
-
-def trace_marker(
-    name: str,
-    points: Iterable[tuple[float, float]],
-    color: tuple[float, float, float],
-    header: Header,
-) -> Marker:
-    """Return a trace through points (x, z) [m] as a line; color as red, green, blue in 0..1."""
-    marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
-    marker.pose.orientation.w = 1.0
-    marker.scale.x = 0.02
-    marker.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
-    marker.points = [Point(x=x, y=0.0, z=z) for x, z in points]
-    return marker

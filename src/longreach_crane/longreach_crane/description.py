@@ -38,15 +38,7 @@ _EFFORT, _SPEED = 160.0, 10.0
 
 
 def robot_description(crane: CraneParameters, prefix: str = '') -> str:
-    """
-    Return the URDF of a crane.
-
-    Parameters
-    ----------
-    crane : CraneParameters
-    prefix : str
-        Prefix of the frame names.
-    """
+    """Return the URDF of a crane, its frame names with a prefix."""
     root = new_robot('crane', ['steel', 'yellow', 'concrete'])
     length, low, high = crane.cable_length, crane.minimum_position, crane.maximum_position
     size = (high - low + 2.0 * _BEYOND, _TRACK, _TRACK)

@@ -2,13 +2,10 @@
 Design of the digital controller: observer and regulator matrices for any crane.
 
 The method of C13R, LQR and pole placement in continuous time and one explicit Euler step per
-cycle, yields the printed matrices. For a longer cycle or another crane that loop may be unstable,
-because the Euler step only approximates the motion. :func:`design_sampled_regulator` and
-:func:`design_sampled_observer` use the exact discretisation of the linear model, so that the
-separation principle holds and the loop is stable for every crane and cycle time.
-
-The observer uses the linear model of crane and motor, with the desired force as input and the
-position of the car as the only measurement.
+cycle, yields the printed matrices. For a longer cycle or another crane that loop may be unstable.
+Here the exact discretisation of the linear model is used, so that the separation principle holds
+and the loop is stable for every crane and cycle time. Input is the desired force, the position of
+the car the only measurement.
 
 SciPy is imported where it is used: without it a controller with the printed matrices starts half a
 second earlier.
@@ -55,11 +52,8 @@ def printed_matrices(corrected: bool = True) -> ControllerMatrices:
     """
     Return the matrices that C13R prints for its crane and T = 0.01 s.
 
-    Parameters
-    ----------
-    corrected : bool
-        Set M(4, 5), printed as 0, to T = 0.01. As printed, the observer treats the angle as
-        constant: the car misses set points by centimetres and the brake never closes.
+    ``corrected`` sets M(4, 5), printed as 0, to T. As printed, the observer treats the angle as
+    constant: the car misses set points by centimetres and the brake never closes.
     """
     T = _C13R_SAMPLE_TIME
     M = np.array(
@@ -81,25 +75,11 @@ def design_sampled_regulator(
     crane: CraneParameters, sample_time: float, state_weights: np.ndarray, effort_weight: float
 ) -> np.ndarray:
     """
-    Return h (5,) of the linear-quadratic regulator u = -h^T x with a force held over each cycle.
+    Return h (5,) of the linear-quadratic regulator u = -h^T x, the force held for T [s].
 
-    Cost and motion over a cycle are integrated exactly (C. F. Van Loan, Computing Integrals
-    Involving the Matrix Exponential, IEEE Trans. Automatic Control 23, 1978).
-
-    Parameters
-    ----------
-    crane : CraneParameters
-    sample_time : float
-        T [s].
-    state_weights : array_like, shape (5,) or (5, 5)
-        Q, or its diagonal.
-    effort_weight : float
-        R, the weight of the desired force squared.
-
-    Raises
-    ------
-    InputError
-        When the weights leave a state uncontrolled, so that there is no stabilising solution.
+    ``state_weights`` are Q (5, 5) or its diagonal, ``effort_weight`` is R. Cost and motion over a
+    cycle are integrated exactly (C. F. Van Loan, IEEE Trans. Automatic Control 23, 1978).
+    InputError when the weights leave a state uncontrolled.
     """
     from scipy import linalg
 
@@ -126,23 +106,12 @@ def design_sampled_observer(
     crane: CraneParameters, sample_time: float, poles: np.ndarray, output: str = 'same_cycle'
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return M (5, 5), b (5,) and d (5,) of an observer with the exact discretisation of the model.
+    Return M (5, 5), b (5,), d (5,) of an observer with the exact discretisation over T [s].
 
-    Parameters
-    ----------
-    crane : CraneParameters
-    sample_time : float
-        T [s].
-    poles : array_like of complex, shape (5,)
-        In continuous time [1/s], all different, complex ones in pairs; exp(T pole) is placed.
-    output : 'same_cycle' or 'next_cycle'
-        With ``same_cycle`` the state after the update belongs to the sampling instant; with
-        ``next_cycle`` to the next one, at which the force computed from it acts.
-
-    Raises
-    ------
-    InputError
-        When the poles cannot be placed.
+    ``poles`` (5,) are in continuous time [1/s], all different, complex ones in pairs; exp(T pole)
+    is placed, InputError where that fails. With ``same_cycle`` the state after the update belongs
+    to the sampling instant; with ``next_cycle`` to the next one, at which the force computed from
+    it acts.
     """
     Phi, gamma = _motion_over_a_cycle(crane, sample_time)
     c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
@@ -157,23 +126,7 @@ def design_sampled_observer(
 def design_controller(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
-    """
-    Design observer and regulator for a crane; V gives a static gain of 1 from set point to car.
-
-    The loop of linear crane, observer and regulator is stable for every crane and cycle time.
-
-    Parameters
-    ----------
-    crane : CraneParameters
-    controller : ControllerParameters
-        Its ``sample_time`` and ``output`` are used.
-    design : DesignParameters
-
-    Raises
-    ------
-    InputError
-        When the weights leave a state uncontrolled, or the poles cannot be placed.
-    """
+    """Design observer and regulator; V gives a static gain of 1 from set point to car."""
     T = controller.sample_time
     scale = swing_frequency(crane)
     poles = scale * np.array([complex(*pole) for pole in design.observer_poles])
@@ -225,10 +178,9 @@ def closed_loop_poles(
     output: str = 'same_cycle',
 ) -> np.ndarray:
     """
-    Return the eigenvalues of crane, observer and regulator over one cycle, shape (10,).
+    Return the eigenvalues of crane, observer and regulator over one cycle, (10,): stable inside 1.
 
-    The linear crane with the brake open, its motion over a cycle exact, no saturation. The loop is
-    stable when all lie inside the unit circle.
+    The crane is linear with the brake open, its motion over a cycle exact, without saturation.
     """
     Phi, gamma = _motion_over_a_cycle(crane, sample_time)
     M, b, d, h, _ = matrices
@@ -260,8 +212,8 @@ def controller_matrices(
     """
     Return the matrices that ``controller.matrices`` names.
 
-    ``auto`` uses the corrected printed matrices for the crane and cycle time of C13R, and designs
-    the matrices for any other.
+    ``auto``: the corrected printed ones for crane and cycle time of C13R, designed ones for any
+    other.
     """
     kind = controller.matrices
     if kind == 'auto':

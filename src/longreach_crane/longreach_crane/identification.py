@@ -14,13 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
 from longreach_crane.scenario import InitialState, Scenario
-from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import closed_loop
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
@@ -118,13 +117,11 @@ class CraneIdentification(Identifiable):
             duration=cycles * T, initial_state=InitialState(car_position=experiment.position)
         )
         crane = Crane(machine.crane, scenario, 'nonlinear', 'viscous', _RELATIVE, _ABSOLUTE)
-        state = crane.initial_state()
-        states = np.empty((cycles + 1, state.x.size))
-        states[0] = state.x
         inputs = zip(experiment.forces.tolist(), experiment.brakes.tolist(), strict=True)
-        for k, (force, brake) in enumerate(inputs):
-            state = crane.advance(state, Command(force, brake), step_time(k, T), T)
-            states[k + 1] = state.x
+        # None acts after the last cycle.
+        commands = [*(Command(*given) for given in inputs), Command()]
+        loop = closed_loop(crane, lambda _, k, __: (None, commands[k]), cycles, T)
+        states = np.array([cycle.state.x for cycle in loop])
         rows = experiment.start + T * np.arange(cycles + 1)
         columns = {'car_position': states[:, CAR_POSITION], 'angle': states[:, ANGLE]}
         found = {}

@@ -1,16 +1,15 @@
 """
-Equations of motion of the crane, nonlinear and linear.
+Equations of motion of the crane, nonlinear and linear, and their compiled integration.
 
-Symbols of C13R: car position x_c [m] along the track, angle alpha [rad] of the cable from the
-vertical, positive with the load at larger x, motor force f_c [N] on the car, disturbance f_d [N]
-on the load, horizontal. The state is (f_c, x_c, x_c', alpha, alpha') throughout; load position
-x_l = x_c + r sin(alpha), in the linear model x_c + r alpha.
+C13R section 1. The state x (5,) is (f_c, x_c, x_c', alpha, alpha') throughout:
 
-The brake has two models: ``viscous``, the paper's, replaces d_c by a very large value; ``rigid``
-fixes the car. Stopping the car instantaneously causes an impulse at the suspension of the cable,
-see :func:`stop_car`.
+    f_c      motor force on the car [N]        x_c     car position along the track [m]
+    f_d      horizontal force on the load [N]  alpha   angle of the cable from the vertical [rad],
+    x_l      load position [m]                         positive with the load at larger x
 
-Errors in the printed equations of the paper are listed in docs/crane.md.
+x_l = x_c + r sin(alpha), in the linear model x_c + r alpha. The brake has two models: ``viscous``,
+the paper's, replaces d_c by a very large value; ``rigid`` fixes the car. Errors in the printed
+equations of the paper are listed in docs/crane.md.
 """
 
 from __future__ import annotations
@@ -22,10 +21,17 @@ import numpy as np
 from numba import njit
 
 from longreach_crane.parameters import CraneParameters
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.stepping import nonstiff_integrator, stiff_integrator
 
 MOTOR_FORCE, CAR_POSITION, CAR_VELOCITY, ANGLE, ANGULAR_VELOCITY = range(5)
 # Mode of the car. A closed viscous brake leaves it FREE, with high friction.
 FREE, HELD = 0, 1
+# Radau IIA replaces DOP853 where the rate of friction or motor exceeds this multiple of the
+# frequency of the swing.
+_STIFF_RATIO = 100.0
+# Largest number of evaluations in an interval, and the increase per second of its length [1/s].
+_BUDGET, _BUDGET_RATE = 200_000, 50_000.0
 
 
 def swing_frequency(crane: CraneParameters) -> float:
@@ -75,25 +81,7 @@ class Inputs(NamedTuple):
 
 @njit
 def right_hand_side(t, x, u, p, dx):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """
-    Compute the time derivative of the state.
-
-    C13R section 1, in mass-matrix form: with p = (x_c, alpha) the matrix is
-    [[m_c + m_l, m_l r cos alpha], [m_l r cos alpha, m_l r^2]].
-
-    Parameters
-    ----------
-    t : float
-        Time [s]; not used, the model is autonomous.
-    x : ndarray, shape (5,)
-        State: f_c [N], x_c [m], x_c' [m/s], alpha [rad], alpha' [rad/s].
-    u : Inputs
-        Constant inputs.
-    p : Constants
-        Constants of the crane.
-    dx : ndarray, shape (5,)
-        Output: time derivative of ``x``.
-    """
+    """Write the time derivative of x to dx; in mass-matrix form with p = (x_c, alpha)."""
     v, alpha, omega = x[2], x[3], x[4]
     sine = alpha if p.linear else math.sin(alpha)
     cosine = 1.0 if p.linear else math.cos(alpha)
@@ -122,18 +110,34 @@ def right_hand_side(t, x, u, p, dx):  # type: ignore[no-untyped-def]  # noqa: AR
     dx[4] = (m11 * on_cable - m12 * on_car) / determinant
 
 
+_integrate_nonstiff = nonstiff_integrator(right_hand_side)
+_integrate_stiff = stiff_integrator(right_hand_side)
+
+
+@kernel
+def advance_motion(time, duration, x, inputs, constants, relative, absolute):  # type: ignore[no-untyped-def]
+    """Integrate over a smooth interval [s]; returns state, evaluations, next step, status."""
+    p = constants
+    fastest = max(p.d_l / p.m_l, p.motor_rate)
+    if inputs.car == FREE:
+        fastest = max(fastest, inputs.friction / p.m_c)
+    first_step = min(duration, 0.02)
+    budget = _BUDGET + int(_BUDGET_RATE * duration)
+    if fastest > _STIFF_RATIO * p.swing:
+        return _integrate_stiff(
+            time, duration, x, inputs, constants, relative, absolute, first_step, budget
+        )
+    return _integrate_nonstiff(
+        time, duration, x, inputs, constants, relative, absolute, first_step, budget
+    )
+
+
 def stop_car(state: np.ndarray, constants: Constants) -> np.ndarray:
     """
     Return the state right after a rigid brake has stopped the car.
 
     The impulse acts at the suspension of the cable, so the angular momentum of the load about it
-    is conserved: alpha' increases by x_c' cos(alpha) / r. Without this term the swing after a stop
-    is far too small.
-
-    Parameters
-    ----------
-    state : ndarray, shape (5,)
-    constants : Constants
+    is conserved: alpha' increases by x_c' cos(alpha) / r. Without this the swing is far too small.
     """
     after = state.copy()
     cosine = 1.0 if constants.linear else math.cos(state[ANGLE])
@@ -143,62 +147,14 @@ def stop_car(state: np.ndarray, constants: Constants) -> np.ndarray:
 
 
 def load_position(state: np.ndarray, constants: Constants) -> np.ndarray | float:
-    """
-    Return the load's position x_l [m] of one state (5,) or of many (..., 5).
-
-    C13R section 1: x_c + r sin(alpha); x_c + r alpha in the linear model.
-    """
+    """Return x_l [m] of one state (5,) or of many (.., 5)."""
     angle = state[..., ANGLE]
     offset = angle if constants.linear else np.sin(angle)
     return state[..., CAR_POSITION] + constants.r * offset
 
 
-def suspension_and_load(
-    car_position: float, angle: float, constants: Constants
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the ends of the cable as (x, z) [m] in the frame of the track, z up."""
-    load = (
-        car_position + constants.r * math.sin(angle),
-        -constants.r * math.cos(angle),
-    )
-    return (car_position, 0.0), load
-
-
-def energy(state: np.ndarray, constants: Constants) -> float:
-    """
-    Return kinetic plus potential energy of car and load [J], zero at rest with the cable vertical.
-
-    For the linear model, the quadratic form that it conserves without forces and friction.
-    """
-    v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
-    p = constants
-    cosine = 1.0 if p.linear else math.cos(alpha)
-    height = p.r * alpha**2 / 2.0 if p.linear else p.r * (1.0 - cosine)
-    kinetic = (p.m_c + p.m_l) * v**2 / 2 + p.m_l * p.r * (cosine * v * omega + p.r * omega**2 / 2)
-    return float(kinetic + p.m_l * p.g * height)
-
-
-def momentum(state: np.ndarray, constants: Constants) -> float:
-    """
-    Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
-
-    In both models its time derivative is exactly f_c + f_d while the brake is open. It serves to
-    verify simulations over long times.
-    """
-    p = constants
-    cosine = 1.0 if p.linear else math.cos(state[ANGLE])
-    linear_momentum = (p.m_c + p.m_l) * state[CAR_VELOCITY]
-    linear_momentum += p.m_l * p.r * cosine * state[ANGULAR_VELOCITY]
-    drag = p.d_c * state[CAR_POSITION] + p.d_l * load_position(state, p)
-    return float(linear_momentum + drag)
-
-
 def linear_model(crane: CraneParameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return A (5, 5), b (5,) and e (5,) of x' = A x + b f_c^Desired + e f_d, brake open.
-
-    C13R sections 1 and 2; it is the linearisation of the nonlinear model at zero.
-    """
+    """Return A (5, 5), b (5,), e (5,) of x' = A x + b f_c^Desired + e f_d at zero, brake open."""
     p = crane
     A = np.zeros((5, 5))
     A[0, 0] = -p.motor_rate

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from longreach_msgs.msg import CraneCommand, CraneSensors
+from rclpy.publisher import Publisher
 
+from longreach_crane.control import sense
 from longreach_crane.conversions import command_from_message, sample_to_message
-from longreach_crane.description import ROOT_FRAME, robot_description
-from longreach_crane.diagnosis import sense
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import CAR_POSITION
+from longreach_crane.parameters import Machinery
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import warm_up
 from longreach_crane.spec import CRANE, PlantOptions
-from longreach_crane.state import Command, CraneState
 from longreach_node import qos
 from longreach_node.frames import header_at
-from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
-from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.plant_node import PlantNode as Base
 from longreach_node.simulator_parameters import CycleParameters
 
 
@@ -28,40 +28,46 @@ class PlantParameters(CycleParameters, MachineParameters, PlantOptions):
     """Parameters of the plant node."""
 
 
-class PlantNode(SimulatorNode[CraneState, Command]):
-    """Simulation of the crane as a node."""
+class PlantNode(Base[CraneState, Command]):
+    """Simulation of the crane as a node; without a controller its brake is closed."""
 
-    root_frame = ROOT_FRAME
+    spec, settings_type = CRANE, PlantParameters
+    command_type, command_topic, commanded = CraneCommand, 'command', 'the crane'
+    described: Machinery
 
-    def __init__(self) -> None:
-        # Without a controller the brake of the crane is closed.
-        super().__init__('plant', safe_command=Command(0.0, True))
-        parameters = declare(self, PlantParameters)
-        machinery, scenario = machine_and_scenario(
-            CRANE, parameters, lambda _: Scenario(duration=1.0)
-        )
-        sample_time = machinery.controller.sample_time
-        parameters = parameters.following(sample_time)
+    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> tuple[Crane, Command]:
+        """Return the crane, and the command that closes the brake."""
         warm_up()
-        self._crane = Crane(machinery.crane, scenario, parameters.model, parameters.brake)
-        self._sensors = self.create_publisher(
-            CraneSensors, 'sensors', qos.stream(parameters.latched)
-        )
-        advice = 'start with controller:=false to command it by hand'
-        self.take_commands(CraneCommand, 'command', 'the crane', advice)
-        self._maximum_force = machinery.controller.maximum_force
-        self.links.append((self._sensors, self._commands))
-        self.start(self._crane, parameters)
+        crane = Crane(self.described.crane, scenario, settings.model, settings.brake)
+        return crane, Command(0.0, True)
 
-    def robot_description(self, prefix: str) -> str:
-        """Return the URDF of this crane."""
-        return robot_description(self._crane.parameters, prefix)
+    def first_command(self) -> Command:
+        """Return the command that closes the brake."""
+        return Command(0.0, True)
+
+    def sampled(self, machine: Crane, settings: PlantParameters) -> PlantParameters:  # noqa: ARG002
+        """Return the settings: a sample is a control cycle."""
+        return settings.following(self.described.controller.sample_time)
+
+    def add_topics(self, settings: PlantParameters) -> None:
+        """Create the publisher of sensors."""
+        self._sensors = self.create_publisher(
+            CraneSensors, 'sensors', qos.stream(settings.latched)
+        )
+
+    def answered(self) -> list[Publisher]:
+        """Return the publisher of sensors."""
+        return [self._sensors]
+
+    def waits(self, scenario: Any) -> bool:  # noqa: ARG002
+        """Return that the first sample waits for the controller."""
+        return True
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the readings of the sensors."""
-        sample = sense(self.state.x[CAR_POSITION], self._crane.parameters)
+        sample = sense(self.state.x[CAR_POSITION], self.described.crane)
         self._sensors.publish(sample_to_message(sample, header_at(nanoseconds, self.frame)))
 
     def command_of(self, message: CraneCommand) -> Command:
         """Return the command of a message; refuse one beyond the maximum force."""
-        return command_from_message(message, self._maximum_force)
+        return command_from_message(message, self.described.controller.maximum_force)

@@ -12,20 +12,9 @@ _START = 'longreach launch crane'
 
 def send_set_point(position: float, namespace: str, timeout: float) -> str:
     """
-    Send a set point to the controller of a namespace and return the topic.
+    Send a car position [m] to the controller of a namespace and return the topic.
 
-    Parameters
-    ----------
-    position : float
-        Desired position of the car [m].
-    namespace : str
-    timeout : float
-        Longest wait for a controller [s].
-
-    Raises
-    ------
-    LongreachError
-        When no controller subscribes within that time, or it does not receive the message.
+    LongreachError when no controller subscribes within the timeout [s], or it does not receive it.
     """
     with remote('set_point', namespace, timeout, _START) as far:
         publisher = far.publisher(Float64, 'set_point', SET_POINT, 'controller')

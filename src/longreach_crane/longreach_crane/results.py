@@ -13,27 +13,39 @@ from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
 # Quantities of the final state in the summary.
-_FINAL = ('time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position')
+_FINAL = {
+    'time': 's',
+    'car_position': 'm',
+    'car_velocity': 'm/s',
+    'angle': 'rad',
+    'angular_velocity': 'rad/s',
+    'load_position': 'm',
+}
+# Events with the column that changes, and the sign of the change, in their order within a cycle.
+_EVENTS = {
+    'emergency': ('emergency', 1.0),
+    'brake_engaged': ('brake', 1.0),
+    'brake_released': ('brake', -1.0),
+}
 
 
 def columns_of(crane: CraneParameters) -> Columns:
     """Return the columns of a run of a crane: the first five after time are the state."""
-
-    def joint(field: str, name: str) -> Source:
-        return Source('joint_states', field, name)
-
+    position, velocity, effort = (
+        partial(Source, 'joint_states', field) for field in ('position', 'velocity', 'effort')
+    )
     car, cable = 'car_joint', 'cable_joint'
-    load = partial(_load, Constants.of(crane))
-    positions = (joint('position', car), joint('position', cable))
+    positions = (position(car), position(cable))
+    load = Derived(positions, partial(_load, Constants.of(crane)))
     return Columns(
         (
             Column('time', 's', 'of the control cycle'),
-            Column('motor_force', 'N', 'force of the motor, f_c', joint('effort', car)),
-            Column('car_position', 'm', 'position of the car, x_c', positions[0]),
-            Column('car_velocity', 'm/s', 'velocity of the car', joint('velocity', car)),
-            Column('angle', 'rad', 'angle of the cable, alpha', positions[1]),
-            Column('angular_velocity', 'rad/s', 'rate of that angle', joint('velocity', cable)),
-            Column('load_position', 'm', 'position of the load, x_l', Derived(positions, load)),
+            Column('motor_force', 'N', 'force of the motor, f_c', effort(car)),
+            Column('car_position', 'm', 'position of the car, x_c', position(car)),
+            Column('car_velocity', 'm/s', 'velocity of the car', velocity(car)),
+            Column('angle', 'rad', 'angle of the cable, alpha', position(cable)),
+            Column('angular_velocity', 'rad/s', 'rate of that angle', velocity(cable)),
+            Column('load_position', 'm', 'position of the load, x_l', load),
             Column('command', 'N', 'desired motor force', Source('command', 'force')),
             Column('brake', '', '1 while the brake is closed', Source('command', 'brake')),
             Column('emergency', '', '1 in emergency mode', Source('status', 'emergency_mode')),
@@ -61,15 +73,8 @@ class CraneRun(Run[CraneParameters]):
     """
     A run of the crane with its controller, one row per control cycle at the instant of sampling.
 
-    ``command``, ``brake`` and ``emergency`` are the decisions of that cycle.
-
-    Parameters
-    ----------
-    crossings : tuple of Event
-        Times at which the car passed minimum_position or maximum_position, in either direction,
-        located between the cycles.
-    evaluations : int
-        Number of evaluations of the right-hand side.
+    ``command``, ``brake`` and ``emergency`` are the decisions of that cycle; ``crossings`` says
+    when the car passed a limit, located between the cycles.
     """
 
     UNITS: ClassVar = {
@@ -78,32 +83,20 @@ class CraneRun(Run[CraneParameters]):
         'extrema.max_abs_angle': 'rad',
         'extrema.max_car_position': 'm',
         'extrema.min_car_position': 'm',
-        'final.time': 's',
-        'final.car_position': 'm',
-        'final.car_velocity': 'm/s',
-        'final.angle': 'rad',
-        'final.angular_velocity': 'rad/s',
-        'final.load_position': 'm',
+        **{f'final.{name}': unit for name, unit in _FINAL.items()},
     }
 
     crossings: tuple[Event, ...] = ()
-    evaluations: int = 0
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Return brake_engaged, brake_released and emergency, at the cycle of the decision."""
         found = []
-        times = self.column('time').tolist()
-        for order, (name, column, sign) in enumerate(
-            (
-                ('emergency', 'emergency', 1.0),
-                ('brake_engaged', 'brake', 1.0),
-                ('brake_released', 'brake', -1.0),
-            )
-        ):
+        for order, (column, sign) in enumerate(_EVENTS.values()):
             changes = sign * np.diff(self.column(column), prepend=0.0)
-            found += [(row, order, name) for row in np.flatnonzero(changes > 0.0).tolist()]
-        return tuple(Event(times[row], name) for row, _, name in sorted(found))
+            found += [(row, order) for row in np.flatnonzero(changes > 0.0).tolist()]
+        times, names = self.column('time').tolist(), list(_EVENTS)
+        return tuple(Event(times[row], names[order]) for row, order in sorted(found))
 
     def summary(self) -> dict[str, Any]:
         """Return events, extrema over the cycles and final values as Python numbers."""

@@ -1,14 +1,6 @@
 """
 Scenarios of a crane: set points and disturbances over time, read from YAML.
 
-    duration: 60.0                  # [s]
-    diagnosis: true
-    set_points:                     # desired position of the car
-      - {time: 0.0, car_position: 3.0}
-    disturbances:                   # horizontal force on the load
-      - {time: 42.0, duration: 1.0, force: -200.0}
-    initial_state: {angle: 0.1}
-
 Every time must be a multiple of the control cycle; otherwise rounding would decide in which cycle
 a change takes effect.
 """
@@ -72,19 +64,7 @@ class Scenario(Parameters):
         check_order([point.time for point in self.set_points], 'set_points')
 
     def check_cycles(self, sample_time: float) -> None:
-        """
-        Check that every time lies on a control cycle.
-
-        Parameters
-        ----------
-        sample_time : float
-            T [s].
-
-        Raises
-        ------
-        InputError
-            The message has the path of the time.
-        """
+        """Raise InputError with the path of a time that is on no control cycle [s]."""
         step_count(self.duration, sample_time, 'duration')
         check_times([p.time for p in self.set_points], sample_time, 'set_points[{}].time')
         for key in ('time', 'duration'):
@@ -93,11 +73,8 @@ class Scenario(Parameters):
 
     def set_point(self, cycle: int, sample_time: float) -> float:
         """Return the desired car position in a cycle [m]; 0 before the first one."""
-        position = 0.0
-        for point in self.set_points:
-            if step_count(point.time, sample_time, 'time') <= cycle:
-                position = point.car_position
-        return position
+        due = [p for p in self.set_points if round(p.time / sample_time) <= cycle]
+        return due[-1].car_position if due else 0.0
 
     def disturbance(self, time: float) -> float:
         """Return the force on the load [N] at a time [s] inside a cycle, away from its ends."""
@@ -105,13 +82,5 @@ class Scenario(Parameters):
 
 
 def load_scenario(file: str | Path, sample_time: float) -> Scenario:
-    """
-    Read a scenario from a YAML file.
-
-    Raises
-    ------
-    InputError
-        For an unknown key, a value that is not allowed, or a time that is not on a cycle, with
-        the file and the path of the key.
-    """
+    """Read a scenario; InputError with the path of what is wrong, or on no control cycle."""
     return load(Scenario, file, check=lambda scenario: scenario.check_cycles(sample_time))

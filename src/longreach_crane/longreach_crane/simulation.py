@@ -1,24 +1,23 @@
 """
 Simulation of the crane with its controller: whole runs as tables.
 
-The controller acts only at sampling instants, and disturbances start and end at them. The
-right-hand side is therefore smooth between two instants, and the motion is integrated from instant
-to instant without discontinuities inside an integration.
+The controller acts only at sampling instants, and disturbances start and end at them. The motion
+is integrated from instant to instant, without discontinuities inside an integration.
 """
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from longreach_crane.control import Controller
-from longreach_crane.diagnosis import Emergency, sense
-from longreach_crane.machine import Crane
+from longreach_crane.control import Controller, ControllerState, Emergency, sense
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import CAR_POSITION, CAR_VELOCITY, load_position
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.results import CraneRun, Event, columns_of
 from longreach_crane.scenario import Scenario
-from longreach_crane.state import Command, CraneState
-from longreach_dynamics.machine import check_rows, step_count, step_time
+from longreach_dynamics.machine import Cycle, check_rows, closed_loop, step_count
 from longreach_dynamics.stepping import IntegrationError
 
 
@@ -40,85 +39,56 @@ def simulate(
     machinery : Machinery
         Crane, controller and design, as in a crane file.
     scenario : Scenario
-    model : 'nonlinear' or 'linear'
-    brake : 'viscous' or 'rigid'
-    relative, absolute : float
-        Tolerances of the integration. The defaults keep the state of C13R's tasks within 1e-9 of
-        the exact solution.
+    model, brake, relative, absolute
+        As of :class:`longreach_crane.machine.Crane`.
 
     Raises
     ------
     InputError
         When a time of the scenario is not on a control cycle, or a variant is unknown.
     """
-    T = machinery.controller.sample_time
+    T, parameters = machinery.controller.sample_time, machinery.crane
     scenario.check_cycles(T)
     cycles = step_count(scenario.duration, T, 'duration')
-    crane = Crane(machinery.crane, scenario, model, brake, relative, absolute)
+    crane = Crane(parameters, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
-    state, control = crane.initial_state(), controller.initial_state()
-    columns = columns_of(machinery.crane)
-    check_rows(
-        cycles + 1,
-        len(columns) + state.x.size,
-        f'duration = {scenario.duration:g} s with control cycles of {T:g} s',
-        'take a shorter duration',
-    )
-    states, decided = np.empty((cycles + 1, state.x.size)), np.empty((cycles + 1, 3))
+    columns = columns_of(parameters)
+    what = f'duration = {scenario.duration:g} s with control cycles of {T:g} s'
+    check_rows(cycles + 1, len(columns) + 5, what, 'take a shorter duration')
+
+    def answer(
+        control: ControllerState | None, cycle: int, state: CraneState
+    ) -> tuple[ControllerState, Command]:
+        before = controller.initial_state() if control is None else control
+        sample = sense(state.x[CAR_POSITION], parameters)
+        control = controller.cycle(before, sample, scenario.set_point(cycle, T))
+        return control, control.command
+
+    table, message = np.empty((cycles + 1, len(columns))), ''
     crossings: list[Event] = []
-    evaluations, message = 0, ''
-    set_points = _set_points(scenario, cycles, T)
-    for cycle in range(cycles + 1):
-        time = step_time(cycle, T)
-        sample = sense(state.x[CAR_POSITION], machinery.crane)
-        control = controller.cycle(control, sample, set_points[cycle])
-        states[cycle] = state.x
-        decided[cycle] = (*control.command, control.emergency is not Emergency.NONE)
-        if cycle < cycles:
-            try:
-                after, count = crane.advance_counting(state, control.command, time, T)
-            except IntegrationError as error:
-                message = str(error)
-                break
-            evaluations += count
-            crossings += _crossings(crane, state, after, control.command, time, T)
-            state = after
-    rows = slice(cycle + 1)
-    times = np.array([step_time(k, T) for k in range(cycle + 1)])
-    states = states[rows]
-    loads = load_position(states, crane.constants)
-    return CraneRun(
-        machinery.crane,
-        columns,
-        np.column_stack([times, states, loads, decided[rows], set_points[rows]]),
-        tuple(crossings),
-        evaluations,
-        message=message,
-    )
+    last: Cycle | None = None
+    try:
+        for row, cycle in enumerate(closed_loop(crane, answer, cycles, T)):
+            if last is not None:
+                crossings += _crossings(crane, last, cycle.state, T)
+            last = cycle
+            emergency = cycle.memory.emergency is not Emergency.NONE
+            table[row, 0], table[row, 1:6] = cycle.time, cycle.state.x
+            table[row, 7:] = (*cycle.command, emergency, scenario.set_point(row, T))
+    except IntegrationError as error:
+        message = str(error)
+    table = table[: row + 1]
+    table[:, 6] = load_position(table[:, 1:6], crane.constants)
+    return CraneRun(parameters, columns, table, tuple(crossings), message=message)
 
 
-def _set_points(scenario: Scenario, cycles: int, sample_time: float) -> np.ndarray:
-    """Return the set point of every cycle [m], shape (cycles + 1,)."""
-    positions = np.zeros(cycles + 1)
-    for point in scenario.set_points:
-        positions[step_count(point.time, sample_time, 'time') :] = point.car_position
-    return positions
-
-
-def _crossings(
-    crane: Crane,
-    before: CraneState,
-    after: CraneState,
-    command: Command,
-    time: float,
-    duration: float,
-) -> list[Event]:
-    """Return when the car passed one of its limits within an interval, located to 1e-12 s."""
-    p = crane.parameters
+def _crossings(crane: Crane, before: Cycle, after: CraneState, duration: float) -> list[Event]:
+    """Return when the car passed one of its limits within a cycle [s], located to 1e-12 s."""
+    p, x = crane.parameters, before.state.x
     # Bound of the car's travel: twice the duration times the larger speed at the two ends.
-    reach = 2.0 * duration * max(abs(before.x[CAR_VELOCITY]), abs(after.x[CAR_VELOCITY]))
-    lowest = min(before.x[CAR_POSITION], after.x[CAR_POSITION]) - reach
-    highest = max(before.x[CAR_POSITION], after.x[CAR_POSITION]) + reach
+    reach = 2.0 * duration * max(abs(x[CAR_VELOCITY]), abs(after.x[CAR_VELOCITY]))
+    lowest = min(x[CAR_POSITION], after.x[CAR_POSITION]) - reach
+    highest = max(x[CAR_POSITION], after.x[CAR_POSITION]) + reach
     if p.minimum_position <= lowest and highest <= p.maximum_position:
         return []
     # Imported here: SciPy's optimisers would add a quarter of a second to the start of every node.
@@ -126,28 +96,22 @@ def _crossings(
 
     def at(instant: float) -> np.ndarray:
         if instant <= 0.0:
-            return before.x
-        return crane.advance(before, command, time, instant).x
+            return np.asarray(x)
+        return crane.advance(before.state, before.command, before.time, instant).x
 
     instants = [0.0, duration]
-    if before.x[CAR_VELOCITY] * after.x[CAR_VELOCITY] < 0.0:
+    if x[CAR_VELOCITY] * after.x[CAR_VELOCITY] < 0.0:
         # A turning point inside the interval may lie beyond a limit although both ends do not.
         turn = brentq(lambda s: at(s)[CAR_VELOCITY], 0.0, duration, xtol=1e-12)
         instants.insert(1, turn)
-    positions = [at(instant)[CAR_POSITION] for instant in instants]
     found = []
     for name in ('minimum_position', 'maximum_position'):
-        limit = getattr(p, name)
-        sides = [p < limit if name == 'minimum_position' else p > limit for p in positions]
-        for i in range(len(instants) - 1):
-            if sides[i] != sides[i + 1]:
-                root = brentq(
-                    lambda s, limit=limit: at(s)[CAR_POSITION] - limit,
-                    instants[i],
-                    instants[i + 1],
-                    xtol=1e-12,
-                )
-                found.append(Event(time + root, name))
+        limit, sign = getattr(p, name), -1.0 if name == 'minimum_position' else 1.0
+        for start, end in itertools.pairwise(instants):
+            beyond = [sign * (at(s)[CAR_POSITION] - limit) > 0.0 for s in (start, end)]
+            if beyond[0] != beyond[1]:
+                root = brentq(lambda s: at(s)[CAR_POSITION] - limit, start, end, xtol=1e-12)  # noqa: B023
+                found.append(Event(before.time + root, name))
     return sorted(found)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from longreach_crane.description import robot_description
+from longreach_crane.description import ROOT_FRAME, robot_description
 from longreach_crane.machine import BRAKES, MODELS
-from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, load_machinery
+from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
@@ -61,12 +61,11 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
 
     name = 'crane'
     summary = 'a crane with digital control and diagnosis (ARGESIM C13R)'
-    package, file, file_help = 'longreach_crane', 'crane.yaml', "the crane (default: C13R's)"
-    parameters, scenarios = Machinery, Scenario
+    file, root_frame = 'crane.yaml', ROOT_FRAME
+    parameters, scenarios, options = Machinery, Scenario, CraneOptions
     studies = 'longreach_crane.commands'
-    options = CraneOptions
     scenario_prefix, scenario = 'task_', 'task_c'
-    rows, figure = 'control cycle', 'position, angle, force, brake over time'
+    rows = 'control cycle'
     panels = (
         Panel(
             'position',
@@ -90,40 +89,31 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         'first_emergency': 's',
     }
     swept = 'crane.load_mass'
-    differs = 'set points by hand and a run in real time differ, too'
     demo = ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0')
-    demo_help = 'Task C over ROS: run, record, compare, draw'
-    demo_next = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach bag info {bag}
-  longreach crane c13r --task c --brake rigid --plot out/rigid.png
-  longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it
-  longreach crane set-point 2.5                    in a second shell meanwhile
-  cp {file} my_crane.yaml
-                                                   change a number in it, then:
-  longreach crane c13r --task b --file my_crane.yaml --plot out/mine.png"""
+    demo_next = (
+        'longreach bag info {bag}',
+        'longreach crane c13r --task c --brake rigid --plot out/rigid.png',
+        'longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it',
+        'longreach crane set-point 2.5                    in a second shell meanwhile',
+    )
 
-    def load(self, file: str | Path | None, options: Parameters) -> Machinery:
+    def load(self, file: str | Path | None, options: Any) -> Machinery:
         """Return the crane of a file, with the options of its controller."""
-        machinery = load_machinery(file)
+        machinery = super().load(file, options)
         if isinstance(options, ControlOptions):
             return machinery.with_variants(options.matrices, options.output)
         return machinery
 
-    def load_scenario(
-        self,
-        file: str | Path,
-        parameters: Machinery,
-        options: Parameters,
-    ) -> Scenario:
+    def load_scenario(self, file: str | Path, parameters: Machinery, options: Any) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters.controller.sample_time)
 
+    def rest(self, parameters: Machinery) -> Scenario:
+        """Return a scenario without set points."""
+        return Scenario(duration=1.0)
+
     def simulate(
-        self,
-        parameters: Machinery,
-        scenario: Scenario,
-        options: CraneOptions,
+        self, parameters: Machinery, scenario: Scenario, options: CraneOptions
     ) -> CraneRun:
         """Return the run of a scenario."""
         return simulate(parameters, scenario, options.model, options.brake)

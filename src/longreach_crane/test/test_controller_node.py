@@ -19,11 +19,9 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
-from longreach_crane import controller_node
-from longreach_crane.control import Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState, Sample
 from longreach_crane.controller_node import ControllerNode
-from longreach_crane.diagnosis import Sample
-from longreach_crane.parameters import Machinery, default_file
+from longreach_crane.parameters import Machinery
 from longreach_dynamics.errors import InputError
 from longreach_node import clock as clock_module
 from longreach_node import diagnostics, qos
@@ -186,30 +184,6 @@ def test_dropped_samples_are_predicted(machinery: Machinery, rig: Rig, gap: int)
     assert [m.missed_samples for m in rig.statuses] == [0] * 5 + [gap] * 25
 
 
-def test_a_gap_beyond_the_timeout_is_an_emergency(machinery: Machinery, rig: Rig) -> None:
-    for cycle in (0, 1, 2, 60):
-        rig.send(cycle)
-    answers = rig.answers(4)
-    assert answers[-1] == (60 * CYCLE, 0.0, True)
-    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
-    assert rig.statuses[-1].missed_samples == 57
-    # It latches.
-    rig.send(61)
-    assert rig.answers(5)[-1] == (61 * CYCLE, 0.0, True)
-    assert rig.statuses[-1].emergency_mode
-
-
-def test_the_longest_gap_that_is_no_emergency(machinery: Machinery, rig: Rig) -> None:
-    # 50 cycles are 0.5 s: not longer than sensor_timeout; 51 are.
-    rig.send(0)
-    rig.send(51)
-    rig.answers(2)
-    assert not rig.statuses[-1].emergency_mode
-    rig.send(51 + 52)
-    rig.answers(3)
-    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
-
-
 def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig) -> None:
     rig.send(0)
     # From simulation time to the time of day.
@@ -219,46 +193,6 @@ def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig)
     assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
     # As many as the field can count.
     assert rig.statuses[-1].missed_samples == 2**32 - 1
-
-
-def test_a_long_gap_without_diagnosis_is_predicted_too(
-    machinery: Machinery, tmp_path: Path
-) -> None:
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(SCENARIO.format(diagnosis='false'))
-    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
-        rig = Rig(b)
-        sent = [0, 1, 150, 151]
-        for cycle in sent:
-            rig.send(cycle)
-        answers = rig.answers(4)
-        positions = [m.car_position for m in rig.statuses]
-    states = cycles_of(
-        machinery,
-        [sample(cycle) if cycle in sent else None for cycle in range(152)],
-        [2.0] * 20 + [-1.0] * 132,
-        diagnosis=False,
-    )
-    assert answers == told(states, sent)
-    assert positions == [states[cycle].observer[1] for cycle in sent]
-
-
-def test_doubled_delayed_and_reordered_samples_are_not_used(
-    machinery: Machinery, rig: Rig
-) -> None:
-    # 2 comes twice, 4 after 6, 7 and 8 change places.
-    for cycle in (0, 1, 2, 2, 3, 5, 6, 4, 8, 7, 9):
-        # What comes too late brings a position that would be seen in the answers.
-        rig.send(cycle)
-        if cycle == 2:
-            rig.send(cycle, Sample(3.0, False, False))
-    used = [0, 1, 2, 3, 5, 6, 8, 9]
-    answers = rig.answers(len(used))
-    states = cycles_of(
-        machinery, [sample(cycle) if cycle in used else None for cycle in range(10)]
-    )
-    assert answers == told(states, used)
-    assert rig.statuses[-1].missed_samples == 2
 
 
 @pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
@@ -277,35 +211,6 @@ def test_what_is_no_number_never_reaches_the_observer(
     assert rig.statuses[-1].missed_samples == 5
 
 
-def test_no_number_for_too_long_is_an_emergency(machinery: Machinery, rig: Rig) -> None:
-    rig.send(0)
-    for cycle in range(1, 53):
-        rig.send(cycle, Sample(math.nan, False, False))
-    rig.answers(53)
-    reasons = [m.emergency_reason for m in rig.statuses]
-    states = cycles_of(machinery, [sample(0), *[None] * 52])
-    assert reasons == [int(s.emergency) for s in states]
-    assert reasons.index(CraneStatus.REASON_SENSOR_TIMEOUT) == 51
-
-
-@pytest.mark.parametrize(
-    'beyond',
-    [
-        Sample(5.01, False, False),
-        Sample(-5.01, False, False),
-        Sample(0.0, True, False),
-        Sample(0.0, False, True),
-    ],
-)
-def test_stop_switches_and_limits(rig: Rig, beyond: Sample) -> None:
-    for cycle, value in enumerate((sample(0), sample(1), beyond, sample(3))):
-        rig.send(cycle, value)
-    answers = rig.answers(4)
-    assert [brake for _, _, brake in answers] == [False, False, True, True]
-    assert [force for _, force, _ in answers[2:]] == [0.0, 0.0]
-    assert [m.emergency_reason for m in rig.statuses] == [0, 0, 1, 1]
-
-
 # --- begin, restart, take over ------------------------------------------------------------------
 
 
@@ -321,28 +226,6 @@ def test_taking_over_in_mid_run_begins_at_the_measured_position(
     assert [m.car_position for m in rig.statuses] == [s.observer[1] for s in states]
     assert [m.car_velocity for m in rig.statuses] == [s.observer[2] for s in states]
     assert rig.statuses[-1].missed_samples == 0
-
-
-def test_a_take_over_uses_the_set_point_of_its_time(tmp_path: Path) -> None:
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(SCENARIO.format(diagnosis='true'))
-    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
-        rig = Rig(b)
-        for cycle in (19, 20):
-            rig.send(cycle)
-        rig.answers(2)
-        assert [m.set_point for m in rig.statuses] == [2.0, -1.0]
-
-
-def test_when_time_begins_anew_so_does_the_controller(machinery: Machinery, rig: Rig) -> None:
-    for cycle in range(100):
-        rig.send(cycle)
-    for cycle in range(5):
-        rig.send(cycle)
-    answers = rig.answers(105)
-    states = cycles_of(machinery, [sample(cycle) for cycle in range(100)])
-    assert answers[:100] == told(states, range(100))
-    assert answers[100:] == told(states, range(5))
 
 
 def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(
@@ -398,21 +281,6 @@ def test_a_set_point_by_hand_holds_until_the_next(machinery: Machinery, tmp_path
 # --- diagnostics --------------------------------------------------------------------------------
 
 
-def test_a_flood_of_set_points_is_one_line(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    wall = Wall()
-    monkeypatch.setattr(controller_node, 'time', wall)
-    publisher = rig.bench.publisher(Float64, 'set_point', qos.SET_POINT)
-    for k in range(20):
-        publisher.publish(Float64(data=1.0 + 0.01 * k))
-        rig.bench.settle(3)
-    wall.seconds += 2.0
-    rig.by_hand(2.5)
-    told = [line for line in capfd.readouterr().err.splitlines() if 'set point by hand' in line]
-    assert [line.rpartition(': ')[2] for line in told] == ['1 m', '2.5 m']
-
-
 def test_diagnostics(rig: Rig) -> None:
     b = rig.bench
 
@@ -440,18 +308,6 @@ def test_diagnostics(rig: Rig) -> None:
     assert status.level == diagnostics.ERROR
     assert status.message == 'emergency mode: position limit'
     assert values['brake'] == 'True'
-
-
-def test_an_emergency_is_reported_in_its_cycle(rig: Rig) -> None:
-    rig.send(0)
-    rig.answers(1)
-    before = len(rig.reports)
-    rig.send(1, Sample(6.0, False, True))
-    rig.answers(2)
-    rig.bench.until(lambda: len(rig.reports) > before)
-    report = rig.reports[-1]
-    assert report.status[0].level == diagnostics.ERROR
-    assert nanoseconds_of(report.header.stamp) == CYCLE
 
 
 # --- with a clock -------------------------------------------------------------------------------
@@ -514,7 +370,7 @@ def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
         rig = Rig(b)
         rig.send(0)
         rig.answers(1)
-        monkeypatch.setattr(rig.node._joints, 'get_publisher_count', lambda: 0)
+        monkeypatch.setattr(rig.node._topics[0], 'get_publisher_count', lambda: 0)
         wall.seconds += 0.7
         b.until(lambda: rig.commands[-1].brake, 'the brake')
         (status,) = rig.reports[-1].status
@@ -525,27 +381,16 @@ def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
     assert 'ERROR' not in told
 
 
-def test_before_the_first_sample_there_is_no_silence(wall: Wall) -> None:
-    with bench() as b:
-        rig = Rig(b)
-        wall.seconds += 60.0
-        b.settle()
-        assert rig.commands == []
-        rig.send(0)
-        rig.answers(1)
-        assert not rig.statuses[-1].emergency_mode
-
-
 def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
     with bench('-p', 'controller:use_sim_time:=true') as b:
         rig = Rig(b)
         clock = b.publisher(Clock, '/clock', qos.CLOCK)
 
         def say(nanoseconds: int) -> None:
-            heard = rig.node._watch._heard
+            heard = rig.node._watch_clock._heard
             wall.seconds += 0.4
             clock.publish(Clock(clock=stamp_of(nanoseconds)))
-            b.until(lambda: rig.node._watch._heard > heard, 'time on /clock')
+            b.until(lambda: rig.node._watch_clock._heard > heard, 'time on /clock')
 
         say(0)
         rig.send(0)
@@ -580,8 +425,6 @@ def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
         ('output:=later', r"output = 'later', allowed: as_in_file \| same_cycle \| next_cycle"),
         ('late_after:=0.0', r'late_after = 0\.0, allowed: \[0\.5, inf\)'),
         ('sample_time:=0.01', r"'sample_time' is unknown to node /controller"),
@@ -590,27 +433,3 @@ def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
 def test_refusals(words: str, error: str) -> None:
     with bench('-p', f'controller:{words}') as b, pytest.raises(InputError, match=error):
         b.add(ControllerNode)
-
-
-def test_another_crane_file(machinery: Machinery, tmp_path: Path) -> None:
-    file = tmp_path / 'crane.yaml'
-    text = default_file().read_text()
-    file.write_text(text.replace('maximum_force: 160.0', 'maximum_force: 5.0'))
-    with bench(*LOCKSTEP, '-p', f'controller:file:={file}') as b:
-        rig = Rig(b)
-        rig.by_hand(4.0)
-        rig.send(0)
-        assert rig.answers(1) == [(0, 5.0, False)]
-
-
-@pytest.mark.parametrize(('position', 'text'), [(9.0, 'beyond a limit'), (2.0, '')])
-def test_a_set_point_beyond_a_limit_is_told(
-    position: float, text: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        rig.by_hand(position)
-        rig.send(0)
-        rig.answers(1)
-    said = capfd.readouterr()
-    assert ('beyond a limit' in said.err + said.out) == bool(text)

@@ -10,13 +10,11 @@ from builtin_interfaces.msg import Time
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import Header
-from visualization_msgs.msg import Marker
 
 from longreach_crane import conversions
-from longreach_crane.control import Controller, ControllerState
-from longreach_crane.diagnosis import Emergency, Sample
+from longreach_crane.control import Controller, ControllerState, Emergency, Sample
+from longreach_crane.machine import Command
 from longreach_crane.parameters import Machinery
-from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
 HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='north/track')
@@ -41,13 +39,6 @@ def test_samples(sample: Sample) -> None:
     again = deserialize_message(serialize_message(message), CraneSensors)
     assert conversions.sample_from_message(again) == sample
     assert fields(CraneSensors) == {'header', *Sample._fields}
-
-
-def test_a_sample_that_is_no_number_stays_none() -> None:
-    message = conversions.sample_to_message(Sample(math.nan, False, True), HEADER)
-    again = conversions.sample_from_message(message)
-    assert math.isnan(again.car_position)
-    assert (again.below_minimum, again.above_maximum) == (False, True)
 
 
 @pytest.mark.parametrize('command', [Command(1.0 / 3.0, False), Command(0.0, True)])
@@ -96,15 +87,3 @@ def test_status(machinery: Machinery, emergency: Emergency) -> None:
 def test_reasons_are_those_of_the_message() -> None:
     for emergency in Emergency:
         assert getattr(CraneStatus, f'REASON_{emergency.name}') == emergency
-
-
-def test_a_trace_is_a_line_in_the_frame_of_its_header() -> None:
-    trace = conversions.trace_marker('trace', [(1.0, 0.0), (2.0, 0.5)], (0.1, 0.2, 0.3), HEADER)
-    assert trace.header == HEADER
-    assert trace.ns == 'trace'
-    assert trace.type == Marker.LINE_STRIP
-    assert trace.pose.orientation.w == 1.0
-    assert trace.scale.x > 0.0
-    assert [(p.x, p.y, p.z) for p in trace.points] == [(1.0, 0.0, 0.0), (2.0, 0.0, 0.5)]
-    assert (trace.color.r, trace.color.g, trace.color.b) == pytest.approx((0.1, 0.2, 0.3))
-    assert trace.color.a == 1.0

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from fmpy.validation import validate_fmu
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import default_file, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario
-from longreach_crane.state import Command
 from longreach_tools.testing import Outcome
 
 END = 2.0

@@ -10,7 +10,6 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from longreach_crane.markers_node import MarkersNode
-from longreach_dynamics.errors import InputError
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -79,27 +78,3 @@ def test_when_time_begins_anew_the_traces_do() -> None:
             rig.arrive(count + 1)
     assert [p.x for p in rig.arrays[-2].markers[0].points] == [0.0, 1.0, 2.0]
     assert [p.x for p in rig.arrays[-1].markers[0].points] == [3.0]
-
-
-def test_a_viewer_that_comes_late_sees_the_latest() -> None:
-    with bench() as b:
-        rig = Rig(b)
-        rig.send(0, 1.0, 0.0)
-        rig.arrive(1)
-        late = b.listen(MarkerArray, 'markers', qos.VISUAL)
-        b.until(lambda: late)
-        assert late[0] == rig.arrays[0]
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('rate:=0.0', r'rate = 0\.0, allowed: \(0, 1000\] Hz'),
-        ('trace:=-1.0', r'trace = -1\.0, allowed: \[0, 3600\] s'),
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read'),
-        ('color:=red', r"'color' is unknown to node /markers"),
-    ],
-)
-def test_refusals(word: str, error: str) -> None:
-    with bench('-p', f'markers:{word}') as b, pytest.raises(InputError, match=error):
-        b.add(MarkersNode)

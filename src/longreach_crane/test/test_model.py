@@ -13,22 +13,23 @@ import casadi
 import numpy as np
 import pytest
 
-from longreach_crane.machine import Crane
+from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import (
+    ANGLE,
+    ANGULAR_VELOCITY,
+    CAR_POSITION,
+    CAR_VELOCITY,
     FREE,
     HELD,
     Constants,
     Inputs,
-    energy,
     linear_model,
     load_position,
-    momentum,
     right_hand_side,
     stop_car,
 )
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
-from longreach_crane.state import Command, CraneState
 
 STATE_SCALE = np.array([200.0, 5.0, 3.0, 1.0, 2.0])
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -85,6 +86,30 @@ def lagrange() -> Any:
         casadi.vertcat(motor_rate, 0, 0, rate[1], held), rate[0], casadi.SX(0)
     )
     return casadi.Function('crane', [state, *parameters], [derivative_free, derivative_held])
+
+
+def energy(state: np.ndarray, constants: Constants) -> float:
+    """Return kinetic plus potential energy [J], 0 at rest, which each model conserves."""
+    v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
+    p = constants
+    cosine = 1.0 if p.linear else math.cos(alpha)
+    height = p.r * alpha**2 / 2.0 if p.linear else p.r * (1.0 - cosine)
+    kinetic = (p.m_c + p.m_l) * v**2 / 2 + p.m_l * p.r * (cosine * v * omega + p.r * omega**2 / 2)
+    return float(kinetic + p.m_l * p.g * height)
+
+
+def momentum(state: np.ndarray, constants: Constants) -> float:
+    """
+    Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
+
+    In both models its time derivative is exactly f_c + f_d while the brake is open.
+    """
+    p = constants
+    cosine = 1.0 if p.linear else math.cos(state[ANGLE])
+    linear_momentum = (p.m_c + p.m_l) * state[CAR_VELOCITY]
+    linear_momentum += p.m_l * p.r * cosine * state[ANGULAR_VELOCITY]
+    drag = p.d_c * state[CAR_POSITION] + p.d_l * load_position(state, p)
+    return float(linear_momentum + drag)
 
 
 LAGRANGE = lagrange()

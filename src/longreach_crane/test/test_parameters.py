@@ -10,7 +10,6 @@ import yaml
 
 from longreach_crane.parameters import (
     CraneParameters,
-    DesignParameters,
     Machinery,
     default_file,
     load_machinery,
@@ -62,31 +61,15 @@ def test_steady_cycles_are_whole_cycles_within_the_time(machinery: Machinery) ->
     assert controller.replace(steady_time=0.0).steady_cycles == 0
 
 
-def test_a_changed_number_is_read(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert load_changed(tmp_path, content, 'crane', 'cable_length', 7).crane.cable_length == 7.0
-
-
 @pytest.mark.parametrize(
     ('section', 'key', 'value', 'message'),
     [
-        ('crane', 'cable_length', 0.0, r'crane\.cable_length = 0\.0, allowed: \[0\.01, 10000\] m'),
-        ('crane', 'cable_length', -5.0, r'crane\.cable_length = -5\.0, allowed'),
         ('crane', 'car_mass', 0, r'crane\.car_mass = 0, allowed: \[0\.001, 1e\+09\] kg'),
-        ('crane', 'load_mass', float('nan'), r'crane\.load_mass = nan, allowed'),
         ('crane', 'gravity', 'much', r"crane\.gravity = 'much', allowed: a number"),
-        ('crane', 'car_friction', -0.1, r'crane\.car_friction = -0\.1, allowed: \[0, 1e\+09\]'),
-        ('crane', 'car_friction', 1e10, r'car_friction = 1\d+\.0, allowed: \[0, 1e\+09\] kg/s'),
         ('crane', 'lenght', 5.0, r'crane\.lenght is unknown, allowed here: car_mass'),
         ('crane', 'minimum_position', 5.0, r'crane: minimum_position = 5\.0 m, allowed: below'),
-        ('controller', 'sample_time', 0.0, r'controller\.sample_time = 0\.0, allowed'),
         ('controller', 'matrices', 'best', r'allowed: auto \| corrected \| as_printed \| desig'),
-        ('controller', 'output', 'now', r'allowed: same_cycle \| next_cycle'),
-        ('controller', 'maximum_force', -1.0, r'controller\.maximum_force = -1\.0, allowed'),
-        ('controller', 'steady_time', -1.0, r'controller\.steady_time = -1\.0, allowed'),
         ('design', 'state_weights', [1.0] * 4, r'design\.state_weights has 4 values, allowed: 5'),
-        ('design', 'state_weights', [1.0, -1.0, 1.0, 1.0, 1.0], r'state_weights\[1\] = -1\.0'),
-        ('design', 'effort_weight', 0.0, r'design\.effort_weight = 0\.0, allowed'),
-        ('design', 'observer_poles', [[-1.0, 0.0]] * 4, r'observer_poles has 4 values'),
         ('design', 'observer_poles', [[-1.0]] * 5, r'observer_poles\[0\] has 1 values'),
     ],
 )
@@ -100,15 +83,6 @@ def test_refusals(
 ) -> None:
     with pytest.raises(InputError, match=rf'my_crane\.yaml: .*{message}'):
         load_changed(tmp_path, content, section, key, value)
-
-
-@pytest.mark.parametrize('section', ['crane', 'controller', 'design'])
-def test_a_missing_section_is_named(section: str, tmp_path: Path, content: dict[str, Any]) -> None:
-    del content[section]
-    file = tmp_path / 'my_crane.yaml'
-    file.write_text(yaml.safe_dump(content))
-    with pytest.raises(InputError, match=rf'my_crane\.yaml: {section} is missing'):
-        load_machinery(file)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +99,3 @@ def test_observer_poles_are_stable_and_in_pairs(
     others = ((-1.0, 0.0), (-2.0, 0.0), (-3.0, 1.0), (-3.0, -1.0))
     with pytest.raises(InputError, match=message):
         machinery.design.replace(observer_poles=(pole, *others))
-
-
-def test_design_takes_integers(machinery: Machinery) -> None:
-    design = DesignParameters(
-        state_weights=(1, 1, 1, 1, 1),
-        effort_weight=1,
-        observer_poles=tuple((-n, 0) for n in range(1, 6)),
-    )
-    assert design.observer_poles[4] == (-5.0, 0.0)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +10,10 @@ from longreach_msgs.msg import CraneCommand, CraneSensors
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from longreach_crane.machine import Crane
-from longreach_crane.parameters import CraneParameters, default_file
+from longreach_crane.machine import Command, Crane, CraneState
+from longreach_crane.parameters import CraneParameters
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
-from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_node.stamps import stamp_of
@@ -94,44 +90,6 @@ def test_it_moves_as_the_library_says(
     assert rig.joints[0].name == ['car_joint', 'cable_joint']
 
 
-@pytest.mark.parametrize(
-    ('position', 'switches'),
-    [
-        (0.0, (False, False)),
-        (5.0, (False, False)),
-        (5.001, (False, True)),
-        (-5.0, (False, False)),
-        (-5.001, (True, False)),
-    ],
-)
-def test_sensors_and_stop_switches(
-    tmp_path: Path, position: float, switches: tuple[bool, bool]
-) -> None:
-    file = write_scenario(tmp_path, car_position=position)
-    with bench(*LOCKSTEP, '-p', f'plant:scenario:={file}') as b:
-        (sensors,) = Rig(b).sensors
-    assert sensors.car_position == position
-    assert (sensors.below_minimum, sensors.above_maximum) == switches
-    assert (sensors.header.stamp, sensors.header.frame_id) == (stamp_of(0), 'track')
-
-
-@pytest.mark.parametrize('force', [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e4])
-def test_a_force_that_the_motor_cannot_give_is_refused(
-    force: float, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        rig.send(force)
-        b.settle()
-        assert len(rig.sensors) == 1
-        rig.cycle(10.0)
-        assert math.isfinite(rig.plant.state.x.sum())
-        assert rig.plant.command == Command(10.0, False)
-    said = ''.join(capfd.readouterr())
-    assert said.count('command on /command ignored (1 so far): force = ') == 1
-    assert 'allowed: [-160, 160] N, the maximum_force of the crane file' in said
-
-
 def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:
     words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
     with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
@@ -157,9 +115,7 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> No
 @pytest.mark.parametrize(
     ('word', 'error'),
     [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
         ('model:=cubic', r"model = 'cubic', allowed: nonlinear \| linear"),
-        ('brake:=none', r"brake = 'none', allowed: viscous \| rigid"),
         ('step:=0.003', r'1 / \(publish_rate step\) = 3\.33333, allowed: whole numbers'),
         ('step:=0.02', r'1 / \(publish_rate step\) = 0\.5, allowed: whole numbers'),
         (
@@ -172,45 +128,3 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> No
 def test_refusals(word: str, error: str) -> None:
     with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)
-
-
-def test_the_process_refuses_in_one_line(tmp_path: Path) -> None:
-    scenario = tmp_path / 'scenario.yaml'
-    scenario.write_text('duration: 1.0\nset_points:\n  - {time: 0.0, position: 1.0}\n')
-    crane = tmp_path / 'crane.yaml'
-    crane.write_text('crane: 5\n')
-    for word, error in (
-        (f'scenario:={scenario}', f'{scenario}: set_points[0].position is unknown, allowed here'),
-        (f'file:={crane}', f'{crane}: crane = 5, allowed: a mapping with the keys car_mass'),
-        ('publish_rate:=30.0', 'publish_rate = 30.0 Hz, allowed with the sample time 0.01 s'),
-    ):
-        done = subprocess.run(
-            [executable('plant'), '--ros-args', '-p', word],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 2, done
-        (line,) = (done.stdout + done.stderr).splitlines()
-        assert error in line
-        assert 'FATAL' in line
-
-
-def executable(name: str) -> str:
-    for prefix in os.environ['AMENT_PREFIX_PATH'].split(':'):
-        path = Path(prefix) / 'lib' / 'longreach_crane' / name
-        if path.exists():
-            return str(path)
-    raise AssertionError(f'no {name}; source install/setup.bash')
-
-
-def test_samples_follow_the_control_cycle_of_the_crane_file(tmp_path: Path) -> None:
-    text = default_file().read_text().replace('sample_time: 0.01', 'sample_time: 0.025')
-    crane = tmp_path / 'crane.yaml'
-    crane.write_text(text)
-    with bench(*LOCKSTEP, '-p', f'plant:file:={crane}') as b:
-        rig = Rig(b)
-        rig.send(10.0, cycle=0)
-        b.until(lambda: len(rig.sensors) == 2)
-        assert rig.sensors[1].header.stamp == stamp_of(25_000_000)

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_crane.control import Controller
-from longreach_crane.diagnosis import Emergency, is_permitted, is_valid, sense
+from longreach_crane.control import Controller, Emergency, is_permitted, sense
 from longreach_crane.machine import BRAKES, Crane
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import load_machinery
@@ -54,7 +53,7 @@ def test_a_minute_of_anything(seed: int) -> None:
         assert abs(control.command.force) <= machinery.controller.maximum_force
         low, high = p.minimum_position - STOPPING, p.maximum_position + STOPPING
         assert low < x[CAR_POSITION] < high
-        valid = sample is not None and is_valid(sample)
+        valid = sample is not None and sample.is_valid
         if valid and not is_permitted(sample.car_position, p):
             assert control.emergency is not Emergency.NONE
         if control.emergency is not Emergency.NONE:

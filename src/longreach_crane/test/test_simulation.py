@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from longreach_crane.machine import Crane
-from longreach_crane.model import FREE, HELD
-from longreach_crane.motion import advance_motion
+from longreach_crane.machine import Command, Crane, CraneState
+from longreach_crane.model import FREE, HELD, advance_motion
 from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.results import CraneRun
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate, warm_up
-from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import Machine
 from longreach_dynamics.stepping import IntegrationError
 
 SWINGING = np.array([20.0, 1.0, 0.4, 0.5, -0.3])
@@ -26,17 +22,6 @@ SWINGING = np.array([20.0, 1.0, 0.4, 0.5, -0.3])
 @pytest.fixture(scope='module')
 def result_c(machinery: Machinery, task_c: Scenario) -> CraneRun:
     return simulate(machinery, task_c)
-
-
-def test_crane_is_a_machine(crane: CraneParameters) -> None:
-    machine: Machine[CraneState, Command] = Crane(crane)
-    state = machine.advance(machine.initial_state(), Command(100.0, False), 0.0, 0.1)
-    sample = machine.joint_sample(state, Command())
-    assert sample.names == ('car_joint', 'cable_joint')
-    assert sample.positions == (state.x[1], state.x[3])
-    assert sample.velocities == (state.x[2], state.x[4])
-    assert sample.efforts == (state.x[0], 0.0)
-    assert sample.positions[0] > 0.0 > sample.positions[1]
 
 
 def test_motor_is_of_first_order(crane: CraneParameters) -> None:
@@ -60,14 +45,6 @@ def test_result_does_not_depend_on_the_pieces(
         state = plant.advance(state, command, piece / 7.0, 1.0 / 7.0)
     assert state.x == pytest.approx(whole.x, abs=1e-10)
     assert state.car == whole.car
-
-
-def test_advance_keeps_the_state_it_is_given(crane: CraneParameters) -> None:
-    for brake in ('viscous', 'rigid'):
-        state = CraneState(SWINGING.copy())
-        after = Crane(crane, brake=brake).advance(state, Command(0.0, True), 0.0, 0.01)
-        assert np.array_equal(state.x, SWINGING)
-        assert not np.shares_memory(after.x, state.x)
 
 
 def test_rigid_brake_holds_and_lets_go(crane: CraneParameters) -> None:
@@ -115,20 +92,6 @@ def test_unknown_variants_are_refused(
         simulate(machinery, task_b, **changes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):
         Crane(machinery.crane, **changes)  # type: ignore[arg-type]
-
-
-def test_times_off_the_cycles_are_refused(machinery: Machinery) -> None:
-    scenario = Scenario(duration=1.0, set_points=(SetPoint(0.005, 1.0),))
-    with pytest.raises(
-        InputError, match=r'set_points\[0\]\.time = 0\.005 s, allowed: whole steps'
-    ):
-        simulate(machinery, scenario)
-
-
-def test_impossible_speed_is_an_error_with_time_and_state(crane: CraneParameters) -> None:
-    state = CraneState(np.array([0.0, 0.0, 0.0, 0.5, 1e200]))
-    with pytest.raises(IntegrationError, match=r'starts at t = 3 s.*State there: .*1e\+200'):
-        Crane(crane).advance(state, Command(0.0, True), 3.0, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -199,49 +162,29 @@ def test_emergency_follows_the_crossing_within_a_cycle(result_c: CraneRun) -> No
     assert np.all(result_c.column('brake')[result_c.column('time') >= emergency.time] == 1.0)
 
 
-def test_summary_is_plain_and_consistent(result_c: CraneRun) -> None:
-    summary = json.loads(json.dumps(result_c.summary()))
-    assert set(summary) == {'events', 'crossings', 'extrema', 'final'}
-    assert summary['events'][0] == {'time': result_c.events[0].time, 'name': 'brake_engaged'}
-    position = result_c.column('car_position')
-    assert summary['extrema'] == {
-        'max_abs_angle': np.abs(result_c.column('angle')).max(),
-        'max_car_position': position.max(),
-        'min_car_position': position.min(),
-    }
-    assert summary['final']['time'] == 60.0
-    for name, value in summary['final'].items():
-        assert value == result_c.column(name)[-1]
-
-
-def test_same_input_same_bits(machinery: Machinery, task_c: Scenario, result_c: CraneRun) -> None:
-    again = simulate(machinery, task_c)
-    assert np.array_equal(again.table, result_c.table)
-    assert again.events == result_c.events
-    assert again.crossings == result_c.crossings
-
-
 def test_tolerances_are_tight_enough(
     machinery: Machinery, task_c: Scenario, result_c: CraneRun
 ) -> None:
     tighter = simulate(machinery, task_c, relative=1e-13, absolute=1e-14)
     assert tighter.table == pytest.approx(result_c.table, abs=1e-9)
     loose = simulate(machinery, task_c, relative=1e-6, absolute=1e-6)
-    assert loose.evaluations < result_c.evaluations < tighter.evaluations
+    assert loose.table[-1, 1:] != pytest.approx(result_c.table[-1, 1:], abs=1e-9)
 
 
-def test_evaluations_stay_within_a_budget(result_c: CraneRun) -> None:
+def test_evaluations_stay_within_a_budget(
+    machinery: Machinery, task_c: Scenario, result_c: CraneRun
+) -> None:
     # One step of DOP853 in each open cycle; with the stiff brake a cycle takes two or three steps
     # of Radau IIA, each with its Jacobian and some Newton iterations of three stages.
+    crane = Crane(machinery.crane, task_c)
     braked = int(result_c.column('brake').sum())
-    assert result_c.evaluations < 13 * (6000 - braked) + 120 * braked
-
-
-def test_initial_state_is_the_first_row(machinery: Machinery) -> None:
-    start = InitialState(motor_force=5.0, car_position=-1.0, car_velocity=0.2, angle=0.1)
-    result = simulate(machinery, Scenario(duration=0.01, initial_state=start))
-    assert result.table.shape[0] == 2
-    assert result.table[0, 1:6].tolist() == [5.0, -1.0, 0.2, 0.1, 0.0]
+    used = sum(
+        crane.advance_counting(CraneState(row[1:6]), Command(row[7], bool(row[8])), row[0], 0.01)[
+            1
+        ]
+        for row in result_c.table[:-1]
+    )
+    assert used < 13 * (6000 - braked) + 120 * braked
 
 
 def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery: Machinery) -> None:
@@ -270,15 +213,6 @@ def test_a_scenario_too_long_for_a_table_is_refused(machinery: Machinery) -> Non
         r' numbers, allowed: up to \d+ rows; take a shorter duration$',
     ):
         simulate(machinery, Scenario(duration=1e9))
-
-
-def test_integers_of_time_compile_nothing_anew(machinery: Machinery) -> None:
-    crane = Crane(machinery.crane)
-    crane.advance(crane.initial_state(), Command(1.0), 0.0, 1.0)
-    signatures = len(advance_motion.signatures)
-    state = crane.advance(crane.initial_state(), Command(1.0), 0, 1)
-    assert np.all(np.isfinite(state.x))
-    assert len(advance_motion.signatures) == signatures
 
 
 def test_a_state_that_blows_up_is_an_error(machinery: Machinery) -> None:

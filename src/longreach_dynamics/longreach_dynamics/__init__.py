@@ -9,7 +9,6 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``splines``          trajectories with rates in their waypoints
 ``trajectory_following`` what a joint controller follows: trajectories, streams, a pose
 ``trajectory_goals`` whether a trajectory is followed within tolerances
-``cycles``           which control cycle a sample belongs to, by its stamp
 ``linear_algebra``   small dense systems inside compiled code
 ``beams``            bending lines of beams of varying section, and Ritz functions
 ``finite_elements``  natural frequencies and sag of chains of beams, a second opinion

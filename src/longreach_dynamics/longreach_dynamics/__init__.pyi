@@ -5,8 +5,6 @@ from longreach_dynamics.beams import RitzBasis as RitzBasis
 from longreach_dynamics.beams import ritz_basis as ritz_basis
 from longreach_dynamics.control import JointController as JointController
 from longreach_dynamics.control import PistonControllerParameters as PistonControllerParameters
-from longreach_dynamics.cycles import Kind as Kind
-from longreach_dynamics.cycles import SampleOrder as SampleOrder
 from longreach_dynamics.errors import InputError as InputError
 from longreach_dynamics.errors import LongreachError as LongreachError
 from longreach_dynamics.finite_elements import ChainBase as ChainBase
@@ -28,8 +26,10 @@ from longreach_dynamics.machine import BY_SCENARIO as BY_SCENARIO
 from longreach_dynamics.machine import ByScenario as ByScenario
 from longreach_dynamics.machine import JointSample as JointSample
 from longreach_dynamics.machine import Machine as Machine
+from longreach_dynamics.machine import by_scenario as by_scenario
 from longreach_dynamics.machine import check_order as check_order
 from longreach_dynamics.machine import check_rows as check_rows
+from longreach_dynamics.machine import closed_loop as closed_loop
 from longreach_dynamics.machine import sample_counts as sample_counts
 from longreach_dynamics.machine import step_count as step_count
 from longreach_dynamics.machine import step_time as step_time

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from longreach_dynamics.errors import InputError
 
@@ -60,20 +60,61 @@ class Machine(Protocol[State, Command]):
         ...
 
 
+class Cycle(NamedTuple):
+    """A closed loop at one sampling instant."""
+
+    time: float  # [s]
+    state: Any  # of the machine
+    memory: Any  # of the controller, after its answer
+    command: Any  # acts until the next instant
+
+
+Answer = Callable[[Any, int, Any], tuple[Any, Any]]
+
+
+def closed_loop(
+    machine: Machine[Any, Any], answer: Answer, cycles: int, sample_time: float
+) -> Iterator[Cycle]:
+    """
+    Yield the sampling instants of a machine with its controller, as nodes in lockstep step them.
+
+    Parameters
+    ----------
+    machine : Machine
+    answer : callable
+        Takes the controller's memory (None at first), the number of the cycle and the machine's
+        state; returns memory and command. :func:`by_scenario` leaves it to the machine.
+    cycles : int
+        Number of the last instant.
+    sample_time : float
+        Length of a cycle [s].
+
+    Yields
+    ------
+    Cycle
+        Errors of the machine are raised in place of the instant that it does not reach.
+    """
+    state, memory = machine.initial_state(), None
+    for cycle in range(cycles + 1):
+        time = step_time(cycle, sample_time)
+        memory, command = answer(memory, cycle, state)
+        yield Cycle(time, state, memory, command)
+        if cycle < cycles:
+            state = machine.advance(state, command, time, sample_time)
+
+
+def by_scenario(memory: None, cycle: int, state: object) -> tuple[None, ByScenario]:  # noqa: ARG001
+    """Answer, in :func:`closed_loop`, that the machine follows its scenario."""
+    return None, BY_SCENARIO
+
+
 def step_time(count: int, step: float) -> float:
     """Return the time of a step [s], without the last bits that a product of floats adds."""
     return round(count * step, 12)
 
 
 def step_count(time: float, step: float, what: str) -> int:
-    """
-    Return a time [s] in whole steps.
-
-    Raises
-    ------
-    InputError
-        When it is no whole number of them; ``what`` is named first.
-    """
+    """Return a time [s] in whole steps [s]; InputError, with ``what`` first, when it is none."""
     if not abs(time) < _MOST_STEPS * step:
         raise InputError(f'{what} = {time} s, allowed: up to {_MOST_STEPS:g} steps of {step:g} s')
     count = round(time / step)
@@ -87,21 +128,9 @@ def step_count(time: float, step: float, what: str) -> int:
 
 def check_rows(rows: int, width: int, what: str, remedy: str) -> None:
     """
-    Check that the tables of a run fit into memory, before any is allocated.
+    Raise InputError unless tables of so many rows, ``width`` numbers each, fit into memory.
 
-    Parameters
-    ----------
-    rows : int
-    width : int
-        Numbers per row, states and columns together.
-    what : str
-        Quantities that determine the number of rows; the message begins with them.
-    remedy : str
-        Remedy, for the message.
-
-    Raises
-    ------
-    InputError
+    The message begins with ``what`` determines the number of rows, and ends with the remedy.
     """
     most = _MOST_NUMBERS // width
     if rows > most:
@@ -112,23 +141,9 @@ def check_rows(rows: int, width: int, what: str, remedy: str) -> None:
 
 def sample_counts(duration: float, sample_time: float, step: float, width: int) -> tuple[int, int]:
     """
-    Return how many steps a sample takes, and how many samples a run.
+    Return how many steps [s] a sample takes, and how many samples a run; InputError for a misfit.
 
-    Parameters
-    ----------
-    duration : float
-        Of the run, whole samples [s].
-    sample_time : float
-        Interval of samples, whole steps [s].
-    step : float
-        [s].
-    width : int
-        Numbers of a row, states and columns together.
-
-    Raises
-    ------
-    InputError
-        When they do not fit together, or the tables of the run would not fit into memory.
+    Duration and sample time [s] are whole samples and whole steps; ``width`` as in check_rows.
     """
     if not sample_time >= 0.5 * step:
         raise InputError(f'sample_time = {sample_time} s, allowed: whole steps of {step:g} s')
@@ -142,14 +157,7 @@ def sample_counts(duration: float, sample_time: float, step: float, width: int) 
 
 
 def check_order(times: Sequence[float], what: str) -> None:
-    """
-    Check that each time [s] in a list of entries of a scenario is after the one before.
-
-    Raises
-    ------
-    InputError
-        When one is not; ``what`` is the list's name.
-    """
+    """Raise InputError unless each time [s] in a list of a scenario is after the one before."""
     for index in range(1, len(times)):
         if not times[index] > times[index - 1]:
             raise InputError(

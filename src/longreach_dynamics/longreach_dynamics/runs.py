@@ -84,18 +84,9 @@ def each(
     mark: str = '*',
 ) -> list[Column]:
     """
-    Return one column for each of several parts.
+    Return one column for each key of several parts, with its source if there are any.
 
-    Parameters
-    ----------
-    family : str
-        Name of all, in which ``mark`` stands for a key, such as ``force_*``.
-    keys : iterable
-        Of the parts.
-    unit, meaning : str
-    sources : iterable of Source or Derived
-        One for each key; empty for none.
-    mark : str
+    ``family`` is the name of all, in which ``mark`` stands for a key, such as ``force_*``.
     """
     return [
         Column(_with_key(family, mark, key), unit, meaning, source, family)
@@ -152,14 +143,7 @@ def _topic(column: Column) -> str:
 
 
 def convert(values: np.ndarray, unit: str, shown: str) -> np.ndarray:
-    """
-    Return values in another unit.
-
-    Raises
-    ------
-    InputError
-        For a unit into which these are not converted.
-    """
+    """Return values in another unit; InputError for one into which these are not converted."""
     if shown in ('', unit):
         return values
     if (unit, shown) not in _FACTORS:
@@ -169,16 +153,7 @@ def convert(values: np.ndarray, unit: str, shown: str) -> np.ndarray:
 
 
 class PartialRunError(IntegrationError):
-    """
-    An integration that cannot go on, with what was recorded before.
-
-    Parameters
-    ----------
-    message : str
-        Why it ended, and what to do.
-    recorded : ndarray
-        Tables of rows up to there.
-    """
+    """An integration that cannot go on; ``recorded`` are the tables of rows up to there."""
 
     def __init__(self, message: str, *recorded: np.ndarray) -> None:
         super().__init__(message)
@@ -214,20 +189,7 @@ class Run(Generic[Parameters]):
         return 'failed' if self.message else 'complete'
 
     def column(self, name: str, unit: str = '') -> np.ndarray:
-        """
-        Return one column by its name, shape (rows,).
-
-        Parameters
-        ----------
-        name : str
-        unit : str
-            Such as deg for an angle; by default that of the column.
-
-        Raises
-        ------
-        InputError
-            For an unknown name or unit.
-        """
+        """Return one column (rows,), by default in its own unit; InputError for an unknown one."""
         place = self.columns.place(name)
         return convert(self.table[:, place], self.columns[place].unit, unit)
 

@@ -26,19 +26,9 @@ class ValveCommand(Parameters):
 
 def check_times(times: Sequence[float], step: float | None, what: str) -> None:
     """
-    Check that times [s] are whole steps.
+    Raise InputError for times that are no whole steps [s]; None checks nothing.
 
-    Parameters
-    ----------
-    times : sequence of float
-    step : float, optional
-        [s]; None checks nothing.
-    what : str
-        Name of an entry, in which ``{}`` stands for its index.
-
-    Raises
-    ------
-    InputError
+    ``what`` names an entry, ``{}`` stands for its index.
     """
     if step is not None:
         for index, time in enumerate(times):
@@ -48,13 +38,7 @@ def check_times(times: Sequence[float], step: float | None, what: str) -> None:
 def check_valve_commands(
     commands: Sequence[ValveCommand], cylinders: int, step: float | None
 ) -> None:
-    """
-    Check that valve commands are on steps [s], and have a spool position for each cylinder.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise InputError unless commands are on steps [s] and have a spool for each cylinder."""
     check_times([command.time for command in commands], step, 'valve_commands[{}].time')
     for index, command in enumerate(commands):
         if len(command.spools) != cylinders:
@@ -75,14 +59,7 @@ def spools_at(commands: Sequence[ValveCommand], time: float, cylinders: int) -> 
 
 
 def first_pose(machine: JointedMachine, name: str) -> str:
-    """
-    Return the name of the first pose of a machine, in which it stands without a scenario.
-
-    Raises
-    ------
-    InputError
-        When its file has none; ``name`` is what the machine is called.
-    """
+    """Return the first pose of a machine; InputError, with its name, when there is none."""
     if not machine.poses:
         raise InputError(
             f'poses of the {name} file is empty, allowed without a scenario: at least 1'

@@ -107,14 +107,7 @@ class SticksParameters(Parameters):
         return self if control == 'file' else self.replace(control=control)
 
     def deflection(self, axes: Sequence[float], name: str) -> float:
-        """
-        Return the deflection of a stick, positive forward or to the left.
-
-        Raises
-        ------
-        InputError
-            When the axis is missing, or the deflection is not finite.
-        """
+        """Return a stick's deflection, forward or left; InputError if missing or not finite."""
         stick: StickAxis = getattr(self, name)
         if stick.axis >= len(axes):
             raise InputError(
@@ -131,12 +124,8 @@ class SticksParameters(Parameters):
         """
         Return what the sticks ask for, by FUNCTIONS: -1 to 1, positive is left, up, out, in.
 
-        All is 0 unless the deadman button is pressed, if there is one.
-
-        Raises
-        ------
-        InputError
-            When an axis or the deadman button is missing, or a deflection is not finite.
+        All is 0 unless the deadman button is pressed, if there is one. InputError when an axis or
+        that button is missing, or a deflection is not finite.
         """
         if self.deadman is not None and self.deadman >= len(buttons):
             raise InputError(
@@ -155,7 +144,6 @@ def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
     Return the relative opening for a stick's deflection, in [-1, 1].
 
     0 within the dead zone; outside, x from 0 at its edge to 1 gives (1 - expo) x + expo x^3.
-    Deflections beyond 1, which some drivers send, count as 1.
     """
     x = (min(abs(deflection), 1.0) - dead_zone) / (1.0 - dead_zone)
     if x <= 0.0:
@@ -164,11 +152,7 @@ def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
 
 
 def spool_of_opening(opening: float, dead_band: float) -> float:
-    """
-    Return the spool position for a relative opening in [-1, 1], beyond the dead band.
-
-    The inverse of :func:`longreach_dynamics.hydraulics.valve_opening`; 0 for 0.
-    """
+    """Return the spool beyond the dead band for a relative opening in [-1, 1]; 0 for 0."""
     if opening == 0.0:
         return 0.0
     return math.copysign(min(dead_band + (1.0 - dead_band) * abs(opening), 1.0), opening)
@@ -180,16 +164,9 @@ def tip_rates(
     """
     Return the rates of swing, boom and arm [rad/s] for a velocity of the tip.
 
-    Parameters
-    ----------
-    lengths : (float, float)
-        Of boom and arm [m].
-    offset : float
-        Pivot of the boom in front of the axis of the swing [m].
-    angles : sequence of float
-        Of the boom from the horizontal, and of the arm from the boom, positive up [rad].
-    tip : sequence of float
-        Velocity outwards, to the left, up [m/s].
+    ``lengths`` are of boom and arm, ``offset`` is the pivot of the boom in front of the axis of
+    the swing [m]; ``angles`` of the boom from the horizontal and of the arm from the boom,
+    positive up [rad]; ``tip`` is the velocity outwards, to the left, up [m/s].
     """
     (a, b), (boom, arm) = lengths, angles
     reach = a * math.cos(boom) + b * math.cos(boom + arm)
@@ -232,15 +209,7 @@ Command = TypeVar('Command')
 
 
 class Station(Generic[Measurement, Command]):
-    """
-    The operator's station of a machine; a base of dataclasses.
-
-    Attributes
-    ----------
-    parameters : SticksParameters
-    closed : Command
-        All valves closed.
-    """
+    """The operator's station of a machine; a base of dataclasses with parameters."""
 
     parameters: SticksParameters
     closed: Command
@@ -253,11 +222,7 @@ class Station(Generic[Measurement, Command]):
 
     @abstractmethod
     def obey(self, state: OperatorState, measured: Measurement) -> tuple[Any, Command]:
-        """
-        Return the machine's memory after a sample, and the command for the state's order.
-
-        ``state.time`` [s] is the time of the sample before.
-        """
+        """Return memory and command for an order; the state's time [s] is that before."""
 
     def observe(self, state: OperatorState, measured: Measurement) -> Any:  # noqa: ARG002
         """Return the machine's memory at a sample, before any order; the same here."""
@@ -282,8 +247,8 @@ class Station(Generic[Measurement, Command]):
         """
         Return the state with a new order, received at the time ``now`` [s].
 
-        An order without motion does not engage the station: the machine follows its scenario
-        until a stick is moved for the first time.
+        An order without motion does not engage the station: the machine follows its scenario until
+        a stick is moved for the first time.
         """
         return state._replace(order=order, given=now, engaged=state.engaged or order.moves)
 
@@ -291,20 +256,10 @@ class Station(Generic[Measurement, Command]):
         self, state: OperatorState, measured: Measurement, now: float
     ) -> tuple[OperatorState, Command | None]:
         """
-        Return the state after a sample and the command; None before the station is engaged.
+        Return the state after a sample with a time [s], and the command; None until engaged.
 
-        Parameters
-        ----------
-        state : OperatorState
-        measured : Measurement
-            With ``time`` [s].
-        now : float
-            [s], by the clock of :meth:`take`. After ``timeout`` without an order the valves close.
-
-        Raises
-        ------
-        InputError
-            When the machine cannot have been measured so.
+        ``now`` [s] is by the clock of :meth:`take`; after ``timeout`` without an order the valves
+        close. InputError when the machine cannot have been measured so.
         """
         state = state._replace(memory=self.observe(state, measured))
         command: Command | None = None

@@ -82,11 +82,7 @@ class _Stream(NamedTuple):
     rates: np.ndarray  # (N,) of the latest cycle [rad/s]
 
     def moved(self, interval: float, limits: np.ndarray) -> tuple[_Stream, Reference]:
-        """
-        Return the stream a cycle [s] later, and the reference: a lag of bounded rate.
-
-        ``limits`` (N, 2) are what joints can do [rad/s].
-        """
+        """Return stream and reference a cycle [s] later, a lag within limits (N, 2) [rad/s]."""
         low, high = np.clip(_STREAM_SHARE * limits, -_STREAM_RATE, _STREAM_RATE).T
         rates = np.clip((self.target - self.angles) / _STREAM_TIME, low, high)
         angles = self.angles + interval * rates
@@ -123,7 +119,7 @@ class FollowerState(NamedTuple):
     trajectory: Trajectory | None = None  # none: open loop
     streamed: _Stream | None = None  # positions that come one by one, in place of the trajectory
     away: _Away | None = None  # none: near the reference
-    left_behind: int = 0  # how often the reference went on without the machine
+    resumptions: int = 0  # how often the reference went on without the machine
 
     def reference(self, time: float) -> Reference:
         """
@@ -167,11 +163,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
     @abstractmethod
     def initial_memory(self, start: Reference | None = None) -> Any:
-        """
-        Return the state of the control law before its first cycle.
-
-        ``start`` is the reference of that cycle where the machine moves on it; None: at rest.
-        """
+        """Return the control law's state before its first cycle, on a reference; None: at rest."""
 
     @abstractmethod
     def rate_limits(self, angles: np.ndarray) -> np.ndarray:
@@ -191,14 +183,13 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     def open_loop(self, time: float) -> Command:
         """Return the command at a time [s] of a run without a trajectory."""
 
+    def warm_up(self) -> None:
+        """Compile the functions of a cycle; nothing here."""
+
     # --- references --------------------------------------------------------------------------
 
     def begin(self, angles: np.ndarray, time: float = 0.0) -> FollowerState:
-        """
-        Return the state before the first cycle; in mid-run as by :meth:`resume`.
-
-        ``angles`` (N,) is where the machine is [rad].
-        """
+        """Return the state before the first cycle at angles (N,) [rad]; later as ``resume``."""
         angles = np.array(angles, dtype=float)
         state = FollowerState(
             self.initial_memory(), time, angles, np.zeros(len(angles)), self.planned(angles)
@@ -209,8 +200,8 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         """
         Return the state of a controller that has not acted for some time.
 
-        It is the same when the machine is where the reference is, within 0.5 deg. Otherwise it
-        has a trajectory that starts here and now, and is late.
+        It is the same when the machine is where the reference is, within 0.5 deg. Otherwise it has
+        a trajectory that starts here and now, and is late.
         """
         here = self._measured(state)
         if state.streamed is not None:
@@ -236,14 +227,10 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
         The reference stays where it is until the start, and goes from there to the first point;
         joints that the order leaves out stay. Where the reference is further than the tolerance
-        from a joint [rad], or a first point at time 0 is where the machine is and the reference
-        is not, it begins at the measured angles. An order without points is :meth:`stop`.
-
-        Raises
-        ------
-        InputError
-            When the order is no trajectory, leaves the limits, needs speeds that the machine does
-            not have, or begins with a jump. Points are counted as in the order.
+        from a joint [rad], or a first point at time 0 is where the machine is and the reference is
+        not, it begins at the measured angles. An order without points is :meth:`stop`. InputError,
+        with points counted as in the order, for one that is no trajectory, leaves the limits, is
+        too fast or begins with a jump.
         """
         if not len(order.times):
             return self.stop(state, time)
@@ -314,12 +301,8 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         """
         Return the state that follows a stream of joint positions, the latest of which counts.
 
-        ``wanted`` has positions [rad] by the joints' index; the others stay.
-
-        Raises
-        ------
-        InputError
-            When a position is beyond its limits.
+        ``wanted`` has positions [rad] by the joints' index; the others stay. InputError beyond
+        limits.
         """
         before, memory = state.streamed, state.memory
         if before is None:
@@ -384,7 +367,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         Return the state after a sample, and the command to it.
 
         ``state`` is that of the cycle before, None to begin; after a gap the machine is taken over
-        anew. So is one that does not follow; ``left_behind`` has grown then.
+        anew. So is one that does not follow; ``resumptions`` has grown then.
         """
         angles = np.array(measured.angles, dtype=float)
         if state is None:
@@ -414,7 +397,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             way = np.sign(errors) * (state.angles - state.away.angles)
             if (way[far] >= _LEAST_WAY).all():
                 return state._replace(away=_Away(time, state.angles))
-        state = state._replace(away=None, left_behind=state.left_behind + 1)
+        state = state._replace(away=None, resumptions=state.resumptions + 1)
         return self.resume(state, time)
 
     def cycle(
@@ -435,24 +418,13 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
 def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajectory:
     """
-    Return the rest of a trajectory for a machine that is away from its reference.
+    Return the rest of a trajectory for a machine that is at angles (N,) [rad], away from it.
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-    time : float
-        Now [s].
-    angles : ndarray, shape (N,)
-        Where the machine is [rad].
-
-    Returns
-    -------
-    Trajectory
-        From here to the waypoint at the end of the nearest part of the path that was due until
-        now, the latest one where several are as near, and through all waypoints after it with
-        their distances in time. The first way is so slow that no joint is faster, or has a larger
-        acceleration, than the trajectory plans at any time, and does not end before its
-        waypoint's time.
+    From here it goes to the waypoint at the end of the nearest part of the path that was due until
+    the time now [s], the latest one where several are as near, and through all waypoints after it
+    with their distances in time. The first way is so slow that no joint is faster, or has a larger
+    acceleration, than the trajectory plans at any time, and does not end before its waypoint's
+    time.
     """
     points, times = trajectory.angles, trajectory.times
     ways = np.diff(points, axis=0)

@@ -55,14 +55,9 @@ class Goal(NamedTuple):
 
     def judge(self, time: float, angles: np.ndarray) -> Verdict | None:
         """
-        Return the result of the goal at a time [s], or None while it is active.
+        Return the result at a time [s] and measured angles (N,) [rad]; None while it is active.
 
-        Parameters
-        ----------
-        time : float
-            [s].
-        angles : ndarray, shape (N,)
-            Measured joint angles [rad]; NaN is within no tolerance.
+        An angle that is NaN is within no tolerance.
         """
         end = self.trajectory.duration
         wanted = self.trajectory.at(time).angles if time < end else self.trajectory.angles[-1]
@@ -100,22 +95,10 @@ def positions_of(
     given: Sequence[tuple[str, float]], joints: Sequence[str], default: float, what: str
 ) -> np.ndarray:
     """
-    Return tolerances of positions in the order of joints.
+    Return tolerances of positions [rad] in the order of joints, ``given`` by their names.
 
-    Parameters
-    ----------
-    given : sequence of (str, float)
-        Joint and tolerance [rad]; 0 is the default, -1 without limit.
-    joints : sequence of str
-    default : float
-        [rad].
-    what : str
-        Such as ``path_tolerance``, for errors.
-
-    Raises
-    ------
-    InputError
-        For an unknown joint, or a tolerance that is negative or not finite.
+    0 is the default, -1 without limit. InputError, with ``what``, for an unknown joint or a
+    tolerance that is negative or not finite.
     """
     allowed = dict.fromkeys(joints, default)
     for name, value in given:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import check_order, sample_counts, step_count, step_time
+from longreach_dynamics.machine import (
+    JointSample,
+    check_order,
+    closed_loop,
+    sample_counts,
+    step_count,
+    step_time,
+)
 
 STEP = 1e-3
 
@@ -80,3 +87,31 @@ def test_times_in_their_order() -> None:
         error = rf'^points\[2\]\.time = {late} s, allowed: after 1\.0 s; sort them$'
         with pytest.raises(InputError, match=error):
             check_order([0.0, 1.0, late], 'points')
+
+
+class Counter:
+    """A machine whose state counts commands; it fails after the third."""
+
+    def initial_state(self) -> int:
+        return 0
+
+    def advance(self, state: int, command: int, time: float, duration: float) -> int:
+        if state == 3:
+            raise ArithmeticError(f'at {time:g} s')
+        return state + command
+
+    def joint_sample(self, state: int, command: int) -> JointSample:
+        return JointSample((), (), (), ())
+
+
+def test_a_closed_loop_answers_each_instant_and_ends_with_the_machines_error() -> None:
+    def answer(memory: int | None, cycle: int, state: int) -> tuple[int, int]:
+        assert state == cycle
+        return (memory or 0) + 10, 1
+
+    loop = list(closed_loop(Counter(), answer, 2, 0.1))
+    assert [tuple(cycle) for cycle in loop] == [(0.0, 0, 10, 1), (0.1, 1, 20, 1), (0.2, 2, 30, 1)]
+    cycles = closed_loop(Counter(), answer, 9, 0.1)
+    assert [next(cycles).state for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(ArithmeticError, match=r'at 0\.3 s'):
+        next(cycles)

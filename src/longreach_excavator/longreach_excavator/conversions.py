@@ -103,17 +103,9 @@ def forces_to_message(
     arrows: Iterable[Arrow], soil: np.ndarray, header: Header, load: Load | None = None
 ) -> MarkerArray:
     """
-    Return arrows of forces, the line of the soil, and the soil in the bucket, for viewers.
+    Return arrows of forces (soil red, others blue), the soil's line and that in the bucket.
 
-    Parameters
-    ----------
-    arrows : iterable of Arrow
-        The one named soil is red, the others are blue.
-    soil : ndarray, shape (points, 2)
-        x and z of the soil's surface [m]; empty for none.
-    header : Header
-    load : Load, optional
-        Of a machine with terrain.
+    ``soil`` (points, 2) has x and z of its surface [m], ``load`` is there with terrain.
     """
     markers = []
     for arrow in arrows:
@@ -157,11 +149,7 @@ def command_from_message(
     """
     Return a command; cylinders that it leaves out keep their oil, and their valves close.
 
-    Raises
-    ------
-    InputError
-        As :func:`longreach_node.hydraulic_messages.values_from_command`, and for a force that no
-        cylinder of this size can give.
+    InputError as of ``values_from_command``, and for a force that no cylinder can give.
     """
     spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
     for cylinder in excavator.cylinders:
@@ -178,24 +166,13 @@ def command_from_message(
 
 
 def rates_from_message(message: JointState) -> tuple[float, ...]:
-    """
-    Return the commanded rates [rad/s] of boom, arm and bucket; 0 for those left out.
-
-    Errors are those of :func:`longreach_node.joint_messages.joint_values`.
-    """
+    """Return the commanded rates [rad/s] of boom, arm and bucket; 0 for those left out."""
     rates = joint_values('joint_velocity', 'rad/s', message.name, message.velocity, _JOINTS)
     return tuple(rates.get(joint, 0.0) for joint in _JOINTS)
 
 
 def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) -> Measurement:
-    """
-    Return the measurement for the operator's station from messages with the same stamp.
-
-    Raises
-    ------
-    InputError
-        When a joint or cylinder is missing, or a number is not finite.
-    """
+    """Return the station's measurement; InputError for what is missing or not finite."""
     return Measurement(
         nanoseconds_of(joints.header.stamp) * 1e-9,
         finite_values('joint_states', joints.name, joints.position, _JOINTS),

@@ -9,18 +9,19 @@ from std_msgs.msg import Header
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import Order
 from longreach_excavator import conversions
-from longreach_excavator.description import ROOT_FRAME
-from longreach_excavator.parameters import load_excavator
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node import operator_node, qos
+from longreach_node import qos
+from longreach_node.operator_node import OperatorNode as Base
+from longreach_node.operator_node import OperatorParameters
 
 
-class OperatorNode(operator_node.OperatorNode):
+class OperatorNode(Base):
     """Sticks or joint velocities become commands to the cylinders."""
 
-    root_frame = ROOT_FRAME
-    command_topic = 'cylinder_command'
+    spec, command_topic = EXCAVATOR, 'cylinder_command'
     station: Teleoperation
 
     def __init__(self) -> None:
@@ -29,13 +30,14 @@ class OperatorNode(operator_node.OperatorNode):
             JointState, 'joint_velocity', self._on_joint_velocity, qos.SET_POINT
         )
 
-    def make_station(self, settings: operator_node.OperatorParameters) -> Teleoperation:
+    def make_station(
+        self, machine: ExcavatorParameters, settings: OperatorParameters
+    ) -> Teleoperation:
         """Return the station."""
-        excavator = load_excavator(settings.file or None)
         # Compiles the functions of a cycle before the first one.
-        excavator.linkage().levers(excavator.joint_limits().mean(axis=1))
+        machine.linkage().levers(machine.joint_limits().mean(axis=1))
         parameters = load_teleoperation(settings.teleoperation or None)
-        return Teleoperation(parameters.controlling(settings.control), excavator)
+        return Teleoperation(parameters.controlling(settings.control), machine)
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
         """Return the sample."""

@@ -12,21 +12,15 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
-from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.scenario import Scenario, resting_scenario
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import warm_up
 from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
-from longreach_node import qos
-from longreach_node.hydraulic_plant import HydraulicPlantNode
-from longreach_node.machine_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    machine_and_scenario,
-)
-from longreach_node.parameters import declare
+from longreach_node.machine_parameters import DrawingParameters, MachineParameters
+from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
 
 
@@ -71,46 +65,45 @@ def _end(duration: float, scenario: Scenario) -> float:
 class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     """The excavator, simulated."""
 
-    root_frame = ROOT_FRAME
-    command_topic = 'cylinder_command'
-    advice = 'start with operator:=false to command them by hand'
+    spec, settings_type = EXCAVATOR, PlantParameters
+    command_topic, drawing_topic = 'cylinder_command', 'forces'
+    described: ExcavatorParameters
 
-    def __init__(self) -> None:
-        super().__init__()
-        settings = declare(self, PlantParameters)
-        excavator, scenario = machine_and_scenario(EXCAVATOR, settings, resting_scenario)
+    def make_machine(
+        self, scenario: Scenario, settings: PlantParameters
+    ) -> tuple[Excavator, ExcavatorCommand]:
+        """Return the excavator, and the command that closes its valves."""
         if settings.cohesion:
             scenario = scenario.replace(cohesion=settings.cohesion)
-            scenario.check_with(excavator, settings.step)
-        self._excavator = _Excavator(excavator, scenario, settings.step)
+            scenario.check_with(self.described, settings.step)
         warm_up()
-        self._surface = soil_line(
-            self._excavator.parameters, self._excavator.constants.medium.surface
-        )
-        self.open(settings)
-        stream = qos.stream(settings.latched)
-        self._reactions = self.create_publisher(PinForces, 'reactions', stream)
-        self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
-        self.outputs += [self._reactions, self._soil_force]
-        if self._excavator.constants.ground.cells:
-            self._terrain = self.create_publisher(Terrain, 'terrain', stream)
-            self.outputs.append(self._terrain)
-        self.draw_on('forces', settings.visual_rate, settings.latched)
-        settings = settings.replace(duration=_end(settings.duration, scenario))
-        self.run(self._excavator, settings, CLOSED, settings.lockstep)
+        self._excavator = _Excavator(self.described, scenario, settings.step)
+        surface = self._excavator.constants.medium.surface
+        self._surface = soil_line(self.described, surface)
+        return self._excavator, CLOSED
 
-    def robot_description(self, prefix: str) -> str:
-        """Return the URDF of this excavator."""
-        return robot_description(self._excavator.parameters, prefix)
+    def sampled(self, machine: Excavator, settings: PlantParameters) -> PlantParameters:
+        """Return the settings, with the end of prescribed forces."""
+        duration = _end(settings.duration, machine.scenario)
+        sampled: PlantParameters = super().sampled(machine, settings.replace(duration=duration))
+        return sampled
+
+    def add_topics(self, settings: PlantParameters) -> None:
+        """Create the publishers of reactions, the soil's force and the ground."""
+        super().add_topics(settings)
+        self._reactions = self.add_output(PinForces, 'reactions', settings)
+        self._soil_force = self.add_output(WrenchStamped, 'soil_force', settings)
+        if self._excavator.constants.ground.cells:
+            self._terrain = self.add_output(Terrain, 'terrain', settings)
 
     def command_of(self, message: ValveCommand) -> ExcavatorCommand:
         """Return the command of a message."""
-        return conversions.command_from_message(message, self._excavator.parameters)
+        return conversions.command_from_message(message, self.described)
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
         observed = self._excavator.observed(self.state)
-        vapour = self._excavator.parameters.oil.vapour_pressure
+        vapour = self.described.oil.vapour_pressure
         return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
     def publish_own(self, header: Header) -> None:
@@ -124,7 +117,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     def drawing(self, header: Header) -> MarkerArray:
         """Return the markers of forces and soil."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
-        arrows = force_arrows(self._excavator.parameters, self.state, observed)
+        arrows = force_arrows(self.described, self.state, observed)
         surface, load = self._surface, None
         if ground.cells:
             tooth = complex(observed['tip_x'], observed['tip_z'])

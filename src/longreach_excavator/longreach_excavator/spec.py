@@ -11,14 +11,14 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import COLUMNS, REACTIONS
-from longreach_excavator.description import robot_description
+from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, load_scenario
+from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import simulate
-from longreach_machine import Curve, MachineSpec, Panel, Services
+from longreach_machine import Curve, MachineSpec, Panel
 
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2
@@ -50,13 +50,10 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
 
     name = 'excavator'
     summary = 'an excavator that digs (Ozunlu 2009)'
-    package, file = 'longreach_excavator', 'excavator.yaml'
-    file_help = 'excavator file (default: the installed one, 20 t class)'
-    parameters, scenarios = ExcavatorParameters, Scenario
+    file, root_frame = 'excavator.yaml', ROOT_FRAME
+    parameters, scenarios, options = ExcavatorParameters, Scenario, ExcavatorOptions
     studies = 'longreach_excavator.commands'
-    options = ExcavatorOptions
     scenario = 'dig_17kpa'
-    figure = 'the machine, forces, reactions and motion over time'
     figures = 'longreach_excavator.figures'
     panels = (
         Panel('cylinders, soil', (Curve('force_*'), Curve('soil_force', 'soil')), 'kN'),
@@ -78,30 +75,25 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         'highest_pressure_pa': 'Pa',
     }
     swept = 'scenario.cohesion'
-    differs = 'commands by hand differ, too'
     demo = ('operator:=false', 'real_time_factor:=0.0', 'duration:=7.0')
-    demo_help = 'digging over ROS: run, record, compare, draw'
-    demo_next = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach excavator dig --cohesion 20000 --plot out/stall.png
-  longreach excavator dig --mode printed --plot out/printed.png
-  longreach excavator pose --pose 20,-95,39.45 --degrees
-  longreach launch excavator scenario:=none        in real time, to be driven; Ctrl-C ends it
-  cp {file} my_excavator.yaml
-                                                   change a number in it, then:
-  longreach excavator dig --file my_excavator.yaml --plot out/mine.png"""
-    optional_topics = ('terrain',)
-    services = Services(
-        valves='cylinder_command',
-        hands_off='start the excavator with longreach launch excavator operator:=false to move its'
-        ' valves by hand',
+    demo_next = (
+        'longreach excavator dig --cohesion 20000 --plot out/stall.png',
+        'longreach excavator dig --mode printed --plot out/printed.png',
+        'longreach excavator pose --pose 20,-95,39.45 --degrees',
+        'longreach launch excavator scenario:=none        in real time, to be driven',
     )
+    optional_topics = ('terrain',)
+    valves, by_hand = 'cylinder_command', 'operator:=false'
 
     def load_scenario(
         self, file: str | Path, parameters: ExcavatorParameters, options: Parameters
     ) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters, getattr(options, 'step', STEP))
+
+    def rest(self, parameters: ExcavatorParameters) -> Scenario:
+        """Return a scenario of the first pose."""
+        return resting_scenario(parameters)
 
     def check(self, scenario: Scenario, options: ExcavatorOptions) -> None:
         """Raise InputError for an interval of rows too long to detect the end of the sweep."""
@@ -114,19 +106,9 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
             )
 
     def simulate(
-        self,
-        parameters: ExcavatorParameters,
-        scenario: Scenario,
-        options: ExcavatorOptions,
+        self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions
     ) -> ExcavatorRun:
-        """
-        Return the run of a scenario.
-
-        Raises
-        ------
-        LongreachError
-            When the energy balance of a complete run has too large an error.
-        """
+        """Return the run of a scenario; LongreachError for too large an error of its energy."""
         run = simulate(parameters, scenario, options.step, options.sample_time, options.tolerance)
         # In this form NaN fails as well.
         if not run.message and not (error := run.energy_error()) <= _WORST_ENERGY:

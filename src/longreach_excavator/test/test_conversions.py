@@ -19,7 +19,7 @@ from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator import conversions
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, ROD, SIZE, SPOOL
+from longreach_excavator.motion import SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand
@@ -34,17 +34,6 @@ NAN = math.nan
 # Each number stands for its place.
 Y = np.arange(SIZE) / 3.0
 SEEN = {name: 100.0 + index / 7.0 for index, name in enumerate(OBSERVED)}
-
-
-def test_hydraulics() -> None:
-    message = conversions.hydraulics_to_message(Y, SEEN, 0.0, HEADER)
-    again = deserialize_message(serialize_message(message), HydraulicState)
-    assert (again.header, again.name) == (HEADER, NAMES)
-    assert list(again.head_pressure) == Y[HEAD : HEAD + 3].tolist()
-    assert list(again.rod_pressure) == Y[ROD : ROD + 3].tolist()
-    assert list(again.spool) == Y[SPOOL : SPOOL + 3].tolist()
-    assert list(again.head_flow) == [SEEN[f'head_flow_{name}'] for name in NAMES]
-    assert list(again.rod_flow) == [SEEN[f'rod_flow_{name}'] for name in NAMES]
 
 
 def test_reactions() -> None:
@@ -209,17 +198,6 @@ def test_measurements_go_by_names() -> None:
     assert measured.rates.tolist() == [4.0, 5.0, 6.0]
     assert measured.head_pressures.tolist() == [1e7, 2e7, 3e7]
     assert measured.rod_pressures.tolist() == [4e6, 5e6, 6e6]
-
-
-def test_measurements_that_are_none() -> None:
-    joints, hydraulics = sample()
-    joints.velocity[2] = NAN
-    with pytest.raises(InputError, match='joint_states has nan for arm_joint, allowed: finite'):
-        conversions.measurement_from_messages(joints, hydraulics)
-    joints, hydraulics = sample()
-    hydraulics.rod_pressure = hydraulics.rod_pressure[:2]
-    with pytest.raises(InputError, match='hydraulics has no value for boom, allowed'):
-        conversions.measurement_from_messages(joints, hydraulics)
 
 
 def test_an_empty_chamber_has_the_vapour_pressure() -> None:

@@ -17,7 +17,6 @@ from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.teleoperation import OperatorState, Order
 from longreach_excavator.linkage import CYLINDERS
@@ -34,7 +33,7 @@ from longreach_excavator.teleoperation import (
     default_file,
     load_teleoperation,
 )
-from longreach_node import diagnostics, paired_samples, qos
+from longreach_node import diagnostics, qos, samples
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
@@ -130,7 +129,7 @@ class Rig:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+    monkeypatch.setattr(samples, 'STALE', math.inf)
 
 
 @pytest.fixture
@@ -280,16 +279,3 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
         state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
     np.testing.assert_array_equal(plant.state.y, state.y)
     assert np.abs(state.y[RATE:HEAD]).min() > 0.05
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('teleoperation:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('pattern:=sae', r"'pattern' is unknown to node /operator"),
-    ],
-)
-def test_refusals(word: str, error: str) -> None:
-    with bench('-p', f'operator:{word}') as b, pytest.raises(InputError, match=error):
-        b.add(OperatorNode)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from geometry_msgs.msg import WrenchStamped
 from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
@@ -22,9 +20,8 @@ from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import dig_scenario, load_scenario
-from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_excavator.state import CLOSED, ExcavatorState
 from longreach_excavator.terrain import heights
-from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
@@ -180,49 +177,6 @@ def test_the_bucket_stops_by_itself_when_it_has_swept(
     assert abs(spools[-1]) < 1e-3
 
 
-def test_in_lockstep_it_moves_by_the_answers(excavator: ExcavatorParameters) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        told = [(0.1 * k, 0.0, -0.05 * k) for k in range(10)]
-        for spools in told:
-            rig.cycle(*spools)
-        rig.cycle(name=['bucket'], force=[5e4])
-    machine = rig.plant.machine
-    state = machine.initial_state()
-    commands = [ExcavatorCommand(spools) for spools in told]
-    commands.append(ExcavatorCommand(CLOSED.spools, (None, None, 5e4)))
-    for k, command in enumerate(commands):
-        state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
-        assert list(rig.joints[k + 1].velocity)[:3] == state.y[RATE:HEAD].tolist()
-        assert list(rig.hydraulics[k + 1].spool) == state.y[SPOOL:SOIL].tolist()
-    np.testing.assert_array_equal(rig.plant.state.y, state.y)
-    assert rig.plant.state.forces[2] == 5e4
-
-
-@pytest.mark.parametrize(
-    ('fields', 'error'),
-    [
-        ({'spool': [math.nan, 0.0, 0.0]}, 'cylinder_command for boom = nan, allowed: [-1, 1]'),
-        ({'spool': [0.0, 0.0, 1.5]}, 'cylinder_command for bucket = 1.5, allowed: [-1, 1]'),
-        ({'spool': [0.0]}, 'cylinder_command has 1 values, allowed: 3'),
-        ({'force': [math.inf] * 3}, 'cylinder_command for boom = inf N, allowed: [-'),
-        ({'name': ['stick'], 'spool': [0.0]}, "cylinder_command has the name 'stick', allowed"),
-    ],
-)
-def test_a_command_that_cannot_be_is_none(
-    fields: dict[str, Any], error: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with bench(*LOCKSTEP) as b:
-        rig = Rig(b)
-        rig.commands.publish(ValveCommand(**fields))
-        b.settle()
-        assert len(rig.hydraulics) == 1
-        assert f'ignored (1 so far): {error}' in ''.join(capfd.readouterr())
-        rig.cycle(0.1, 0.0, 0.0)
-        assert rig.plant.command == ExcavatorCommand((0.1, 0.0, 0.0))
-        assert np.isfinite(rig.plant.state.y).all()
-
-
 def test_forces_are_worked_out_once_a_sample(
     standing: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,20 +190,6 @@ def test_forces_are_worked_out_once_a_sample(
     monkeypatch.setattr(Excavator, 'observed', counted)
     advance(standing, 5)
     assert len(asked) == 5
-
-
-def test_the_drawing_is_for_viewers(scenario: Path) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.6, visual_rate=20.0)) as b:
-        drawings: list[MarkerArray] = b.listen(MarkerArray, 'forces', qos.VISUAL)
-        rig = Rig(b)
-        b.until(rig.plant.done.done, 'end')
-        last = stamp_of(60 * SAMPLE)
-        b.until(lambda: drawings and drawings[-1].markers[0].header.stamp == last)
-    stamps = [nanoseconds_of(drawing.markers[0].header.stamp) for drawing in drawings]
-    assert {stamp % 50_000_000 for stamp in stamps} == {0}
-    assert len(stamps) <= 13
-    names = [marker.ns for marker in drawings[-1].markers]
-    assert names == ['boom_chassis', 'arm_boom', 'bucket_arm', 'soil', 'surface']
 
 
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
@@ -274,20 +214,4 @@ def test_given_forces_end_with_their_scenario(tmp_path: Path) -> None:
     late = words(scenario=file, duration=0.2)
     error = r'duration = 0\.2 s, allowed with mode: printed: up to that of the scenario, 0\.1 s'
     with bench(*late) as b, pytest.raises(InputError, match=error):
-        b.add(PlantNode)
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('step:=0.003', r'1 / \(publish_rate step\) = 6\.66667, allowed: whole numbers'),
-        ('step:=0.01', r'step = 0\.01 s, allowed'),
-        ('visual_rate:=-1.0', r'visual_rate = -1\.0, allowed: \[0, 1000\] Hz'),
-        ('sensors:=default', r"'sensors' is unknown to node /plant"),
-    ],
-)
-def test_refusals(word: str, error: str) -> None:
-    with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)

@@ -23,7 +23,7 @@ from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.machine_command import add_file, check_files, machine_of
-from longreach_tools.options import add_results, add_whom
+from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, table, write_csv
 
 # Steps of both models in compare-models [s].
@@ -49,7 +49,7 @@ def add_studies(commands: Any) -> None:
         default=0.5,
         help='deflection of a stick in whose place a key is, above 0 to 1 (default: 0.5)',
     )
-    add_whom(by_hand, 'harvester')
+    add_node_options(by_hand, 'harvester')
     add_format(by_hand)
 
     text = 'full against reduced model: figures 5 and 8 to 11 of the paper'

@@ -7,6 +7,7 @@ In lockstep with the plant its commands are those of the library's closed loop.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
@@ -14,16 +15,13 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
-from longreach_harvester.description import ROOT_FRAME
-from longreach_harvester.guidance import Guidance, Measurement
-from longreach_harvester.parameters import JOINTS
+from longreach_harvester.follower import HarvesterFollower, Measurement
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.spec import HARVESTER
-from longreach_node.entry import node_entry
-from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import finite_values, valve_command
-from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
-from longreach_node.parameters import declare
-from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,28 +36,17 @@ class ControllerNodeParameters(MachineParameters):
 class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     """The controllers of swing, boom and stick."""
 
-    machine = 'harvester'
+    spec, settings_type = HARVESTER, ControllerNodeParameters
 
-    def __init__(self) -> None:
-        super().__init__('controller')
-        settings = declare(self, ControllerNodeParameters)
-        self.frame = frame_name(self, settings, ROOT_FRAME)
-        harvester, scenario = machine_and_scenario(HARVESTER, settings, lambda _: None)
-        controller = load_controller(settings.controller or None)
-        self.follower: Guidance = Guidance(harvester, controller, scenario)
-        # Compile before a plant in real time waits for the first command.
-        self.follower.warm_up()
-        self.follow(JOINTS)
-        what = f'{settings.file or "standard harvester"}, {settings.scenario or "no scenario"}'
-        self.listen(
-            ValveCommand,
-            'valve_command',
-            f'{what}, {1.0 / controller.sample_time:g} Hz',
-            controller.sample_time,
-            settings.lockstep,
-            (LEFT_BEHIND,),
-            'sensors/joints' if settings.sensors else 'joint_states',
-        )
+    def make_follower(
+        self, machine: HarvesterParameters, scenario: Scenario | None, settings: Any
+    ) -> HarvesterFollower:
+        """Return the controllers of the file."""
+        return HarvesterFollower(machine, load_controller(settings.controller or None), scenario)
+
+    def joints_topic(self, settings: Any) -> str:
+        """Return the topic of joints or of sensors."""
+        return 'sensors/joints' if settings.sensors else 'joint_states'
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG002
         """Return the angles for a cycle of the controllers."""
@@ -68,6 +55,3 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     def message_of(self, command: tuple[float, ...], header: Header) -> ValveCommand:
         """Return spools as a message."""
         return valve_command(JOINTS, header, command)
-
-
-main = node_entry('longreach_harvester.controller_node:ControllerNode')

@@ -7,12 +7,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_harvester.control import load_controller
-from longreach_harvester.description import ROOT_FRAME
-from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node import operator_node
-from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.operator_node import OperatorNode as Base
+from longreach_node.operator_node import OperatorParameters
 from longreach_node.stamps import nanoseconds_of
 
 
@@ -27,23 +27,20 @@ def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
     return valve_command(JOINTS, header, command)
 
 
-class OperatorNode(operator_node.OperatorNode):
+class OperatorNode(Base):
     """Sticks become spools."""
 
-    root_frame = ROOT_FRAME
+    spec = HARVESTER
 
-    def make_station(self, settings: operator_node.OperatorParameters) -> Teleoperation:
+    def make_station(
+        self, machine: HarvesterParameters, settings: OperatorParameters
+    ) -> Teleoperation:
         """Return the station, with the installed controllers."""
         parameters = load_teleoperation(settings.teleoperation or None)
-        harvester = load_harvester(settings.file or None)
-        station = Teleoperation(
-            parameters.controlling(settings.control), harvester, load_controller()
-        )
+        chosen = parameters.controlling(settings.control)
+        station = Teleoperation(chosen, machine, load_controller())
         station.warm_up()
         return station
 
     measurement_of = staticmethod(measurement_of)
     message_of = staticmethod(message_of)
-
-
-main = node_entry('longreach_harvester.operator_node:OperatorNode')

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
+from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
@@ -16,27 +17,19 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
-from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
-from longreach_harvester.scenario import resting_scenario
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import MEASURED, Sensors
 from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions, machine_of
 from longreach_harvester.visuals import cylinder_forces, head_lines
-from longreach_node import qos
-from longreach_node.entry import node_entry
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
-from longreach_node.hydraulic_plant import HydraulicPlantNode
-from longreach_node.machine_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    machine_and_scenario,
-)
+from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
-from longreach_node.parameters import declare
+from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
 
 
@@ -62,42 +55,33 @@ class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters,
 class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     """The harvester, simulated."""
 
-    root_frame = ROOT_FRAME
+    spec, settings_type = HARVESTER, PlantParameters
+    drawing_topic, takes_loads = 'forces', True
+    described: HarvesterParameters
     machine: Harvester
-    advice = 'start with controller:=false operator:=false to command them by hand'
 
-    def __init__(self) -> None:
-        super().__init__()
-        settings = declare(self, PlantParameters)
+    def make_machine(
+        self, scenario: Scenario, settings: PlantParameters
+    ) -> tuple[Harvester, tuple[float, ...]]:
+        """Return the harvester, and the command that closes its valves."""
         warm_up()
-        self._harvester, scenario = machine_and_scenario(
-            HARVESTER, settings, lambda _: resting_scenario()
-        )
-        machine = machine_of(
-            self._harvester,
-            scenario,
-            settings,
-            step=settings.step,
-            controller=load_controller(settings.controller or None),
-        )
-        self.open(settings)
-        self._sensors: Sensors | None = None
-        if machine.sensors is not None:
-            self._sensors = Sensors(machine.parameters, machine.sensors, settings.publish_rate)
-            self._measured = self.create_publisher(
-                JointState, 'sensors/joints', qos.stream(settings.latched)
-            )
-            self.outputs.append(self._measured)
-        self.draw_on('forces', settings.visual_rate, settings.latched)
-        self.offer_loads()
-        self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
-        if self._sensors is not None and settings.lockstep:
-            # Who commands listens to the sensors, not to joint_states.
-            self.links = [(self.hydraulics, self._commands), (self._measured, self._commands)]
+        controller = load_controller(settings.controller or None)
+        more = {'step': settings.step, 'controller': controller}
+        self._harvester = machine_of(self.described, scenario, settings, **more)
+        return self._harvester, (0.0,) * len(JOINTS)
 
-    def robot_description(self, prefix: str) -> str:
-        """Return the URDF of this harvester."""
-        return robot_description(self._harvester, prefix)
+    def add_topics(self, settings: PlantParameters) -> None:
+        """Create the publisher of what sensors show, if there are any."""
+        super().add_topics(settings)
+        self._sensors: Sensors | None = None
+        if (sensors := self._harvester.sensors) is not None:
+            self._sensors = Sensors(self._harvester.parameters, sensors, settings.publish_rate)
+            self._measured = self.add_output(JointState, 'sensors/joints', settings)
+
+    def answered(self) -> list[Publisher]:
+        """Return hydraulics and joints: those of sensors, where there are any."""
+        joints = self._joints if self._sensors is None else self._measured
+        return [self.hydraulics, joints]
 
     def command_of(self, message: ValveCommand) -> tuple[float, ...]:
         """Return the spool positions of a message."""
@@ -156,6 +140,3 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         p1, p2 = np.maximum((p1, p2), self.machine.constants.vapour)
         flows = (q1.tolist(), q2.tolist())
         return hydraulic_state(JOINTS, p1, p2, header, *flows, self.state.spools)
-
-
-main = node_entry('longreach_harvester.plant_node:PlantNode')

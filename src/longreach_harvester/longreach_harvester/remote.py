@@ -13,23 +13,38 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.operator_node import measurement_of, message_of
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 from longreach_node.hydraulic_messages import finite_values
 from longreach_node.keyboard import Keys
-from longreach_node.remote_drive import Row, drive
+from longreach_node.remote_drive import Driver, Row
 from longreach_node.stamps import nanoseconds_of
 from longreach_tools.output import print_result, summary_table
 
 
-def row_of(joints: JointState, hydraulics: HydraulicState) -> Row:
-    """Return time, joint angles, spools, and angles of a head that hangs."""
-    head = [name for name in HEAD_JOINTS if name in joints.name]
-    angles = finite_values('joint_states', joints.name, joints.position, (*JOINTS, *head))
-    spools = finite_values('hydraulics', hydraulics.name, hydraulics.spool, JOINTS)
-    time = nanoseconds_of(joints.header.stamp) * 1e-9
-    return (time, *angles[:3].tolist(), *spools.tolist(), *angles[3:].tolist())
+class HarvesterDriver(Driver):
+    """Keys become spools; rows are time, joint angles, spools, and angles of a head that hangs."""
+
+    spec = HARVESTER
+    harvester: HarvesterParameters
+
+    measurement_of = staticmethod(measurement_of)
+    message_of = staticmethod(message_of)
+
+    def row_of(self, joints: JointState, hydraulics: HydraulicState) -> Row:
+        """Return the row of a sample."""
+        head = [name for name in HEAD_JOINTS if name in joints.name]
+        angles = finite_values('joint_states', joints.name, joints.position, (*JOINTS, *head))
+        spools = finite_values('hydraulics', hydraulics.name, hydraulics.spool, JOINTS)
+        time = nanoseconds_of(joints.header.stamp) * 1e-9
+        return (time, *angles[:3].tolist(), *spools.tolist(), *angles[3:].tolist())
+
+    def show(self, row: Row) -> str:
+        """Return time and place of the tip."""
+        x, y, z = tip_at(self.harvester, np.array(row[1:4])).tolist()
+        return f'{row[0]:.1f} s, tip at {x:.2f}, {y:.2f}, {z:.2f} m'
 
 
 def drive_harvester(arguments: argparse.Namespace) -> int:
@@ -38,31 +53,15 @@ def drive_harvester(arguments: argparse.Namespace) -> int:
         raise InputError(f'--speed = {arguments.speed:g}, allowed: (0, 1]')
     harvester = load_harvester(arguments.file)
     parameters = load_teleoperation(arguments.teleoperation)
-    stations = [
+    joints, tip = (
         Teleoperation(parameters.controlling(control), harvester, load_controller())
         for control in ('joints', 'tip')
-    ]
-    stations[1].warm_up()
-
-    def show(row: Row) -> str:
-        x, y, z = tip_at(harvester, np.array(row[1:4])).tolist()
-        return f'{row[0]:.1f} s, tip at {x:.2f}, {y:.2f}, {z:.2f} m'
-
-    rows = drive(
-        (stations[0], stations[1]),
-        Keys(arguments.speed, parameters.controlling(arguments.control).control == 'tip'),
-        machine='harvester',
-        namespace=arguments.namespace,
-        timeout=arguments.timeout,
-        topic='valve_command',
-        others='commands the valves on {topic}, too; start the harvester with controller:=false'
-        ' operator:=false to drive it with keys',
-        stands_still='if it is paused, longreach harvester resume lets it go on',
-        measurement_of=measurement_of,
-        message_of=message_of,
-        row_of=row_of,
-        show=show,
     )
+    tip.warm_up()
+    by_tip = parameters.controlling(arguments.control).control == 'tip'
+    driver = HarvesterDriver((joints, tip), Keys(arguments.speed, by_tip))
+    driver.harvester = harvester
+    rows = driver.drive(arguments.namespace, arguments.timeout)
     if len(rows) < 2:
         raise LongreachError('no two samples came while driving: there are no training figures')
     table = np.array(rows)

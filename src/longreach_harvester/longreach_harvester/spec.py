@@ -7,18 +7,13 @@ from typing import Any
 
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
-from longreach_harvester.description import robot_description
+from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
-from longreach_harvester.scenario import Scenario
+from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.sensors import load_sensors
-from longreach_harvester.simulation import (
-    HarvesterRun,
-    columns_of,
-    simulate,
-    with_step_error,
-)
-from longreach_machine import Curve, MachineSpec, Panel, Services
+from longreach_harvester.simulation import HarvesterRun, columns_of, simulate, with_step_error
+from longreach_machine import Curve, MachineSpec, Panel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,14 +71,12 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
 
     name = 'harvester'
     summary = 'a forestry machine with hoses (Papadopoulos and Gonthier 2002)'
-    package, file = 'longreach_harvester', 'harvester.yaml'
-    file_help = 'harvester file (default: the standard machine)'
-    parameters, scenarios, run = HarvesterParameters, Scenario, HarvesterRun
+    file, root_frame = 'harvester.yaml', ROOT_FRAME
+    parameters, scenarios = HarvesterParameters, Scenario
+    run, options = HarvesterRun, HarvesterOptions
     studies = 'longreach_harvester.commands'
-    options = HarvesterOptions
     of_recording = ('sample_time', 'step_error')
     scenario = 'open_loop'
-    figure = 'angles, spools, pressures and flows over time'
     panels = (
         Panel('angle', (Curve('q_*'),), 'deg'),
         Panel('spool', (Curve('spool_*'),)),
@@ -94,32 +87,23 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         f'highest_p_1_{name}': 'Pa' for name in JOINTS
     }
     swept = 'head.mass'
-    differs = 'commands by hand differ, too'
     demo = ('real_time_factor:=0.0', 'duration:=12.0')
-    demo_help = 'the open loop over ROS: run, record, compare, draw'
-    demo_next = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach harvester compare-models --plot out/models.png
-  longreach harvester run tip --plot out/tip.png
-  longreach launch harvester scenario:=none        in real time; Ctrl-C ends it
-  longreach harvester drive                        meanwhile, in another terminal
-  cp {file} my_harvester.yaml
-                                                   change a number in it, then:
-  longreach harvester run open_loop --file my_harvester.yaml --plot out/mine.png"""
-    services = Services(
-        own={'release-load': 'let a running harvester drop its log'},
-        attach='put a log into the grapple of a running harvester',
-        move='joints',
-        valves='valve_command',
-        hands_off='start the harvester with controller:=false operator:=false to move them by'
-        ' hand',
+    demo_next = (
+        'longreach harvester compare-models --plot out/models.png',
+        'longreach harvester run tip --plot out/tip.png',
+        'longreach launch harvester scenario:=none        in real time; Ctrl-C ends it',
+        'longreach harvester drive                        meanwhile, in another terminal',
     )
+    services = {'release-load': 'let a running harvester drop its log'}
+    loads, moves, valves = 'a log', 'joints', 'valve_command'
+    by_hand = 'controller:=false operator:=false'
+
+    def rest(self, parameters: HarvesterParameters) -> Scenario:
+        """Return a scenario of the installed pose."""
+        return resting_scenario()
 
     def simulate(
-        self,
-        parameters: HarvesterParameters,
-        scenario: Scenario,
-        options: HarvesterOptions,
+        self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions
     ) -> HarvesterRun:
         """Return the run of a scenario."""
         machine = machine_of(parameters, scenario, options, step=options.step)

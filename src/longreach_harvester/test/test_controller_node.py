@@ -15,13 +15,13 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.control import load_controller
 from longreach_harvester.controller_node import ControllerNode
-from longreach_harvester.guidance import Guidance, Measurement
+from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import JOINTS, default_file, load_harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.spec import HARVESTER
-from longreach_node import paired_samples, qos
+from longreach_node import qos, samples
 from longreach_node.stamps import stamp_of
 from longreach_node.testing import bench
 
@@ -32,7 +32,7 @@ SAMPLE = 10_000_000  # [ns]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+    monkeypatch.setattr(samples, 'STALE', math.inf)
 
 
 def shipped(name):
@@ -111,12 +111,12 @@ def test_without_a_scenario_it_holds_the_pose_and_follows_what_is_sent(capfd):
 
 def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
     scenario = load_scenario(shipped('sine'))
-    guidance = Guidance(STANDARD, load_controller(), scenario)
+    guidance = HarvesterFollower(STANDARD, load_controller(), scenario)
     away = Measurement(np.array([0.0, 0.60, -1.6]))
     state, spools = guidance.answer(None, 0.0, away)
     assert spools == (0.0, 0.0, 0.0)
     # The boom is not looked after, so it is not left behind either.
-    assert guidance.answer(state, 0.01, away)[0].left_behind == 0
+    assert guidance.answer(state, 0.01, away)[0].resumptions == 0
     # Taken over anew in mid-run, the stick goes back to its sine, the boom is left alone.
     late = Measurement(np.array([0.0, 0.60, -1.4]))
     state, _ = guidance.answer(None, 2.0, late)

@@ -20,7 +20,7 @@ from longreach_harvester.teleoperation import (
     load_teleoperation,
     teleoperation_file,
 )
-from longreach_node import paired_samples, qos
+from longreach_node import qos, samples
 from longreach_node.testing import bench
 
 PERIOD = 0.01  # [s]
@@ -30,7 +30,7 @@ AXES = [0.5, -0.8, 0.0, 0.0, 0.6]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+    monkeypatch.setattr(samples, 'STALE', math.inf)
 
 
 @pytest.mark.parametrize('control', ['joints', 'tip'])

@@ -7,7 +7,6 @@ from harvesters import REALISTIC, STANDARD, hanging, scenario, shipped
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.control import load_controller
-from longreach_harvester.guidance import Guidance
 from longreach_harvester.identification import HARVESTER as IDENTIFICATION
 from longreach_harvester.identification import SpoolRun
 from longreach_harvester.kinematics import angles_at
@@ -62,7 +61,7 @@ START = {'duration': 5.0, 'angles': (0.0, 0.55, -1.6)}
 TURN = {'kind': 'circle', 'duration': 1.0, 'centre': (0, 0, 0), 'normal': (0, 0, 1), 'turn': 2.0}
 EDGE = {'kind': 'circle', 'duration': 1.0, 'to': (5, 0, 0)}
 FAST = refused(
-    Guidance, STANDARD, load_controller(), scenario().replace(**START, **sine(0.4, 1.0))
+    HarvesterFollower, STANDARD, load_controller(), scenario().replace(**START, **sine(0.4, 1.0))
 )
 
 REFUSED = [

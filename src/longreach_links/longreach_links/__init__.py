@@ -3,5 +3,5 @@ Chains of flexible links as ROS 2 nodes; their library is :mod:`longreach_symbol
 
 ``description``, ``visuals``   URDF of the chords; bent links
 ``plant_node``, ``controller_node``   the nodes
-``commands``, ``figures``, ``recording``   the command ``longreach links``
+``commands``              the command ``longreach links``
 """

@@ -1,4 +1,4 @@
-"""Studies of flexible links: stability of their digital control."""
+"""Studies of flexible links, and what their figure has above the panels."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from longreach_dynamics.runs import Run
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_symbolic.scenario import load_scenario
 from longreach_tools.arguments import numbers
 from longreach_tools.machine_command import add_machine, machine_of, options_of
-from longreach_tools.output import add_format, print_result, table
+from longreach_tools.output import add_format, legend, print_result, table
 
 
 def add_studies(commands: Any) -> None:
@@ -26,28 +29,21 @@ def add_studies(commands: Any) -> None:
         default=Path('circle'),
         help='links stand, straight, where it begins (default: circle)',
     )
+    times, scales = '0.0001,0.0005,0.001,0.002,0.005,0.01', '1,0.5,0.25,0.1'
     stability.add_argument(
-        '--times',
-        metavar='T1,T2,..',
-        type=numbers,
-        default=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2),
-        help='cycles [s] (default: 0.0001,0.0005,0.001,0.002,0.005,0.01)',
-    )
+        '--times', metavar='T1,T2,..', type=numbers, default=times,
+        help=f'cycles [s] (default: {times})',
+    )  # fmt: skip
     stability.add_argument(
-        '--scales',
-        metavar='S1,S2,..',
-        type=numbers,
-        default=(1.0, 0.5, 0.25, 0.1),
-        help='factors on all gains (default: 1,0.5,0.25,0.1)',
-    )
+        '--scales', metavar='S1,S2,..', type=numbers, default=scales,
+        help=f'factors on all gains (default: {scales})',
+    )  # fmt: skip
     add_format(stability)
     stability.set_defaults(run=_stability)
 
 
 def _stability(arguments: argparse.Namespace) -> None:
     """Run ``stability``."""
-    import numpy as np
-
     from longreach_symbolic.arm import arm_of, linear_terms, spectral_radius
 
     options = options_of(arguments, LinksOptions)
@@ -82,3 +78,12 @@ def _stability(arguments: argparse.Namespace) -> None:
         for row in rows
     ]
     print_result(result, table(head, cells) + '\n\nstable: below 1', arguments.format)
+
+
+def draw_above(axis: Any, run: Run[Any]) -> None:
+    """Draw the way of the end."""
+    if 'wanted_x' in run.columns.names:
+        axis.plot(run.column('wanted_x'), run.column('wanted_z'), 'C7--', label='desired')
+    axis.plot(run.column('tip_x'), run.column('tip_z'), label='end')
+    axis.set(xlabel='x [m]', ylabel='z [m]', aspect='equal')
+    legend(axis, 2)

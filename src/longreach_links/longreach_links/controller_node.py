@@ -7,23 +7,22 @@ Cycles are counted by the stamps, so that in lockstep the torques are those of t
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import quantity
-from longreach_links.description import ROOT_FRAME
 from longreach_links.spec import LINKS, LinksOptions
-from longreach_node.entry import node_entry
-from longreach_node.frames import frame_name
 from longreach_node.hydraulic_messages import finite_values
-from longreach_node.machine_parameters import MachineParameters, machine_and_scenario
-from longreach_node.parameters import declare
-from longreach_node.trajectory_controller import LEFT_BEHIND, TrajectoryControllerNode
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.trajectory_controller import TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
-from longreach_symbolic.guidance import Guidance, Measurement
+from longreach_symbolic.guidance import Guidance as LinksFollower
+from longreach_symbolic.guidance import Measurement
+from longreach_symbolic.links import Links
 from longreach_symbolic.machine import Controller, Torques, joint_names
-from longreach_symbolic.scenario import resting_scenario
+from longreach_symbolic.scenario import Scenario
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,27 +35,17 @@ class ControllerNodeParameters(MachineParameters, LinksOptions):
 class ControllerNode(TrajectoryControllerNode[JointState]):
     """PD control of the motors, with the torques that hold the weight."""
 
-    machine = 'arm of links'
+    spec, settings_type, called = LINKS, ControllerNodeParameters, 'arm of links'
+    command_type, command_topic, hydraulics = JointState, 'joint_command', False
+    follower: LinksFollower
 
-    def __init__(self) -> None:
-        super().__init__('controller')
-        settings = declare(self, ControllerNodeParameters)
-        self.frame = frame_name(self, settings, ROOT_FRAME)
-        links, scenario = machine_and_scenario(LINKS, settings, resting_scenario)
-        arm = arm_of(links, settings.arm)
-        self.follower: Guidance = Guidance(Controller(links, arm, scenario))
-        self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
-        self.follow(self.follower.joints)
-        self.listen(
-            JointState,
-            'joint_command',
-            f'{settings.file or "two links"}, {settings.scenario or "no scenario"},'
-            f' {1.0 / arm.sample_time:g} Hz',
-            arm.sample_time,
-            settings.lockstep,
-            (LEFT_BEHIND,),
-            hydraulics=False,
-        )
+    def make_follower(
+        self, machine: Links, scenario: Scenario | None, settings: Any
+    ) -> LinksFollower:
+        """Return the controllers of the arm."""
+        self._motors = joint_names(machine)[len(machine.links) : 2 * len(machine.links)]
+        planned = LINKS.rest(machine) if scenario is None else scenario
+        return LinksFollower(Controller(machine, arm_of(machine, settings.arm), planned))
 
     def measurement_of(self, joints: JointState, hydraulics: None) -> Measurement:  # noqa: ARG002
         """Return the measurements for a cycle."""
@@ -69,6 +58,3 @@ class ControllerNode(TrajectoryControllerNode[JointState]):
     def message_of(self, command: Torques, header: Header) -> JointState:
         """Return torques as a message."""
         return JointState(header=header, name=self._motors, effort=command)
-
-
-main = node_entry('longreach_links.controller_node:ControllerNode')

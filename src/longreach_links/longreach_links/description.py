@@ -33,15 +33,7 @@ def thickness(links: Links) -> float:
 
 
 def robot_description(links: Links, prefix: str = '') -> str:
-    """
-    Return the URDF of the chords.
-
-    Parameters
-    ----------
-    links : Links
-    prefix : str
-        Put before the names of frames.
-    """
+    """Return the URDF of the chords, its frame names with a prefix."""
     root = new_robot('links', ('steel', 'dark'))
     width = thickness(links)
     motor = 0.5 * _MOTOR * width

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from typing import Any
 
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.parameters import quantity
-from longreach_links.description import ROOT_FRAME, robot_description, thickness
+from longreach_links.description import thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
-from longreach_node.entry import node_entry
 from longreach_node.joint_messages import joint_values
-from longreach_node.machine_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    machine_and_scenario,
-)
+from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.markers import (
     BLUE,
     BROWN,
@@ -30,13 +26,13 @@ from longreach_node.markers import (
     sphere_marker,
     triangles_marker,
 )
-from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode
+from longreach_node.plant_node import PlantNode as Base
 from longreach_node.simulator_parameters import CycleParameters
 from longreach_node.stamps import stamp_of
 from longreach_symbolic.arm import arm_of
+from longreach_symbolic.links import Links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
-from longreach_symbolic.scenario import resting_scenario
+from longreach_symbolic.scenario import Scenario
 
 # Points of each link, and of the path of the scenario.
 _POINTS, _AIMS = 13, 121
@@ -53,18 +49,20 @@ class PlantParameters(CycleParameters, MachineParameters, DrawingParameters, Lin
     )
 
 
-class PlantNode(SimulatorNode[State, Torques | ByScenario]):
+class PlantNode(Base[State, Torques]):
     """Flexible links, simulated; until they are commanded they follow their scenario."""
 
-    root_frame = ROOT_FRAME
+    spec, settings_type = LINKS, PlantParameters
+    command_type, command_topic, commanded = JointState, 'joint_command', 'the motors'
+    drawing_topic = 'shape'
+    described: Links
     machine: FlexibleLinks
 
-    def __init__(self) -> None:
-        super().__init__('plant', safe_command=BRAKES)
-        self.initial_command = BY_SCENARIO
-        settings = declare(self, PlantParameters)
-        self._links, scenario = machine_and_scenario(LINKS, settings, resting_scenario)
-        links = self._links
+    def make_machine(
+        self, scenario: Scenario, settings: PlantParameters
+    ) -> tuple[FlexibleLinks, Any]:
+        """Return the links, and the command that brakes them."""
+        links = self.described
         self.get_logger().info(
             f'{len(links.links)} links, {links.modes} functions each: the first start compiles'
             ' their equations, which takes a minute or more; later ones load them'
@@ -72,21 +70,19 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         machine = FlexibleLinks(links, arm_of(links, settings.arm), scenario)
         # Compiled before time begins.
         machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
-        self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
-        self._trail: deque[list[float]] = deque(
-            maxlen=max(1, round(settings.trail * settings.visual_rate))
-        )
         self._aims = aims(scenario, links, _AIMS).tolist()
-        self.draw_on('shape', settings.visual_rate, settings.latched)
-        advice = 'start with controller:=false to command them by hand'
-        self.take_commands(JointState, 'joint_command', 'the motors', advice)
-        self.start(machine, settings.following(machine.step))
-        if settings.lockstep:
-            self.links.append((self._joints, self._commands))
+        return machine, BRAKES
 
-    def robot_description(self, prefix: str) -> str:
-        """Return the URDF of the chords."""
-        return robot_description(self._links, prefix)
+    def sampled(self, machine: FlexibleLinks, settings: PlantParameters) -> PlantParameters:
+        """Return the settings: a sample is a control cycle."""
+        return settings.following(machine.step)
+
+    def add_topics(self, settings: PlantParameters) -> None:
+        """Name the motors, and begin the trail."""
+        links = self.described
+        self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
+        most = max(1, round(settings.trail * settings.visual_rate))
+        self._trail: deque[list[float]] = deque(maxlen=most)
 
     def publish_again(self, nanoseconds: int) -> None:
         """Publish the joints again: the controller may have missed them."""
@@ -94,8 +90,8 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent links, their lumped masses, the way of the end and the desired one."""
-        links = self._links
-        q, width = self.state.x[: links.size], thickness(links)
+        links, width = self.described, thickness(self.described)
+        q = self.state.x[: links.size]
         shapes = bent_links(links, q, _POINTS)
         end = shapes[-1, -1].tolist()
         # As many points as ever, so that viewers move them and make nothing anew.
@@ -120,6 +116,3 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         """Return torques; motors that are not named get none."""
         found = joint_values('joint_command', 'N m', message.name, message.effort, self._motors)
         return tuple(found.get(name, 0.0) for name in self._motors)
-
-
-main = node_entry('longreach_links.plant_node:PlantNode')

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns
-from longreach_links.description import robot_description
+from longreach_links.description import ROOT_FRAME, robot_description
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_symbolic.links import Links
-from longreach_symbolic.scenario import Scenario, load_scenario
+from longreach_symbolic.scenario import Scenario, load_scenario, resting_scenario
 from longreach_symbolic.simulation import LinksRun, columns_of
 
 
@@ -33,14 +34,12 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
 
     name = 'links'
     summary = 'a chain of flexible links with motors (Yu and Chen 2019)'
-    package, file = 'longreach_symbolic', 'two_links.yaml'
-    file_help = 'links (default: the two of the paper)'
-    parameters, scenarios, run = Links, Scenario, LinksRun
+    file, root_frame = 'two_links.yaml', ROOT_FRAME
+    parameters, scenarios = Links, Scenario
+    run, options = LinksRun, LinksOptions
     studies = 'longreach_links.commands'
-    options = LinksOptions
     scenario = 'circle'
-    figure = 'way of the end, angles, torques'
-    figures = 'longreach_links.figures'
+    figures = 'longreach_links.commands'
     panels = (
         Panel('motor angle', (Curve('motor_*', 'motor *'),), 'deg'),
         Panel('torque', (Curve('torque_*', 'motor *'),)),
@@ -48,32 +47,21 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     )
     results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
     swept = 'links.1.lumped_mass'
-    differs = 'commands by hand differ, too'
     demo = ('real_time_factor:=0.0', 'duration:=22.0')
-    demo_help = 'the circle over ROS: run, record, compare, draw'
-    demo_next = """
-The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
-  longreach launch links view:=true                in real time; Ctrl-C ends it
-  cp {file} my_links.yaml
-                                                   change numbers in it, add links, then:
-  longreach links run circle --file my_links.yaml --plot out/mine.png
-  longreach symbolic generate --file my_links.yaml --format latex --out my_links.tex"""
+    demo_next = (
+        'longreach launch links view:=true                in real time; Ctrl-C ends it',
+        'longreach symbolic generate --file {file} --format latex --out my_links.tex',
+    )
 
-    def load_scenario(
-        self,
-        file: str | Path,
-        parameters: Links,
-        options: Parameters,
-    ) -> Scenario:
+    def load_scenario(self, file: str | Path, parameters: Links, options: Any) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters)
 
-    def simulate(
-        self,
-        parameters: Links,
-        scenario: Scenario,
-        options: LinksOptions,
-    ) -> LinksRun:
+    def rest(self, parameters: Links) -> Scenario:
+        """Return a scenario of links that hang."""
+        return resting_scenario(parameters)
+
+    def simulate(self, parameters: Links, scenario: Scenario, options: LinksOptions) -> LinksRun:
         """Return the run of a scenario."""
         from longreach_symbolic.arm import arm_of
         from longreach_symbolic.machine import FlexibleLinks

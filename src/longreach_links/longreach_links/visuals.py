@@ -12,11 +12,7 @@ _APART = 0.55
 
 
 def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
-    """
-    Return the functions of the deflection at places xi (K,) in [-1, 0], shape (modes, K).
-
-    Those of :func:`longreach_symbolic.basis.basis_of`, without SymPy.
-    """
+    """Return the functions of the deflection at places xi (K,) in [-1, 0], (modes, K)."""
     orders = range(1, modes + 1)
     if basis == 'sine':
         return np.array([np.sin(k * np.pi * xi) for k in orders])

@@ -6,9 +6,9 @@ The declaration of a machine, and what is made of it without ROS.
 """
 
 from longreach_machine.panels import Curve, Lane, Panel, curves_of
-from longreach_machine.spec import MachineSpec, Services
+from longreach_machine.spec import MachineSpec
 
 MACHINE_GROUP = 'longreach.machines'
 """Group of the entry points of machines."""
 
-__all__ = ['MACHINE_GROUP', 'Curve', 'Lane', 'MachineSpec', 'Panel', 'Services', 'curves_of']
+__all__ = ['MACHINE_GROUP', 'Curve', 'Lane', 'MachineSpec', 'Panel', 'curves_of']

@@ -9,50 +9,22 @@ from longreach_dynamics.runs import Column
 
 
 class Curve(NamedTuple):
-    """
-    Columns that are drawn.
+    """Columns that are drawn."""
 
-    Attributes
-    ----------
-    column : str
-        Name of a column, or the common name of several, such as ``q_*``.
-    label : str
-        Of the curve; ``*`` stands for the part by which the names of several columns differ.
-    wanted : bool
-        Whether it is a set point, dashed.
-    """
-
-    column: str
-    label: str = '*'
-    wanted: bool = False
+    column: str  # the name of one, or the common name of several, such as ``q_*``
+    label: str = '*'  # ``*`` stands for the part by which the names of several columns differ
+    wanted: bool = False  # a set point, dashed
 
 
 class Panel(NamedTuple):
-    """
-    One of the axes of a figure, one above the other.
+    """One of the axes of a figure; curves whose columns a run lacks are left out."""
 
-    Attributes
-    ----------
-    label : str
-        Of the vertical axis, without the unit.
-    curves : sequence of Curve
-        Those whose columns a run or a recording does not have are left out.
-    unit : str
-        Of the axis, see :func:`longreach_dynamics.runs.convert`; empty: that of the columns.
-    relative : bool
-        Whether curves are drawn from their first value.
-    limits : sequence of str
-        Parameters whose values are drawn as lines, in figures of runs.
-    optional : bool
-        Whether it is left out of the figure of a run in which all of its curves are 0.
-    """
-
-    label: str
+    label: str  # of the vertical axis, without the unit
     curves: Sequence[Curve]
-    unit: str = ''
-    relative: bool = False
-    limits: Sequence[str] = ()
-    optional: bool = False
+    unit: str = ''  # of the axis, see :func:`longreach_dynamics.runs.convert`; empty: the columns'
+    relative: bool = False  # whether curves are drawn from their first value
+    limits: Sequence[str] = ()  # parameters whose values are drawn as lines, in figures of runs
+    optional: bool = False  # left out of the figure of a run in which all of its curves are 0
 
 
 class Lane(NamedTuple):
@@ -69,12 +41,12 @@ def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Cur
     for curve in panel.curves:
         for column in known:
             if curve.column in (column.name, column.family):
-                key = column.name[_common(column.name, column.family) :]
-                found.append((column, curve._replace(label=curve.label.replace('*', key))))
+                label = curve.label.replace('*', _own_part(column.name, column.family))
+                found.append((column, curve._replace(label=label)))
     return found
 
 
-def _common(one: str, other: str) -> int:
-    """Return how many letters two names begin with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
+def _own_part(name: str, family: str) -> str:
+    """Return what follows in a name after the letters that it shares with another one."""
+    pairs = enumerate(zip(name, family, strict=False))
+    return name[next((k for k, (a, b) in pairs if a != b), min(len(name), len(family))) :]

@@ -3,12 +3,14 @@ What a machine declares.
 
 A package makes one object of a class derived from :class:`MachineSpec`, and registers it as an
 entry point of the group ``longreach.machines``. The command ``longreach NAME`` with its verbs, the
-figures of runs and recordings, the demonstration and the compilation of kernels follow from it.
+figures of runs and recordings, the demonstration, plant, controller and operator nodes follow.
+
+Units are SI and radians, in parameters, scenarios, columns and results; a name that ends in
+``_deg`` is in degrees.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -23,34 +25,11 @@ P = TypeVar('P')
 S = TypeVar('S')
 O = TypeVar('O', bound=Parameters)  # noqa: E741
 
-
-@dataclasses.dataclass(frozen=True)
-class Services:
-    """
-    What a running plant and its controller take from the command line.
-
-    Parameters
-    ----------
-    own : mapping
-        Services without arguments of this machine only, with help texts.
-    attach : str
-        Help text of the subcommand ``attach``; empty: no load can be attached.
-    attach_places : bool
-        Whether a load hangs on a named beam, at a position.
-    move : str
-        Term for the joints that a trajectory moves; empty: there is no trajectory controller.
-    valves : str
-        Topic of valve commands; empty: none.
-    hands_off : str
-        How to start the machine without other senders of valve commands.
-    """
-
-    own: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    attach: str = ''
-    attach_places: bool = False
-    move: str = ''
-    valves: str = ''
-    hands_off: str = ''
+_NEXT = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+MORE  cp {file} my_NAME.yaml
+                                                   change a number in it, then:
+  longreach NAME run SCENARIO --file my_NAME.yaml --plot out/mine.png"""
 
 
 class MachineSpec(Generic[P, S, O]):
@@ -63,81 +42,82 @@ class MachineSpec(Generic[P, S, O]):
         Of the command, the launch file, the default namespace and the installed scenarios.
     summary : str
         One line for ``longreach --help``.
-    package : str
-        That installs ``config/FILE``.
     file : str
-        Its name; empty: parameters are not read.
-    parameters, scenarios : type
-        Of the contents of parameter and scenario files.
-    run : type
-        Of runs.
-    studies : str
-        Module with a function ``add_studies(commands)``, which adds the machine's own subcommands;
-        empty: none.
-    file_help : str
-        Help text of ``--file``.
-    options : type
-        Choices of a run beside parameters and scenario; each field is an option of ``run``,
-        ``sweep`` and ``compare``.
+        The parameter file in ``config`` of the package; empty: parameters are not read.
+    parameters, scenarios, run, options : type
+        Of parameter and scenario files, of runs, and of the choices of a run beside both; each
+        field of the latter is an option of ``run``, ``sweep`` and ``compare``.
     of_recording : tuple of str
         Options that a recording determines, which ``compare`` does not have.
+    scenario : str
+        Default scenario; empty: there is only one, which is not read.
     scenario_prefix : str
         Of the installed scenario files; by default the name and an underscore.
-    scenario : str
-        Default scenario.
+    root_frame : str
+        Root of the URDF, the frame of messages.
+    studies : str
+        Module with ``add_studies(commands)``, the machine's own subcommands; empty: none.
     rows : str
         Term for a row.
     panels, lanes : sequence
         The figure of a run or a recording.
     figures : str
-        Module with a function ``draw_run(file, run)`` that draws more of a run than the panels;
-        empty: none.
+        Module with ``draw_run(file, run)``, which draws more of a run than the panels, or with
+        ``draw_above(axis, run)``, which draws the first axes of both; empty: none.
     recorded_columns : sequence of Column
         Further columns of the figures of recordings.
-    figure : str
-        What the figure of a run shows, for the help.
+    optional_topics : sequence of str
+        Topics of columns that a recording may lack.
     results : mapping
         Units of what :meth:`measure` returns, by name.
     swept : str
-        Example of a parameter for the help of ``sweep``.
-    differs : str
-        Why a recording may differ from the library's run.
+        Example of a parameter.
     demo : sequence of str
         Arguments of the launch of ``demo``; empty: there is no demonstration.
-    demo_help, demo_next : str
-        Its help, and what to try next, see :func:`longreach_tools.demo.demonstrate`.
-    optional_topics : sequence of str
-        Topics of columns that a recording may lack.
-    services : Services
+    demo_next : sequence of str
+        Command lines to try after it.
+    services : mapping
+        Services of the plant without arguments of this machine only, with help texts.
+    loads : str
+        What ``attach`` attaches, such as ``a log``; empty: nothing.
+    load_places : bool
+        Whether a load hangs on a named beam, at a position.
+    moves : str
+        Term for the joints that a trajectory moves; empty: there is no trajectory controller.
+    valves : str
+        Topic of valve commands; empty: none.
+    by_hand : str
+        Launch arguments with which nobody else sends commands.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    package: ClassVar[str]
     file: ClassVar[str] = ''
     parameters: ClassVar[type[Parameters]] = Parameters
     scenarios: ClassVar[type[Parameters]] = Parameters
     run: ClassVar[type[Run[Any]]] = Run
-    studies: ClassVar[str] = ''
-    file_help: ClassVar[str] = ''
     options: ClassVar[type[Parameters]] = Parameters
     of_recording: ClassVar[tuple[str, ...]] = ('sample_time',)
-    scenario_prefix: ClassVar[str] = ''
     scenario: ClassVar[str] = ''
+    scenario_prefix: ClassVar[str] = ''
+    root_frame: ClassVar[str] = 'world'
+    studies: ClassVar[str] = ''
     rows: ClassVar[str] = 'sample'
     panels: ClassVar[Sequence[Panel]] = ()
     lanes: ClassVar[Sequence[Lane]] = ()
     figures: ClassVar[str] = ''
     recorded_columns: ClassVar[Sequence[Column]] = ()
-    figure: ClassVar[str] = 'a picture'
-    results: ClassVar[Mapping[str, str]] = {}
-    swept: ClassVar[str] = ''
-    differs: ClassVar[str] = ''
-    demo: ClassVar[Sequence[str]] = ()
-    demo_help: ClassVar[str] = ''
-    demo_next: ClassVar[str] = ''
     optional_topics: ClassVar[Sequence[str]] = ()
-    services: ClassVar[Services] = Services()
+    results: ClassVar[Mapping[str, str]] = {}
+    swept: ClassVar[str] = 'mass'
+    demo: ClassVar[Sequence[str]] = ()
+    demo_next: ClassVar[Sequence[str]] = ()
+    services: ClassVar[Mapping[str, str]] = {}
+    loads: ClassVar[str] = ''
+    load_places: ClassVar[bool] = False
+    moves: ClassVar[str] = ''
+    valves: ClassVar[str] = ''
+    by_hand: ClassVar[str] = 'controller:=false'
 
     # --- what a machine provides -------------------------------------------------------------
 
@@ -151,13 +131,17 @@ class MachineSpec(Generic[P, S, O]):
 
     # --- what it may provide -----------------------------------------------------------------
 
-    def load(self, file: str | Path | None, options: O) -> P:
+    def load(self, file: str | Path | None, options: Any) -> P:
         """Return the parameters of a file, by default of the installed one."""
         return cast('P', load(self.parameters, file or self.default_file()))
 
-    def load_scenario(self, file: str | Path, parameters: P, options: O) -> S:
+    def load_scenario(self, file: str | Path, parameters: P, options: Any) -> S:
         """Return the scenario of a file."""
         return cast('S', load(self.scenarios, file))
+
+    def rest(self, parameters: P) -> S:
+        """Return the scenario of a node without a file: the machine rests."""
+        return cast('S', self.scenarios())
 
     def check(self, scenario: S, options: O) -> None:
         """Raise InputError for options with which a run would give no valid result."""
@@ -173,28 +157,50 @@ class MachineSpec(Generic[P, S, O]):
 
     # --- what follows ------------------------------------------------------------------------
 
+    @property
+    def launch(self) -> str:
+        """The command that starts the nodes."""
+        return f'longreach launch {self.name}'
+
+    @property
+    def other_senders(self) -> str:
+        """The error when others command the valves, after who does, ``{topic}`` for the topic."""
+        move = f', or its joints with longreach {self.name} move' if self.moves else ''
+        start = f'start the {self.name} with {self.launch} {self.by_hand} to move them by hand'
+        return f'commands the valves on {{topic}}, too; {start}{move}'
+
+    @property
+    def stands_still(self) -> str:
+        """What to do when simulation time has stopped."""
+        return (
+            f'if it is paused, longreach {self.name} resume lets it go on; in lockstep it waits'
+            ' for its controller, and nobody else can command the valves'
+        )
+
     def default_file(self) -> Path:
-        """Return the path of the installed parameter file."""
-        return data_directory(self.package) / 'config' / self.file
+        """Return the path of the installed parameter file, of the package of ``parameters``."""
+        package = self.parameters.__module__.partition('.')[0]
+        return data_directory(package) / 'config' / self.file
 
     def recorded_run(self, parameters: P, columns: Columns, table: Any) -> Run[Any]:
         """Return a recorded run of its columns and rows."""
         return self.run(parameters, columns, table)
 
+    def figure(self) -> str:
+        """Return what the figure of a run shows, for the help."""
+        return f'{", ".join(panel.label for panel in self.panels)} over time'.replace('\n', ' ')
+
+    def next_steps(self) -> str:
+        """Return what to try after a demonstration, with its places in braces."""
+        more = ''.join(f'  {line}\n' for line in self.demo_next)
+        text = _NEXT.replace('MORE', more).replace('SCENARIO', self.scenario)
+        return text.replace('NAME', self.name)
+
     def find_scenario(self, given: str | Path) -> Path:
         """
-        Return the file of a scenario.
+        Return a file, or the installed one of a name: ``wave`` is ``boom_wave.yaml`` of the boom.
 
-        Parameters
-        ----------
-        given : path
-            A file, or the name of an installed scenario: ``wave`` is ``boom_wave.yaml`` of the
-            boom.
-
-        Raises
-        ------
-        InputError
-            When a name without a suffix is neither a file nor installed; lists installed ones.
+        InputError, which lists the installed ones, for a name without a suffix that is neither.
         """
         given = Path(given)
         if given.exists() or given.suffix or given.parent != Path():

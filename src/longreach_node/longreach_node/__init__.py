@@ -5,8 +5,9 @@ Simulator: ``simulator`` (the node that drives any Machine), ``simulation`` and 
 advances; no node), ``simulator_parameters``, ``standard_interface`` (simulation_interfaces),
 ``graph`` (connections, waits for other nodes).
 
-Bases of nodes: ``hydraulic_plant``, ``paired_controller``, ``trajectory_controller``,
-``operator_node``; ``follow_trajectory`` is the action FollowJointTrajectory.
+Bases of nodes: ``plant_node``, ``cycle_node`` (with ``samples``), ``trajectory_controller``,
+``operator_node``, which read a machine's declaration; ``follow_trajectory`` is the action
+FollowJointTrajectory.
 
 Process and graph: ``entry``, ``executor``, ``middleware``, ``parameters``, ``qos``, ``frames``,
 ``transforms``, ``clock``, ``stamps``, ``diagnostics``, ``silence``.

@@ -2,6 +2,7 @@
 
 from longreach_node.clock import LivingClock as LivingClock
 from longreach_node.clock import steady_clock as steady_clock
+from longreach_node.cycle_node import CycleNode as CycleNode
 from longreach_node.entry import node_entry as node_entry
 from longreach_node.frames import FrameParameters as FrameParameters
 from longreach_node.frames import frame_name as frame_name
@@ -11,11 +12,9 @@ from longreach_node.hydraulic_messages import hydraulic_state as hydraulic_state
 from longreach_node.hydraulic_messages import spools_from_message as spools_from_message
 from longreach_node.hydraulic_messages import values_from_command as values_from_command
 from longreach_node.hydraulic_messages import valve_command as valve_command
-from longreach_node.hydraulic_plant import HydraulicPlantNode as HydraulicPlantNode
 from longreach_node.joint_messages import joint_values as joint_values
 from longreach_node.machine_parameters import DrawingParameters as DrawingParameters
 from longreach_node.machine_parameters import MachineParameters as MachineParameters
-from longreach_node.machine_parameters import machine_and_scenario as machine_and_scenario
 from longreach_node.markers import BLUE as BLUE
 from longreach_node.markers import BROWN as BROWN
 from longreach_node.markers import GREY as GREY
@@ -24,12 +23,12 @@ from longreach_node.markers import arrow_marker as arrow_marker
 from longreach_node.markers import line_marker as line_marker
 from longreach_node.markers import sphere_marker as sphere_marker
 from longreach_node.markers import triangles_marker as triangles_marker
-from longreach_node.paired_controller import Level as Level
-from longreach_node.paired_controller import PairedControllerNode as PairedControllerNode
 from longreach_node.parameters import declare as declare
+from longreach_node.plant_node import HydraulicPlantNode as HydraulicPlantNode
+from longreach_node.plant_node import PlantNode as PlantNode
 from longreach_node.remote import remote as remote
+from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
-from longreach_node.remote_drive import drive as drive
 from longreach_node.remote_trajectory import send_trajectory as send_trajectory
 from longreach_node.remote_valves import command_valves as command_valves
 from longreach_node.simulator import SimulatorNode as SimulatorNode
@@ -38,7 +37,6 @@ from longreach_node.simulator_parameters import SimulatorParameters as Simulator
 from longreach_node.stamps import nanoseconds_of as nanoseconds_of
 from longreach_node.stamps import seconds_to_nanoseconds as seconds_to_nanoseconds
 from longreach_node.stamps import stamp_of as stamp_of
-from longreach_node.trajectory_controller import LEFT_BEHIND as LEFT_BEHIND
 from longreach_node.trajectory_controller import (
     TrajectoryControllerNode as TrajectoryControllerNode,
 )

@@ -22,19 +22,10 @@ def hydraulic_state(
     spool: Sequence[float] = (),
 ) -> HydraulicState:
     """
-    Return the state of cylinders and valves as a message; fields that are not measured are empty.
+    Return the state of N cylinders and valves as a message; what is not measured is empty.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the N cylinders.
-    head_pressure, rod_pressure : ndarray, shape (N,)
-        [Pa].
-    header : Header
-    head_flow, rod_flow : sequence of float, length N
-        Into the head side, out of the rod side [m^3/s].
-    spool : sequence of float, length N
-        Positions in [-1, 1].
+    Pressures (N,) [Pa], flows into the head side and out of the rod side [m^3/s], spools in [-1,
+    1].
     """
     return HydraulicState(
         header=header,
@@ -63,23 +54,9 @@ def values_from_command(
     """
     Return spool positions, and forces [N], of a command by the cylinders' names.
 
-    The sizes of forces are for the machine to check.
-
-    Parameters
-    ----------
-    message : ValveCommand
-    known : sequence of str
-        All cylinders of the machine, which are meant by a message without names.
-    topic : str
-        For errors.
-    forces : bool
-        Whether the machine takes forces.
-
-    Raises
-    ------
-    InputError
-        For spools and forces at once, forces where there are none, an unknown or doubled name, a
-        wrong number of values, or a spool outside [-1, 1].
+    ``known`` are all cylinders, which are meant by a message without names; ``forces`` says
+    whether the machine takes forces, whose sizes are for it to check. InputError for spools and
+    forces at once, unknown or doubled names, a wrong number of values, or a spool outside [-1, 1].
     """
     if len(message.force) and (len(message.spool) or not forces):
         allowed = 'one of both' if forces else 'spool positions only'
@@ -109,24 +86,9 @@ def named_values(
     topic: str, what: str, names: Sequence[str], values: Sequence[float], known: Sequence[str]
 ) -> dict[str, float]:
     """
-    Return values by name.
+    Return values by name; InputError for a wrong number, or a name not known or doubled.
 
-    Parameters
-    ----------
-    topic : str
-        For errors.
-    what : str
-        Term for the names, such as ``joint``.
-    names : sequence of str
-    values : sequence of float
-        One for each name.
-    known : sequence of str
-        Names that are allowed.
-
-    Raises
-    ------
-    InputError
-        For another number of values than of names, or an unknown or doubled name.
+    ``topic`` and ``what``, the term for the names, are for errors.
     """
     if len(values) != len(names):
         raise InputError(
@@ -146,14 +108,7 @@ def named_values(
 def finite_values(
     topic: str, names: Sequence[str], values: Sequence[float], wanted: Sequence[str]
 ) -> np.ndarray:
-    """
-    Return the values of some names, in their order.
-
-    Raises
-    ------
-    InputError
-        When one is missing or not finite.
-    """
+    """Return values in the order of some names; InputError for a missing or non-finite one."""
     by_name = dict(zip(names, values, strict=False))
     for name in wanted:
         if name not in by_name:

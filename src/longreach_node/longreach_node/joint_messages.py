@@ -24,10 +24,8 @@ def joint_values(
     """
     Return the values of a message by the joints' names; without names it means all, in order.
 
-    Raises
-    ------
-    InputError
-        For an unknown or doubled joint, a wrong number of values, or one that is not finite.
+    InputError for an unknown or doubled joint, a wrong number of values, or one that is not
+    finite.
     """
     found = named_values(topic, 'joint', list(names) or list(joints), values, joints)
     for name, value in found.items():
@@ -37,14 +35,7 @@ def joint_values(
 
 
 def check_size(message: bytes) -> None:
-    """
-    Check the size of a serialized trajectory, before it takes seconds to read.
-
-    Raises
-    ------
-    InputError
-        When it is larger than ``MOST_POINTS`` points can be.
-    """
+    """Raise InputError for a serialized trajectory larger than ``MOST_POINTS`` points can be."""
     if len(message) > _MOST_BYTES:
         raise InputError(
             f'the trajectory has {len(message):,} bytes, allowed: {_MOST_BYTES:,}, for up to'
@@ -54,19 +45,11 @@ def check_size(message: bytes) -> None:
 
 def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order:
     """
-    Return a trajectory that was sent by hand.
+    Return a trajectory that was sent by hand; InputError with the point for what is impossible.
 
     With velocities in all points the joints pass them with these; without, they rest in each.
-    Accelerations and efforts are not used.
-
-    Joints are called as in joint_states, with or without ``_joint`` at the end; without names
-    they are all, in order.
-
-    Raises
-    ------
-    InputError
-        For too many points, an unknown or doubled joint, a point without a position for each,
-        numbers that are not finite, and negative or impossible times.
+    Accelerations and efforts are not used. Joints are called as in joint_states, with or without
+    ``_joint`` at the end; without names they are all, in order.
     """
     if len(message.points) > MOST_POINTS:
         raise InputError(

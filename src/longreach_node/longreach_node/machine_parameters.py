@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import MachineSpec
 from longreach_node.frames import FrameParameters
-
-P = TypeVar('P')
-S = TypeVar('S')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,6 +16,13 @@ class MachineParameters(FrameParameters):
 
     file: str = quantity("the machine's file; empty: the installed one", '', default='')
     scenario: str = quantity('scenario file; empty: the machine rests', '', default='')
+
+    def read(self, spec: MachineSpec[Any, Any, Any]) -> tuple[Any, Any]:
+        """Return parameters and scenario of a declared machine; None for no scenario."""
+        machine = spec.load(self.file or None, self)
+        if not self.scenario:
+            return machine, None
+        return machine, spec.load_scenario(self.scenario, machine, self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,13 +36,3 @@ class DrawingParameters(Parameters):
         at_most=1e3,
         default=30.0,
     )
-
-
-def machine_and_scenario(
-    spec: MachineSpec[P, S, Any], settings: MachineParameters, rest: Callable[[P], S | None]
-) -> tuple[P, Any]:
-    """Return parameters and scenario of a node's settings, that of ``rest`` without a file."""
-    machine = spec.load(settings.file or None, settings)
-    if not settings.scenario:
-        return machine, rest(machine)
-    return machine, spec.load_scenario(settings.scenario, machine, settings)

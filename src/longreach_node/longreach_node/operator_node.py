@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
@@ -18,15 +18,11 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
-from longreach_dynamics.teleoperation import (
-    CONTROLS,
-    OperatorState,
-    Order,
-    Station,
-)
+from longreach_dynamics.teleoperation import CONTROLS, OperatorState, Order, Station
+from longreach_machine import MachineSpec
 from longreach_node import qos
+from longreach_node.cycle_node import CycleNode
 from longreach_node.frames import FrameParameters, frame_name, header_at
-from longreach_node.paired_controller import PairedControllerNode
 from longreach_node.parameters import declare
 
 
@@ -43,36 +39,34 @@ class OperatorParameters(FrameParameters):
     )
 
 
-class OperatorNode(PairedControllerNode[ValveCommand]):
+class OperatorNode(CycleNode[ValveCommand]):
     """
     An operator's station.
 
-    A subclass provides :meth:`make_station`, :meth:`measurement_of` and :meth:`message_of`.
-
-    Attributes
-    ----------
-    root_frame : str
-    command_topic : str
+    A subclass sets ``spec`` and provides :meth:`make_station`, :meth:`measurement_of` and
+    :meth:`message_of`.
     """
 
-    root_frame: str
-    command_topic = 'valve_command'
+    spec: ClassVar[MachineSpec[Any, Any, Any]]
 
     def __init__(self) -> None:
         super().__init__('operator')
         settings = declare(self, OperatorParameters)
-        self._frame = frame_name(self, settings, self.root_frame)
-        self.station = self.make_station(settings)
+        self._frame = frame_name(self, settings, self.spec.root_frame)
+        machine = self.spec.load(settings.file or None, settings)
+        self.station = self.make_station(machine, settings)
         self.forget()
         self.create_subscription(Joy, 'joy', self.on_joy, qos.SET_POINT)
         p = self.station.parameters
-        what = f'{settings.file or "installed machine"}, {p.control}, pattern {p.pattern}'
-        self.listen(ValveCommand, self.command_topic, what, sample_time=0.0, lockstep=False)
+        what = (
+            f'{settings.file or f"installed {self.spec.name}"}, {p.control}, pattern {p.pattern}'
+        )
+        self.listen(what, sample_time=0.0, lockstep=False)
 
     # --- what a machine provides -------------------------------------------------------------
 
-    def make_station(self, settings: OperatorParameters) -> Station[Any, Any]:
-        """Return the station, its functions compiled."""
+    def make_station(self, machine: Any, settings: OperatorParameters) -> Station[Any, Any]:
+        """Return the station of a machine, its functions compiled."""
         raise NotImplementedError
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:

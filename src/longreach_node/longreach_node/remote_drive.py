@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, TextIO
+from abc import abstractmethod
+from typing import Any, ClassVar, TextIO
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
@@ -13,10 +14,11 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import OperatorState, Station
+from longreach_machine import MachineSpec
 from longreach_node import qos
 from longreach_node.keyboard import HELP, Keys, terminal_keys
-from longreach_node.pairing import Pairs
-from longreach_node.remote import Remote, remote
+from longreach_node.remote import remote
+from longreach_node.samples import Pairs
 from longreach_node.stamps import nanoseconds_of
 
 # Between looks at the keyboard, at other senders, and lines on the screen [s].
@@ -25,170 +27,116 @@ _PERIOD, _LOOK, _SHOW = 0.02, 0.5, 0.2
 Row = tuple[float, ...]
 
 
-class _Driver:
+class Driver:
     """
-    Samples of a machine, answered as the keys say.
-
-    Parameters
-    ----------
-    far : Remote
-    publisher : Publisher
-        Of commands.
-    stations : (Station, Station)
-        Joint by joint, and by the tip.
-    measurement_of, message_of, row_of : callable
-        As of :func:`drive`.
-    """
-
-    def __init__(
-        self,
-        far: Remote,
-        publisher: Any,
-        stations: tuple[Station[Any, Any], Station[Any, Any]],
-        measurement_of: Callable[[JointState, HydraulicState], Any],
-        message_of: Callable[[Any, Header], ValveCommand],
-        row_of: Callable[[JointState, HydraulicState], Row],
-    ) -> None:
-        self._publisher, self._stations = publisher, stations
-        self._measurement_of, self._message_of, self._row_of = measurement_of, message_of, row_of
-        self._pairs: Pairs[JointState, HydraulicState] = Pairs()
-        self._state, self._by_tip, self._latest = OperatorState(), False, -1
-        self.rows: list[Row] = []
-        self.problem = ''
-        far.node.create_subscription(JointState, 'joint_states', self._on_joints, qos.STREAM)
-        far.node.create_subscription(HydraulicState, 'hydraulics', self._on_oil, qos.STREAM)
-
-    def ask(self, keys: Keys) -> None:
-        """Take what the keys ask for now."""
-        now = time.monotonic()
-        self._by_tip = keys.by_tip
-        order = self._stations[self._by_tip].order_of(keys.asked(now))
-        self._state = self._stations[self._by_tip].take(self._state, order, now)
-
-    def _on_joints(self, message: JointState) -> None:
-        """Take one half of a sample."""
-        stamp = nanoseconds_of(message.header.stamp)
-        self._on_pair(self._pairs.add_first(stamp, message))
-
-    def _on_oil(self, message: HydraulicState) -> None:
-        """Take the other half."""
-        stamp = nanoseconds_of(message.header.stamp)
-        self._on_pair(self._pairs.add_second(stamp, message))
-
-    def _on_pair(self, pair: Any) -> None:
-        """Answer a sample, and keep it for the training figures."""
-        if pair is None:
-            return
-        if pair.stamp < self._latest:
-            # Time began anew.
-            self._state, self.rows = OperatorState(), []
-        self._latest = pair.stamp
-        try:
-            measured = self._measurement_of(pair.first, pair.second)
-            self.rows.append(self._row_of(pair.first, pair.second))
-        except InputError as error:
-            self.problem = f'sample of {pair.stamp * 1e-9:.6f} s is not used: {error}'
-            return
-        station = self._stations[self._by_tip]
-        self._state, command = station.cycle(self._state, measured, time.monotonic())
-        if command is not None:
-            self._publisher.publish(self._message_of(command, pair.first.header))
-
-
-def drive(
-    stations: tuple[Station[Any, Any], Station[Any, Any]],
-    keys: Keys,
-    *,
-    machine: str,
-    namespace: str,
-    timeout: float,
-    topic: str,
-    others: str,
-    stands_still: str,
-    measurement_of: Callable[[JointState, HydraulicState], Any],
-    message_of: Callable[[Any, Header], ValveCommand],
-    row_of: Callable[[JointState, HydraulicState], Row],
-    show: Callable[[Row], str],
-    stream: TextIO | None = None,
-) -> list[Row]:
-    """
-    Let a person drive a running machine from a terminal, until q, and close the valves.
+    Samples of a machine, answered as the keys say; a machine provides what is abstract.
 
     Parameters
     ----------
     stations : (Station, Station)
         Joint by joint, and by the tip.
     keys : Keys
-    machine, namespace, timeout, topic, others, stands_still
-        As of :func:`longreach_node.remote_valves.command_valves`.
-    measurement_of : callable
-        Takes ``joint_states`` and ``hydraulics`` of one stamp; what the stations measure.
-    message_of : callable
-        Takes a command and a header.
-    row_of : callable
-        Takes a sample, as ``measurement_of``; the numbers that are kept of it.
-    show : callable
-        Takes a row; a short text for the screen.
-    stream : TextIO, optional
-        The terminal; stdin by default.
-
-    Returns
-    -------
-    list of tuple
-        The kept numbers of all samples, since time began anew if it did.
-
-    Raises
-    ------
-    InputError
-        When stdin is no terminal, or the samples are not of this machine.
-    LongreachError
-        When there is no plant, its time has stopped at the start, another node commands the
-        valves, or the plant has gone.
     """
-    # Not a terminal: said at once, before any wait.
-    with terminal_keys(stream):
-        pass
-    with remote('drive', namespace, timeout, f'longreach launch {machine}') as far:
-        publisher = far.sole_publisher(ValveCommand, topic, others)
-        far.moving_sample(HydraulicState, 'hydraulics', machine, stands_still)
-        callables = (measurement_of, message_of, row_of)
-        driver = _Driver(far, publisher, stations, *callables)
-        # Results alone go to stdout.
-        print(HELP, file=sys.stderr)
+
+    spec: ClassVar[MachineSpec[Any, Any, Any]]
+
+    def __init__(self, stations: tuple[Station[Any, Any], Station[Any, Any]], keys: Keys) -> None:
+        self._stations, self._keys = stations, keys
+        self._pairs = Pairs()
+        self._state, self._latest = OperatorState(), -1
+        self._rows: list[Row] = []
+        self._problem = ''
+
+    # --- what a machine provides -------------------------------------------------------------
+
+    @abstractmethod
+    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
+        """Return what the stations measure in a sample; InputError for one of another machine."""
+
+    @abstractmethod
+    def message_of(self, command: Any, header: Header) -> ValveCommand:
+        """Return a command as a message."""
+
+    @abstractmethod
+    def row_of(self, joints: JointState, hydraulics: HydraulicState) -> Row:
+        """Return the numbers that are kept of a sample; InputError as above."""
+
+    @abstractmethod
+    def show(self, row: Row) -> str:
+        """Return a short text of a row for the screen."""
+
+    # --- what it does ------------------------------------------------------------------------
+
+    def drive(self, namespace: str, timeout: float, stream: TextIO | None = None) -> list[Row]:
+        """
+        Let a person drive from a terminal, until q, and close the valves.
+
+        Returns the rows of all samples, since time began anew if it did. InputError when stdin is
+        no terminal or the samples are not of this machine; LongreachError when there is no plant,
+        its time has stopped at the start, another node commands the valves, or the plant has gone.
+        """
+        # Not a terminal: said at once, before any wait.
+        with terminal_keys(stream):
+            pass
+        spec = self.spec
+        with remote('drive', namespace, timeout, spec.launch) as far:
+            self._publisher = far.sole_publisher(ValveCommand, spec.valves, spec.other_senders)
+            far.moving_sample(HydraulicState, 'hydraulics', spec.name, spec.stands_still)
+            for half, (kind, topic) in enumerate(
+                ((JointState, 'joint_states'), (HydraulicState, 'hydraulics'))
+            ):
+                callback = functools.partial(self._on_half, half)
+                far.node.create_subscription(kind, topic, callback, qos.STREAM)
+            # Results alone go to stdout.
+            print(HELP, file=sys.stderr)
+            try:
+                with terminal_keys(stream) as read:
+                    self._loop(far, read)
+            finally:
+                print(file=sys.stderr)
+                # A stamp of zero is now.
+                closed = self.message_of(self._stations[0].closed, Header())
+                far.deliver(self._publisher, closed)
+            return self._rows
+
+    def _loop(self, far: Any, read: Any) -> None:
+        """Read keys and answer samples until q."""
+        keys, looked, shown = self._keys, time.monotonic(), time.monotonic()
+        while not keys.quit:
+            far.spin(_PERIOD)
+            now = time.monotonic()
+            keys.press(read(), now)
+            station = self._stations[keys.by_tip]
+            self._state = station.take(self._state, station.order_of(keys.asked(now)), now)
+            if self._problem:
+                raise InputError(self._problem)
+            if now - looked > _LOOK:
+                looked = now
+                far.check_alone(self._publisher, self.spec.other_senders)
+            if now - shown > _SHOW and self._rows:
+                shown = now
+                what = 'tip' if keys.by_tip else 'joints'
+                text = f'{what}, speed {keys.speed:.1f}: {self.show(self._rows[-1])}'
+                # The line is written again and again; \\x1b[K clears what was longer.
+                print(f'\r{text}\x1b[K', end='', file=sys.stderr, flush=True)
+
+    def _on_half(self, half: int, message: Any) -> None:
+        """Take one half of a sample; answer the whole one, and keep its row."""
+        sample = self._pairs.add(half, nanoseconds_of(message.header.stamp), message)
+        if sample is None:
+            return
+        stamp, joints, hydraulics = sample
+        if stamp < self._latest:
+            # Time began anew.
+            self._state, self._rows = OperatorState(), []
+        self._latest = stamp
         try:
-            with terminal_keys(stream) as read:
-                _loop(far, publisher, driver, keys, others, read, show)
-        finally:
-            print(file=sys.stderr)
-            # A stamp of zero is now.
-            far.deliver(publisher, message_of(stations[0].closed, Header()))
-        return driver.rows
-
-
-def _loop(
-    far: Remote,
-    publisher: Any,
-    driver: _Driver,
-    keys: Keys,
-    others: str,
-    read: Callable[[], str],
-    show: Callable[[Row], str],
-) -> None:
-    """Read keys and answer samples until q."""
-    looked = shown = time.monotonic()
-    while not keys.quit:
-        far.spin(_PERIOD)
-        now = time.monotonic()
-        keys.press(read(), now)
-        driver.ask(keys)
-        if driver.problem:
-            raise InputError(driver.problem)
-        if now - looked > _LOOK:
-            looked = now
-            far.check_alone(publisher, others)
-        if now - shown > _SHOW and driver.rows:
-            shown = now
-            what = 'tip' if keys.by_tip else 'joints'
-            text = f'{what}, speed {keys.speed:.1f}: {show(driver.rows[-1])}'
-            # The line is written again and again; \\x1b[K clears what was longer.
-            print(f'\r{text}\x1b[K', end='', file=sys.stderr, flush=True)
+            measured = self.measurement_of(joints, hydraulics)
+            self._rows.append(self.row_of(joints, hydraulics))
+        except InputError as error:
+            self._problem = f'sample of {stamp * 1e-9:.6f} s is not used: {error}'
+            return
+        station = self._stations[self._keys.by_tip]
+        self._state, command = station.cycle(self._state, measured, time.monotonic())
+        if command is not None:
+            self._publisher.publish(self.message_of(command, joints.header))

@@ -25,28 +25,11 @@ def send_trajectory(
     start: str,
 ) -> str:
     """
-    Let the controller move joints to angles, and return the topic.
+    Let the controller move joints to angles [rad], and return the topic.
 
-    Parameters
-    ----------
-    angles : sequence of float
-        [rad].
-    duration : float
-        From now until they are there [s] of simulation.
-    joints : sequence of str
-        Names, one for each angle; none: all joints.
-    namespace : str
-    timeout : float
-        Longest wait for the controller, and for its answer [s].
-    start : str
-        The command that starts a controller, for error messages.
-
-    Raises
-    ------
-    InputError
-        When there are not as many joints as angles.
-    LongreachError
-        When there is no controller, or it refuses the trajectory.
+    They are there after ``duration`` [s of simulation]; without names all joints move. ``start``
+    is the command that starts a controller, for errors. LongreachError when there is no
+    controller, or it refuses the trajectory.
     """
     if joints and len(joints) != len(angles):
         raise InputError(f'{len(angles)} angles, allowed: {len(joints)}, one for each joint named')

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from longreach_msgs.msg import HydraulicState
@@ -27,15 +27,15 @@ from longreach_dynamics.trajectory_following import (
     TrajectoryFollower,
 )
 from longreach_dynamics.trajectory_goals import PATH
+from longreach_machine import MachineSpec
 from longreach_node import qos
+from longreach_node.cycle_node import CycleNode
 from longreach_node.follow_trajectory import TrajectoryAction, action_types
-from longreach_node.frames import header_at
+from longreach_node.frames import frame_name, header_at
 from longreach_node.joint_messages import check_size, joint_values, order_from_message
-from longreach_node.paired_controller import PairedControllerNode
+from longreach_node.parameters import declare
 
-LEFT_BEHIND = 'left behind'
-"""Kind of incident, for :meth:`PairedControllerNode.listen`."""
-
+_NOT_FOLLOWED = 'left behind'
 # A start further ahead [s] is rather a stamp of another clock than a plan.
 _LONG_WAIT = 10.0
 # A stamp further in the past [s] is more than the way of a message.
@@ -46,39 +46,68 @@ _SAID = 0.1
 Command = TypeVar('Command')
 
 
-class TrajectoryControllerNode(PairedControllerNode[Command]):
+class TrajectoryControllerNode(CycleNode[Command]):
     """
-    Base of joint controllers.
+    The joint controller of a declared machine.
 
-    A subclass sets ``frame`` and ``follower``, calls :meth:`follow` before
-    :meth:`PairedControllerNode.listen`, and provides :meth:`measurement_of` and
-    :meth:`message_of`.
+    A subclass sets the class attributes and those of :class:`CycleNode`, and provides
+    :meth:`make_follower`, :meth:`measurement_of` and :meth:`message_of`.
 
     Attributes
     ----------
-    machine : str
-        Name of the machine for error messages.
-    frame : str
-        Of the commands.
-    follower : TrajectoryFollower
-        May be replaced between cycles.
+    spec : MachineSpec
+    settings_type : type
+        Of the node's parameters; with ``lockstep``.
+    joint_suffix : str
+        What the follower's names of joints lack to those in joint_states.
+    called : str
+        The machine in error messages; by default the name of ``spec``.
     """
 
-    machine: str
-    frame: str
-    follower: TrajectoryFollower[Any, Any]
+    spec: ClassVar[MachineSpec[Any, Any, Any]]
+    settings_type: ClassVar[type[Any]]
+    joint_suffix: ClassVar[str] = ''
+    called: ClassVar[str] = ''
+    incident_kinds = (_NOT_FOLLOWED,)
 
-    def follow(self, joints: Sequence[str]) -> None:
-        """Take trajectories and positions of joints, which are named as in joint_states."""
-        self._names = list(joints)
+    def __init__(self) -> None:
+        super().__init__('controller')
+        settings = declare(self, self.settings_type, self._on_settings)
+        self._frame = frame_name(self, settings, self.spec.root_frame)
+        self._machine, self._scenario = settings.read(self.spec)
+        self._on_settings(settings)
+        # Compile before a plant in real time waits for the first command.
+        self.follower.warm_up()
+        self._called = self.called or self.spec.name
         self._state: FollowerState | None = None
-        self._action = TrajectoryAction(self, joints, self._plan, self._stop, action_types())
+        self._names = [f'{joint}{self.joint_suffix}' for joint in self.follower.joints]
+        self._action = TrajectoryAction(self, self._names, self._plan, self._stop, action_types())
         self.create_subscription(
             JointTrajectory, 'trajectory', self._on_trajectory, qos.SET_POINT, raw=True
         )
         self.create_subscription(
             JointState, 'joint_position', self._on_joint_position, qos.SET_POINT
         )
+        what = f'{settings.file or f"installed {self.spec.name}"}'
+        what += f', {settings.scenario or "no scenario"}, {1.0 / self.follower.sample_time:g} Hz'
+        interval, topic = self.follower.sample_time, self.joints_topic(settings)
+        self.listen(what, interval, settings.lockstep, topic)
+
+    def _on_settings(self, settings: Any) -> None:
+        """Follow with these settings from the next sample on."""
+        self.follower = self.make_follower(self._machine, self._scenario, settings)
+
+    # --- what a machine provides -------------------------------------------------------------
+
+    def make_follower(
+        self, machine: Any, scenario: Any, settings: Any
+    ) -> TrajectoryFollower[Any, Any]:
+        """Return the controller of a machine, and a scenario or None, with the settings."""
+        raise NotImplementedError
+
+    def joints_topic(self, settings: Any) -> str:  # noqa: ARG002
+        """Return the topic of the joints, such as that of sensors."""
+        return 'joint_states'
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
         """Return what the follower knows of the machine; InputError for no sample of it."""
@@ -87,6 +116,8 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
     def message_of(self, command: Any, header: Header) -> Command:
         """Return the follower's command as a message."""
         raise NotImplementedError
+
+    # --- what it does ------------------------------------------------------------------------
 
     def forget(self) -> None:
         """Forget everything: the next sample is the first."""
@@ -99,16 +130,16 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         self._state, command = self.follower.answer(
             before, time, self.measurement_of(joints, hydraulics)
         )
-        if before is not None and self._state.left_behind > before.left_behind:
+        if before is not None and self._state.resumptions > before.resumptions:
             self.count(
-                LEFT_BEHIND,
-                f'the {self.machine} did not follow the reference and was more than'
+                _NOT_FOLLOWED,
+                f'the {self._called} did not follow the reference and was more than'
                 f' {math.degrees(FAR):g} deg away from it for a while, or'
                 f' {math.degrees(FARTHEST):g} deg, at t = {time:.6g} s: the reference goes on from'
-                f' where the {self.machine} is; do the commands reach the plant, can it lift its'
+                f' where the {self._called} is; do the commands reach the plant, can it lift its'
                 ' load?',
             )
-        header = header_at(stamp, self.frame)
+        header = header_at(stamp, self._frame)
         self._action.on_cycle(header, time, self._state.reference(time), self._state.angles)
         return self.message_of(command, header)
 
@@ -149,11 +180,7 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
     def _plan(
         self, message: JointTrajectory, tolerance: float | np.ndarray
     ) -> tuple[Trajectory, Callable[[], None]]:
-        """
-        Return the trajectory of a message, and a function that starts it.
-
-        It begins at the machine where that is further than the tolerance [rad] from the reference.
-        """
+        """Return the trajectory of a message, and a function that starts it, as ``follow``."""
         state = self._present()
         order = order_from_message(message, self._names)
         state = self.follower.follow(state, order, state.time, tolerance)
@@ -161,12 +188,12 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         if (wait := state.trajectory.times[0] - state.time) > _LONG_WAIT:
             self.warn(
                 f'the trajectory begins in {wait:.6g} s, at its header.stamp; does its sender have'
-                f" the {self.machine}'s time (use_sim_time)? A stamp of 0 begins it at once"
+                f" the {self._called}'s time (use_sim_time)? A stamp of 0 begins it at once"
             )
         elif order.start > 0.0 and (late := state.time - order.start) > _LATE:
             self.warn(
                 f'the trajectory should have begun {late:.6g} s ago, at its header.stamp, and'
-                f" begins now; does its sender have the {self.machine}'s time (use_sim_time)? A"
+                f" begins now; does its sender have the {self._called}'s time (use_sim_time)? A"
                 ' stamp of 0 begins it at once'
             )
         return state.trajectory, functools.partial(setattr, self, '_state', state)
@@ -180,6 +207,6 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         """Return the state; InputError before the first sample."""
         if self._state is None:
             raise InputError(
-                f'no sample of the {self.machine} has come yet; start a plant, or send it again'
+                f'no sample of the {self._called} has come yet; start a plant, or send it again'
             )
         return self._state

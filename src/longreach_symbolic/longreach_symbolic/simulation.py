@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import BY_SCENARIO, sample_counts
+from longreach_dynamics.machine import BY_SCENARIO, by_scenario, closed_loop, sample_counts
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.links import Links, chord_ends, load_links
@@ -96,20 +96,16 @@ def simulate(machine: FlexibleLinks) -> LinksRun:
     columns = columns_of(machine.links)
     step, scenario = machine.step, machine.scenario
     _, samples = sample_counts(scenario.duration, step, step, len(columns))
-    state, message = machine.initial_state(), ''
-    count = len(machine.links.links)
-    rows = []
-    for cycle in range(samples + 1):
-        sample = machine.joint_sample(state, BY_SCENARIO)
-        torques = sample.efforts[count : 2 * count]
-        rows.append((*sample.positions, *sample.velocities, *torques))
-        if cycle < samples:
-            try:
-                state = machine.advance(state, BY_SCENARIO, machine.controller.time(cycle), step)
-            except LongreachError as error:
-                message = str(error)
-                break
-    times = np.array([machine.controller.time(cycle) for cycle in range(len(rows))])
+    count, message = len(machine.links.links), ''
+    times, rows = [], []
+    try:
+        for cycle in closed_loop(machine, by_scenario, samples, step):
+            sample = machine.joint_sample(cycle.state, BY_SCENARIO)
+            torques = sample.efforts[count : 2 * count]
+            times.append(cycle.time)
+            rows.append((*sample.positions, *sample.velocities, *torques))
+    except LongreachError as error:
+        message = str(error)
     table = np.array(rows)
     wanted = np.array([scenario.angles(time, machine.links) for time in times])
     ends, aims = (chord_ends(machine.links, theta)[:, -1] for theta in (table[:, :count], wanted))

@@ -34,7 +34,7 @@ def test_a_scenario_is_followed_as_by_the_controllers_alone(name):
         told, torques = guidance.answer(told, k * one.step, guidance.measured(*motors))
         assert torques == one.controller.torques(*motors, k)
         state = one.advance(state, torques, k * one.step, one.step)
-    assert told.left_behind == 0
+    assert told.resumptions == 0
 
 
 def test_chords_follow_from_motors():

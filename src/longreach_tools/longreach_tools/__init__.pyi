@@ -22,6 +22,7 @@ from longreach_tools.machine_command import check_files as check_files
 from longreach_tools.machine_command import machine_of as machine_of
 from longreach_tools.machine_command import options_of as options_of
 from longreach_tools.machine_command import run_scenario as run_scenario
+from longreach_tools.options import add_node_options as add_node_options
 from longreach_tools.options import add_results as add_results
 from longreach_tools.output import add_format as add_format
 from longreach_tools.output import check_output as check_output

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from longreach_dynamics.runs import Run, compare_runs
 from longreach_tools.output import print_result, summary_table, table, write_csv
 
+# Largest difference at which a recording equals the library's run [SI units].
 SAME = 1e-9
-"""Largest difference at which a recording equals the library's run [SI units]."""
 
 AnyRun = TypeVar('AnyRun', bound=Run[Any])
 
 
-def hand_out(
+def report_run(
     arguments: argparse.Namespace,
     machine: str,
     run: AnyRun,
@@ -28,20 +28,8 @@ def hand_out(
     """
     Write the requested CSV file and figure of a run, print its summary, return the exit code.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``format``, ``csv``, and ``plot`` if ``draw`` is given.
-    machine : str
-        Name of the machine's command.
-    run : Run
-        Of a failed run the rows before the failure are written; the exit code is then 1.
-    draw : callable, optional
-        Takes file and run; draws the figure.
-    more : mapping, optional
-        Additional JSON entries, before the summary.
-    text : str, optional
-        Printed instead of the table of the summary.
+    ``more`` are JSON entries before the summary, ``text`` is printed in place of its table. Of a
+    failed run the rows before the failure are written; the exit code is then 1.
     """
     if arguments.csv is not None:
         write_csv(arguments.csv, run.columns.names, run.table)
@@ -49,10 +37,8 @@ def hand_out(
         draw(arguments.plot, run)
     report = {**(more or {}), **run.report()}
     print_result(report, text or summary_table(run.shown(), run.UNITS), arguments.format)
-    for warning in run.warnings():
+    for warning in (*run.warnings(), *[run.message] * bool(run.message)):
         print(f'longreach {machine}: {warning}', file=sys.stderr)
-    if run.message:
-        print(f'longreach {machine}: {run.message}', file=sys.stderr)
     return int(run.status == 'failed')
 
 
@@ -68,42 +54,27 @@ def report_comparison(
     """
     Print the differences between a recording and the library's run, and return the exit code.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``bag`` and those of :func:`hand_out`.
-    machine : str
-        Name of the machine's command.
-    recorded, expected : Run
-    advice : str
-        Printed when they differ: which options to give, and which runs always differ.
-    draw : callable, optional
-        Takes file and run; draws the recorded run.
-    what : str
-        Term for a row.
-
-    Returns
-    -------
-    int
-        0 when all differences are at most ``SAME`` and no row is missing, otherwise 1.
+    It is 0 when all differences are at most ``SAME`` and no row is missing, otherwise 1; then
+    ``advice`` is printed. ``what`` is the term for a row.
     """
     expected.check()
     differences = compare_runs(recorded, expected, what)
     units = {column.name: column.unit for column in recorded.columns}
-    lines = [differences_table(differences, units)]
+    rows = [(name, value, units.get(name, '')) for name, value in differences.items()]
+    text = table(('largest difference from the library', 'value', 'unit'), rows)
     (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
     # In this form NaN counts as a difference.
     same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])
     ends = [float(run.column('time')[-1]) for run in (recorded, expected)]
     if same:
-        lines += ['', 'the recording is this run of the library' + _part(*ends)]
+        text += '\n\nthe recording is this run of the library' + _part(*ends)
     more = {
         'bag': str(arguments.bag),
         'differences': differences,
         'same': same,
         'compared_until': min(ends),
     }
-    hand_out(arguments, machine, recorded, draw, more, '\n'.join(lines))
+    report_run(arguments, machine, recorded, draw, more, text)
     if not same:
         print(
             f'longreach {machine} compare: the recording is not this run of the library. {advice}',
@@ -119,9 +90,3 @@ def _part(recorded: float, expected: float) -> str:
     longer = 'recording' if recorded > expected else "library's run"
     shared, end = sorted((recorded, expected))
     return f' up to {shared:g} s; the {longer} goes on to {end:g} s'
-
-
-def differences_table(differences: Mapping[str, float], units: Mapping[str, str]) -> str:
-    """Return the differences from :func:`longreach_dynamics.runs.compare_runs` as a table."""
-    rows = [(name, value, units.get(name, '')) for name, value in differences.items()]
-    return table(('largest difference from the library', 'value', 'unit'), rows)

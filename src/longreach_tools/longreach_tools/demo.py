@@ -21,35 +21,13 @@ def demonstrate(
     **files: Path,
 ) -> int:
     """
-    Record a launch, run commands on the recording, and print what to try next.
+    Record a launch, run commands on the recording, print what to try next; return the exit code.
 
-    Parameters
-    ----------
-    out : path
-        Directory for the bag and the figure; created if missing.
-    name : str
-        Name of bag and figure.
-    launch : sequence of str
-        Arguments of ``longreach launch``; recording is added, RViz is switched off.
-    calls : sequence of sequence of str
-        Arguments of ``longreach`` for each command. Words may contain ``{bag}``, ``{picture}`` and
-        the names of ``files`` in braces.
-    advice : str
-        Printed after success, with the same placeholders.
-    **files : path
-        Inserted as paths relative to the working directory.
-
-    Returns
-    -------
-    int
-        Exit code of the first command that fails, otherwise 0.
-
-    Raises
-    ------
-    InputError
-        When nothing can be written into the directory.
-    LongreachError
-        When the launch fails.
+    Bag and figure have a ``name`` in the directory ``out``. ``launch`` are arguments of
+    ``longreach launch``, ``calls`` those of ``longreach`` for each command. In their words and in
+    the advice ``{bag}``, ``{picture}`` and the names of ``files`` stand for paths. The first
+    command that fails ends it; InputError when nothing can be written, LongreachError when the
+    launch fails.
     """
     bag, picture = prepare(out) / name, out / f'{name}.png'
     remove_old_bag(bag)
@@ -68,14 +46,7 @@ def demonstrate(
 
 
 def prepare(out: Path) -> Path:
-    """
-    Create the directory of a demonstration if it is missing, and return it.
-
-    Raises
-    ------
-    InputError
-        When it cannot be created, or nothing can be written into it.
-    """
+    """Create the directory of a demonstration if it is missing; InputError when that fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -102,14 +73,7 @@ def call_in_sight(words: Sequence[str]) -> int:
 
 
 def remove_old_bag(bag: Path) -> None:
-    """
-    Remove the bag of an earlier demonstration.
-
-    Raises
-    ------
-    InputError
-        When the path exists and is not a bag.
-    """
+    """Remove the bag of an earlier demonstration; InputError when the path is no bag."""
     if not bag.exists():
         return
     if not bag.is_dir() or not any(bag.glob('*.mcap')):

@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,9 +23,9 @@ from longreach_dynamics.parameters import Parameters, field_types, rule_of
 from longreach_dynamics.runs import Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
-from longreach_tools.comparison import hand_out, report_comparison
+from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_results, add_whom
+from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.output import add_format, check_output, check_places
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
@@ -56,7 +56,8 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
     if type(spec).describe is not MachineSpec.describe:
         _add_urdf(spec, commands)
     if spec.demo:
-        add_demo(commands, spec.demo_help, functools.partial(_demonstrate, spec))
+        text = f'{spec.scenario} over ROS: run, record, compare, draw'
+        add_demo(commands, text, functools.partial(_demonstrate, spec))
     _add_services(spec, commands)
 
 
@@ -70,7 +71,7 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     # Launch files pass an empty name for no file.
     parser.add_argument(
         '--file', metavar='FILE.yaml', type=lambda text: Path(text) if text else None,
-        help=spec.file_help,
+        help=f'parameters of the {spec.name} (default: the installed {spec.file})',
     )  # fmt: skip
     parser.add_argument(
         '--set',
@@ -78,7 +79,7 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
         action='append',
         default=[],
         help='another value than in the file, such as'
-        f' {spec.swept or "mass"}=1.0; of the scenario with scenario.PATH; can be repeated',
+        f' {spec.swept}=1.0; of the scenario with scenario.PATH; can be repeated',
     )
 
 
@@ -137,10 +138,15 @@ def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[s
 def machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
     """Return the machine of ``--file`` and ``--set``."""
     machine = spec.load(getattr(arguments, 'file', None), options)
-    for path, value in _changes(arguments):
-        if not path.startswith(_SCENARIO):
-            machine = machine.with_value(path, value)
-    return machine
+    return _changed(machine, _changes(arguments), of_scenario=False)
+
+
+def _changed(values: Any, changes: Iterable[tuple[str, Any]], *, of_scenario: bool) -> Any:
+    """Return parameters, or a scenario, with those changes by path that are for them."""
+    for path, value in changes:
+        if path.startswith(_SCENARIO) is of_scenario:
+            values = values.with_value(path.removeprefix(_SCENARIO), value)
+    return values
 
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -165,27 +171,14 @@ def _scenario_of(
     scenario = spec.load_scenario(file, machine, options)
     if getattr(arguments, 'duration', None) is not None:
         scenario = scenario.with_value('duration', arguments.duration)
-    for path, value in _changes(arguments):
-        if path.startswith(_SCENARIO):
-            scenario = scenario.with_value(path.removeprefix(_SCENARIO), value)
-    return scenario
+    return _changed(scenario, _changes(arguments), of_scenario=True)
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
     """
-    Refuse output files that cannot be written, or that are also input files.
+    Raise InputError for output files that cannot be written, or are also input files.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        Of any command: ``csv`` and ``plot`` are output files, other paths input files.
-    *inputs : path
-        Further input files.
-
-    Raises
-    ------
-    InputError
-        With the name of the file.
+    Of the arguments ``csv`` and ``plot`` are output files, other paths input files, as ``inputs``.
     """
     results = {name: getattr(arguments, name, None) for name in ('csv', 'plot')}
     check_output(**results)
@@ -203,7 +196,7 @@ def _add_run(spec: Spec, commands: Any) -> None:
     _add_scenario(spec, parser, 'scenario', nargs='?')
     _add_duration(parser)
     add_machine(spec, parser)
-    add_results(parser, f'a table, one row for each {spec.rows}', spec.figure)
+    add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
     parser.set_defaults(run=functools.partial(_run, spec))
 
 
@@ -248,7 +241,7 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return hand_out(arguments, spec.name, run, functools.partial(_draw, spec), title)
+    return report_run(arguments, spec.name, run, functools.partial(_draw, spec), title)
 
 
 def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
@@ -294,14 +287,9 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
         """Return the jobs; all values are checked before the first run."""
         jobs = []
         for changes in values:
-            one = machine
-            for name, value in changes.items():
-                if not name.startswith(_SCENARIO):
-                    one = one.with_value(name, value)
+            one = _changed(machine, changes.items(), of_scenario=False)
             scenario = _scenario_of(spec, arguments, one, options)
-            for name, value in changes.items():
-                if name.startswith(_SCENARIO):
-                    scenario = scenario.with_value(name.removeprefix(_SCENARIO), value)
+            scenario = _changed(scenario, changes.items(), of_scenario=True)
             spec.check(scenario, options)
             jobs.append(_Job(spec, one, scenario, options))
         return jobs
@@ -338,7 +326,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
         '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
     )
     if _plots_recordings(spec):
-        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure)
+        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))
 
 
@@ -359,7 +347,8 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
     given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
     advice = (
-        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; {spec.differs}'
+        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; commands by hand'
+        ' and nodes in real time differ, too'
     )
     return report_comparison(
         arguments,
@@ -403,7 +392,7 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
         scenario.stem,
         (spec.name, f'scenario:={spec.scenario}', *spec.demo),
         calls,
-        spec.demo_next,
+        spec.next_steps(),
         file=spec.default_file(),
         scenario=scenario,
     )
@@ -414,16 +403,14 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
 
 def _add_services(spec: Spec, commands: Any) -> None:
     """Add the subcommands that call running nodes."""
-    start = f'longreach launch {spec.name}'
-    offered = spec.services
 
     def call_plant(arguments: argparse.Namespace) -> None:
         from longreach_node.remote import call_plant as call
 
-        print(call(arguments.service, arguments.namespace, arguments.timeout, start))
+        print(call(arguments.service, arguments.namespace, arguments.timeout, spec.launch))
 
     services = {
-        **offered.own,
+        **spec.services,
         'pause': f'pause the simulation of a running {spec.name}',
         'resume': 'resume it',
         'step': 'advance a paused simulation by one sample',
@@ -431,13 +418,13 @@ def _add_services(spec: Spec, commands: Any) -> None:
     }
     for name, text in services.items():
         parser = commands.add_parser(name, help=text)
-        add_whom(parser, spec.name)
+        add_node_options(parser, spec.name)
         parser.set_defaults(run=call_plant, service=name.replace('-', '_'))
-    if offered.attach:
+    if spec.loads:
         _add_attach(spec, commands)
-    if offered.valves:
+    if spec.valves:
         _add_valves(spec, commands)
-    if offered.move:
+    if spec.moves:
         _add_move(spec, commands)
 
 
@@ -452,17 +439,16 @@ def _add_attach(spec: Spec, commands: Any) -> None:
             for name in ('mass', 'beam', 'position')
             if (value := getattr(arguments, name, None)) is not None
         }
-        start = f'longreach launch {spec.name}'
-        print(attach_load(fields, arguments.namespace, arguments.timeout, start))
+        print(attach_load(fields, arguments.namespace, arguments.timeout, spec.launch))
 
-    parser = commands.add_parser('attach', help=spec.services.attach)
+    parser = commands.add_parser('attach', help=f'attach {spec.loads} to a running {spec.name}')
     parser.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
-    if spec.services.attach_places:
+    if spec.load_places:
         parser.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
         parser.add_argument(
             '--position', type=not_negative, help='position along it [m] (default: its tip)'
         )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=run)
 
 
@@ -479,17 +465,8 @@ def _add_valves(spec: Spec, commands: Any) -> None:
     def run(arguments: argparse.Namespace) -> None:
         from longreach_node.remote_valves import command_valves
 
-        where = command_valves(
-            arguments.values,
-            arguments.duration,
-            arguments.namespace,
-            arguments.timeout,
-            topic=spec.services.valves,
-            machine=spec.name,
-            others=f'commands the valves on {{topic}}, too; {spec.services.hands_off}',
-            stands_still=f'if it is paused, longreach {spec.name} resume lets it go on; in'
-            ' lockstep it waits for its controller, and nobody else can command the valves',
-        )
+        given = (arguments.values, arguments.duration)
+        where = command_valves(spec, *given, arguments.namespace, arguments.timeout)
         values = ', '.join(f'{value:g}' for value in arguments.values)
         print(f'valves at {values} for {arguments.duration:g} s over {where}, then closed')
 
@@ -509,13 +486,13 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         default=1.0,
         help='real time after which they are closed [s] (default: 1)',
     )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=run)
 
 
 def _add_move(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``move``, which sends a trajectory."""
-    joints = spec.services.move
+    joints = spec.moves
     parser = commands.add_parser(
         'move', help=f'send a trajectory to the controller of a running {spec.name}'
     )
@@ -532,7 +509,7 @@ def _add_move(spec: Spec, commands: Any) -> None:
         default=(),
         help=f'{joints} to move; the others hold their positions (default: all {joints})',
     )
-    add_whom(parser, spec.name)
+    add_node_options(parser, spec.name)
     parser.set_defaults(run=functools.partial(_move, spec))
 
 
@@ -554,6 +531,6 @@ def _move(spec: Spec, arguments: argparse.Namespace) -> None:
         arguments.joints,
         arguments.namespace,
         arguments.timeout,
-        f'longreach launch {spec.name}',
+        spec.launch,
     )
     print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')

@@ -62,7 +62,7 @@ def add_namespace(parser: argparse.ArgumentParser, whose: str, default: str | No
     )
 
 
-def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
+def add_node_options(parser: argparse.ArgumentParser, machine: str) -> None:
     """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
     add_namespace(parser, f'the {machine}', machine)
     parser.add_argument(

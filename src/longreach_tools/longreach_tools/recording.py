@@ -40,28 +40,10 @@ def read_columns(
     bag: str | Path, namespace: str, columns: Sequence[Column], machine: str
 ) -> np.ndarray:
     """
-    Return a table of a machine's columns from a recording.
+    Return a table (rows, columns) of a machine's columns from a recording.
 
-    Rows are the samples with messages on all topics of the columns, paired by stamp.
-
-    Parameters
-    ----------
-    bag : path
-    namespace : str
-        Namespace of the recorded topics.
-    columns : sequence of Column
-        The first one is time [s]; all others have a source.
-    machine : str
-        Name of the machine for error messages.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-
-    Raises
-    ------
-    InputError
-        When the bag has no run of this machine.
+    The first column is time [s]; all others have a source. Rows are the samples with messages on
+    all their topics, paired by stamp. InputError when the bag has no run of this machine.
     """
     sources = list(dict.fromkeys(source for column in columns[1:] for source in _sources(column)))
     topics = list(dict.fromkeys(source.topic for source in sources))

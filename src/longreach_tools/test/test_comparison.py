@@ -15,7 +15,7 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 from longreach_tools.bag import named_values
-from longreach_tools.comparison import differences_table, hand_out, report_comparison
+from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.recording import read_columns
 
 COLUMNS = Columns((Column('time', 's'), Column('position', 'm'), Column('force', 'N')))
@@ -29,14 +29,6 @@ def run_of(table: np.ndarray, **changes: Any) -> Run[None]:
 def arguments(**values: object) -> argparse.Namespace:
     usual = {'bag': Path('a/bag'), 'format': 'json', 'csv': None, 'plot': None}
     return argparse.Namespace(**{**usual, **values})
-
-
-def test_table_of_differences() -> None:
-    found = {'force': 0.5, 'samples_missing': 3}
-    head, first, second = differences_table(found, {'force': 'N'}).splitlines()
-    assert head.split('  ')[-2:] == ['value', 'unit']
-    assert first.split() == ['force', '0.5', 'N']
-    assert second.split() == ['samples_missing', '3']
 
 
 @pytest.mark.parametrize(
@@ -95,7 +87,7 @@ def test_a_run_that_failed_is_handed_out(
     run = Worried(None, COLUMNS, EXPECTED, message='too fast; take a shorter step')
     drawn = []
     places = {'csv': tmp_path / 'a.csv', 'plot': tmp_path / 'a.png'}
-    code = hand_out(arguments(**places), 'crane', run, lambda *given: drawn.append(given))
+    code = report_run(arguments(**places), 'crane', run, lambda *given: drawn.append(given))
     out, err = capsys.readouterr()
     assert code == 1
     assert drawn == [(places['plot'], run)]
@@ -111,7 +103,7 @@ def test_a_run_that_failed_is_handed_out(
         'message': 'too fast; take a shorter step',
     }
     complete = dataclasses.replace(run, message='')
-    assert hand_out(arguments(format='table'), 'crane', complete) == 0
+    assert report_run(arguments(format='table'), 'crane', complete) == 0
     assert 'duration' in capsys.readouterr().out
 
 

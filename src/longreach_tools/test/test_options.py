@@ -13,7 +13,7 @@ import pytest
 
 from longreach_tools import machine_command
 from longreach_tools.cli import COMMAND_GROUP, MACHINE_GROUP
-from longreach_tools.options import add_demo, add_file, add_results, add_whom
+from longreach_tools.options import add_demo, add_file, add_node_options, add_results
 
 # Names that have several meanings today; no name may be added.
 SEVERAL = {'--camera', '--cohesion', '--format', '--joints', '--pose', '--step'}
@@ -52,9 +52,9 @@ def test_a_demonstration_has_a_place() -> None:
     assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': len}
 
 
-def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    add_whom(parser, 'crane')
+    add_node_options(parser, 'crane')
     assert words(parser) == {'namespace': 'crane', 'timeout': 5.0, 'network': False}
     with pytest.raises(SystemExit):
         parser.parse_args(['--timeout', '0'])

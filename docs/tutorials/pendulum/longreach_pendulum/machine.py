@@ -15,7 +15,7 @@ from longreach_dynamics import hydraulics
 from longreach_dynamics.hydraulics import actuator_rates, rail_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import Linkage, piston_and_arm
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample
+from longreach_dynamics.machine import ByScenario, JointSample, by_scenario, closed_loop
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Column, Columns, Run, Source
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
@@ -94,8 +94,6 @@ class Pendulum:
 
 def simulate(machine: Pendulum, duration: float) -> Run[PendulumParameters]:
     """Simulate a pendulum for some time [s]."""
-    states = [machine.initial_state()]
-    times = np.round(SAMPLE_TIME * np.arange(round(duration / SAMPLE_TIME) + 1), 12)
-    for time in times[:-1]:
-        states.append(machine.advance(states[-1], BY_SCENARIO, time, SAMPLE_TIME))
-    return Run(machine.parameters, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])
+    cycles = closed_loop(machine, by_scenario, round(duration / SAMPLE_TIME), SAMPLE_TIME)
+    rows = [(cycle.time, *cycle.state[[0, 2, 3]]) for cycle in cycles]
+    return Run(machine.parameters, COLUMNS, np.array(rows))

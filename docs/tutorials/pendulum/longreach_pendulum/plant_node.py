@@ -1,31 +1,32 @@
 """The pendulum as a node: takes ``valve_command``, gives ``joint_states`` and ``hydraulics``."""
 
+import dataclasses
+
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from std_msgs.msg import Header
 
-from longreach_dynamics.parameters import Parameters
 from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
-from longreach_node.hydraulic_plant import HydraulicPlantNode
-from longreach_node.parameters import declare
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
-from longreach_pendulum.machine import Pendulum
+from longreach_pendulum.machine import Lift, Pendulum
 from longreach_pendulum.spec import PENDULUM
 
 
+@dataclasses.dataclass(frozen=True)
+class PlantParameters(SimulatorParameters, MachineParameters):
+    """100 samples per second by default, as SAMPLE_TIME says."""
+
+
 class PlantNode(HydraulicPlantNode[np.ndarray, float]):
-    """The pendulum, simulated; 100 samples per second by default, as SAMPLE_TIME says."""
+    """The pendulum, simulated."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        settings = declare(self, SimulatorParameters)
-        self.open(settings)
-        self._pendulum = PENDULUM.load(None, Parameters())
-        self.run(Pendulum(self._pendulum), settings, 0.0, waits=False)
+    spec, settings_type = PENDULUM, PlantParameters
 
-    def robot_description(self, prefix: str) -> str:
-        return PENDULUM.describe(self._pendulum, prefix)
+    def make_machine(self, scenario: Lift, settings: PlantParameters) -> tuple[Pendulum, float]:
+        return Pendulum(self.described), 0.0
 
     def command_of(self, message: ValveCommand) -> float:
         return spools_from_message(message, ['lift'], 'valve_command')[0]

@@ -15,7 +15,7 @@ class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
     """A pendulum on a hydraulic cylinder."""
 
     name, summary = 'pendulum', 'a pendulum on a hydraulic cylinder'
-    file, file_help, swept = 'pendulum.yaml', 'another pendulum', 'mass'
+    file = 'pendulum.yaml'
     parameters, scenarios = PendulumParameters, Lift
     results = {'highest': 'rad'}
     panels = (

@@ -11,7 +11,7 @@ from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import allow_lists, numbers, positive
 from longreach_tools.bag import checked_name
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_whom
+from longreach_tools.options import add_demo, add_node_options
 from longreach_vision.commands.arguments import installed_rig
 
 
@@ -41,7 +41,7 @@ def configure_nodes(commands: Any) -> None:
     begin.add_argument(
         '--node', default='tracker', help='cameras in one process (default: tracker)'
     )
-    add_whom(begin, 'vision')
+    add_node_options(begin, 'vision')
     allow_lists(begin)
     begin.set_defaults(run=_run_initialize)
 

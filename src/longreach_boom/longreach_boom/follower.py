@@ -1,10 +1,8 @@
 """
 The controller of the boom with its reference trajectory.
 
-A trajectory goal has priority over the trajectory of the scenario, see
-:mod:`longreach_dynamics.trajectory_following`. With a scenario without a trajectory, the valves
-follow its valve commands, or stay closed when it has none. Without a scenario the controller holds
-the initial pose of the boom.
+With a scenario without a trajectory, the valves follow its valve commands, or stay closed when it
+has none. Without a scenario the controller holds the initial pose of the boom.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_following import TrajectoryFollower
 
 # Oil pressure for the call that compiles the kernels [Pa].
-_USUAL_PRESSURE = 1e7
+_PRESSURE = 1e7
 
 
 class Measurement(NamedTuple):
@@ -38,22 +36,8 @@ class Measurement(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
-    """
-    The controller with its reference trajectory.
-
-    Parameters
-    ----------
-    machine : BoomParameters
-    scenario : Scenario or None
-    sample_time : float
-        Interval of cycles [s].
-
-    Raises
-    ------
-    InputError
-        When valve commands of the scenario do not fall on cycles.
-    """
+class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
+    """The controller with its reference; InputError for valve commands that are on no cycles."""
 
     machine: BoomParameters
     scenario: Scenario | None
@@ -74,7 +58,7 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
         """Compile the functions of a cycle, or load them from the cache."""
         cylinders, angles = self.machine.cylinders, self.machine.joint_limits().mean(axis=1)
         pistons = [c.linkage.position(a) for c, a in zip(cylinders, angles, strict=True)]
-        pressures = np.full(len(cylinders), _USUAL_PRESSURE)
+        pressures = np.full(len(cylinders), _PRESSURE)
         measured = Measurement(angles, np.array(pistons), pressures, pressures)
         self.control(self.initial_memory(), measured, Reference(angles, np.zeros(len(angles))))
 

@@ -1,9 +1,8 @@
 """
 The controllers of the harvester with what they follow.
 
-A trajectory that is sent takes precedence over the sines or the path of the scenario, see
-:mod:`longreach_dynamics.trajectory_following`. Without a scenario the harvester holds the pose of
-its first sample.
+A trajectory that is sent takes precedence over the sines or the path of the scenario. Without a
+scenario the harvester holds the pose of its first sample.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Plan(CubicTrajectory):
-    """The references of a scenario; joints that are ``left`` alone have none: valves close."""
+    """The references of a scenario; joints that are ``left`` alone have none, valves close."""
 
     left: tuple[bool, ...] = ()
 
@@ -45,22 +44,11 @@ class _Plan(CubicTrajectory):
 
 
 @dataclasses.dataclass(frozen=True)
-class Guidance(TrajectoryFollower[Measurement, Spools]):
+class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
     """
-    The controllers with what they follow.
+    The controllers, whose interval cycles have, with what they follow.
 
-    Parameters
-    ----------
-    machine : HarvesterParameters
-    controller : ControllerParameters
-        Cycles have its interval.
-    scenario : Scenario or None
-
-    Raises
-    ------
-    InputError
-        For a scenario that moves spools, and a path that leaves the reach of the machine or is too
-        fast for it.
+    InputError for a scenario that moves spools, and a path that is out of reach or too fast.
     """
 
     machine: HarvesterParameters

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import joint_controller
-from longreach_boom.guidance import Guidance, Measurement
+from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
@@ -38,47 +38,47 @@ def reference(state: FollowerState, time: float) -> np.ndarray:
 
 
 def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    follower = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
-    state = guidance.begin(measured.angles)
+    state = follower.begin(measured.angles)
     controller, trajectory = joint_controller(boom, T), Trajectory.of(DRIVE.trajectory)
     memory = controller.initial_state()
     for k in range(590, 620):
-        state, command = guidance.cycle(state, k * T, measured)
+        state, command = follower.cycle(state, k * T, measured)
         memory, spools = controller.cycle(memory, *measured[1:], reference=trajectory.at(k * T))
         assert command.spools == tuple(spools)
         assert any(command.spools)
 
 
 def test_without_a_scenario_it_holds_the_first_pose(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
-    state = guidance.begin(np.radians(SITE))
-    state, command = guidance.cycle(state, 0.0, measurement(boom))
+    follower = BoomFollower(boom, None, T)
+    state = follower.begin(np.radians(SITE))
+    state, command = follower.cycle(state, 0.0, measurement(boom))
     assert not any(command.spools)
     # Pushed away, it comes back.
     away = measurement(boom, (71.0, -50.0, -36.0, -30.0))
-    state, command = guidance.cycle(state, T, away)
+    state, command = follower.cycle(state, T, away)
     assert command.spools[0] < 0.0 < command.spools[2]
     assert reference(state, 100.0) == pytest.approx(SITE)
 
 
 def test_a_scenario_without_a_trajectory_has_the_valves(boom: BoomParameters) -> None:
     away = measurement(boom, THERE)
-    hold = Guidance(boom, Scenario(duration=1.0, pose='site'), T)
+    hold = BoomFollower(boom, Scenario(duration=1.0, pose='site'), T)
     state = hold.begin(away.angles)
     assert hold.cycle(state, 0.5, away)[1].spools == (0.0,) * 4
-    guidance = Guidance(boom, VALVES, T)
-    state = guidance.begin(away.angles)
-    assert guidance.cycle(state, 0.005, away)[1].spools == (0.0,) * 4
-    assert guidance.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
+    follower = BoomFollower(boom, VALVES, T)
+    state = follower.begin(away.angles)
+    assert follower.cycle(state, 0.005, away)[1].spools == (0.0,) * 4
+    assert follower.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
 
 
 def test_valves_of_a_scenario_change_on_cycles_only(boom: BoomParameters) -> None:
     off = VALVES.replace(valve_commands=(ValveCommand(0.012, (0.0,) * 4),))
     error = r'valve_commands\[0\]\.time = 0\.012 s, allowed: whole steps of 0\.005 s'
     with pytest.raises(InputError, match=error):
-        Guidance(boom, off, T)
-    Guidance(boom, off, 0.001)
+        BoomFollower(boom, off, T)
+    BoomFollower(boom, off, 0.001)
 
 
 def order(**changes: Any) -> Order:
@@ -89,9 +89,9 @@ def order(**changes: Any) -> Order:
 
 @pytest.mark.parametrize('scenario', [None, DRIVE, VALVES])
 def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenario | None) -> None:
-    guidance = Guidance(boom, scenario, T)
+    follower = BoomFollower(boom, scenario, T)
     here = np.radians(SITE)
-    state = guidance.follow(guidance.begin(here), order(), 0.5)
+    state = follower.follow(follower.begin(here), order(), 0.5)
     assert reference(state, 0.5) == pytest.approx(SITE)
     assert reference(state, 2.5) == pytest.approx(np.add(SITE, THERE) / 2.0)
     assert reference(state, 4.5) == pytest.approx(THERE)
@@ -99,42 +99,42 @@ def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenar
 
 
 def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
-    state = guidance.begin(np.radians(SITE))
+    follower = BoomFollower(boom, DRIVE, T)
+    state = follower.begin(np.radians(SITE))
     before = reference(state, 3.0)
     rates = state.reference(3.0).rates
     # The boom lags behind: the trajectory begins as the one before.
     lagging = np.radians(np.subtract(before, 4.0))
-    state = guidance.follow(state._replace(angles=lagging), order(), 3.0)
+    state = follower.follow(state._replace(angles=lagging), order(), 3.0)
     assert reference(state, 3.0) == pytest.approx(before)
     np.testing.assert_allclose(state.reference(3.0).rates, rates)
     assert reference(state, 7.0) == pytest.approx(THERE)
 
 
 def test_an_order_may_start_later_but_not_in_the_past(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
-    state = guidance.follow(guidance.begin(here), order(start=10.0), 2.0)
+    state = follower.follow(follower.begin(here), order(start=10.0), 2.0)
     assert reference(state, 10.0) == pytest.approx(SITE)
     assert reference(state, 14.0) == pytest.approx(THERE)
-    state = guidance.follow(guidance.begin(here), order(start=1.0), 2.0)
+    state = follower.follow(follower.begin(here), order(start=1.0), 2.0)
     assert reference(state, 2.0) == pytest.approx(SITE)
     assert reference(state, 6.0) == pytest.approx(THERE)
 
 
 def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     some = order(joints=(3, 1), angles=[np.radians((-20.0, -45.0))])
-    state = guidance.follow(guidance.begin(here), some, 0.0)
+    state = follower.follow(follower.begin(here), some, 0.0)
     assert reference(state, 9.0) == pytest.approx((70.0, -45.0, -35.0, -20.0))
 
 
 def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     near = [here + math.radians(0.2), np.radians(THERE)]
-    state = guidance.follow(guidance.begin(here), order(times=[0.0, 4.0], angles=near), 1.0)
+    state = follower.follow(follower.begin(here), order(times=[0.0, 4.0], angles=near), 1.0)
     assert reference(state, 1.0) == pytest.approx(SITE)
     assert reference(state, 5.0) == pytest.approx(THERE)
 
@@ -165,10 +165,10 @@ def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
     ],
 )
 def test_orders_that_cannot_be(boom: BoomParameters, changes: dict[str, Any], error: str) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     with pytest.raises(InputError, match=error):
-        guidance.follow(guidance.begin(here), order(**changes), 0.0)
+        follower.follow(follower.begin(here), order(**changes), 0.0)
 
 
 # --- take-over in mid-run ------------------------------------------------------------------------
@@ -184,11 +184,11 @@ def planned_rates(trajectory: Trajectory) -> np.ndarray:
 
 
 def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
-    on_time = guidance.begin(np.radians(SITE))
+    follower = BoomFollower(boom, DRIVE, T)
+    on_time = follower.begin(np.radians(SITE))
     assert on_time.trajectory is not None
     here = on_time.trajectory.at(3.0).angles + math.radians(0.4)
-    state = guidance.begin(here, 3.0)
+    state = follower.begin(here, 3.0)
     assert state.trajectory is not None
     np.testing.assert_array_equal(state.trajectory.angles, on_time.trajectory.angles)
 
@@ -197,10 +197,10 @@ def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
 def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
     boom: BoomParameters, now: float
 ) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    follower = BoomFollower(boom, DRIVE, T)
     planned = Trajectory.of(DRIVE.trajectory)
     stopped = planned.at(2.0).angles
-    state = guidance.begin(stopped, now)
+    state = follower.begin(stopped, now)
     late = state.trajectory
     assert late is not None
     np.testing.assert_allclose(late.at(now).angles, stopped)
@@ -209,7 +209,7 @@ def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
     # The command is no more than that of a boom on its way.
     pistons = [c.linkage.position(a) for c, a in zip(boom.cylinders, stopped, strict=True)]
     measured = Measurement(stopped, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
-    assert guidance.cycle(state, now, measured)[1].spools == (0.0,) * 4
+    assert follower.cycle(state, now, measured)[1].spools == (0.0,) * 4
 
 
 def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom: BoomParameters) -> None:
@@ -245,12 +245,12 @@ def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:
 
 
 def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
+    follower = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
-    state, _ = guidance.answer(None, 0.0, measured)
-    state, _ = guidance.answer(state, 0.2, measured)
+    state, _ = follower.answer(None, 0.0, measured)
+    state, _ = follower.answer(state, 0.2, measured)
     before = state.trajectory
-    state, _ = guidance.answer(state, 4.0, measured)
+    state, _ = follower.answer(state, 4.0, measured)
     assert before is not None
     assert state.trajectory is not None
     assert before.duration == 5.0
@@ -259,13 +259,13 @@ def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
 
 
 def answered(
-    guidance: Guidance, state: FollowerState, first: int, path: list[tuple[float, ...]]
+    follower: BoomFollower, state: FollowerState, first: int, path: list[tuple[float, ...]]
 ) -> tuple[FollowerState, list[tuple[float, ...]]]:
     """Answer samples from number ``first`` on, of a boom on a path [deg]; return the spools."""
     spools = []
     for k, angles in enumerate(path, start=first):
-        measured = measurement(guidance.machine, angles)
-        state, command = guidance.answer(state, k * T, measured)
+        measured = measurement(follower.machine, angles)
+        state, command = follower.answer(state, k * T, measured)
         spools.append(command.spools)
     return state, spools
 
@@ -274,17 +274,17 @@ def answered(
 def test_the_reference_does_not_run_on_while_no_command_arrives(
     boom: BoomParameters, streamed: bool
 ) -> None:
-    guidance = Guidance(boom, DRIVE, T)
-    state = guidance.begin(np.radians(SITE))
+    follower = BoomFollower(boom, DRIVE, T)
+    state = follower.begin(np.radians(SITE))
     if streamed:
-        state = guidance.stream(state, 0.0, {3: math.radians(5.0)})
+        state = follower.stream(state, 0.0, {3: math.radians(5.0)})
     # The plant's samples come, but the boom stands still: no command reaches it.
     farthest, left_behind = 0.0, []
     for k in range(1, 2000):
-        state, _ = answered(guidance, state, k, [SITE])
+        state, _ = answered(follower, state, k, [SITE])
         here = state.reference(k * T).angles
         farthest = max(farthest, float(np.degrees(np.abs(here - np.radians(SITE)).max())))
-        left_behind.append(state.left_behind)
+        left_behind.append(state.resumptions)
     # As fast as the reference may be, 10 deg/s, for half a second beyond 3 deg.
     assert farthest <= 3.0 + 10.0 * (0.5 + T)
     assert 1 <= left_behind[-1] <= 10.0 / 0.5
@@ -296,28 +296,28 @@ def test_the_reference_does_not_run_on_while_no_command_arrives(
 
 
 def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, DRIVE, T)
-    state = guidance.begin(np.radians(SITE))
+    follower = BoomFollower(boom, DRIVE, T)
+    state = follower.begin(np.radians(SITE))
     # Half as fast as planned: more than 3 deg away for seconds, but on its way.
     way = [
         tuple(np.add(SITE, 0.5 * (np.degrees(x) - SITE)))
         for x in (Trajectory.of(DRIVE.trajectory).at(k * T).angles for k in range(1, 900))
     ]
-    state, spools = answered(guidance, state, 1, way)
+    state, spools = answered(follower, state, 1, way)
     errors = np.abs(np.subtract(way[-1], THERE))
     assert errors.max() > 3.0
-    assert state.left_behind == 0
+    assert state.resumptions == 0
     assert any(spools[-1])
 
 
 def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
-    state = guidance.begin(np.radians(SITE))
+    follower = BoomFollower(boom, None, T)
+    state = follower.begin(np.radians(SITE))
     pushed = tuple(np.add(SITE, (0.0, 0.0, 0.0, 4.0)))
-    state, _ = answered(guidance, state, 1, [pushed] * 90 + [SITE] + [pushed] * 90)
-    assert state.left_behind == 0
-    state, _ = answered(guidance, state, 182, [pushed] * 20)
-    assert state.left_behind == 1
+    state, _ = answered(follower, state, 1, [pushed] * 90 + [SITE] + [pushed] * 90)
+    assert state.resumptions == 0
+    state, _ = answered(follower, state, 182, [pushed] * 20)
+    assert state.resumptions == 1
     # It goes back slowly.
     np.testing.assert_allclose(reference(state, 1e3), SITE)
 
@@ -326,12 +326,12 @@ def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
 
 
 def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     middle = 0.5 * (here + np.radians(THERE))
     rates = [(np.radians(THERE) - here) / 4.0, np.zeros(4)]
     passing = order(times=[2.0, 4.0], angles=[middle, np.radians(THERE)], rates=rates)
-    state = guidance.follow(guidance.begin(here), passing, 1.0)
+    state = follower.follow(follower.begin(here), passing, 1.0)
     assert state.trajectory is not None
     np.testing.assert_allclose(state.trajectory.at(3.0).angles, middle)
     np.testing.assert_allclose(state.trajectory.at(3.0).rates, rates[0])
@@ -346,14 +346,14 @@ def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
 def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
     boom: BoomParameters, scenario: Scenario | None, streamed: bool
 ) -> None:
-    guidance, rates = Guidance(boom, scenario, T), np.radians([-2.0, 3.0, 0.0, 40.0])
+    follower, rates = BoomFollower(boom, scenario, T), np.radians([-2.0, 3.0, 0.0, 40.0])
     here = np.array([*np.radians(SITE[:3]), boom.joint_limits()[3, 1] - math.radians(1.0)])
-    state = guidance.begin(np.radians(SITE))
+    state = follower.begin(np.radians(SITE))
     if streamed:
-        state = guidance.stream(state, 2.9, {3: -0.4})
+        state = follower.stream(state, 2.9, {3: -0.4})
     state = state._replace(angles=here, rates=rates)
     # An order without points is one to stop.
-    stopped = guidance.follow(state, order(times=[], angles=[]), 3.0)
+    stopped = follower.follow(state, order(times=[], angles=[]), 3.0)
     path = [stopped.reference(t) for t in np.arange(3.0, 4.0, 0.01)]
     np.testing.assert_allclose(path[0].angles, here)
     np.testing.assert_allclose(path[0].rates[:3], rates[:3])
@@ -377,12 +377,15 @@ def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
 def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
     boom: BoomParameters, off_deg: float, tolerance: float, first: str | None, anew: bool
 ) -> None:
-    guidance, here = Guidance(boom, None, T), np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg)))
+    follower, here = (
+        BoomFollower(boom, None, T),
+        np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg))),
+    )
     rates = np.radians((0.0, 0.0, 0.0, 10.0))
-    state = guidance.begin(np.radians(SITE))._replace(angles=here, rates=rates)
+    state = follower.begin(np.radians(SITE))._replace(angles=here, rates=rates)
     begins = {None: [], 'boom': [here], 'reference': [np.radians(SITE)]}[first]
     ordered = order(times=[*[0.0] * len(begins), 8.0], angles=[*begins, np.radians(THERE)])
-    state = guidance.follow(state, ordered, 1.0, tolerance)
+    state = follower.follow(state, ordered, 1.0, tolerance)
     begin = state.reference(1.0)
     np.testing.assert_allclose(begin.angles, here if anew else np.radians(SITE))
     np.testing.assert_allclose(begin.rates, rates if anew else np.zeros(4))
@@ -394,31 +397,31 @@ def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
 
 
 def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomParameters) -> None:
-    guidance, there = Guidance(boom, DRIVE, T), np.radians(np.add(SITE, (-8.0, 0.0, 0.0, 9.0)))
+    follower, there = BoomFollower(boom, DRIVE, T), np.radians(np.add(SITE, (-8.0, 0.0, 0.0, 9.0)))
     measured = measurement(boom)
-    state = guidance.stream(guidance.begin(measured.angles), 0.0, {0: there[0], 3: there[3]})
+    state = follower.stream(follower.begin(measured.angles), 0.0, {0: there[0], 3: there[3]})
     angles = []
     for k in range(1800):
-        state, _ = guidance.cycle(state, k * T, measured)
+        state, _ = follower.cycle(state, k * T, measured)
         angles.append(state.reference(k * T).angles)
     path = np.array(angles)
     # 10 deg/s, or half of what the valve of joint 1 can do without load.
     fastest = np.degrees(np.abs(np.diff(path, axis=0)).max(axis=0)) / T
     assert fastest[3] <= 10.0 + 1e-9
-    assert 1.2 < fastest[0] <= 0.5 * np.degrees(guidance.rate_limits(path)).max()
+    assert 1.2 < fastest[0] <= 0.5 * np.degrees(follower.rate_limits(path)).max()
     np.testing.assert_allclose(path[-1], there, atol=1e-6)
     # A trajectory takes over from there.
-    state = guidance.follow(state, order(), 9.0, math.inf)
+    state = follower.follow(state, order(), 9.0, math.inf)
     assert reference(state, 9.0) == pytest.approx(np.degrees(path[-1]))
     with pytest.raises(InputError, match='angle of joint beam_1 = 170 deg'):
-        guidance.stream(state, 3.0, {0: math.radians(170.0)})
+        follower.stream(state, 3.0, {0: math.radians(170.0)})
 
 
 def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
-    guidance = Guidance(boom, None, T)
+    follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
-    state = guidance.stream(guidance.begin(here), 0.0, {3: -0.4})
-    state = guidance.resume(state._replace(angles=np.radians(THERE)), 5.0)
+    state = follower.stream(follower.begin(here), 0.0, {3: -0.4})
+    state = follower.resume(state._replace(angles=np.radians(THERE)), 5.0)
     np.testing.assert_array_equal(state.reference(5.0).angles, np.radians(THERE))
 
 
@@ -426,18 +429,18 @@ def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> 
 def test_the_reference_goes_no_further_than_6_deg_away(
     boom: BoomParameters, streamed: bool
 ) -> None:
-    guidance, there = Guidance(boom, None, T), np.radians(np.add(SITE, (-30.0, 0.0, 0.0, 0.0)))
-    state, way = guidance.begin(np.radians(SITE)), 0.0
+    follower, there = BoomFollower(boom, None, T), np.radians(np.add(SITE, (-30.0, 0.0, 0.0, 0.0)))
+    state, way = follower.begin(np.radians(SITE)), 0.0
     if streamed:
-        state = guidance.stream(state, 0.0, {0: there[0]})
+        state = follower.stream(state, 0.0, {0: there[0]})
     else:
-        state = guidance.follow(state, order(times=[24.0], angles=[there]), 0.0)
+        state = follower.follow(state, order(times=[24.0], angles=[there]), 0.0)
     # A quarter as fast as the reference: it moves, but does not follow.
     for k in range(1, 3000):
         way -= 0.25 * abs(float(state.reference(k * T).rates[0])) * T
         angles = tuple(np.add(SITE, (math.degrees(way), 0.0, 0.0, 0.0)))
-        state, _ = answered(guidance, state, k, [angles])
+        state, _ = answered(follower, state, k, [angles])
         off = np.degrees(state.reference(k * T).angles) - angles
         # And what it goes on in a cycle.
         assert np.abs(off).max() <= 6.0 + 10.0 * T
-    assert state.left_behind >= 1
+    assert state.resumptions >= 1

@@ -1,0 +1,334 @@
+"""
+Which samples a controller answers, without ROS.
+
+A sample has one or two halves, messages of one stamp. Cycles are determined by the stamps, not by
+the arrival times, so that a recorded stream that is played back gives the same cycles. The
+distance of consecutive stamps may deviate by less than half a cycle.
+
+A single sample with an older stamp is ignored: it may be delayed, duplicated or from another
+source. Time has restarted, as after a reset of the plant, when
+
+* the sample is more than ``RESTART_AFTER`` older or has the stamp 0, and
+* the next sample follows it within ``RESTART_AFTER``, or the same sample is sent again after
+  ``ASKED_AGAIN`` (a plant in lockstep repeats samples that are not answered).
+
+In lockstep a sample with stamp 0 is a restart at once: the plant waits for its answer, and there
+is no other source of samples. Negative stamps are never used.
+
+Outside lockstep, messages that have waited for more than ``STALE`` are not used: a process that
+was stopped finds seconds of them in its queue, and would act on the past.
+
+Stamps are [ns], ``now`` is a steady time [s].
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+# Older stamps than this may mean that time began anew [s].
+RESTART_AFTER = 0.5
+# A sample that is sent again so long after the answer [s] is no doubled message but a plant in
+# lockstep that has not received the answer.
+ASKED_AGAIN = 0.25
+# A message that was longer on its way than the fastest one by this is not used [s]. After as long
+# a time without a command a plant falls back to its safe command anyway.
+STALE = 0.5
+# Clocks of two computers drift apart by less than this [s/s].
+_DRIFT = 1e-3
+# When all messages are as stale for so long, the clock that stamps them was set [s].
+_CLOCK_WAS_SET = 5.0
+_SECOND = 1_000_000_000  # [ns]
+
+
+class Sample(NamedTuple):
+    """A whole sample; the second half is None where there is only one."""
+
+    stamp: int
+    first: Any
+    second: Any
+
+
+class Pairs:
+    """
+    Messages of two topics with equal stamps.
+
+    A message is kept until its partner arrives, or until a later pair is complete, which means
+    that the partner was lost; of each topic at most ``most`` are kept.
+    """
+
+    def __init__(self, most: int = 100) -> None:
+        self._most = most
+        self._waiting: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
+        self.unpaired = [0, 0]  # messages of each topic that were dropped
+
+    def add(self, half: int, stamp: int, message: Any) -> Sample | None:
+        """Take a message of topic 0 or 1, and return the sample that it completes."""
+        self._waiting[half][stamp] = message
+        first, second = self._waiting
+        whole, limit = None, -(2**63)
+        if stamp in first and stamp in second:
+            whole, limit = Sample(stamp, first.pop(stamp), second.pop(stamp)), stamp
+        for k, waiting in enumerate(self._waiting):
+            surplus = list(waiting)[: max(0, len(waiting) - self._most)]
+            for at in {*surplus, *(at for at in waiting if at < limit)}:
+                del waiting[at]
+                self.unpaired[k] += 1
+        return whole
+
+    def clear(self) -> None:
+        """Drop all messages that are kept."""
+        for waiting in self._waiting:
+            waiting.clear()
+
+
+class Staleness:
+    """
+    Tells which messages have waited too long.
+
+    Clocks of two computers differ, and drift apart; so the shortest time on the way counts as
+    none, and what counts as the shortest grows slowly. A delay that stays for seconds, neither
+    growing nor shrinking, is that of a clock that was set.
+    """
+
+    def __init__(self) -> None:
+        self._least: float | None = None
+        self._at = 0.0
+        self._stale_since: float | None = None
+        self._stale_delay = 0
+
+    def is_stale(self, sent: int, received: int, now: float) -> bool:
+        """Return whether a message has waited too long, by the wall clocks of both sides [ns]."""
+        delay = received - sent
+        if self._least is not None:
+            self._least += _DRIFT * 1e9 * (now - self._at)
+        self._at = now
+        if self._least is None or delay < self._least:
+            self._least = delay
+        if delay - self._least <= STALE * 1e9:
+            self._stale_since = None
+            return False
+        if self._stale_since is None or abs(delay - self._stale_delay) > 0.5 * STALE * 1e9:
+            self._stale_since, self._stale_delay = now, delay
+        if now - self._stale_since > _CLOCK_WAS_SET:
+            self._least, self._stale_since = delay, None
+            return False
+        return True
+
+
+class Kind(Enum):
+    """Kind of a sample relative to the latest one before it."""
+
+    NEW = 'new'
+    DUPLICATE = 'duplicate'  # of the latest cycle
+    REPEATED = 'repeated'  # the same, repeated by a plant that has no answer
+    LATE = 'late'  # of an earlier cycle, or of one that was predicted
+    OLDER = 'older'  # much older: kept until the next sample shows whether time restarted
+    RESTART = 'restart'  # time restarted
+    INVALID = 'invalid'  # negative stamp
+
+
+class SampleOrder:
+    """
+    The order of a stream of samples, by the rules of this module.
+
+    With a ``sample_time`` of 0 [s] the next cycle is that of any later stamp. ``latest`` is the
+    stamp of the latest cycle, ``kept`` after a restart the first sample of the new beginning.
+    """
+
+    def __init__(self, sample_time: float, lockstep: bool = False) -> None:
+        self._sample_time, self._lockstep = sample_time, lockstep
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: the next sample is the first."""
+        self.latest: int | None = None
+        self.kept: Sample | None = None
+        self._kept_at = self._answered = 0.0
+
+    def answered(self, now: float) -> None:
+        """Note that the latest cycle was answered."""
+        self._answered = now
+
+    def kind_of(self, sample: Sample, now: float) -> Kind:
+        """Return what a sample is; it is kept when only the next one can tell."""
+        if sample.stamp < 0:
+            return Kind.INVALID
+        if self.latest is None:
+            return Kind.NEW
+        difference = sample.stamp - self.latest
+        T = self._sample_time
+        cycles = round(difference / (T * 1e9)) if T else min(difference, 1)
+        if cycles > 0:
+            self.kept = None
+            return Kind.NEW
+        asked_again = now - self._answered > ASKED_AGAIN
+        if cycles == 0:
+            return Kind.REPEATED if asked_again else Kind.DUPLICATE
+        older = -difference > RESTART_AFTER * 1e9
+        if not older and sample.stamp > 0 and not self._continues(sample):
+            return Kind.LATE
+        if self._lockstep and sample.stamp == 0 and (older or asked_again):
+            self.kept = None
+            return Kind.RESTART
+        if self._continues(sample):
+            return Kind.RESTART
+        if self.kept is None or self.kept.stamp != sample.stamp:
+            self.kept, self._kept_at = sample, now
+        elif now - self._kept_at > ASKED_AGAIN:
+            self.kept = None
+            return Kind.RESTART
+        return Kind.OLDER
+
+    def _continues(self, sample: Sample) -> bool:
+        """Return whether a sample continues from the one that was kept."""
+        return self.kept is not None and 0 < sample.stamp - self.kept.stamp <= RESTART_AFTER * 1e9
+
+
+class Answering(Protocol):
+    """What a node that answers samples does for its :class:`SampleStream`."""
+
+    def run(self, sample: Sample, report: bool) -> None:
+        """Run a cycle, and call ``done`` or ``invalid``; whether diagnostics are due."""
+
+    def send_again(self) -> None:
+        """Send the latest command again: the plant has not received it."""
+
+    def forget(self) -> None:
+        """Forget everything: the next sample is the first."""
+
+    def inform(self, text: str) -> None:
+        """Write a line to the log."""
+
+    def warn(self, text: str) -> None:
+        """Write a warning to the log, but not about every message of a bad stream."""
+
+
+class SampleStream:
+    """
+    The samples that a node answers.
+
+    ``sample_time`` [s] is the plant's, to count missed samples; 0: unknown. With ``whole_cycles``
+    stamps count cycles of it; otherwise any later stamp is the next cycle. ``counts`` has the
+    numbers of samples that were not used.
+    """
+
+    def __init__(
+        self,
+        node: Answering,
+        sample_time: float,
+        lockstep: bool,
+        halves: int = 2,
+        whole_cycles: bool = False,
+    ) -> None:
+        self.counts = dict.fromkeys(('missed', 'late', 'stale', 'unpaired', 'invalid'), 0)
+        self._node, self._lockstep, self._halves = node, lockstep, halves
+        self._reported = 0
+        self._period = round(sample_time * 1e9)
+        self._pairs = Pairs()
+        self._order = SampleOrder(sample_time if whole_cycles else 0.0, lockstep)
+        self._staleness = Staleness()
+        self._answered = False
+
+    @property
+    def latest(self) -> int | None:
+        """Stamp of the latest cycle; None before the first."""
+        return self._order.latest
+
+    def clear(self) -> None:
+        """Forget everything but the counts: the next sample is the first."""
+        self._pairs.clear()
+        self._order.clear()
+        self._answered = False
+
+    def is_stale(self, sent: int, received: int, now: float) -> bool:
+        """Return whether a message has waited too long, as :class:`Staleness`, and warn of it."""
+        if self._lockstep or not self._staleness.is_stale(sent, received, now):
+            return False
+        self.counts['stale'] += 1
+        self._node.warn(
+            f'messages that have waited for more than {STALE:g} s are not used'
+            f' ({self.counts["stale"]} so far): this process or its host was busy or stopped'
+        )
+        return True
+
+    def take(self, half: int, stamp: int, message: Any, now: float) -> None:
+        """Take one half of a sample, 0 or 1, and answer the sample that is whole now."""
+        if self._halves == 1:
+            self._on_sample(Sample(stamp, message, None), now)
+            return
+        sample = self._pairs.add(half, stamp, message)
+        joints, hydraulics = self._pairs.unpaired
+        if joints + hydraulics != self.counts['unpaired']:
+            self.counts['unpaired'] = joints + hydraulics
+            self._node.warn(
+                f'without a partner of the same stamp: {joints} messages of joint_states,'
+                f' {hydraulics} of hydraulics; do both come from one plant?'
+            )
+        if sample is not None:
+            self._on_sample(sample, now)
+
+    def done(self, stamp: int, answered: bool, now: float) -> None:
+        """Note that a cycle ran, and whether there is a command."""
+        latest, self._order.latest = self._order.latest, stamp
+        self._answered = answered
+        if answered:
+            self._order.answered(now)
+        if latest is None or not self._period or stamp == latest:
+            return
+        missed = round((stamp - latest) / self._period) - 1
+        if missed < 0:
+            self._node.warn(
+                f'sample of {stamp * 1e-9:.6f} s, {(stamp - latest) * 1e-9:g} s after the one'
+                f" before; sample_rate = {1e9 / self._period:g} Hz shall be the plant's"
+                ' publish_rate'
+            )
+        elif missed:
+            self.counts['missed'] += missed
+            self._node.warn(f'{missed} samples missing before the one of {stamp * 1e-9:.6f} s')
+
+    def invalid(self, stamp: int, error: Exception) -> None:
+        """Count a sample that cannot be used, and say why."""
+        self.counts['invalid'] += 1
+        self._node.warn(f'sample of {stamp * 1e-9:.6f} s is not used: {error}')
+
+    def grown(self) -> bool:
+        """Return whether a count has grown since the last call."""
+        total = sum(self.counts.values())
+        grown, self._reported = total > self._reported, total
+        return grown
+
+    def _on_sample(self, sample: Sample, now: float) -> None:
+        """Answer a sample, by its place in the order."""
+        latest, kind = self._order.latest, self._order.kind_of(sample, now)
+        if kind is Kind.NEW:
+            self._run(sample, latest)
+            return
+        if kind in (Kind.DUPLICATE, Kind.REPEATED):
+            if not self._answered:
+                self._run(sample, latest)
+            elif kind is Kind.REPEATED:
+                self._order.answered(now)
+                self._node.send_again()
+            return
+        where = f'sample of {sample.stamp * 1e-9:.6f} s, after {(latest or 0) * 1e-9:.6f} s'
+        if kind is Kind.RESTART:
+            self._node.inform(f'time began anew: {where}')
+            self._node.forget()
+            kept = self._order.kept
+            self.clear()
+            if kept is not None:
+                self._run(kept, None)
+            self._run(sample, None if kept is None else kept.stamp)
+            return
+        self.counts['late'] += 1
+        hints = {
+            Kind.OLDER: ' unless the next sample continues from it',
+            Kind.INVALID: ', allowed: stamps from 0 on',
+        }
+        self._node.warn(f'{kind.value} {where}, is not used{hints.get(kind, "")}')
+
+    def _run(self, sample: Sample, latest: int | None) -> None:
+        """Run the cycle of a sample; diagnostics are due in each new second of the stamps."""
+        before = -1 if latest is None else latest
+        self._node.run(sample, before // _SECOND < sample.stamp // _SECOND)

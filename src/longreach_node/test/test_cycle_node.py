@@ -1,0 +1,67 @@
+"""What all nodes that answer samples do; their samples are in test_samples."""
+
+from __future__ import annotations
+
+import pytest
+from sensor_msgs.msg import JointState
+
+from longreach_node import cycle_node
+from longreach_node.cycle_node import CycleNode
+from longreach_node.testing import bench
+
+
+class Listener(CycleNode):
+    """A node that answers nothing."""
+
+    hydraulics = False
+
+    def __init__(self) -> None:
+        super().__init__('listener')
+        self.listen('listener', 0.01, lockstep=False)
+
+    def run_cycle(self, stamp: int, joints: JointState, hydraulics: None) -> None:
+        return None
+
+    def state_text(self) -> str:
+        return 'listening'
+
+
+class Wall:
+    """Stands for the module ``time``."""
+
+    seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def time_ns(self) -> int:
+        return round(self.seconds * 1e9)
+
+
+def test_each_silence_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wall = Wall()
+    monkeypatch.setattr(cycle_node, 'time', wall)
+    with bench() as b:
+        node = b.add(Listener)
+        capfd.readouterr()
+        said: list[str] = []
+
+        def after(seconds: float) -> str:
+            wall.seconds += seconds
+            node._watch()
+            said.append(''.join(capfd.readouterr()))
+            return said[-1]
+
+        assert after(4.9) == ''
+        assert 'nothing on /joint_states for 5 s: no publisher; is the plant running' in after(0.2)
+        assert after(60.0) == ''
+        publisher = b.publisher(JointState, 'joint_states')
+        publisher.publish(JointState())
+        b.until(lambda: node._has_heard, 'message')
+        assert 'first message on /joint_states' in after(0.0)
+        assert '1 publisher(s); is the simulation paused' in after(5.1)
+        publisher.publish(JointState())
+        b.until(lambda: not node._is_silent, 'message')
+        assert '/joint_states again, after 5.1 s of silence' in after(0.0)

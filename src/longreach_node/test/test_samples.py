@@ -1,0 +1,321 @@
+"""Which samples a controller answers, without ROS."""
+
+from __future__ import annotations
+
+import pytest
+
+from longreach_node.samples import (
+    ASKED_AGAIN,
+    STALE,
+    Kind,
+    Pairs,
+    Sample,
+    SampleOrder,
+    SampleStream,
+    Staleness,
+)
+
+T, NS = 0.01, 10_000_000
+PERIOD = 5_000_000  # of the streams [ns]
+
+
+# --- halves ----------------------------------------------------------------------------------
+
+
+def test_the_second_half_completes_a_pair_whichever_it_is() -> None:
+    pairs = Pairs()
+    assert pairs.add(0, 0, 'a0') is None
+    assert pairs.add(1, 0, 'b0') == Sample(0, 'a0', 'b0')
+    assert pairs.add(1, 5, 'b5') is None
+    assert pairs.add(0, 5, 'old') is not None
+    # A repeated half replaces the one that waits.
+    pairs.add(0, 6, 'old')
+    pairs.add(0, 6, 'new')
+    assert pairs.add(1, 6, 'b') == Sample(6, 'new', 'b')
+    assert pairs.unpaired == [0, 0]
+
+
+def test_one_topic_may_run_ahead() -> None:
+    pairs = Pairs()
+    for stamp in range(10):
+        assert pairs.add(0, stamp, stamp) is None
+    found = [pairs.add(1, stamp, -stamp) for stamp in range(10)]
+    assert found == [Sample(stamp, stamp, -stamp) for stamp in range(10)]
+    assert pairs.unpaired == [0, 0]
+
+
+def test_a_later_pair_gives_up_what_waits_from_before() -> None:
+    pairs = Pairs()
+    for half, stamp in ((0, 0), (0, 1), (1, 2), (1, 3), (0, 3)):
+        pairs.add(half, stamp, half)
+    assert pairs.unpaired == [2, 1]
+    # The other half of what was given up waits anew, and completes nothing.
+    assert pairs.add(1, 0, 'b') is None
+
+
+def test_no_more_than_so_many_wait_and_clear_forgets() -> None:
+    pairs = Pairs(most=3)
+    for stamp in range(5):
+        pairs.add(0, stamp, stamp)
+    assert pairs.unpaired == [2, 0]
+    assert pairs.add(1, 1, 1) is None
+    assert pairs.add(1, 2, 2) == Sample(2, 2, 2)
+    pairs.clear()
+    assert pairs.add(1, 3, 3) is None
+    assert pairs.unpaired == [2, 1]
+
+
+# --- the order of a stream -------------------------------------------------------------------
+
+
+def order(latest: int = 100, lockstep: bool = False, sample_time: float = T) -> SampleOrder:
+    """Return the order of a stream whose latest cycle was answered at the wall time 10 s."""
+    new = SampleOrder(sample_time, lockstep)
+    new.latest = latest * NS
+    new.answered(10.0)
+    return new
+
+
+def kinds(stream: SampleOrder, *arrivals: tuple[int, float]) -> list[Kind]:
+    """Return the kinds of samples (cycle, wall time); those that are used are accepted."""
+    found = []
+    for cycle, now in arrivals:
+        kind = stream.kind_of(Sample(cycle * NS, f'{cycle}', None), now)
+        if kind in (Kind.NEW, Kind.RESTART):
+            stream.latest = cycle * NS
+        found.append(kind)
+    return found
+
+
+@pytest.mark.parametrize(
+    ('stamp', 'kind'),
+    [
+        (101 * NS, Kind.NEW),
+        (151 * NS, Kind.NEW),
+        (100 * NS, Kind.DUPLICATE),
+        (99 * NS, Kind.LATE),
+        (50 * NS, Kind.LATE),
+        # 0.5 s back is late, more may be a restart.
+        (50 * NS - 1, Kind.OLDER),
+        (0, Kind.OLDER),
+        (-1, Kind.INVALID),
+        (-(2**31) * 10**9, Kind.INVALID),
+        # A jitter below half a cycle moves nothing.
+        (101 * NS - 4_999_999, Kind.NEW),
+        (100 * NS + 4_999_999, Kind.DUPLICATE),
+        (100 * NS - 4_999_999, Kind.DUPLICATE),
+    ],
+)
+def test_kinds(stamp: int, kind: Kind) -> None:
+    assert order().kind_of(Sample(stamp, '', None), 10.0) is kind
+    if stamp >= 0:
+        assert SampleOrder(T).kind_of(Sample(stamp, '', None), 10.0) is Kind.NEW
+
+
+def test_a_wall_clock_stamp_is_exact() -> None:
+    # 1.8e18 ns has no exact double; the difference of two stamps has.
+    stream = order()
+    stream.latest = 1_795_177_166_480_740_619
+    for more, kind in ((NS, Kind.NEW), (1, Kind.DUPLICATE)):
+        assert stream.kind_of(Sample(stream.latest + more, '', None), 10.0) is kind
+
+
+def test_without_a_cycle_time_any_later_stamp_is_the_next() -> None:
+    stream = order(sample_time=0.0)
+    for more, kind in ((1, Kind.NEW), (10**12, Kind.NEW), (0, Kind.DUPLICATE), (-1, Kind.LATE)):
+        assert stream.kind_of(Sample(100 * NS + more, '', None), 10.0) is kind
+
+
+def test_a_single_older_sample_is_no_restart() -> None:
+    found = kinds(order(), (7, 10.0), (101, 10.0), (8, 10.0), (102, 10.0))
+    assert found == [Kind.OLDER, Kind.NEW, Kind.OLDER, Kind.NEW]
+
+
+def test_time_that_goes_on_from_an_older_sample_has_begun_anew() -> None:
+    stream = order()
+    assert kinds(stream, (7, 10.0), (8, 10.0)) == [Kind.OLDER, Kind.RESTART]
+    assert stream.kept == Sample(7 * NS, '7', None)
+
+
+@pytest.mark.parametrize('second', [7, 3, 7 + 51])
+def test_what_does_not_go_on_from_the_older_sample(second: int) -> None:
+    stream = order(latest=200)
+    assert kinds(stream, (7, 10.0), (second, 10.0)) == [Kind.OLDER, Kind.OLDER]
+
+
+def test_an_older_sample_that_is_repeated_has_begun_anew() -> None:
+    found = kinds(order(), (7, 10.0), (7, 10.01), (7, 10.0 + 2.0 * ASKED_AGAIN))
+    assert found == [Kind.OLDER, Kind.OLDER, Kind.RESTART]
+
+
+def test_soon_after_the_start_only_time_zero_may_begin_anew() -> None:
+    found = kinds(order(latest=20), (10, 10.0), (11, 10.0), (0, 10.0), (1, 10.0))
+    assert found == [Kind.LATE, Kind.LATE, Kind.OLDER, Kind.RESTART]
+    assert kinds(order(latest=20), (0, 10.0), (0, 11.0)) == [Kind.OLDER, Kind.RESTART]
+
+
+def test_in_lockstep_time_zero_begins_anew_at_once() -> None:
+    assert kinds(order(lockstep=True), (0, 10.0)) == [Kind.RESTART]
+    # Soon after the start it may be a doubled message; sent again later it is not.
+    assert kinds(order(latest=20, lockstep=True), (0, 10.0)) == [Kind.OLDER]
+    assert kinds(order(latest=20, lockstep=True), (0, 11.0)) == [Kind.RESTART]
+
+
+def test_a_repeated_sample_asks_for_its_answer() -> None:
+    found = kinds(order(), (100, 10.0), (100, 10.0 + 2.0 * ASKED_AGAIN))
+    assert found == [Kind.DUPLICATE, Kind.REPEATED]
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+class Stream:
+    """A node that answers each sample, at a steady time."""
+
+    def __init__(self, lockstep: bool = False, answers: bool = True) -> None:
+        self.samples = SampleStream(self, 0.005, lockstep)
+        self.answers = answers
+        self.now = 10.0
+        self.done: list[int | str] = []
+        self.due: list[bool] = []
+        self.notes: list[str] = []
+
+    def run(self, sample: Sample, report: bool) -> None:
+        self.done.append(sample.stamp // PERIOD)
+        self.due.append(report)
+        self.samples.done(sample.stamp, self.answers, self.now)
+
+    def send_again(self) -> None:
+        self.done.append('again')
+
+    def forget(self) -> None:
+        self.done.append('forget')
+
+    def inform(self, text: str) -> None:
+        self.notes.append(text)
+
+    warn = inform
+
+    def send(self, *indices: float) -> list[int | str]:
+        """Send both halves, and return which cycles ran; again and forget by name."""
+        self.done = []
+        for k in indices:
+            for half in (0, 1):
+                self.samples.take(half, round(k * PERIOD), f'{k}', self.now)
+        return self.done
+
+
+def test_each_pair_is_a_cycle() -> None:
+    stream = Stream()
+    assert stream.send(0, 1, 2, 2, 3) == [0, 1, 2, 3]
+    assert stream.notes == []
+    assert not stream.samples.grown()
+
+
+def test_what_is_missing_is_counted() -> None:
+    stream = Stream()
+    stream.send(0, 1)
+    stream.samples.take(1, 2 * PERIOD, 'half', stream.now)
+    assert stream.send(4) == [4]
+    counts = stream.samples.counts
+    assert (counts['missed'], counts['unpaired']) == (2, 1)
+    assert stream.samples.grown()
+    assert not stream.samples.grown()
+    assert any('2 samples missing before the one of 0.020000 s' in n for n in stream.notes)
+    assert any('1 of hydraulics; do both come from one plant?' in n for n in stream.notes)
+
+
+def test_another_rate_is_said() -> None:
+    stream = Stream()
+    stream.send(0, 0.2)
+    (note,) = stream.notes
+    assert "sample_rate = 200 Hz shall be the plant's publish_rate" in note
+
+
+def test_single_older_samples_change_nothing() -> None:
+    stream = Stream()
+    assert stream.send(150, 3, 151, 4, 152, -7) == [150, 151, 152]
+    assert stream.samples.counts['late'] == 3
+    older = 'older sample of 0.015000 s, after 0.750000 s, is not used'
+    assert any(older in note for note in stream.notes)
+    assert any('allowed: stamps from 0 on' in note for note in stream.notes)
+
+
+def test_time_that_begins_anew() -> None:
+    stream = Stream()
+    stream.send(150, 151)
+    assert stream.send(3) == []
+    assert stream.send(4, 5) == ['forget', 3, 4, 5]
+    assert stream.notes[-1] == 'time began anew: sample of 0.020000 s, after 0.755000 s'
+    in_lockstep = Stream(lockstep=True)
+    in_lockstep.send(150, 151)
+    assert in_lockstep.send(0, 1) == ['forget', 0, 1]
+
+
+def test_a_plant_that_asks_again() -> None:
+    stream = Stream(lockstep=True)
+    stream.send(0, 1)
+    stream.now += 1.0
+    assert stream.send(1) == ['again']
+    assert stream.send(1) == []
+    # What had no command may have one now.
+    silent = Stream(answers=False)
+    silent.send(0, 1)
+    assert silent.send(1) == [1]
+
+
+def test_diagnostics_are_due_once_a_second() -> None:
+    stream = Stream()
+    stream.send(50, 150, 200, 250, 600)
+    assert stream.due == [True, False, True, False, True]
+
+
+# --- stale messages --------------------------------------------------------------------------
+
+
+def test_what_waited_while_the_process_stood_still_is_not_used() -> None:
+    stale, ns = Staleness(), round(1e9)
+    skew = 17 * ns  # between the clocks of two computers
+    assert not stale.is_stale(0, skew, 0.0)
+    assert not stale.is_stale(ns, ns + skew + ns // 10, 1.1)
+    # Stopped from 2 s to 7 s: what was sent in between comes at once.
+    verdicts = [stale.is_stale(k * ns // 10, 7 * ns + skew, 7.0) for k in range(20, 71)]
+    fresh = sum(not verdict for verdict in verdicts)
+    assert verdicts == [True] * (51 - fresh) + [False] * fresh
+    assert fresh == int(STALE * 10) + 1
+
+
+def test_a_process_that_stops_when_it_is_late_already() -> None:
+    stale, ns = Staleness(), round(1e9)
+    assert not stale.is_stale(0, 0, 0.0)
+    assert stale.is_stale(ns, 2 * ns, 2.0)
+    # Stopped for a long time: the first message after it is older still.
+    assert stale.is_stale(ns + 1, 20 * ns, 20.0)
+    assert stale.is_stale(18 * ns, 20 * ns, 20.0)
+    assert not stale.is_stale(20 * ns, 20 * ns, 20.0)
+
+
+def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
+    stale, ns = Staleness(), round(1e9)
+    jump = 3600 * ns
+    verdicts = []
+    for k in range(100):
+        sent = k * ns // 10
+        verdicts.append(stale.is_stale(sent, sent + (jump if k >= 20 else 0), 0.1 * k))
+    assert True in verdicts
+    assert not any(verdicts[75:])
+
+
+def test_clocks_that_drift_apart() -> None:
+    stale, ns = Staleness(), round(1e9)
+    # Three hours at 100 ppm: more than a second.
+    verdicts = [stale.is_stale(k * ns, k * ns + k * ns // 10_000, float(k)) for k in range(10_800)]
+    assert not any(verdicts)
+
+
+@pytest.mark.parametrize('lockstep', [True, False])
+def test_lockstep_uses_stale_samples(lockstep: bool) -> None:
+    samples = Stream(lockstep).samples
+    assert not samples.is_stale(0, 0, 0.0)
+    assert samples.is_stale(0, 10**9, 1.0) is not lockstep
+    assert samples.counts['stale'] == (0 if lockstep else 1)
