@@ -7,6 +7,7 @@ from harvesters import REALISTIC, STANDARD, hanging, scenario, shipped
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.control import load_controller
+from longreach_harvester.follower import HarvesterFollower
 from longreach_harvester.identification import HARVESTER as IDENTIFICATION
 from longreach_harvester.identification import SpoolRun
 from longreach_harvester.kinematics import angles_at
