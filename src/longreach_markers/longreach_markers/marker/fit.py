@@ -267,7 +267,7 @@ def _fit(  # type: ignore[no-untyped-def]
                 is_tested = False
                 converged, rms = _flatten(
                     p, line, known, outline, disc, samples[:, :size], sector[:size], active,
-                    residuals, covariance, noise, rms, light, cu, cv, longest,
+                    residuals, covariance, noise, rms, light, cu, cv, longest, local,
                 )  # fmt: skip
             if local:
                 converged, rms = _estimate(
@@ -311,7 +311,7 @@ def _fit(  # type: ignore[no-untyped-def]
             trial, spread = p.copy(), covariance.copy()
             found, less = _estimate(
                 trial, extension, line, known, outline, disc, samples[:, :size], sector[:size],
-                active, residuals, spread, noise, True,
+                active, residuals, spread, noise, is_uneven,
             )  # fmt: skip
             if found and _is_explained(rms, less, noise):
                 p, covariance, rms = trial, spread, less
@@ -567,14 +567,15 @@ def _is_explained(before, after, noise):  # type: ignore[no-untyped-def]
 @njit
 def _flatten(  # type: ignore[no-untyped-def]
     p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, rms,
-    light, cu, cv, radius,
+    light, cu, cv, radius, local,
 ):  # fmt: skip
     """
     Estimate again with cubic light divided out, if the residuals show such light.
 
     The polynomial is common to all three levels: it cannot explain away a part of the marker. If
     it explains too little, the estimate stays. Fills ``light`` with origin cu, cv and unit radius
-    [px]; ``rms`` is the residual so far. Returns as :func:`_estimate`.
+    [px]; ``rms`` is the residual so far. Returns as :func:`_estimate`. ``local`` is False: for a
+    constant in its place numba would compile all of the estimate once more.
     """
     before, first = p.copy(), rms
     values = samples[2].copy()
@@ -587,7 +588,7 @@ def _flatten(  # type: ignore[no-untyped-def]
         divide_by_light(samples, light, cu, cv, radius)
         converged, rms = _estimate(
             p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
-            covariance, noise, False,
+            covariance, noise, local,
         )  # fmt: skip
         if not converged:
             break
@@ -598,5 +599,5 @@ def _flatten(  # type: ignore[no-untyped-def]
     p[:] = before
     return _estimate(
         p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals, covariance,
-        noise, False,
+        noise, local,
     )  # fmt: skip
