@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
-from longreach_dynamics.runs import Column, Columns, Run
+from longreach_dynamics.runs import Columns, Run
 from longreach_machine.panels import Lane, Panel
 
 P = TypeVar('P')
@@ -62,10 +62,7 @@ class MachineSpec(Generic[P, S, O]):
     panels, lanes : sequence
         The figure of a run or a recording.
     figures : str
-        Module with ``draw_run(file, run)``, which draws more of a run than the panels, or with
-        ``draw_above(axis, run)``, which draws the first axes of both; empty: none.
-    recorded_columns : sequence of Column
-        Further columns of the figures of recordings.
+        Module with ``draw_above(axis, run)``, which draws axes above the panels; empty: none.
     optional_topics : sequence of str
         Topics of columns that a recording may lack.
     results : mapping
@@ -106,7 +103,6 @@ class MachineSpec(Generic[P, S, O]):
     panels: ClassVar[Sequence[Panel]] = ()
     lanes: ClassVar[Sequence[Lane]] = ()
     figures: ClassVar[str] = ''
-    recorded_columns: ClassVar[Sequence[Column]] = ()
     optional_topics: ClassVar[Sequence[str]] = ()
     results: ClassVar[Mapping[str, str]] = {}
     swept: ClassVar[str] = 'mass'

@@ -251,11 +251,6 @@ def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
     draw_run(spec, file, run)
 
 
-def _plots_recordings(spec: Spec) -> bool:
-    """Return whether the figure needs nothing but the columns that are recorded."""
-    return not spec.figures or not hasattr(import_module(spec.figures), 'draw_run')
-
-
 def _files(*read: Any) -> list[str]:
     """Return the files that scenario and options name."""
     return [
@@ -325,8 +320,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser.add_argument(
         '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
     )
-    if _plots_recordings(spec):
-        parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
+    parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))
 
 
@@ -356,7 +350,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         recorded,
         expected,
         advice,
-        functools.partial(_draw, spec) if _plots_recordings(spec) else None,
+        functools.partial(_draw, spec),
         spec.rows,
     )
 
@@ -383,15 +377,12 @@ def _add_urdf(spec: Spec, commands: Any) -> None:
 def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``demo``: a recorded launch, its comparison with the library, a figure."""
     scenario = spec.find_scenario(spec.scenario)
-    compare: tuple[str, ...] = (spec.name, 'compare', '{bag}', '--scenario', '{scenario}')
-    calls = [(*compare, '--plot', '{picture}')]
-    if not _plots_recordings(spec):
-        calls = [compare, (spec.name, 'run', '{scenario}', '--plot', '{picture}')]
+    compare = (spec.name, 'compare', '{bag}', '--scenario', '{scenario}', '--plot', '{picture}')
     return demonstrate(
         arguments.out,
         scenario.stem,
         (spec.name, f'scenario:={spec.scenario}', *spec.demo),
-        calls,
+        [compare],
         spec.next_steps(),
         file=spec.default_file(),
         scenario=scenario,

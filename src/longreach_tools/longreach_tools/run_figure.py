@@ -17,17 +17,14 @@ _NAMED, _COLUMNS = 9, 4
 
 
 def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> None:
-    """Draw panels and lanes over time, or what the machine itself draws of a run of its own."""
-    if spec.figures and hasattr(module := import_module(spec.figures), 'draw_run'):
-        module.draw_run(file, run)
-        return
+    """Draw panels and lanes over time, above them what the machine itself draws of a run."""
     panels = [panel for panel in spec.panels if _is_shown(panel, run)]
     above = 2.2 if spec.figures else 0.0
     rows = len(panels) + bool(spec.lanes)
     size = (9.0, 1.8 * rows + 1.6 * above)
     with figure(file, size=size, rows=rows, above=above) as axes:
         if spec.figures:
-            module.draw_above(axes.pop(0), run)
+            import_module(spec.figures).draw_above(axes.pop(0), run)
         for axis, panel in zip(axes, panels, strict=False):
             _draw_panel(axis, panel, run)
         time = run.column('time')

@@ -297,7 +297,7 @@ def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> prese
     for point in metadata.entry_points(group=MACHINE_GROUP, name=machine):
         spec: MachineSpec[Any, Any, Any] = point.load()
         columns = spec.columns(spec.load(file, spec.options())).recorded
-        return presets.Preset((*columns, *spec.recorded_columns), spec.panels, spec.lanes)
+        return presets.Preset(columns, spec.panels, spec.lanes)
 
     def first(topic: str) -> Any:
         name = f'/{namespace.strip("/")}/{topic}'
