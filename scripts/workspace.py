@@ -409,6 +409,8 @@ def build(machines: bool) -> None:
             begun.unlink()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+        if left := sum(not one.done() for one in compiling):
+            announce(f'compiling {left} groups of kernels')
     begun.unlink()
     if failed := ''.join(done.result() for done in compiling):
         raise SetupError(f'kernels could not be compiled:\n{failed}')

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -381,3 +383,24 @@ def test_libraries_of_machines_run_in_a_bare_python(tmp_path):
     assert set(LIBRARIES) <= set(loaded.split())
     assert not {'rclpy', 'matplotlib', 'longreach_node', 'longreach_tools'} & set(loaded.split())
     assert Path(place).is_relative_to(tmp_path)
+
+
+# --- what packages export -------------------------------------------------------------------
+
+
+STUBS = sorted(ROOT.glob('src/*/longreach_*/**/__init__.pyi'))
+
+
+def exported(stub):
+    nodes = ast.parse(stub.read_text()).body
+    return [(n.module, a.name) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
+
+
+@pytest.mark.parametrize('stub', STUBS, ids=lambda stub: stub.parent.name)
+def test_exported_names_are_documented(stub):
+    for module, name in exported(stub):
+        found = getattr(importlib.import_module(module), name)
+        # As an attribute, the module would hide the name, or the name the module.
+        assert not (stub.parent / f'{name}.py').exists(), name
+        if inspect.isroutine(found) or inspect.isclass(found):
+            assert inspect.getdoc(found), f'{module}.{name}'

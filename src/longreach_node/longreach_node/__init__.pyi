@@ -26,7 +26,6 @@ from longreach_node.markers import triangles_marker as triangles_marker
 from longreach_node.parameters import declare as declare
 from longreach_node.plant_node import HydraulicPlantNode as HydraulicPlantNode
 from longreach_node.plant_node import PlantNode as PlantNode
-from longreach_node.remote import remote as remote
 from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
 from longreach_node.remote_trajectory import send_trajectory as send_trajectory
