@@ -24,5 +24,6 @@ setup(
             'plant = longreach_links.nodes:plant',
         ],
         'longreach.machines': ['links = longreach_links.spec:LINKS'],
+        'longreach.warm_up': ['links = longreach_symbolic.simulation:warm_up'],
     },
 )

@@ -25,6 +25,5 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'longreach.commands': ['symbolic = longreach_symbolic.commands'],
-        'longreach.warm_up': ['symbolic = longreach_symbolic.simulation:warm_up'],
     },
 )

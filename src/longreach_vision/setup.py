@@ -43,7 +43,6 @@ setup(
         'longreach.presets': ['vision = longreach_vision.commands.preset_figures:preset'],
         'longreach.warm_up': [
             'vision_simulator = longreach_vision.simulator.camera_simulator:warm_up',
-            'vision_tracking = longreach_markers.tracking.follower:warm_up',
         ],
     },
 )
