@@ -25,7 +25,6 @@ from longreach_markers.tracking.bodies import BodyEstimate
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
-from longreach_vision.io import bag_files
 from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
 from longreach_vision.io.track_table import Tracks, row_of
 from longreach_vision.ros import conversions
@@ -254,24 +253,6 @@ def test_messages_of_another_type(tmp_path, read, kind):
     text = rf'has sensor_msgs/msg/JointState, allowed: longreach_msgs/msg/{kind}'
     with pytest.raises(InputError, match=text):
         read(bag)
-
-
-def test_a_long_truth_is_read_once(tmp_path, monkeypatch):
-    compared = []
-
-    class Stamp(int):
-        def __lt__(self, other):
-            compared.append(other)
-            return float(self) < float(other)
-
-        def __gt__(self, other):
-            return other < self
-
-    bag = write_bag(tmp_path / 'bag', 'boom', truth_rows(np.linspace(0.0, 0.5, 101)))
-    whole = bag_files._nanoseconds
-    monkeypatch.setattr(bag_files, '_nanoseconds', lambda message: Stamp(whole(message)))
-    assert len(read_truth(bag).times) == 101
-    assert len(compared) <= 101
 
 
 # --- images ----------------------------------------------------------------------------------

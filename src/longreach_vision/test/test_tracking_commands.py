@@ -27,6 +27,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.rig import MountedCamera
 from longreach_tools.testing import contents, write_bag
+from longreach_vision import track
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -141,6 +142,9 @@ def test_recorded_images_give_the_same_tracks(scene, tmp_path):
     assert (tmp_path / 'files.csv').read_bytes() == (tmp_path / 'bag.csv').read_bytes()
     one, other = contents(tmp_path / 'first'), contents(tmp_path / 'second')
     assert one['/vision/markers'] == other['/site/markers']
+    # In Python a bag is read by its usual topics.
+    frames = list(track(scene / 'rig.yaml', write_bag(tmp_path / 'usual', 'vision', rows)))
+    assert [frame.time for frame in frames] == table(tmp_path / 'bag.csv')['time'].tolist()
     found = [
         without_frame_prefix(messages, namespace)
         for messages, namespace in (

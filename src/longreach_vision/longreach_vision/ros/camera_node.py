@@ -31,8 +31,8 @@ from longreach_node.frames import frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_vision.ros import conversions
-from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.image_publishers import ImagePublishers
+from longreach_vision.ros.node_parameters import CameraNodeParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
 from longreach_vision.simulator.due_frames import DueFrame, DueFrames
 from longreach_vision.simulator.marker_path import (

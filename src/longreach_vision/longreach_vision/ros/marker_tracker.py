@@ -27,7 +27,7 @@ from longreach_node import diagnostics
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
-from longreach_vision.ros.tracker_parameters import TrackerParameters
+from longreach_vision.ros.node_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
 
 # Period of the check for missing images, and of diagnostics [s of wall time].

@@ -16,7 +16,7 @@ from longreach_markers.io.images import keep_freed_memory
 from longreach_node import qos
 from longreach_node.parameters import declare
 from longreach_vision.ros.marker_tracker import MarkerTracker
-from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
+from longreach_vision.ros.node_parameters import TrackerParameters, tracking_of_rig
 
 # Queue of a lossless subscription while the tracker is busy: images, bytes, and the number of
 # images that are kept however large they are.
