@@ -6,10 +6,9 @@ The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in
 ``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
                 ``sequences``, ``due_frames`` (of a camera node)
 ``io``          ``bag_files``, ``track_table`` (tracks as a table), ``overlay_files``
-``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``,
-                ``tracker_parameters``; ``camera_node`` with ``camera_parameters``;
-                ``simulated_node``; ``video_node`` with ``video_feed``, ``video_parameters``;
-                ``nodes``, ``image_publishers``, ``conversions``, ``remote``
+``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``;
+                ``camera_node``; ``simulated_node``; ``video_node`` with ``video_feed``; ``nodes``,
+                ``node_parameters``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``rig_files``, ``detection_commands``,
                 ``tracking_commands``, ``check_commands``,
                 ``simulation_commands``, ``node_commands``; ``arguments``,

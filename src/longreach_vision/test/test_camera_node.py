@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
@@ -24,16 +22,16 @@ from std_msgs.msg import Header
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_info_to_camera, image_to_gray
-from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
-from longreach_vision.simulator.scene import CameraLook, scene_of
-from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
 
 SAMPLE = 5_000_000  # [ns]
 LOOK = CameraLook(clutter=4)
@@ -43,23 +41,14 @@ CAMERA = Camera(
 NAMES = ('base', 'tip')
 
 
-def rig() -> Any:
+def rig() -> Rig:
     """Return two cameras before the plane y = 0, and two markers."""
     cameras = {
-        name: SimpleNamespace(
-            camera=CAMERA,
-            pose=Pose.from_look_at(np.array([x, -9.0, 1.0]), np.array([0.0, 0.0, 1.0])),
-            delay=0.0,
-            line_time=0.0,
-        )
+        name: MountedCamera(CAMERA, Pose.from_look_at((x, -9.0, 1.0), (0.0, 0.0, 1.0)))
         for name, x in (('left', -1.0), ('right', 1.5))
     }
-    markers = tuple(
-        SimpleNamespace(name=name, radius=0.2, inner=0.5, bright=False, offset=0.0)
-        for name in NAMES
-    )
-    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, None, np.zeros(3))
-    return SimpleNamespace(cameras=cameras, markers=markers, plane=plane)
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
+    return Rig(cameras, plane, tuple(MarkerOnRig(name, 0.2) for name in NAMES))
 
 
 def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -85,17 +74,12 @@ def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
     )
 
 
-def expected(tmp_path: Path, times: Any, camera: str = 'left') -> list[np.ndarray]:
-    """Return the library's pictures."""
+def expected(times: Any) -> list[np.ndarray]:
+    """Return the library's pictures of the left camera."""
     knots = np.arange(0.0, 3.0, 0.005)
     path = MarkerPath(NAMES, knots, *motion(knots))
-    mounted = rig().cameras[camera]
-    simulator = CameraSimulator(
-        mounted.camera.replace(name=camera), mounted.pose, scene_of(rig(), LOOK)
-    )
-    files = render_sequence({camera: simulator}, path, times, tmp_path / 'expected')
-    pictures = sorted(files[camera].iterdir())
-    return [np.asarray(cv2.imread(str(file), cv2.IMREAD_UNCHANGED)) for file in pictures]
+    left = {'left': simulators_of(rig(), LOOK)['left']}
+    return [one.image for one in drawn_pictures(left, path, np.array(times))]
 
 
 class Listener:
@@ -164,7 +148,7 @@ def counts(reports: list[DiagnosticArray]) -> dict[str, str]:
     ],
 )
 def test_images_are_those_of_the_library(
-    start: Start, tmp_path: Path, capfd: Any, parameters: dict[str, float], right_late: int
+    start: Start, capfd: Any, parameters: dict[str, float], right_late: int
 ) -> None:
     b, left, right = start(**parameters)
     rate = parameters.get('frame_rate', 20.0)
@@ -179,7 +163,7 @@ def test_images_are_those_of_the_library(
     assert left.stamps() == stamps
     late = [stamp + right_late for stamp in stamps]
     assert right.stamps() == [stamp for stamp in late if stamp <= 205_000_000]
-    wanted = expected(tmp_path, np.array(stamps) / 1e9)
+    wanted = expected(np.array(stamps) / 1e9)
     assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
     assert not np.array_equal(left.arrays()[0], right.arrays()[0])
     for name, one in (('left', left), ('right', right)):
@@ -329,7 +313,7 @@ def test_a_path_is_shown_to_its_end_or_for_a_duration(
     b.until(lambda: len(left.images) == count)
     assert left.stamps() == [k * 50_000_000 for k in range(count)]
     assert right.stamps() == [k * 50_000_000 + 10_000_000 for k in range(count - 1)]
-    wanted = expected(tmp_path, np.arange(count) / 20.0)
+    wanted = expected(np.arange(count) / 20.0)
     assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
 
 

@@ -18,10 +18,12 @@ from longreach_markers.rig import load_rig, rig_file
 from longreach_markers.setup.reference_points import Reference
 from longreach_node.parameters import file_table, table
 from longreach_vision.io.track_table import columns_of
-from longreach_vision.ros.camera_parameters import CameraNodeParameters
+from longreach_vision.ros.node_parameters import (
+    CameraNodeParameters,
+    TrackerParameters,
+    VideoNodeParameters,
+)
 from longreach_vision.ros.simulated_node import SimulatedParameters
-from longreach_vision.ros.tracker_parameters import TrackerParameters
-from longreach_vision.ros.video_parameters import VideoNodeParameters
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import render_sequence, simulators_of

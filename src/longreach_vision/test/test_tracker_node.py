@@ -184,12 +184,11 @@ class Tracker:
 
     def send(self, taken: list[Shot]) -> None:
         for shot in taken:
-            self._cameras[shot.camera].publish(shot.message())
-            # More than what waits in a queue would get lost.
-            self.bench.settle(2)
+            self.send_message(shot.camera, shot.message())
 
     def send_message(self, side: str, message: Image | CompressedImage) -> None:
         self._cameras[side].publish(message)
+        # More than what waits in a queue would get lost.
         self.bench.settle(2)
 
     def send_info(self, side: str, camera: Camera) -> None:
@@ -227,6 +226,16 @@ class Tracker:
 
         self.bench.until(matching, f'report with {values}')
         return matching()[-1]
+
+    def warns(self, text: str, level: bytes = diagnostics.WARN) -> Any:
+        """Wait for a status of a level with a text in its message, and return it."""
+
+        def found() -> list[Any]:
+            told = [report.status[0] for report in self.reports]
+            return [one for one in told if one.level == level and text in one.message]
+
+        self.bench.until(found, f'report with {text}')
+        return found()[0]
 
     def initialize(self, camera: str, name: str, *place: float) -> InitializeMarker.Response:
         u, v, radius = place
@@ -461,14 +470,7 @@ def test_an_offset_of_the_clocks_is_reported(
     tracker.send(stamped_late(shots(24)))
     tracker.heard(24)
     assert 'of tip are wrong by up to' in tracker.says('stamps of right', 'longreach vision sync')
-
-    def warned() -> list[Any]:
-        told = [report.status[0] for report in tracker.reports]
-        return [one for one in told if 'stamps of right' in one.message]
-
-    tracker.bench.until(warned, 'warning in a report')
-    values = {pair.key: pair.value for pair in warned()[0].values}
-    assert warned()[0].level == diagnostics.WARN
+    values = {pair.key: pair.value for pair in tracker.warns('stamps of right').values}
     assert float(values['clock_offset']) == pytest.approx(0.015, abs=1e-3)
 
 
@@ -588,16 +590,10 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
     cameras = [message.estimates[0].cameras for message in tracker.markers]
     assert cameras == [3, 3, 1, 3, 3, 3]
     tracker.reported(right_bad=1, right_frames=5, left_bad=0)
-
-    def reports(level: bytes, text: str) -> bool:
-        told = [report.status[0] for report in tracker.reports]
-        return any(one.level == level and text in one.message for one in told)
-
-    tracker.bench.until(lambda: reports(diagnostics.WARN, '1 images were not valid'))
+    tracker.warns('1 images were not valid')
     # It is over.
     del tracker.reports[:]
-    tracker.bench.until(lambda: tracker.reports)
-    assert reports(diagnostics.OK, 'waiting for the next image')
+    tracker.warns('waiting for the next image', diagnostics.OK)
 
 
 def test_images_that_were_resized_name_the_scale(start: Start) -> None:
@@ -616,13 +612,7 @@ def test_stamps_that_stand_still_are_said(start: Start, sides: tuple[str, ...]) 
     tracker.says('/left/image_raw: image of 0.000 s, allowed: after the previous one')
     if sides != SIDES:
         tracker.says('no images with increasing stamps on /left/image_raw')
-
-    def warned() -> bool:
-        told = [report.status[0] for report in tracker.reports]
-        text = 'images were not later than the previous one'
-        return any(one.level == diagnostics.WARN and text in one.message for one in told)
-
-    tracker.bench.until(warned)
+    tracker.warns('images were not later than the previous one')
 
 
 def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,8 +97,8 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options that several commands have; those with a metavar alone are paths."""
     for name in names:
         option = _OPTIONS[name]
-        kind = {'type': Path} if option.keys() == {'metavar', 'help'} else {}
-        parser.add_argument(f'--{name}', **kind, **option)
+        is_path = option.keys() == {'metavar', 'help'}
+        parser.add_argument(f'--{name}', **(option | {'type': Path} if is_path else option))
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:

@@ -126,21 +126,24 @@ def write_rig(out: Path, text: str, source: Path | None = None) -> None:
         with writing(out) as path:
             path.write_text(text, encoding='utf-8')
         return
-    old = load_yaml(source)
     with writing(out) as path:
         path.write_text(text, encoding='utf-8')
-        expected = old | load_yaml(path)
-        path.write_text(_merged(source.read_text(encoding='utf-8'), text), encoding='utf-8')
-        try:
-            fits = load_yaml(path) == expected
-        except InputError:
-            fits = False
-        if not fits:
+        expected = load_yaml(source) | load_yaml(path)
+        if not _means(path, _merged(source.read_text(encoding='utf-8'), text), expected):
             raise InputError(
                 f'{source}: the layout of this file does not allow cameras and plane to be'
                 ' replaced, allowed: each entry starts a line with its name, no braces around all,'
                 ' no end mark, no references; give a new file, and copy the rest to it'
             )
+
+
+def _means(file: Path, text: str, expected: dict[str, Any]) -> bool:
+    """Write a text to a file, and return whether it has the expected entries."""
+    file.write_text(text, encoding='utf-8')
+    try:
+        return load_yaml(file) == expected
+    except InputError:
+        return False
 
 
 def _merged(old: str, new: str) -> str:
@@ -203,12 +206,7 @@ def _write_entry(file: Path, camera: str, name: str, number: float, comment: str
     else:
         text = f'{text[: first.index]}{line}\n{" " * first.column}{text[first.index :]}'
     with writing(file) as unfinished:
-        unfinished.write_text(text, encoding='utf-8')
-        try:
-            fits = load_yaml(unfinished) == expected
-        except InputError:
-            fits = False
-        if not fits:
+        if not _means(unfinished, text, expected):
             raise InputError(
                 f'{file}: the layout of this file does not allow {name} to be written, allowed:'
                 f' each entry of a camera on a line of its own; write cameras.{camera}.{name}:'

@@ -81,26 +81,17 @@ class Targets(NamedTuple):
         if out is not None:
             csv, bag = csv or out / 'tracks.csv', bag or out / 'tracks'
         movement = _movement(arguments.movement, names)
-        targets = cls(
-            arguments.format,
-            asked.get('namespace', 'vision'),
-            out,
-            csv,
-            bag,
-            asked.get('overlay'),
-            arguments.plot,
-            movement,
-        )
-        places = {f'--{key}': getattr(targets, key) for key in ('out', 'csv', 'bag')}
-        places |= {'--overlay': targets.overlay, '--plot': targets.plot}
-        places['--movement'] = None if movement is None else movement[1]
-        check_places(places, read)
-        return targets
+        files = {'out': out, 'csv': csv, 'bag': bag, 'overlay': asked.get('overlay')}
+        files['plot'] = arguments.plot
+        places = {f'--{key}': file for key, file in files.items()}
+        check_places(places | {'--movement': movement and movement[1]}, read)
+        namespace = asked.get('namespace', 'vision')
+        return cls(arguments.format, namespace, **files, movement=movement)
 
     def check_files(self) -> None:
         """Raise InputError for a file that cannot be written, before the work starts."""
         check_output(self.csv, self.plot)
-        check_output(plot=None if self.movement is None else self.movement[1])
+        check_output(plot=self.movement and self.movement[1])
 
 
 def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path] | None:
@@ -269,13 +260,9 @@ def _silent(
     if not counts[least]:
         cause = 'it has no images'
     elif first is not None:
-        upright, turned = (
-            _in_sight(rig, least, image)
-            for image in (
-                first.images[least],
-                np.ascontiguousarray(first.images[least][::-1, ::-1]),
-            )
-        )
+        image = first.images[least]
+        upright = _in_sight(rig, least, image)
+        turned = _in_sight(rig, least, np.ascontiguousarray(image[::-1, ::-1]))
         if turned > max(upright, len(rig.names) // 2):
             cause = (
                 f'its images seem to be upside down: turned by 180 degrees, {turned} of'
@@ -495,11 +482,8 @@ def _errors_text(errors: Sequence[dict[str, Any]]) -> str:
         head += [f'{kind}: RMS', 'largest', 'bias', 'scatter']
     lines = []
     for row in errors:
-        line = [
-            row['name'],
-            f'{100.0 * row["tracked"] / row["rows"]:.1f} %',
-            f'{_MILLI * row["motion"]:.2f}',
-        ]
+        share = 100.0 * row['tracked'] / row['rows']
+        line = [row['name'], f'{share:.1f} %', f'{_MILLI * row["motion"]:.2f}']
         for kind in KINDS:
             found = row[kind]
             line += [

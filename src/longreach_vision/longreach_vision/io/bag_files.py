@@ -424,12 +424,16 @@ class BagImages:
             raise InputError(
                 f'{topic} has {message.__msgtype__}, allowed: {_IMAGE}, {_COMPRESSED}'
             )
-        fields = ImageFields(
-            height=message.height,
-            width=message.width,
-            encoding=message.encoding,
-            is_bigendian=bool(message.is_bigendian),
-            step=message.step,
-            data=message.data,
-        )
-        return to_gray(fields, depth)
+        return to_gray(image_fields(message), depth)
+
+
+def image_fields(message: Any) -> ImageFields:
+    """Return the fields of a sensor_msgs/Image, of rosbags or ROS, that define the picture."""
+    return ImageFields(
+        height=message.height,
+        width=message.width,
+        encoding=message.encoding,
+        is_bigendian=bool(message.is_bigendian),
+        step=message.step,
+        data=message.data,
+    )

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
@@ -27,12 +25,13 @@ from longreach_dynamics.errors import InputError, shortened
 from longreach_markers.io.images import keep_freed_memory
 from longreach_markers.rig import MountedCamera, load_rig
 from longreach_node import diagnostics, qos
+from longreach_node.clock import steady_clock
 from longreach_node.frames import frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_vision.ros import conversions
-from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.image_publishers import ImagePublishers
+from longreach_vision.ros.node_parameters import CameraNodeParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
 from longreach_vision.simulator.due_frames import DueFrame, DueFrames
 from longreach_vision.simulator.marker_path import (
@@ -145,9 +144,8 @@ class CameraNode(Node):
         self._born = self._drawn = time.monotonic()
         self._heard = self._seen = 0
         self._truth: Subscription | None = None
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = self.create_timer(_PERIOD, self._work, clock=steady)
-        self.create_timer(_REPORTS, self._report, clock=steady)
+        self._timer = self.create_timer(_PERIOD, self._work, clock=steady_clock())
+        self.create_timer(_REPORTS, self._report, clock=steady_clock())
         if settings.path:
             path = MarkerPath.from_csv(settings.path).of(self._scene.names)
             self._frames.follow(path, settings.real_time_factor, time.monotonic())

@@ -44,7 +44,6 @@ from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import (
     ENCODINGS,
     BitDepth,
-    ImageFields,
     to_gray,
     to_message_fields,
 )
@@ -52,6 +51,7 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observa
 from longreach_markers.tracking.bodies import covariance_in_world
 from longreach_markers.tracking.rig_tracker import Estimate
 from longreach_node.stamps import nanoseconds_of
+from longreach_vision.io.bag_files import image_fields
 from longreach_vision.io.track_table import (
     CAMERAS,
     estimate_fields,
@@ -92,24 +92,12 @@ def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
     """Return an image in grey levels."""
     if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
-    return to_gray(_fields(message), bits)
+    return to_gray(image_fields(message), bits)
 
 
 def compressed_to_gray(message: CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
     """Return a compressed image in grey levels, shape (height, width), uint8."""
     return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
-
-
-def _fields(message: Image) -> ImageFields:
-    """Return the fields of the message that define the picture."""
-    return ImageFields(
-        height=message.height,
-        width=message.width,
-        encoding=message.encoding,
-        is_bigendian=bool(message.is_bigendian),
-        step=message.step,
-        data=message.data,
-    )
 
 
 def _by_cv_bridge(message: Image) -> np.ndarray:

@@ -18,7 +18,7 @@ from longreach_markers.io.images import BitDepth
 from longreach_markers.rig import MountedCamera, Rig
 from longreach_markers.tracking.follower import size_error
 from longreach_vision.ros import conversions
-from longreach_vision.ros.tracker_parameters import TrackerParameters
+from longreach_vision.ros.node_parameters import TrackerParameters
 
 # Largest number of images waiting for their camera_info at the start.
 _EARLY = 6

@@ -1,38 +1,14 @@
-"""Publishers and parameters of a camera: ``image_raw``, ``compressed`` and ``camera_info``."""
+"""Publishers of one camera: ``image_raw``, ``image_raw/compressed`` and ``camera_info``."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
-from longreach_dynamics.parameters import quantity
 from longreach_markers.io.compressed_images import jpeg_of
 from longreach_node import qos
-from longreach_node.frames import FrameParameters
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageParameters(FrameParameters):
-    """Parameters of every node that publishes images."""
-
-    jpeg_quality: int = quantity(
-        'quality of image_raw/compressed, which is published while it has subscribers',
-        at_least=1,
-        at_most=100,
-        default=95,
-    )
-    listeners: int = quantity(
-        'number of subscribers of images of each camera for which file, path or marker_truth wait',
-        at_least=0,
-        default=0,
-    )
-    start_timeout: float = quantity(
-        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
-    )
 
 
 class ImagePublishers:

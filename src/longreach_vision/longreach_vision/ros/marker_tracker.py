@@ -12,8 +12,6 @@ import time
 
 import numpy as np
 from longreach_msgs.srv import InitializeMarker
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from longreach_dynamics.errors import InputError
@@ -24,10 +22,11 @@ from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.follower import Follower, warm_up
 from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
 from longreach_node import diagnostics
+from longreach_node.clock import steady_clock
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
-from longreach_vision.ros.tracker_parameters import TrackerParameters
+from longreach_vision.ros.node_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
 
 # Period of the check for missing images, and of diagnostics [s of wall time].
@@ -80,8 +79,7 @@ class MarkerTracker:
         )
         self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
         node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        node.create_timer(_PERIOD, self._on_timer, clock=steady)
+        node.create_timer(_PERIOD, self._on_timer, clock=steady_clock())
 
     def change(self, settings: TrackerParameters) -> None:
         """Continue with parameters that were changed at run time; tracks are kept."""

@@ -8,9 +8,12 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.ros.camera_node import CameraNode
-from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.marker_tracker import MarkerTracker
-from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
+from longreach_vision.ros.node_parameters import (
+    CameraNodeParameters,
+    TrackerParameters,
+    tracking_of_rig,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,16 @@ The tracking itself is in :mod:`longreach_vision.ros.marker_tracker`.
 
 from __future__ import annotations
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from longreach_markers.io.images import keep_freed_memory
 from longreach_node import qos
+from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
 from longreach_vision.ros.marker_tracker import MarkerTracker
-from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
+from longreach_vision.ros.node_parameters import TrackerParameters, tracking_of_rig
 
 # Queue of a lossless subscription while the tracker is busy: images, bytes, and the number of
 # images that are kept however large they are.
@@ -32,8 +31,7 @@ class TrackerNode(Node):
         super().__init__('tracker')
         self._settings = declare(self, TrackerParameters, self._change, tracking_of_rig)
         self._tracker = MarkerTracker(self, self._settings)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._start = self.create_timer(0.02, self._listen, clock=steady)
+        self._start = self.create_timer(0.02, self._listen, clock=steady_clock())
         self._listen()
 
     def _change(self, settings: TrackerParameters) -> None:

@@ -27,7 +27,7 @@ from longreach_node.stamps import stamp_of
 from longreach_node.transforms import Transforms, optional_message
 from longreach_vision.io.track_table import cameras_of
 from longreach_vision.ros import conversions
-from longreach_vision.ros.tracker_parameters import TrackerParameters
+from longreach_vision.ros.node_parameters import TrackerParameters
 
 
 class StampedImage(NamedTuple):

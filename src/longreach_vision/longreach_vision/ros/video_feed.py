@@ -22,7 +22,7 @@ from longreach_node.frames import frame_name
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
-from longreach_vision.ros.video_parameters import VideoNodeParameters
+from longreach_vision.ros.node_parameters import VideoNodeParameters
 
 RETRY = 0.5
 """Time between attempts to open a camera [s]."""

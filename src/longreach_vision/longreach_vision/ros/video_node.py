@@ -20,8 +20,8 @@ from longreach_node.clock import steady_clock
 from longreach_node.graph import FinishBarrier
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
+from longreach_vision.ros.node_parameters import VideoNodeParameters
 from longreach_vision.ros.video_feed import RETRY, VideoFeed
-from longreach_vision.ros.video_parameters import VideoNodeParameters
 
 # Longest wait for the end of the thread [s].
 _JOIN = 2.0

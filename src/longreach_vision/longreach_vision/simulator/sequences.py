@@ -54,14 +54,13 @@ def drawn_pictures(
     path: MarkerPath,
     times: np.ndarray,
     delays: Mapping[str, int] | None = None,
-    seed: int | None = None,
 ) -> Iterator[Picture]:
-    """Yield simulated images of a path, with the noise of the look's seed unless given."""
+    """Yield simulated images of a path."""
     paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
     for number, time in enumerate(times.tolist()):
         for name, simulator in simulators.items():
-            own = simulator.scene.look.seed if seed is None else seed
-            drawn = simulator.image(*paths[name].at(time), time, frame_rng(own, name, number))
+            rng = frame_rng(simulator.scene.look.seed, name, number)
+            drawn = simulator.image(*paths[name].at(time), time, rng)
             # The simulator reuses its buffer for the next picture.
             stamp = round(time * _SECOND) + (delays or {}).get(name, 0)
             yield Picture(name, stamp, drawn.copy(), f'image {number} of {name}')
@@ -73,7 +72,6 @@ def render_sequence(
     times: Sequence[float] | np.ndarray,
     out_dir: str | Path,
     *,
-    seed: int | None = None,
     video: bool = False,
     delays: Mapping[str, int] | None = None,
 ) -> dict[str, Path]:
@@ -111,7 +109,7 @@ def render_sequence(
             name: _Writer(unfinished / name, simulator.camera, rate if video else None)
             for name, simulator in simulators.items()
         }
-        for picture in drawn_pictures(simulators, path, at, delays, seed):
+        for picture in drawn_pictures(simulators, path, at, delays):
             writers[picture.camera].write(picture.image, picture.stamp / _SECOND)
         for writer in writers.values():
             writer.close()
