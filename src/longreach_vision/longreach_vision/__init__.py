@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from longreach_markers.rig import Rig
-    from longreach_markers.tracking.rig_tracker import StereoFrame
+    from longreach_markers.tracking.rig_tracker import RigFrame
 
 __all__ = ['track']
 
 
 def track(
     rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 16
-) -> Iterator[StereoFrame]:
+) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.
 

@@ -20,7 +20,7 @@ from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking import pair_fit
 from longreach_markers.tracking.clock_offset import ClockOffset, OffsetEstimator
-from longreach_markers.tracking.rig_tracker import StereoFrame, StereoTracker
+from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.rig_files import write_delay
@@ -126,7 +126,7 @@ def seen(
             }
         if observations:
             gap = 0.0 if len(observations) == 2 else math.nan
-            sightings.add(StereoFrame(time, gap, observations, {}))
+            sightings.add(RigFrame(time, gap, observations, {}))
     return sightings
 
 
@@ -424,7 +424,7 @@ def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
     rigs = {'without': rig, 'with': dataclasses.replace(rig, cameras=cameras)}
     errors: dict[str, list[np.ndarray]] = {name: [] for name in rigs}
     squares = []
-    trackers = {name: StereoTracker(one) for name, one in rigs.items()}
+    trackers = {name: RigTracker(one) for name, one in rigs.items()}
     for k in range(20):
         time = k / 30.0
         exact = {side: view(rig, side, rolling, time, LINE) for side in rig.cameras}
@@ -460,7 +460,7 @@ def test_the_shear_of_a_rolling_shutter_is_not_taken_for_a_tilt():
     )
     cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
     rig = dataclasses.replace(rig, cameras=cameras, markers=markers)
-    tracker, squares = StereoTracker(rig), []
+    tracker, squares = RigTracker(rig), []
     for k in range(8):
         time = k / 30.0
         images = {
@@ -486,7 +486,7 @@ def test_simulated_cameras_expose_row_by_row():
     cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
     rig = dataclasses.replace(rig, cameras=cameras)
     path = small_path(0.4, speed=2.0)
-    tracker, worst = StereoTracker(rig), 0.0
+    tracker, worst = RigTracker(rig), 0.0
     simulators = simulators_of(rig, CameraLook(clutter=0))
     times = frame_times(path, 30.0)
     shown = list(drawn_pictures(simulators, path, times))

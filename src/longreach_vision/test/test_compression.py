@@ -13,7 +13,7 @@ from small_rig import NAMES, START, small_rig, write_small_rig
 
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.tracking import rig_tracker
-from longreach_markers.tracking.rig_tracker import StereoTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 
 COUNT, RATE = 60, 30.0
 
@@ -37,7 +37,7 @@ def pictures() -> dict[str, list[np.ndarray]]:
 def ratio(shown: dict[str, list[np.ndarray]]) -> float:
     """Return the mean squared error in the plane over its covariance, after a second."""
     rig = small_rig()
-    tracker, squares = StereoTracker(rig), []
+    tracker, squares = RigTracker(rig), []
     for k in range(COUNT):
         images = {side: one[k] for side, one in shown.items()}
         times = dict.fromkeys(images, k / RATE)
@@ -90,7 +90,7 @@ def test_track_says_it(capfd, tmp_path, pictures):
 
 
 def test_without_noise_apart_from_stated_nothing_is_added(pictures):
-    tracker = StereoTracker(small_rig())
+    tracker = RigTracker(small_rig())
     for k in range(COUNT):
         images = {side: one[k] for side, one in pictures.items()}
         times = dict.fromkeys(images, k / RATE)

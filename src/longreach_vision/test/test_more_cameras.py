@@ -22,7 +22,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.marker.detection import TRACKED, UNCERTAIN
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.io.track_table import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -51,7 +51,7 @@ def only(rig: Rig, *names: str) -> Rig:
     return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
 
 
-def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> list[StereoFrame]:
+def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> list[RigFrame]:
     """Track pictures of one rig with another one; cameras may be dark in some images."""
     path = small_path(0.8)
     pictures = []
@@ -65,7 +65,7 @@ def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> li
 TIMES = frame_times(small_path(0.8), 15.0)
 
 
-def errors_of(frames: list[StereoFrame], kind: str) -> np.ndarray:
+def errors_of(frames: list[RigFrame], kind: str) -> np.ndarray:
     path = small_path(0.8)
     return np.array(
         [

@@ -29,7 +29,7 @@ from longreach_markers.setup.reference_points import load_reference, reference_f
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
 from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands.check_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -113,7 +113,7 @@ def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> 
 
 def swinging_frames(
     seen: dict[str, tuple[int, ...]], line_times: dict[str, float]
-) -> tuple[Rig, list[StereoFrame]]:
+) -> tuple[Rig, list[RigFrame]]:
     """Return the rig, and the results of which :func:`swinging` has the sightings."""
     poses = POSES | {'top': TOP}
     names = ('one', 'two', 'three')
@@ -146,7 +146,7 @@ def swinging_frames(
                 one = dataclasses.replace(one, covariance=4e-4 * np.eye(2))
                 observations[camera][names[m]] = one
         times = dict.fromkeys(seen, k / 30.0)
-        frames.append(StereoFrame(k / 30.0, 0.0, observations, {}, times=times))
+        frames.append(RigFrame(k / 30.0, 0.0, observations, {}, times=times))
     return rig, frames
 
 

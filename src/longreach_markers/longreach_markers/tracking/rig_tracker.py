@@ -530,8 +530,3 @@ def _reasons(views: list[_View]) -> str:
     if len({view.reason for view in views}) == 1:
         return views[0].reason
     return '; '.join(f'{view.side}: {view.reason}' for view in views)
-
-
-# Former names.
-StereoTracker = RigTracker
-StereoFrame = RigFrame

@@ -25,7 +25,7 @@ from longreach_markers.tracking.pose_agreement import (
     agreement_text,
     compare_poses,
 )
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,
@@ -297,7 +297,7 @@ def _in_both(rig: Rig, images: ImageSet[np.ndarray]) -> int:
     # With equal times: at different times, positions are not compared without a known velocity.
     images = images._replace(stamps=dict.fromkeys(images.stamps, images.stamp))
     try:
-        frame: StereoFrame = Follower(rig).update(images)
+        frame: RigFrame = Follower(rig).update(images)
     except InputError:
         # Cameras of different sizes.
         return 0

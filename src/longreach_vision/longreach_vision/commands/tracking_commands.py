@@ -31,7 +31,7 @@ from longreach_markers.tracking.pose_agreement import (
     refine_pose,
     wrong_camera,
 )
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
@@ -257,7 +257,7 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
     return rig, sightings
 
 
-def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
+def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[RigFrame]]:
     """Return the rig, and an iterator that tracks a recording and prints notes at its end."""
     rig = rig_of(arguments)
     if len(rig.cameras) < 2:
@@ -265,7 +265,7 @@ def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoF
     if arguments.from_bag is None and arguments.right is None:
         arguments.left, arguments.from_bag = None, Path(arguments.left)
 
-    def frames() -> Iterator[StereoFrame]:
+    def frames() -> Iterator[RigFrame]:
         with contextlib.ExitStack() as stack:
             opened, images, total, sources = _opened(stack, arguments, rig)
             follower = Follower(opened)

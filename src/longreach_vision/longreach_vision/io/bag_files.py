@@ -22,7 +22,7 @@ from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import BitDepth, ImageFields, to_gray
 from longreach_markers.io.pictures import Picture
 from longreach_markers.tracking.bodies import covariance_in_world
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_tools.bag import (
     BagWriter,
     absolute_name,
@@ -116,7 +116,7 @@ class TrackWriter:
         text, _ = self._store.generate_msgdef(kind, ros_version=2)
         return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [_qos()])
 
-    def write(self, frame: StereoFrame, stamps: Mapping[str, int], late: bool = False) -> None:
+    def write(self, frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
         """Write the results of one image pair."""
         for camera, observed in frame.observations.items():
             message = self._make(

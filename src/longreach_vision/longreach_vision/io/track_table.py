@@ -22,7 +22,7 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.bodies import BodyEstimate
-from longreach_markers.tracking.rig_tracker import Estimate, StereoFrame
+from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 from longreach_vision.simulator.marker_path import MarkerPath
 
 STATUSES = (TRACKED, UNCERTAIN, LOST)
@@ -105,7 +105,7 @@ def body_columns(name: str) -> tuple[str, ...]:
 
 
 def row_of(
-    frame: StereoFrame,
+    frame: RigFrame,
     names: Sequence[str],
     cameras: Sequence[str] = CAMERAS,
     bodies: Sequence[str] = (),

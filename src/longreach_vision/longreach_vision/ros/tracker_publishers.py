@@ -20,7 +20,7 @@ from longreach_markers.io.overlay import draw, side_by_side
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_markers.tracking.rig_tracker import StereoFrame
+from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_node import qos
 from longreach_node.frames import frame_name
 from longreach_node.stamps import stamp_of
@@ -103,7 +103,7 @@ class TrackerPublishers:
                 ]
             )
 
-    def publish(self, images: ImageSet[StampedImage], frame: StereoFrame, rig: Rig) -> None:
+    def publish(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
         """Publish the results of a set of images, with the stamps of the images."""
         for name, found in frame.observations.items():
             at = stamp_of(images.stamps[name]), images.images[name].frame_id
@@ -136,7 +136,7 @@ class TrackerPublishers:
         found = self._detections.get(kind)
         return found is not None and found.get_subscription_count() > 0
 
-    def _publish_poses(self, frame: StereoFrame, stamp: Time, frame_id: str) -> None:
+    def _publish_poses(self, frame: RigFrame, stamp: Time, frame_id: str) -> None:
         """Publish the poses of bodies, and transforms of these and of markers."""
         moving = []
         for name, body in frame.bodies.items():
@@ -159,9 +159,7 @@ class TrackerPublishers:
             ]
         )
 
-    def _publish_overlay(
-        self, images: ImageSet[StampedImage], frame: StereoFrame, rig: Rig
-    ) -> None:
+    def _publish_overlay(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
         """Publish the overlays of all cameras in one picture."""
         width = self.settings.overlay_width / len(rig.cameras)
         pictures = []
