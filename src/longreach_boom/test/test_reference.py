@@ -131,6 +131,19 @@ def test_release_with_friction(boom: BoomParameters) -> None:
     assert np.mean(modes_of(result) == modes) > 0.7
 
 
+def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
+    machine = Boom(boom, release(4.0, True))
+    times = np.arange(401) * 5e-3
+    states, modes = reference_run(machine, times)
+    p = machine.constants(())
+    for y, mode in zip(states[1:], modes[1:], strict=True):
+        rates = y[12:16]
+        assert np.all(rates[mode == STUCK] == 0.0)
+        assert np.all(rates * mode >= 0.0)
+        net = np.abs(Phase(p, mode, np.zeros(4)).net_forces(y))
+        assert np.all(net[mode == STUCK] <= p.actuators.static[mode == STUCK] * (1.0 + 1e-9))
+
+
 # Scenarios
 
 

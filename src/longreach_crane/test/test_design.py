@@ -68,6 +68,22 @@ def test_printed_matrix_is_eulers_to_the_digits_printed(crane: CraneParameters) 
     assert np.abs(m.M - (np.eye(5) + 0.1 * A)).max() > 1.0
 
 
+def test_as_printed_differs_in_one_entry() -> None:
+    corrected, as_printed = printed_matrices(), printed_matrices(corrected=False)
+    difference = corrected.M - as_printed.M
+    assert difference[3, 4] == 0.01
+    assert np.count_nonzero(difference) == 1
+    for name in ('b', 'd', 'h', 'V'):
+        assert np.array_equal(getattr(corrected, name), getattr(as_printed, name))
+
+
+def test_printed_gains() -> None:
+    m = printed_matrices()
+    assert m.h.tolist() == PRINTED_H.tolist()
+    assert m.d.tolist() == [34.5724, 0.2395, 2.0322, 0.0164, -0.1979]
+    assert m.V == 109.5
+
+
 def test_as_printed_keeps_an_observer_eigenvalue_of_one() -> None:
     as_printed, corrected = printed_matrices(corrected=False), printed_matrices()
     values = np.linalg.eigvals(as_printed.M - np.outer(as_printed.d, C))

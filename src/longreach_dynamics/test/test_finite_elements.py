@@ -112,6 +112,15 @@ def test_cantilever_has_textbook_frequencies() -> None:
     np.testing.assert_allclose(modes.frequencies, hertz(betas), rtol=1e-6)
 
 
+def test_beam_on_hinge_is_pinned_and_free() -> None:
+    betas = roots(lambda b: math.tan(b) - math.tanh(b), 3.5, 7.5, 2)
+    betas = [beta for beta in betas if abs(math.cos(beta)) > 1e-3]
+    assert betas[0] == pytest.approx(3.92660231, abs=1e-8)
+    modes = chain_modes([uniform()], elements=60, count=2, joint_stiffness=[0.0])
+    assert abs(modes.frequencies[0]) < 1e-5 * modes.frequencies[1]
+    assert modes.frequencies[1] == pytest.approx(float(hertz(betas[0])), rel=1e-7)
+
+
 def test_joint_stiffness_interpolates_between_hinge_and_clamp() -> None:
     # EI w''(0) = k w'(0), from the general solution.
     stiffness = 2.0 * EI / LENGTH
@@ -146,6 +155,22 @@ def test_overhang_on_support(support: float) -> None:
     np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize('mass', [10.0, 1000.0, 1e5])
+def test_mass_at_the_tip(mass: float) -> None:
+    ratio = mass / (SIGMA * LENGTH)
+
+    def condition(b: float) -> float:
+        return (
+            1.0
+            + math.cos(b) * math.cosh(b)
+            + ratio * b * (math.cos(b) * math.sinh(b) - math.sin(b) * math.cosh(b))
+        )
+
+    expected = hertz(roots(condition, 0.05, 9.0, 3))
+    modes = chain_modes([uniform(masses=((LENGTH, mass),))], elements=60, count=3)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=4e-7)
+
+
 @pytest.mark.parametrize('place', [1.234, 8.0, LENGTH])
 def test_mass_along_the_beam(place: float) -> None:
     mass = 700.0
@@ -174,6 +199,15 @@ def test_mass_at_a_joint_belongs_to_either_beam() -> None:
     assert np.all(chain_modes(at_tip).frequencies < without)
     at_the_clamp = [pose[0]._replace(masses=((0.0, 1e4),)), *pose[1:]]
     np.testing.assert_allclose(chain_modes(at_the_clamp).frequencies, without, rtol=1e-9)
+
+
+@pytest.mark.parametrize('angle', [0.0, 0.7, UP])
+@pytest.mark.parametrize('gravity', [0.0, 9.81])
+def test_beams_in_line_are_one_beam(angle: float, gravity: float) -> None:
+    whole = chain_modes([uniform(12.0, angle)], elements=100, count=4, gravity=gravity)
+    parts = [uniform(length, angle) for length in (3.0, 1.5, 4.5, 3.0)]
+    chain = chain_modes(parts, elements=30, count=4, gravity=gravity)
+    np.testing.assert_allclose(chain.frequencies, whole.frequencies, rtol=5e-7)
 
 
 # Chains against one beam, against breaks, against frame elements.
@@ -256,6 +290,18 @@ def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
     np.testing.assert_allclose(chain_modes(beams, count=5).frequencies, expected, rtol=1e-5)
 
 
+def test_chain_turned_as_a_whole_keeps_its_frequencies() -> None:
+    def pose(turn: float) -> list[ChainBeam]:
+        return [
+            tapered(8.0, 1.0 + turn, support=2.0, masses=((5.0, 90.0),)),
+            uniform(6.0, -0.4 + turn),
+        ]
+
+    expected = chain_modes(pose(0.0)).frequencies
+    np.testing.assert_allclose(chain_modes(pose(2.1)).frequencies, expected, rtol=1e-9)
+    assert np.abs(chain_modes(pose(2.1), gravity=9.81).frequencies / expected - 1.0).max() > 1e-3
+
+
 # Convergence.
 
 
@@ -269,6 +315,22 @@ def test_fourth_order_convergence_from_above() -> None:
     assert np.all(errors[2] > 0.0)
     for coarse, fine in itertools.pairwise(errors):
         np.testing.assert_allclose(np.log2(coarse / fine), 4.0, atol=0.2)
+
+
+def test_quadrature_is_exact_for_polynomial_sections() -> None:
+    # One element, sigma linear, EI cubic: the 2 x 2 eigenvalue problem by exact integration.
+    P = np.polynomial.Polynomial
+    x = P([0.0, 1.0])
+    shapes = [x**2 / 2 - x**3 / 6, x**3 / 6]
+    sigma, stiffness = P([3.0, -1.0]), P([2.0, -0.5]) ** 3
+    M, K = np.empty((2, 2, 2))
+    for i, j in itertools.product(range(2), repeat=2):
+        M[i, j] = (sigma * shapes[i] * shapes[j]).integ()(1.0)
+        K[i, j] = (stiffness * shapes[i].deriv(2) * shapes[j].deriv(2)).integ()(1.0)
+    expected = np.sqrt(linalg.eigh(K, M, eigvals_only=True)) / (2.0 * math.pi)
+    beam = ChainBeam(1.0, lambda x: 3.0 - x, lambda x: (2.0 - 0.5 * x) ** 3, 0.0)
+    modes = chain_modes([beam], elements=1, count=2)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-12)
 
 
 # Weight.
@@ -307,6 +369,83 @@ def test_vertical_beam_under_its_weight(load: float) -> None:
     turned = beam._replace(angle=-beam.angle)
     again = chain_modes([turned], elements=40, count=3, gravity=-abs(load))
     np.testing.assert_allclose(again.frequencies, modes.frequencies, rtol=1e-9)
+
+
+def test_hinged_hanging_beam_under_its_weight() -> None:
+    beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN)
+    modes = chain_modes([beam], 40, 3, joint_stiffness=[0.0], gravity=20.0)
+    expected = heavy_frequencies(20.0, 3, hinged=True)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=2e-6)
+
+
+def test_column_buckles_at_the_greenhill_height() -> None:
+    def first(height: float) -> float:
+        found = chain_modes([uniform(height, UP)], 20, 1, gravity=9.81).frequencies[0]
+        return float(found * abs(found))
+
+    greenhill = (7.83734744 * EI / (SIGMA * 9.81)) ** (1.0 / 3.0)
+    assert brentq(first, 0.8 * greenhill, 1.2 * greenhill) == pytest.approx(greenhill, rel=1e-6)
+
+
+def test_hanging_stiff_beam_is_a_pendulum() -> None:
+    stiff = uniform(LENGTH, DOWN, bending_stiffness=constant(1e4 * EI))
+    for beam in (stiff, stiff._replace(support=2.4)):
+        modes = chain_modes([beam], 20, 2, joint_stiffness=[0.0], gravity=9.81)
+        expected = math.sqrt(1.5 * 9.81 / LENGTH) / (2.0 * math.pi)
+        assert modes.frequencies[0] == pytest.approx(expected, rel=1e-6)
+        # Horizontal: the weight does not change with the square of the angle.
+        level = chain_modes([beam._replace(angle=0.0)], 20, 2, [0.0], gravity=9.81)
+        assert abs(level.frequencies[0]) < 1e-3 * expected
+
+
+@pytest.mark.parametrize('angles', [(-1.5, -1.2, -2.0), (1.2, 0.3, -0.8), (2.5, 1.0, 0.0)])
+def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> None:
+    # Potential energy at finite rotations, differentiated twice numerically.
+    lengths, sigmas, joints = np.array([5.0, 4.0, 3.0]), [150.0, 90.0, 60.0], [4e5, 1e5, 2e4]
+    place, mass, gravity = 1.3, 250.0, 9.81
+    load_on = 1
+
+    def points(turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return 12 points of each link and that of the point mass, shape (37, 2), with masses."""
+        absolute = np.array(angles) + np.cumsum(turns)
+        nodes, weights = np.polynomial.legendre.leggauss(12)
+        root, found, masses = np.zeros(2), [], []
+        for i, angle in enumerate(absolute):
+            along = np.array([math.cos(angle), math.sin(angle)])
+            found.append(root + np.outer((nodes + 1.0) / 2.0 * lengths[i], along))
+            masses.append(weights / 2.0 * lengths[i] * sigmas[i])
+            if i == load_on:
+                found.append([root + place * along])
+                masses.append([mass])
+            root = root + lengths[i] * along
+        return np.concatenate(found), np.concatenate(masses)
+
+    def potential(turns: np.ndarray) -> float:
+        where, masses = points(turns)
+        return float(gravity * masses @ where[:, 1])
+
+    d = 1e-3
+    steps = d * np.eye(3)
+    jacobian = np.array([(points(h)[0] - points(-h)[0]) / (2.0 * d) for h in steps])
+    M = np.einsum('ipc,jpc,p->ij', jacobian, jacobian, points(np.zeros(3))[1])
+    K = np.diag(joints)
+    for i, j in itertools.product(range(3), repeat=2):
+        a, b = steps[i], steps[j]
+        K[i, j] += (potential(a + b) - potential(a - b) - potential(b - a) + potential(-a - b)) / (
+            4.0 * d * d
+        )
+    values = linalg.eigh(K, M, eigvals_only=True)
+    expected = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
+
+    beams = [
+        ChainBeam(length, constant(sigma), constant(1e4 * EI), angle)
+        for length, sigma, angle in zip(lengths, sigmas, angles, strict=True)
+    ]
+    beams[0] = beams[0]._replace(support=1.0)
+    beams[load_on] = beams[load_on]._replace(masses=((place, mass),))
+    for sagged, foreshortening in ((False, True), (False, False), (True, True), (True, False)):
+        modes = chain_modes(beams, 10, 3, joints, gravity, sagged, foreshortening)
+        np.testing.assert_allclose(modes.frequencies, expected, rtol=3e-5)
 
 
 # Static equilibrium.
@@ -369,6 +508,28 @@ def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
         for foreshortening in (True, False)
     )
     np.testing.assert_allclose(with_it, without, rtol=3e-3)
+
+
+def test_foreshortening_brings_one_beam_closer_to_the_elastica() -> None:
+    for load in (0.2, 0.4):
+        beam = ChainBeam(1.0, constant(1.0), constant(1.0), 0.6)
+        expected = elastica_tip(load, 0.6)
+        near, far = (
+            np.abs(chain_equilibrium([beam], 20, load, foreshortening)[-1] - expected).max()
+            for foreshortening in (True, False)
+        )
+        assert near < 0.1 * far
+
+
+@pytest.mark.parametrize('angle', [DOWN, -0.7, 0.0, 0.7, UP])
+def test_sagged_stiff_pendulum(angle: float) -> None:
+    # The moment that holds the joint stays; only the lever of the weight changes with the angle.
+    expected = -math.sin(angle) * 1.5 * 9.81 / LENGTH
+    beam = uniform(LENGTH, angle, bending_stiffness=constant(1e5 * EI))
+    for foreshortening in (True, False):
+        found = chain_modes([beam], 20, 1, [0.0], 9.81, True, foreshortening).frequencies[0]
+        squared = (2.0 * math.pi) ** 2 * found * abs(found)
+        assert squared == pytest.approx(expected, rel=2e-4, abs=2e-4)
 
 
 @pytest.mark.parametrize('sagged', [True, False])

@@ -101,6 +101,14 @@ def test_signs_of_flows(spool: float, p1: float, p2: float, signs: tuple[int, in
     assert tuple(np.sign(flows(spool, p1, p2))) == signs
 
 
+def test_rates_of_pressures_are_printed_23() -> None:
+    position, velocity, q1, q2 = 0.7, -0.02, 1e-4, -3e-5
+    rates = pressure_rates(position, velocity, q1, q2, A1, A2, V1, V2, BETA)
+    head = BETA / (V1 + A1 * position) * (-A1 * velocity + q1)
+    rod = BETA / (V2 - A2 * position) * (A2 * velocity - q2)
+    assert rates == pytest.approx((head, rod), rel=1e-14)
+
+
 # Cylinders (23).
 
 

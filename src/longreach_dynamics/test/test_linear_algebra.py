@@ -26,6 +26,17 @@ def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> 
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
+def test_factor_is_lapacks(size: int) -> None:
+    matrix = definite(np.random.default_rng(size), size)
+    factor = matrix.copy()
+    assert cholesky(factor)
+    expected = np.linalg.cholesky(matrix)
+    np.testing.assert_allclose(np.tril(factor, -1), np.tril(expected, -1), rtol=1e-9, atol=1e-9)
+    # The diagonal is kept as what the solution multiplies by.
+    np.testing.assert_allclose(np.diag(factor), 1.0 / np.diag(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
 def test_solution_is_lapacks(size: int) -> None:
     random = np.random.default_rng(100 + size)
     matrix, vector = definite(random, size), random.normal(size=size)
@@ -51,6 +62,16 @@ def test_solution_without_square_roots_is_lapacks(size: int) -> None:
     assert not ldl_of(-matrix, size)
 
 
+def test_solution_of_an_ill_conditioned_system_has_a_small_residual() -> None:
+    random = np.random.default_rng(3)
+    matrix, vector = definite(random, 12, 1e12), random.normal(size=12)
+    factor, solution = matrix.copy(), vector.copy()
+    assert cholesky(factor)
+    cholesky_solve(factor, solution)
+    size = np.abs(matrix).max() * np.abs(solution).max()
+    assert np.abs(matrix @ solution - vector).max() < 1e-14 * size
+
+
 def test_only_the_lower_triangle_is_read_and_the_upper_one_stays() -> None:
     matrix = definite(np.random.default_rng(5), 6)
     clean, spoilt = matrix.copy(), np.tril(matrix) + np.triu(np.full((6, 6), math.nan), 1)
@@ -74,6 +95,13 @@ def test_indefinite_matrices_are_told(row: int) -> None:
     assert not cholesky(np.zeros((3, 3)))
     # Semidefinite: the last row repeats the first.
     assert not cholesky(np.array([[4.0, 2.0], [2.0, 1.0]]))
+
+
+@pytest.mark.parametrize('place', [(0, 0), (2, 1), (4, 4)])
+def test_nan_is_not_definite(place: tuple[int, int]) -> None:
+    matrix = definite(np.random.default_rng(9), 5)
+    matrix[place] = math.nan
+    assert not cholesky(matrix)
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 5, 15])

@@ -242,6 +242,16 @@ def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
 
 
 @pytest.mark.parametrize('size', SIZES)
+def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
+    random = np.random.default_rng(50 + size)
+    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 3)
+    q, v, a = random.normal(size=(3, size))
+    for loads in (None, wrenches):
+        torque = chain.inverse_dynamics(q, v, a, loads)
+        assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
+
+
+@pytest.mark.parametrize('size', SIZES)
 def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
     random = np.random.default_rng(90 + size)
     for count in (0, 1, 5):
@@ -253,6 +263,19 @@ def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> Non
         # Terms may cancel.
         error = float(exact.power(q, v, a)) - powers.sum()
         assert abs(error) < 1e-10 * np.abs(powers).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('size', SIZES)
+def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
+    random = np.random.default_rng(100 + size)
+    chain = random_chain(random, size)
+    energy = lagrange(chain).energy
+    states = swing(chain, *random.normal(size=(2, size)), 0.01, 100, 1e-13)
+    values = np.array([float(energy(row[:size], row[size:])) for row in states[::5]])
+    moving = [row[size:] @ chain.mass_matrix(row[:size].copy()) @ row[size:] for row in states]
+    assert np.ptp(moving) > 1.0
+    assert np.abs(values - values[0]).max() < 1e-10 * np.max(moving)
 
 
 def test_free_swing_keeps_its_energy() -> None:

@@ -124,6 +124,19 @@ def test_valves_close_when_the_bucket_has_swept(excavator):
     assert np.ptp(turned[-500:]) < 0.5
 
 
+def test_printed_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, PRINTED)
+    state = plant.initial_state()
+    # At time 0 the constants of (5.8) to (5.10); boom and bucket count tension.
+    assert state.forces == (-304693.0, 143365.0, 305709.0)
+    after = plant.advance(state, BY_SCENARIO, 0.0, 0.1)
+    lengths = excavator.linkage().lengths(np.array([state.y[:RATE], after.y[:RATE]]))
+    work = np.array(state.forces) * np.diff(lengths, axis=0)[0]
+    # The forces change by up to a sixth in 0.1 s.
+    assert after.y[WORK : WORK + 3] == pytest.approx(work, rel=0.2)
+    assert plant.given_forces(np.zeros(1)) == pytest.approx(np.array([state.forces]))
+
+
 def test_a_command_goes_before_the_forces_of_the_scenario(excavator):
     given = (1e4, -2e4, 3e4)
     ends = []
