@@ -82,7 +82,7 @@ CARRIED = (
 )
 
 OBSERVED = tuple(column.name for column in (*_OBSERVED, *CARRIED))
-"""Columns of :func:`longreach_excavator.motion.observe`; x before z."""
+"""Columns of :func:`longreach_excavator.observation.observe`; x before z."""
 
 COLUMNS = Columns(
     (

@@ -117,9 +117,11 @@ class HarvesterRun(Run[HarvesterParameters]):
 
     UNITS: ClassVar[Mapping[str, str]] = {
         'duration': 's',
-        'final': 'as in the table',
-        'lowest': 'as in the table',
-        'highest': 'as in the table',
+        **{
+            f'{which}.{column.name}': column.unit
+            for which in ('final', 'lowest', 'highest')
+            for column in (*COLUMNS, *HEAD_COLUMNS)
+        },
         'energy_error': '1',
         'lowest_pressure': 'Pa',
         'wall_time': 's',

@@ -10,7 +10,7 @@ Bases of nodes: ``plant_node``, ``cycle_node`` (with ``samples``), ``trajectory_
 FollowJointTrajectory.
 
 Process and graph: ``entry``, ``executor``, ``middleware``, ``parameters``, ``qos``, ``frames``,
-``transforms``, ``clock``, ``stamps``, ``diagnostics``, ``silence``.
+``transforms``, ``clock``, ``stamps``, ``diagnostics``.
 
 Commands: ``remote`` and ``remote_...``, ``keyboard``. Tests: ``testing``.
 """
