@@ -508,7 +508,7 @@ def _as_signals(
 
 
 class _Linear:
-    """Linearised prediction of all poses, for :class:`longreach_identification.estimation.Problem`."""
+    """Linearised prediction of all poses, for :class:`Problem`."""
 
     def __init__(
         self,

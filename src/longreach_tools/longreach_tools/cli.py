@@ -33,6 +33,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from importlib.util import find_spec
@@ -173,6 +174,8 @@ def _complain(message: str) -> None:
 def console() -> None:
     """Run the console script; a pipe closed early by its reader is not an error."""
     _open_closed_streams()
+    # A line for users, without the place in the code.
+    warnings.showwarning = lambda message, *_, **__: _complain(f'longreach: {message}')
     use_dds_profile()
     code = 0
     with _leaving_on_sigterm():

@@ -75,11 +75,12 @@ def report_comparison(
         'compared_until': min(ends),
     }
     report_run(arguments, machine, recorded, draw, more, text)
+    if missing and all(not v > SAME for v in (differences[n] for n in recorded.columns.names[1:])):
+        advice = f'{missing} {what}s are missing, the others agree'
+    elif not same:
+        advice = f'the recording is not this run of the library. {advice}'
     if not same:
-        print(
-            f'longreach {machine} compare: the recording is not this run of the library. {advice}',
-            file=sys.stderr,
-        )
+        print(f'longreach {machine} compare: {advice}', file=sys.stderr)
     return int(not same)
 
 

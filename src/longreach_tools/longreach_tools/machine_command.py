@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +32,8 @@ from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
 Options = TypeVar('Options', bound=Parameters)
-# Begins the path of a value of the scenario.
+# A number with an exponent; and what begins the path of a value of the scenario.
+_NUMBER = re.compile(r'[-+]?\d+\.?\d*[eE][-+]?\d+')
 _SCENARIO = 'scenario.'
 
 
@@ -157,7 +159,10 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
         if not equals:
             raise InputError(f'--set {text}, allowed: PATH=VALUE, such as mass=1.0')
         try:
-            found.append((path, yaml.safe_load(value)))
+            # YAML takes 1e9 for a text.
+            found.append(
+                (path, float(value) if _NUMBER.fullmatch(value) else yaml.safe_load(value))
+            )
         except yaml.YAMLError as error:
             raise InputError(f'--set {text}: the value is no YAML') from error
     return found
@@ -340,10 +345,8 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     expected = spec.simulate(machine, scenario, options)
     given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
     given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
-    advice = (
-        f'Name what was run with {", ".join(("--scenario", "--file", *given))}; commands by hand'
-        ' and nodes in real time differ, too'
-    )
+    flags = ', '.join(('--scenario', '--file', '--set', *given))
+    advice = f'Name what was run with {flags}; commands by hand and nodes in real time differ, too'
     return report_comparison(
         arguments,
         spec.name,

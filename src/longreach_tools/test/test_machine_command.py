@@ -111,6 +111,7 @@ def test_a_scenario_is_run_written_and_drawn(
     ('words', 'expected'),
     [
         (('--set', 'length=2.0'), [4.0] * 3),
+        (('--set', 'length=2e0'), [4.0] * 3),
         (('--set', 'length=2', '--set', 'scenario.height=0.5'), [1.0] * 3),
         (('--duration', '0.4'), [3.0] * 5),
         (('--sample-time', '0.2'), [3.0] * 2),
@@ -169,10 +170,24 @@ def test_a_recording_is_compared_with_the_library(
     assert swing.seen[0].sample_time == pytest.approx(0.1)
     assert call(swing, 'compare', 'bag', '--set', 'length=1.501') == 1
     error = capsys.readouterr().err
-    assert 'is not this run of the library. Name what was run with --scenario, --file' in error
+    assert (
+        'is not this run of the library. Name what was run with --scenario, --file, --set' in error
+    )
     assert '--damped' in error
     assert '--sample-time' not in error
     assert error.endswith('commands by hand and nodes in real time differ, too\n')
+    kept = np.array([0, 2])
+    monkeypatch.setattr(
+        recording,
+        'read_run',
+        lambda _, __, ___, rope: Run(rope, COLUMNS, np.c_[0.1 * kept, np.full(2, 3.0)]),
+    )
+    monkeypatch.setattr(Run, 'sample_time', lambda *_: 0.1)
+    assert call(swing, 'compare', 'bag') == 1
+    assert (
+        capsys.readouterr().err
+        == 'longreach swing compare: 1 samples are missing, the others agree\n'
+    )
 
 
 def test_a_sweep_runs_machine_and_scenario(swing: Swing) -> None:

@@ -229,6 +229,13 @@ def test_pose_spares_a_rig_file_that_it_would_break(folder, text):
     assert out.read_text() == text
 
 
+def test_pose_spares_a_file_that_is_no_rig(folder):
+    out = folder / 'crane.yaml'
+    out.write_text('crane: {car_mass: 10.0}\n')
+    refused('crane.yaml: crane is unknown, allowed in a rig', *posing(folder), '--out', out)
+    assert out.read_text() == 'crane: {car_mass: 10.0}\n'
+
+
 @pytest.mark.parametrize(
     'text', ['cameras: {left: 0,\nright: 1}\nmarkers: [a]\n', '"cameras": 0\nmarkers:\n- a\n']
 )

@@ -54,6 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
+        raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
     if arguments.list:
         from ._listing import inventory, inventory_table
 
@@ -108,8 +110,6 @@ def check(arguments: argparse.Namespace) -> None:
             f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(PICTURES)}, html,'
             ' csv'
         )
-    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
-        raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
     for option in ('namespace', 'file'):
         if getattr(arguments, option) and not arguments.preset:
             raise InputError(f'--{option} without --preset; it is for presets only')

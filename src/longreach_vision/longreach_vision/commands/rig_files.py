@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import re
@@ -14,14 +15,15 @@ import yaml
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE
+from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE, Rig
 from longreach_markers.setup.localisation import Localisation
 from longreach_markers.setup.reference_points import Reference
 from longreach_tools.output import writing
 
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
-# Entries of a camera in a rig file that a new pose replaces.
+# Entries of a rig file, and of a camera in it that a new pose replaces.
+_ENTRIES = dict.fromkeys(field.name for field in dataclasses.fields(Rig)).keys()
 _POSED = ('calibration', 'position', 'orientation', 'covariance')
 
 
@@ -122,6 +124,11 @@ def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
 def write_rig(out: Path, text: str, source: Path | None = None) -> None:
     """Write a rig file; other entries of an existing file, or of a source, are kept."""
     source = source or out
+    if source.is_file() and (foreign := sorted(set(load_yaml(source) or {}) - _ENTRIES)):
+        raise InputError(
+            f'{source}: {foreign[0]} is unknown, allowed in a rig file: {", ".join(_ENTRIES)};'
+            ' give a rig file, or a new name'
+        )
     if not (source.is_file() and source.stat().st_size):
         with writing(out) as path:
             path.write_text(text, encoding='utf-8')
