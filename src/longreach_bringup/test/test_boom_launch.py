@@ -130,6 +130,6 @@ def test_a_plant_that_refuses_ends_it_with_its_exit_code(
 def test_without_ros_viewers_the_other_nodes_are_the_same() -> None:
     done = longreach('launch', 'boom', '--print', 'record:=bag', 'namespace:=south')
     assert done.returncode == 0, done.stderr
-    for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --output bag'):
+    for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --out bag'):
         assert text in done.stdout
     assert 'rviz2' not in done.stdout

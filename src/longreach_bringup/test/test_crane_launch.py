@@ -260,7 +260,7 @@ def test_without_ros_viewers_the_other_nodes_are_the_same(directory: Path) -> No
     words = ('record:=bag', 'namespace:=south', 'model:=linear', 'duration:=3.0')
     done = longreach('launch', 'crane', '--print', *words)
     assert done.returncode == 0, done.stderr
-    for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --output bag'):
+    for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --out bag'):
         assert text in done.stdout
     for text in ('model: linear', 'duration: 3.0'):
         assert text in done.stdout

@@ -162,7 +162,7 @@ def test_a_plant_that_refuses_ends_it_with_its_exit_code(
 def test_what_is_started_is_what_was_asked_for() -> None:
     done = longreach('launch', 'excavator', '--print', 'record:=bag', 'namespace:=south')
     assert done.returncode == 0, done.stderr
-    for text in ('plant', 'operator', '__ns:=/south', 'longreach bag record --output bag'):
+    for text in ('plant', 'operator', '__ns:=/south', 'longreach bag record --out bag'):
         assert text in done.stdout
     for text in ('rviz2', 'joy_node'):
         assert text not in done.stdout
