@@ -202,13 +202,18 @@ def test_make_lists_its_targets():
 def tree_with_a_machine(tmp_path):
     """Return a copy of what the scripts look at, with a machine added by new files alone."""
     root = tmp_path / 'tree'
-    for name in ('longreach_dynamics', 'longreach_crane', 'longreach_tools', 'longreach_node'):
+    packages = ('dynamics', 'markers', 'crane', 'tools', 'node')
+    for name in (f'longreach_{package}' for package in packages):
         shutil.copytree(
             ROOT / 'src' / name,
             root / 'src' / name,
             ignore=shutil.ignore_patterns('test', '*.egg-info', '__pycache__'),
         )
     shutil.copytree(ROOT / 'scripts', root / 'scripts')
+    # The benchmark has the equations of the tests.
+    equations = Path('src/longreach_harvester/test/harvester_equations.py')
+    (root / equations).parent.mkdir(parents=True)
+    shutil.copy(ROOT / equations, root / equations)
     (root / 'docs').mkdir()
     (root / 'README.md').write_text('# Longreach\n')
     package = root / 'src' / 'longreach_swing' / 'longreach_swing'

@@ -12,9 +12,11 @@ import pytest
 # What numba compiles while all warm-ups run; what is loaded from the cache is no such event.
 _COMPILED = """
 from numba.core import event
-from longreach_tools.warm_up import main
+from importlib.metadata import entry_points
+warm_ups = [point.load() for point in entry_points(group='longreach.warm_up')]
 with event.install_recorder('numba:compile') as recorder:
-    main()
+    for warm_up in warm_ups:
+        warm_up()
 print(*{e.data['dispatcher'].py_func.__qualname__ for _, e in recorder.buffer})
 """
 
