@@ -64,7 +64,8 @@ def report_comparison(
     text = table(('largest difference from the library', 'value', 'unit'), rows)
     (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
     # In this form NaN counts as a difference.
-    same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])
+    agrees = all(differences[name] <= SAME for name in recorded.columns.names[1:])
+    same = agrees and not missing
     ends = [float(run.column('time')[-1]) for run in (recorded, expected)]
     if same:
         text += '\n\nthe recording is this run of the library' + _part(*ends)
@@ -75,7 +76,7 @@ def report_comparison(
         'compared_until': min(ends),
     }
     report_run(arguments, machine, recorded, draw, more, text)
-    if missing and all(not v > SAME for v in (differences[n] for n in recorded.columns.names[1:])):
+    if agrees and missing:
         advice = f'{missing} {what}s are missing, the others agree'
     elif not same:
         advice = f'the recording is not this run of the library. {advice}'

@@ -23,7 +23,7 @@ from longreach_tools.output import writing
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
 # Entries of a rig file, and of a camera in it that a new pose replaces.
-_ENTRIES = dict.fromkeys(field.name for field in dataclasses.fields(Rig)).keys()
+_ENTRIES = [field.name for field in dataclasses.fields(Rig)]
 _POSED = ('calibration', 'position', 'orientation', 'covariance')
 
 
@@ -124,7 +124,7 @@ def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
 def write_rig(out: Path, text: str, source: Path | None = None) -> None:
     """Write a rig file; other entries of an existing file, or of a source, are kept."""
     source = source or out
-    if source.is_file() and (foreign := sorted(set(load_yaml(source) or {}) - _ENTRIES)):
+    if source.is_file() and (foreign := sorted(set(load_yaml(source) or {}).difference(_ENTRIES))):
         raise InputError(
             f'{source}: {foreign[0]} is unknown, allowed in a rig file: {", ".join(_ENTRIES)};'
             ' give a rig file, or a new name'
