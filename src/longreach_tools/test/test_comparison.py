@@ -20,6 +20,7 @@ from longreach_tools.recording import read_columns
 
 COLUMNS = Columns((Column('time', 's'), Column('position', 'm'), Column('force', 'N')))
 EXPECTED = np.array([[0.0, 1.0, 10.0], [0.1, 2.0, 20.0], [0.2, 3.0, 30.0]])
+OTHER = 'the recording is not this run of the library. Name it'
 
 
 def run_of(table: np.ndarray, **changes: Any) -> Run[None]:
@@ -32,21 +33,27 @@ def arguments(**values: object) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(
-    ('force', 'rows', 'code'),
-    [(30.0, 3, 0), (30.0 + 9e-10, 3, 0), (30.0 + 2e-9, 3, 1), (np.inf, 3, 1), (30.0, [0, 2], 1)],
+    ('force', 'rows', 'said'),
+    [
+        (30.0, 3, ''),
+        (30.0 + 9e-10, 3, ''),
+        (30.0 + 2e-9, 3, OTHER),
+        (np.inf, 3, OTHER),
+        (30.0, [0, 2], '1 samples are missing, the others agree'),
+    ],
 )
 def test_exit_code_of_a_comparison(
-    capsys: pytest.CaptureFixture[str], force: float, rows: Any, code: int
+    capsys: pytest.CaptureFixture[str], force: float, rows: Any, said: str
 ) -> None:
     table = EXPECTED.copy()
     table[2, 2] = force
     recorded = run_of(table[:rows] if isinstance(rows, int) else table[rows])
     text = arguments(format='table')
-    assert report_comparison(text, 'crane', recorded, run_of(EXPECTED), 'Name it') == code
+    code = report_comparison(text, 'crane', recorded, run_of(EXPECTED), 'Name it')
     out, err = capsys.readouterr()
-    other = 'longreach crane compare: the recording is not this run of the library. Name it\n'
-    assert err == (other if code else '')
-    assert ('is this run' in out) is not bool(code)
+    assert code == bool(said)
+    assert err == (f'longreach crane compare: {said}\n' if said else '')
+    assert ('is this run' in out) is not bool(said)
 
 
 def test_a_recording_that_ends_early_is_told_up_to_where(
