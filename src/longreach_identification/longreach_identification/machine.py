@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 
 class FreeParameter(NamedTuple):
-    """A parameter that can be identified."""
+    """
+    A parameter that can be identified.
+
+    ``deviation`` is the standard deviation of what is known before, about the value of the start
+    file; of a ``logarithmic`` parameter, which is estimated as its logarithm, that of the
+    logarithm: log(3) for a factor of three.
+    """
 
     name: str  # such as mass_scale_2
     group: str  # such as masses
@@ -31,6 +37,8 @@ class FreeParameter(NamedTuple):
     lowest: float  # bounds of the search
     highest: float
     meaning: str = ''
+    deviation: float = math.inf  # inf: nothing is known
+    logarithmic: bool = False
 
 
 class Signal(NamedTuple):
