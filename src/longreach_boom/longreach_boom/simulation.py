@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
-from tqdm import tqdm
 
 from longreach_boom.control import joint_controller
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
@@ -14,12 +13,9 @@ from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_boom.strain import strains
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, step_time
-from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.machine import sample_counts, step_time
+from longreach_dynamics.runs import record
 from longreach_dynamics.trajectories import Trajectory
-
-# Steps in one call of compiled code, which takes a fraction of a second.
-_PIECE = 20_000
 
 
 def simulate(
@@ -57,58 +53,45 @@ def simulate(
     columns = columns_of(parameters, followed=bool(scenario.trajectory))
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
-    states, modes, message = [state.y[None]], [state.modes[None]], ''
-    # None for tqdm: only on a terminal.
-    with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
-        for command, first, count in _commands(boom, scenario, samples, every, states):
-            try:
-                state, table, mode_table = boom.advance_recorded(
-                    state, command, first, count, every
-                )
-            except PartialRunError as error:
-                message = str(error)
-                table, mode_table = error.recorded
-            states.append(table)
-            modes.append(mode_table)
-            bar.update(len(table))
-            if message:
-                break
-    rows = np.concatenate(states)
-    times = np.array([step_time(k * every, step) for k in range(len(rows))])
+    trajectory = None
+    if scenario.trajectory:
+        trajectory = Trajectory.of(scenario.waypoints(parameters))
+    command = None if trajectory is None else _following(boom, trajectory, every * step)
+    times, (rows, modes), _, message = record(
+        boom, (state.y, state.modes), samples, every, command=command, progress=progress
+    )
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
-    all_modes = np.concatenate(modes)
-    strain = _strains_of(boom, every, rows, all_modes)
-    table = series(parameters, times, rows, all_modes, strain)
-    if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.waypoints(parameters))
+    strain = _strains_of(boom, every, rows, modes)
+    table = series(parameters, times, rows, modes, strain)
+    if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
     return BoomRun(parameters, columns, table, rows, cavitated, message=message)
 
 
-def _commands(
-    boom: Boom, scenario: Scenario, samples: int, every: int, states: list[np.ndarray]
-) -> Iterator[tuple[BoomCommand | ByScenario, int, int]]:
-    """Yield (command, first step, steps) until the end; ``states`` ends with the current one."""
+def _following(
+    boom: Boom, trajectory: Trajectory, period: float
+) -> Callable[[int, BoomState], BoomCommand]:
+    """Return the commands of the joint controller with cycles of a period [s], in their order."""
     N = boom.parameters.size
-    if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.waypoints(boom.parameters))
-        controller = joint_controller(boom.parameters, every * boom.step)
-        memory = controller.initial_state()
-        for k in range(samples):
-            parts = StateParts.of(states[-1][-1], boom.parameters)
-            pistons = piston_positions(parts.q[:N], boom.constants(()))
-            reference = trajectory.at(step_time(k * every, boom.step))
-            memory, spools = controller.cycle(
-                memory, pistons, parts.head_pressures, parts.rod_pressures, reference
-            )
-            yield BoomCommand(tuple(spools)), k * every, every
-        return
-    # In pieces, so that Ctrl-C is handled between them.
-    piece = max(1, _PIECE // every) * every
-    for first in range(0, samples * every, piece):
-        yield BY_SCENARIO, first, min(piece, samples * every - first)
+    controller = joint_controller(boom.parameters, period)
+    memory = controller.initial_state()
+
+    def command(sample: int, state: BoomState) -> BoomCommand:
+        nonlocal memory
+        parts = StateParts.of(state.y, boom.parameters)
+        pistons = piston_positions(parts.q[:N], boom.constants(()))
+        memory, spools = controller.cycle(
+            memory,
+            pistons,
+            parts.head_pressures,
+            parts.rod_pressures,
+            trajectory.at(step_time(sample, period)),
+        )
+        return BoomCommand(tuple(spools))
+
+    return command
 
 
 def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> np.ndarray:

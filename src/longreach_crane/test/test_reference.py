@@ -263,7 +263,9 @@ def test_nonlinear_tasks(
 
 
 @pytest.mark.slow_after(4)
-@pytest.mark.parametrize(('task', 'output', 'matrices', 'brake'), list(itertools.product(*CHOICES)))
+@pytest.mark.parametrize(
+    ('task', 'output', 'matrices', 'brake'), list(itertools.product(*CHOICES))
+)
 def test_linear_tasks(
     task: str,
     output: str,

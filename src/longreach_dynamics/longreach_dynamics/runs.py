@@ -16,11 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.stepping import IntegrationError
 
 Parameters = TypeVar('Parameters')
+
+# Most steps in one call of compiled code, a fraction of a second: an interrupt is handled between.
+_PIECE = 20_000
 
 # Units of figures for those of tables.
 _FACTORS = {
@@ -158,6 +163,70 @@ class PartialRunError(IntegrationError):
     def __init__(self, message: str, *recorded: np.ndarray) -> None:
         super().__init__(message)
         self.recorded = recorded
+
+
+class Record(NamedTuple):
+    """Rows of a run from time 0 on, see :func:`record`."""
+
+    times: np.ndarray  # (rows,) [s]
+    tables: tuple[np.ndarray, ...]  # (rows, ...)
+    state: Any  # of the machine at the end; of a run that ended early, some rows before
+    message: str  # why the run ended early, or ''
+
+
+def record(
+    machine: Any,
+    first: Sequence[np.ndarray],
+    samples: int,
+    every: int,
+    *,
+    command: Callable[[int, Any], Any] | None = None,
+    ended: Callable[[Any], bool] | None = None,
+    progress: bool = False,
+) -> Record:
+    """
+    Record a run of a machine whose compiled code takes many steps at once.
+
+    Parameters
+    ----------
+    machine
+        With ``step`` [s], ``initial_state()``, and ``advance_recorded(state, command, first step,
+        steps, every)``, which returns the state and its tables of every ``every``-th step, or
+        raises PartialRunError.
+    first : sequence of np.ndarray
+        The row of time 0 in each table.
+    samples, every : int
+        Rows after the first, and steps of each.
+    command : callable, optional
+        Returns the command from the number of a sample and the state; by default the machine
+        follows its scenario.
+    ended : callable, optional
+        Tells from the state after each row whether the run ends there.
+    progress : bool
+        Whether to show a bar on stderr, on a terminal and for runs of more than 1 s.
+    """
+    state, message = machine.initial_state(), ''
+    parts: list[list[np.ndarray]] = [[row[None]] for row in first]
+    piece = 1 if command or ended else max(1, _PIECE // every)
+    # None for tqdm: only on a terminal.
+    with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
+        for sample in range(0, samples, piece):
+            given = command(sample, state) if command else BY_SCENARIO
+            steps = every * min(piece, samples - sample)
+            try:
+                state, *tables = machine.advance_recorded(
+                    state, given, sample * every, steps, every
+                )
+            except PartialRunError as error:
+                message, tables = str(error), list(error.recorded)
+            for part, table in zip(parts, tables, strict=True):
+                part.append(table)
+            bar.update(len(tables[0]))
+            if message or (ended and ended(state)):
+                break
+    found = tuple(np.concatenate(part) for part in parts)
+    times = np.array([step_time(k * every, machine.step) for k in range(len(found[0]))])
+    return Record(times, found, state, message)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
-from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.machine import BY_SCENARIO, sample_counts
+from longreach_dynamics.runs import record
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.state import CLOSED
-
-# Maximum number of steps in one call of compiled code, a fraction of a second.
-_PIECE = 20_000
 
 
 def simulate(
@@ -50,22 +45,9 @@ def simulate(
     state, columns = machine.initial_state(), columns_of(machine)
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
-    states, message = [state.y[None]], ''
     ends = scenario.is_driven and scenario.sweep_deg > 0.0
-    # In pieces, so that an interrupt is handled between them.
-    piece = every if ends else max(1, _PIECE // every) * every
-    for first in range(0, samples * every, piece):
-        steps = min(piece, samples * every - first)
-        try:
-            state, table = machine.advance_recorded(state, BY_SCENARIO, first, steps, every)
-        except PartialRunError as error:
-            message = str(error)
-            (table,) = error.recorded
-        states.append(table)
-        if message or (ends and machine.has_swept(state)):
-            break
-    rows = np.concatenate(states)
-    times = np.array([step_time(k * every, step) for k in range(len(rows))])
+    ended = machine.has_swept if ends else None
+    times, (rows,), _, message = record(machine, (state.y,), samples, every, ended=ended)
     table = series(machine, times, rows)
     return ExcavatorRun(machine.parameters, columns, table, machine, rows, message=message)
 

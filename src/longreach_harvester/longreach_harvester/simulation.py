@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.hydraulics.lines import VAPOUR
-from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
-from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
+from longreach_dynamics.machine import sample_counts
+from longreach_dynamics.runs import Column, Columns, Run, Source, each, record
 from longreach_harvester.bodies import HEAD, PRESSURE_1
 from longreach_harvester.control import references
 from longreach_harvester.kinematics import tip_at
@@ -105,8 +105,6 @@ def columns_of(harvester: HarvesterParameters, scenario: Scenario | None = None)
     return Columns((*COLUMNS, *(c for columns, there in more if there for c in columns)))
 
 
-# Most steps in one call of compiled code, a fraction of a second.
-_PIECE = 100_000
 # Smallest scale of the energy balance [J], and error of which a run warns [1].
 _SMALL_ENERGY, _ENERGY_ERROR = 1.0, 1e-3
 
@@ -263,21 +261,9 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step, width)
     state = machine.initial_state()
     first = np.r_[state.y, state.spools, state.closed, state.balance]
-    tables, message = [first[None]], ''
-    piece = max(1, _PIECE // every) * every
     started = time.perf_counter()
-    for begin in range(0, samples * every, piece):
-        steps = min(piece, samples * every - begin)
-        try:
-            state, rows = machine.advance_recorded(state, BY_SCENARIO, begin, steps, every)
-        except PartialRunError as error:
-            message, (rows,) = str(error), error.recorded
-        tables.append(rows)
-        if message:
-            break
+    times, (table,), state, message = record(machine, (first,), samples, every)
     wall_time = time.perf_counter() - started
-    table = np.concatenate(tables)
-    times = np.array([step_time(k * every, machine.step) for k in range(len(table))])
     tip_error = None
     if machine.scenario.tip:
         wanted = references(machine.parameters, machine.scenario, times)
