@@ -17,7 +17,7 @@ setup(
         ('share/' + NAME + '/config', glob('config/*')),
         ('share/' + NAME + '/urdf', glob('urdf/*')),
     ],
-    install_requires=['setuptools', 'numba', 'numpy', 'scipy', 'tqdm'],
+    install_requires=['setuptools', 'numba', 'numpy', 'scipy'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',

@@ -58,8 +58,8 @@ from longreach_dynamics.runs import Run as Run
 from longreach_dynamics.runs import Source as Source
 from longreach_dynamics.runs import compare_runs as compare_runs
 from longreach_dynamics.runs import convert as convert
-from longreach_dynamics.runs import record as record
 from longreach_dynamics.runs import each as each
+from longreach_dynamics.runs import record as record
 from longreach_dynamics.scenarios import ValveCommand as ValveCommand
 from longreach_dynamics.scenarios import check_times as check_times
 from longreach_dynamics.scenarios import check_valve_commands as check_valve_commands
