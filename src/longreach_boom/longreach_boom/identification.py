@@ -6,18 +6,21 @@ Numbers i = 1..N count beams and cylinders from the truck outwards. Scales (``ma
 unit. The gauges' parameter is the sensitivity k_SG / E instead of the gain k_SG: at rest a gauge
 shows k_SG B / (E I), with the bending moment B, so that static recordings tell the ratio alone.
 A gain follows from it and Young's modulus.
+
+Dimensions of the group ``geometry`` are known to a deviation: no drawing is exact.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.identification_statics import StaticBoom
+from longreach_boom.identification_statics import GEOMETRY, StaticBoom
 from longreach_boom.load_experiments import LoadExperiment, LoadExperiments, first_mode, planned
 from longreach_boom.parameters import (
     BeamParameters,
@@ -38,6 +41,10 @@ _VISION = 'markers'
 # beyond its stroke [m].
 _PRESSURES, _STRAINS, _INCLINATIONS, _PLACES = (1e5, 1e8), (0.0, 0.02), (0.0, 6.3), (0.0, 1e3)
 _BEYOND = 0.05
+# Standard deviations of dimensions that drawings give: of lengths, levers and areas [1], of E I of
+# one beam against the others [1], of its distribution and that of the mass [1], of positions of
+# gauges [m].
+_DIMENSION, _SECTION, _TAPER, _SHIFT = 0.005, 0.01, 0.01, 0.005
 # Ratios that differ by less are the same: files have a few digits.
 _ALIKE = 1e-3
 
@@ -51,6 +58,8 @@ class _Kind(NamedTuple):
     highest: float
     meaning: str
     read: Callable[[BoomParameters, int], float]
+    deviation: float = math.inf
+    logarithmic: bool = False
 
 
 def _one(_: BoomParameters, __: int) -> float:
@@ -64,6 +73,12 @@ def _friction(name: str, most: float, unit: str, meaning: str) -> _Kind:
         'friction', unit, 0.0, most, meaning,
         lambda boom, i: float(getattr(boom.cylinders[i].friction, name)),
     )  # fmt: skip
+
+
+def _geometry(unit: str, most: float, meaning: str, deviation: float) -> _Kind:
+    """Return a dimension: a scale, or what is added to 0."""
+    base = 0.0 if meaning.startswith('added') else 1.0
+    return _Kind(GEOMETRY, unit, base - most, base + most, meaning, lambda _, __: base, deviation)
 
 
 def _sensitivity(boom: BoomParameters, i: int) -> float:
@@ -85,6 +100,13 @@ _NUMBERED = {
         'gauges', '1', -0.01, 0.01, 'bias b_SG of the strain gauge',
         lambda boom, i: boom.beams[i].strain_gauge.bias,
     ),
+    'length_scale': _geometry('1', 0.05, 'of the length of the beam', _DIMENSION),
+    'lever_scale': _geometry('1', 0.05, "of the cylinder's lever, r or a", _DIMENSION),
+    'area_scale': _geometry('1', 0.05, 'of both piston areas', _DIMENSION),
+    'stiffness_scale': _geometry('1', 0.5, 'of E I of the beam', _SECTION),
+    'mass_taper': _geometry('1', 0.5, 'added to 1 at the tip, as for E I', _TAPER),
+    'stiffness_taper': _geometry('1', 0.5, 'added to 1 at the tip, less at the root', _TAPER),
+    'gauge_shift': _geometry('m', 0.2, 'added to the position of the gauge', _SHIFT),
 }  # fmt: skip
 _COMMON = {
     'youngs_modulus': _Kind(
@@ -103,15 +125,29 @@ _COMMON = {
 }
 
 
-def scaled(distribution: Distribution, scale: float) -> Distribution:
-    """Return a distribution with all values multiplied by a scale."""
+def scaled(
+    distribution: Distribution, scale: float, taper: float = 0.0, stretch: float = 1.0
+) -> Distribution:
+    """
+    Return a distribution with all values multiplied by a scale, over a longer beam.
+
+    ``taper`` is added to 1 at the tip, and taken off at the root: a factor 1 + taper (2 x / L - 1)
+    for a table, and of root and tip for a power law.
+    """
     if distribution.table:
+        length = distribution.table[-1][0]
         return distribution.replace(
-            table=tuple((place, scale * value) for place, value in distribution.table)
+            table=tuple(
+                (stretch * x, scale * (1.0 + taper * (2.0 * x / length - 1.0)) * value)
+                for x, value in distribution.table
+            )
         )
     assert distribution.root is not None
     assert distribution.tip is not None
-    return distribution.replace(root=scale * distribution.root, tip=scale * distribution.tip)
+    return distribution.replace(
+        root=scale * (1.0 - taper) * distribution.root,
+        tip=scale * (1.0 + taper) * distribution.tip,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +190,10 @@ class BoomIdentification(LoadExperiments):
         unused = 'loss' if machine.ritz.damping == 'distributed' else 'beam_damping'
         entries = [(f'{name}_{i + 1}', kind) for name, kind, i in _numbered(machine)]
         entries += [(name, kind) for name, kind in _COMMON.items() if not name.startswith(unused)]
-        return tuple(FreeParameter(name, *kind[:5]) for name, kind in entries)
+        return tuple(
+            FreeParameter(name, *kind[:5], kind.deviation, kind.logarithmic)
+            for name, kind in entries
+        )
 
     def values(self, machine: BoomParameters) -> dict[str, float]:
         """Return the values of all of them; scales are 1."""
@@ -174,6 +213,16 @@ class BoomIdentification(LoadExperiments):
             changes['beams'] = beams
         if cylinders != machine.cylinders:
             changes['cylinders'] = cylinders
+        lengths = {
+            beam.name: values.get(f'length_scale_{i + 1}', 1.0)
+            for i, beam in enumerate(machine.beams)
+        }
+        if any(scale != 1.0 for scale in lengths.values()):
+            # A marker at a tip stays there.
+            changes['markers'] = tuple(
+                marker.replace(position=lengths.get(marker.beam, 1.0) * marker.position)
+                for marker in machine.markers
+            )
         if 'youngs_modulus' in values:
             changes['youngs_modulus'] = values['youngs_modulus']
         if 'bulk_modulus' in values:
@@ -279,10 +328,23 @@ def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> 
     """Return a beam with other values."""
     beam = boom.beams[i]
     changes: dict[str, Any] = {}
-    scale = values.get(f'mass_scale_{i + 1}', 1.0)
-    if scale != 1.0:
-        changes['mass_per_length'] = scaled(beam.mass_per_length, scale)
+
+    def own(name: str, base: float = 1.0) -> float:
+        return values.get(f'{name}_{i + 1}', base)
+
+    stretch = own('length_scale')
+    if stretch != 1.0:
+        changes['length'] = stretch * beam.length
+    mass = (own('mass_scale'), own('mass_taper', 0.0), stretch)
+    if mass != (1.0, 0.0, 1.0):
+        changes['mass_per_length'] = scaled(beam.mass_per_length, *mass)
+    section = (own('stiffness_scale'), own('stiffness_taper', 0.0), stretch)
+    if section != (1.0, 0.0, 1.0):
+        changes['second_moment'] = scaled(beam.second_moment, *section)
     gauge: dict[str, float] = {}
+    place = beam.strain_gauge.position + own('gauge_shift', 0.0)
+    if place != beam.strain_gauge.position:
+        gauge['position'] = place
     if f'gauge_sensitivity_{i + 1}' in values:
         modulus = values.get('youngs_modulus', boom.youngs_modulus)
         gauge['gain'] = values[f'gauge_sensitivity_{i + 1}'] * modulus
@@ -300,16 +362,27 @@ def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> 
 def _changed_cylinder(
     boom: BoomParameters, i: int, values: Mapping[str, float]
 ) -> CylinderParameters:
-    """Return a cylinder with other friction."""
+    """Return a cylinder with other friction, lever and areas."""
     cylinder = boom.cylinders[i]
-    changes = {
+    changes: dict[str, Any] = {}
+    friction = {
         name: values[f'{name}_friction_{i + 1}']
         for name in ('viscous', 'coulomb', 'static')
         if f'{name}_friction_{i + 1}' in values
     }
-    if not changes:
-        return cylinder
-    return cylinder.replace(friction=cylinder.friction.replace(**changes))
+    if friction:
+        changes['friction'] = cylinder.friction.replace(**friction)
+    lever = values.get(f'lever_scale_{i + 1}', 1.0)
+    if lever != 1.0:
+        linkage, side = cylinder.linkage, 'near' if cylinder.linkage.near else 'lever'
+        linkage = linkage.replace(**{side: lever * getattr(linkage, side)})
+        # A stroke that used all of the linkage ends where the changed one does.
+        most = linkage.position(linkage.angles_of_rise()[1])
+        changes |= {'linkage': linkage, 'stroke': min(cylinder.stroke, most * (1.0 - 1e-9))}
+    diameter = math.sqrt(values.get(f'area_scale_{i + 1}', 1.0))
+    if diameter != 1.0:
+        changes |= {'bore': diameter * cylinder.bore, 'rod': diameter * cylinder.rod}
+    return cylinder.replace(**changes) if changes else cylinder
 
 
 BOOM = BoomIdentification()

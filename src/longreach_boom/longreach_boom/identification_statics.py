@@ -6,13 +6,14 @@ is that of the pistons, or of the inclinations at the roots of the beams, Henikl
 For the latter the joint angles are those for which the model, bent by its weight, has the measured
 inclinations. Predicted are
 
-    force_i  = F_i + direction left_friction_i + force_bias_i,
-    strain_i = gauge_sensitivity_i E w''_i + bias of the recording,
+    force_i  = F_i / area_scale_i + direction left_friction_i + force_bias_i,
+    strain_i = gauge_sensitivity_i E w''_i + bias and drift of the recording,
 
 with the forces F_i and curvatures w''_i at the gauges of the equilibrium. E w'' is the moment of
 the outboard part over the second moment of area. It depends on Young's modulus only through the
 pose: a beam that bends more tilts those outboard of it. Since gauges are more accurate than the
-modulus is known, this is not negligible, and the modulus is unknown as well.
+modulus is known, this is not negligible, and the modulus is unknown as well. So are dimensions and
+the payload, within what a drawing and a scale tell.
 """
 
 from __future__ import annotations
@@ -49,6 +50,15 @@ PRESSURE_BIAS, PISTON_BIAS, INCLINATION_BIAS = 1e5, 5e-4, 2e-3
 # Of Young's modulus, relative to the start file: it stands for beams whose joints, pipes and
 # openings are not in the model.
 MODULUS = 0.2
+# Group of the dimensions; biases of a pose, by whether it comes from inclinations; and what else
+# moves the equilibrium.
+GEOMETRY = 'geometry'
+_POSE = {False: 'pose_bias', True: 'inclination_bias'}
+_OF_EQUILIBRIUM = (
+    'mass_', 'youngs_modulus', 'length_scale', 'lever_scale', 'stiffness_', 'gauge_shift',
+)  # fmt: skip
+# Of a payload [1], of its weighing.
+PAYLOAD = 0.01
 # Most steps of the search for an equilibrium, and their size at its end [rad, m].
 _MOST_STEPS, _TOLERANCE = 60, 1e-11
 # Errors of sensors may move a measured pose this far beyond the end of a stroke [rad].
@@ -69,7 +79,8 @@ class StaticBoom:
     The boom as a :class:`longreach_identification.statics.StaticMachine`.
 
     Biases are standard deviations of the constant errors of sensors [Pa, m, rad], 0: none;
-    ``modulus`` is that of Young's modulus relative to the start file, 0: it is known.
+    ``modulus`` is that of Young's modulus relative to the start file, 0: it is known; ``geometry``
+    tells whether dimensions are known to the deviations of their free parameters, or exactly.
     """
 
     page: Parametric
@@ -77,6 +88,8 @@ class StaticBoom:
     piston_bias: float = PISTON_BIAS
     inclination_bias: float = INCLINATION_BIAS
     modulus: float = MODULUS
+    payload: float = PAYLOAD
+    geometry: bool = True
 
     def needed(self, machine: BoomParameters) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
         """Return the signals without which nothing can be said, as alternatives."""
@@ -147,46 +160,43 @@ class StaticBoom:
         self, machine: BoomParameters, poses: Sequence[StaticPose]
     ) -> tuple[Nuisance, ...]:
         """Return what is unknown besides the parameters: friction left, and biases of sensors."""
-        inclined = any(pose.setting.inclined for pose in poses)
-        bias = self.inclination_bias if inclined else self.piston_bias
+        kinds = {pose.setting.inclined for pose in poses}
         areas = constants_of(machine).actuators
         E = machine.youngs_modulus
         found = [Nuisance('youngs_modulus', 'Pa', E, self.modulus * E, E)]
+        if any(pose.setting.loads for pose in poses):
+            found.append(Nuisance('payload_scale', '1', 1.0, self.payload, 1.0))
         for i, cylinder in enumerate(machine.cylinders):
             scale = cylinder.friction.coulomb or 1e3
             found.append(Nuisance(f'left_friction_{i + 1}', 'N', scale))
             size = float(np.hypot(areas.head_area[i], areas.rod_area[i]))
-            found.append(Nuisance(f'force_bias_{i + 1}', 'N', scale, self.pressure_bias * size))
-            unit = 'rad' if inclined else 'm'
-            # A large scale: what the data say about it is not judged.
-            found.append(Nuisance(f'pose_bias_{i + 1}', unit, 10.0 * bias or 1.0, bias))
+            # Large scales: what the data say about biases is not judged.
+            bias = self.pressure_bias * size
+            found.append(Nuisance(f'force_bias_{i + 1}', 'N', 10.0 * bias or 1.0, bias))
+            for inclined in sorted(kinds):
+                unit = 'rad' if inclined else 'm'
+                bias = self.inclination_bias if inclined else self.piston_bias
+                found.append(
+                    Nuisance(f'{_POSE[inclined]}_{i + 1}', unit, 10.0 * bias or 1.0, bias)
+                )
+        start = self.page.values(machine)
+        for free in self.page.free_parameters(machine):
+            if self.geometry and free.group == GEOMETRY:
+                bounds = (free.lowest, free.highest)
+                mean = start[free.name]
+                found.append(Nuisance(free.name, free.unit, 1.0, free.deviation, mean, bounds))
         return tuple(found)
 
     def model(self, machine: BoomParameters, poses: Sequence[StaticPose]) -> StaticBoomModel:
         """Return the prediction of measured poses."""
         return StaticBoomModel(self.page, machine, tuple(poses))
 
-    def outermost_first(
-        self, machine: BoomParameters, poses: Sequence[StaticPose]
-    ) -> dict[str, float]:
-        """
-        Return the mass scales by Henikl 2015, (41): xi_N to xi_1, one after the other.
-
-        Friction is taken for noise, so that poses from both sides have to balance.
-        """
-        model = self.model(machine, poses)
-        found: dict[str, float] = {f'mass_scale_{i + 1}': 1.0 for i in range(machine.size)}
-        for i in reversed(range(machine.size)):
-            name, force = f'mass_scale_{i + 1}', f'force_{i + 1}'
-            measured = np.array([pose.measured[force].value for pose in poses])
-            here = model.predict(found)[force]
-            # Long, because the force is linear in the scale but for the deflection.
-            step = 0.1
-            slope = (model.predict({**found, name: 1.0 + step})[force] - here) / step
-            if not float(slope @ slope) > 0.0:
-                raise LongreachError(f'{force} does not depend on {name} in these poses')
-            found[name] += float(slope @ (measured - here)) / float(slope @ slope)
-        return found
+    def conditions(self, pose: StaticPose) -> dict[str, float]:
+        """Return the pose's pistons or inclinations, and its payload."""
+        setting: Setting = pose.setting
+        what = 'inclination_root' if setting.inclined else 'piston'
+        found = {f'{what}_{i}': value for i, value in enumerate(setting.positions, 1)}
+        return found | {'the payload': sum(load.mass for load in setting.loads)}
 
 
 class StaticBoomModel:
@@ -197,7 +207,7 @@ class StaticBoomModel:
     ) -> None:
         self._page, self._machine, self._poses = page, machine, poses
         self._starts: dict[int, _Start] = {}
-        self._known: dict[tuple[tuple[str, float], ...], tuple[np.ndarray, np.ndarray]] = {}
+        self._known: dict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = {}
         N = machine.size
         self._directions = np.array(
             [[pose.directions[f'force_{i + 1}'] for i in range(N)] for pose in poses]
@@ -216,30 +226,33 @@ class StaticBoomModel:
             f'gauge_sensitivity_{i}': beam.strain_gauge.gain / self._machine.youngs_modulus
             for i, beam in zip(numbers, self._machine.beams, strict=True)
         }
-        heavy = {
-            name: value
-            for name, value in values.items()
-            if name.startswith(('mass_scale', 'youngs_modulus'))
+        heavy = {name: value for name, value in values.items() if name.startswith(_OF_EQUILIBRIUM)}
+        shifts = {
+            inclined: tuple(values.get(f'{name}_{i}', 0.0) for i in numbers)
+            for inclined, name in _POSE.items()
         }
-        shifts = np.array([values.get(f'pose_bias_{i}', 0.0) for i in numbers])
-        forces, stresses = self._at_rest(heavy, shifts)
+        forces, stresses = self._at_rest(heavy, shifts, values.get('payload_scale', 1.0))
         found: dict[str, np.ndarray] = {}
         for i in numbers:
             left = values.get(f'left_friction_{i}', 0.0) * self._directions[:, i - 1]
-            found[f'force_{i}'] = forces[:, i - 1] + left + values.get(f'force_bias_{i}', 0.0)
+            shown = forces[:, i - 1] / values.get(f'area_scale_{i}', 1.0)
+            found[f'force_{i}'] = shown + left + values.get(f'force_bias_{i}', 0.0)
             name = f'gauge_sensitivity_{i}'
             found[f'strain_{i}'] = values.get(name, sensitivity[name]) * stresses[:, i - 1]
         return found
 
     def _at_rest(
-        self, heavy: Mapping[str, float], shifts: np.ndarray
+        self, heavy: Mapping[str, float], shifts: Mapping[bool, tuple[float, ...]], payload: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return forces [N] and E w'' [Pa/m] of all poses, (poses, N)."""
-        key = (*sorted(heavy.items()), *(('', shift) for shift in shifts.tolist()))
+        key = (*sorted(heavy.items()), *shifts.items(), payload)
         if key in self._known:
             return self._known[key]
         boom = self._page.with_values(self._machine, heavy)
         N = boom.size
+        stretched = [
+            b.length / o.length for b, o in zip(boom.beams, self._machine.beams, strict=True)
+        ]
         places = tuple((beam.strain_gauge.position,) for beam in boom.beams)
         modes = np.full(N, STUCK, dtype=np.int64)
         forces = np.empty((len(self._poses), N))
@@ -247,8 +260,16 @@ class StaticBoomModel:
         for k, pose in enumerate(self._poses):
             if k not in self._starts:
                 self._starts[k] = _start(self._machine, pose.setting)
-            rest = _settled(boom, pose.setting, shifts, self._starts[k])
-            state = BoomState(rest.state(np.zeros(N)), modes, pose.setting.loads)
+            # A load at a tip stays there.
+            loads = tuple(
+                load._replace(
+                    mass=payload * load.mass, position=stretched[load.beam] * load.position
+                )
+                for load in pose.setting.loads
+            )
+            setting = pose.setting._replace(loads=loads)
+            rest = _settled(boom, setting, np.array(shifts[setting.inclined]), self._starts[k])
+            state = BoomState(rest.state(np.zeros(N)), modes, loads)
             forces[k] = rest.forces
             stresses[k] = boom.youngs_modulus * curvatures(boom, state, places)
         self._known[key] = forces, stresses

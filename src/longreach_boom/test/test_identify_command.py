@@ -99,7 +99,10 @@ def test_poses_give_masses_a_file_and_a_report(
     assert all(f'longreach identify: {text}' in err for text in result['warnings'])
     boom = load_boom(found)
     assert boom.youngs_modulus == result['parameters']['youngs_modulus']['value']
-    assert boom.cylinders == load_boom().cylinders
+    # Dimensions move within what is known of them, friction is not known from poses at rest.
+    for cylinder, before in zip(boom.cylinders, load_boom().cylinders, strict=True):
+        assert cylinder.friction == before.friction
+        assert cylinder.bore == pytest.approx(before.bore, rel=0.01)
     head = found.read_text().partition('\n\n')[0]
     assert 'from poses.csv, loaded.csv.' in head
     assert re.search(r'# mass_scale_4 = 1\.0\d+ \+- [\d.e-]+, before 1', head)

@@ -19,8 +19,9 @@ Residuals of recordings are correlated in time, and Gamma = 1 would promise too 
 covariance of an autoregressive model of each signal's residuals (Burg's method, order by Akaike's
 criterion), and J^T Gamma J is computed from its spectrum by the fast Fourier transform (Ljung,
 "System identification", 1999, section 9.4, has the same covariance for output errors with coloured
-noise). Correlation between different signals is not taken into account. The rows of a signal are
-taken as equally spaced.
+noise). The rows of a signal are taken as equally spaced. Of signals with few rows, such as those
+of poses at rest, the rows are independent, and correlated with those of other signals at the same
+time.
 
 Predictions with stick and slip have jumps: a small change decides whether a piston slips once
 more. Between them they are smooth, and standard errors are those of the smooth part. Derivatives
@@ -35,6 +36,7 @@ the way move the estimate, and its mean square is added to the covariance.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -66,11 +68,13 @@ _SCATTER, _MOST_SCATTERS = (0.3, 10.0), 3
 _RUGGED = 10.0
 # Shortest signal whose residuals' correlation is estimated, and the highest order of its model.
 _FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
+# Fewest rows from which a correlation between signals is estimated.
+_FEWEST_SHARED = 8
 # Rounds in which unknown noise levels are estimated, and their change that ends them.
 _MOST_ROUNDS, _LEVEL_CHANGE = 5, 0.02
-# Warned about: condition number of the information matrix with ones on its diagonal, standard
-# deviation of a combination relative to the scales, residuals relative to their given deviation.
-_LARGEST_CONDITION, _WEAKEST, _LARGEST_RATIO = 1e5, 0.2, 3.0
+# Warned about: standard deviation of a combination relative to the scales, residuals relative to
+# their given deviation.
+_WEAKEST, _LARGEST_RATIO = 0.2, 3.0
 # Likewise relative to the noise from row to row, where no deviation is given: noise of first order
 # with a correlation of 0.98 has this ratio. Residuals below this share of a signal are rounding.
 _LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
@@ -78,8 +82,8 @@ _LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
 # without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
 # without any effect, to its whole radius, which ends at bounds far from the solution.
 _ANCHOR = 1e-4
-# Eigenvalues of the information matrix with ones on its diagonal that count as 0.
-_SINGULAR = 1e-12
+# Singular values of derivatives with columns of length 1 that count as 0.
+_SINGULAR = 1e-8
 
 
 class Unknown(NamedTuple):
@@ -611,7 +615,7 @@ class _Fit:
         weighted = self._weighted_derivatives(derivatives)
         if which is None:
             # Next time with steps of the size of the standard errors.
-            self.set_steps(np.sqrt(np.diag(_inverse(weighted.T @ weighted)[0])))
+            self.set_steps(np.sqrt(np.diag(_inverse(weighted)[0])))
         return weighted[:, columns]
 
     def _smooth(self, sides: np.ndarray, left: float, right: float) -> np.ndarray:
@@ -768,7 +772,7 @@ class _Fit:
         """Return the best of points scattered around a result, None when all are worse."""
         assert self.derivatives is not None
         weighted = self._weighted_derivatives(self.derivatives)
-        inverse = _inverse(weighted.T @ weighted)[0]
+        inverse = _inverse(weighted)[0]
         inverse = np.where(np.isfinite(inverse), inverse, 0.0)
         values, vectors = np.linalg.eigh(inverse)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -820,12 +824,12 @@ class _Fit:
             condition, weakest, spread = math.nan, {}, 0.0
             criterion, extra = math.nan, 0
         else:
-            weighted = self._weighted_derivatives(self.derivatives)[: self.rows]
-            information = weighted.T @ weighted + prior
-            inverse, weights, condition = _inverse(information)
+            both = self._weighted_derivatives(self.derivatives)
+            weighted = both[: self.rows]
+            inverse, weights, condition = _inverse(both)
             weakest = dict(zip(problem.names, weights.tolist(), strict=True))
-            spread, loose = _weak_spread(information, self.sizes)
-            if condition <= _LARGEST_CONDITION and spread > _WEAKEST:
+            spread, loose = _weak_spread(weighted.T @ weighted + prior, self.sizes)
+            if spread > _WEAKEST and not math.isinf(condition):
                 # Each is told apart from the others, and one of them poorly.
                 weakest = dict(zip(problem.names, loose.tolist(), strict=True))
             noise, criterion, extra = self._noise(residuals, weighted, inverse)
@@ -886,6 +890,7 @@ class _Fit:
                 sums = pooled.setdefault(block.signal, [0.0, 0.0])
                 sums[0] += float(part @ part)
                 sums[1] += part.size - taken
+        few: list[tuple[_Block, np.ndarray, np.ndarray]] = []
         for block, part, J, taken in rows:
             if not part.size:
                 continue
@@ -899,6 +904,7 @@ class _Fit:
                     # Few rows may agree by chance better than their known deviation.
                     level = max(1.0, level)
                 total += level * J.T @ J
+                few.append((block, part, math.sqrt(level) * J))
                 likelihood += part.size * math.log(level) + float(part @ part) / level
                 continue
             coefficients, variance = autoregression(part)
@@ -906,7 +912,38 @@ class _Fit:
             likelihood += part.size * (math.log(variance) + 1.0)
             variance *= part.size / max(1.0, part.size - taken)
             total += coloured_product(J, coefficients, variance)
-        return total, likelihood, extra
+        return total + self._shared(few, count), likelihood, extra
+
+    def _shared(
+        self, few: Sequence[tuple[_Block, np.ndarray, np.ndarray]], count: int
+    ) -> np.ndarray:
+        """Return the part of J^T Gamma J between different signals with few rows."""
+        names = list(dict.fromkeys(block.signal for block, _, _ in few))
+        pairs: dict[tuple[int, int], list[tuple[np.ndarray, ...]]] = {}
+        for (one, r, J), (other, s, K) in itertools.combinations(few, 2):
+            if one.recording == other.recording:
+                times = [
+                    self.problem.recordings[b.recording].signals[b.signal].times[b.rows[b.fitted]]
+                    for b in (one, other)
+                ]
+                _, i, j = np.intersect1d(*times, return_indices=True)
+                key = names.index(one.signal), names.index(other.signal)
+                pairs.setdefault(key, []).append((r[i], s[j], J[i], K[j]))
+        related = np.eye(len(names))
+        for (a, b), parts in pairs.items():
+            r, s = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+            size = float(np.linalg.norm(r) * np.linalg.norm(s))
+            if r.size >= _FEWEST_SHARED and size > 0.0:
+                related[a, b] = related[b, a] = float(r @ s) / size
+        # Estimated pair by pair, they need not belong to any distribution.
+        values, vectors = np.linalg.eigh(related)
+        related = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        found = np.zeros((count, count))
+        for (a, b), parts in pairs.items():
+            scale = related[a, b] / math.sqrt(related[a, a] * related[b, b])
+            for _, _, J, K in parts:
+                found += scale * (J.T @ K + K.T @ J)
+        return found
 
     def _fits(
         self, parts: Sequence[np.ndarray]
@@ -988,11 +1025,11 @@ class _Fit:
                 f'the data say nothing about {", ".join(lost)}'
                 + (f' alone: only without {_words(found.weakest)}' if len(lost) > 1 else '')
             )
-        elif found.condition > _LARGEST_CONDITION or spread > _WEAKEST:
+        elif spread > _WEAKEST:
             warnings.append(
-                f'the data can hardly tell {_words(found.weakest)} (condition number'
-                f' {found.condition:.2g}, relative to the typical sizes known to {spread:.0%});'
-                ' add recordings, give a prior, or keep one of these fixed'
+                f'the data can hardly tell {_words(found.weakest)}: relative to the typical sizes'
+                f' it is known to {spread:.0%}; add recordings, give a prior, or keep one of these'
+                ' fixed'
             )
         if self.jumps is not None:
             share = np.diag(self.jumps) / np.diag(found.covariance)
@@ -1099,27 +1136,28 @@ def _inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
     return np.asarray(np.linalg.inv(lower) / scale)
 
 
-def _inverse(information: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def _inverse(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return the inverse, the weakest direction and the condition number of an information matrix.
+    Return inverse, weakest direction and condition number of the information J^T J.
 
-    It is first scaled to ones on its diagonal. Unknowns that take part in a direction without
-    information have infinite variances; the rest is inverted without it.
+    J (rows, unknowns), with the rows of the prior, is first scaled to columns of length 1, and not
+    squared: data may be more exact than a prior by many powers of ten. Unknowns that take part in
+    a direction without information have infinite variances; the rest is inverted without it.
     """
-    count = len(information)
-    scale = np.sqrt(np.diag(information))
-    blind = scale == 0.0
-    safe = np.where(blind, 1.0, scale)
-    scaled = information / np.outer(safe, safe)
-    values, vectors = np.linalg.eigh(scaled)
-    weakest = vectors[:, 0]
+    scale = np.linalg.norm(weighted, axis=0)
+    safe = np.where(scale == 0.0, 1.0, scale)
+    count = weighted.shape[1]
+    # At least as many rows as unknowns, so that there are as many singular values.
+    padded = np.concatenate([weighted / safe, np.zeros((count, count))])
+    _, values, directions = np.linalg.svd(np.linalg.qr(padded, mode='r'))
+    weakest = directions[-1]
     weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
-    none = values < _SINGULAR * count
-    kept = vectors[:, ~none]
-    inverse = (kept / values[~none]) @ kept.T / np.outer(safe, safe)
-    lost = (np.abs(vectors[:, none]) > 1e-3).any(axis=1)
+    none = values < _SINGULAR * math.sqrt(count)
+    kept = directions[~none]
+    inverse = (kept.T / values[~none] ** 2) @ kept / np.outer(safe, safe)
+    lost = (np.abs(directions[none]) > 1e-3).any(axis=0)
     inverse[lost, lost] = np.inf
-    condition = math.inf if none.any() else float(values[-1] / values[0])
+    condition = math.inf if none.any() else float((values[0] / values[-1]) ** 2)
     return inverse, weakest, condition
 
 

@@ -231,8 +231,7 @@ def _static_before(
     assert found.statics is not None
     result = found.statics
     statics = found.page.statics()
-    values = dict.fromkeys(result.estimate.names, 0.0) | found.page.values(found.start)
-    predicted = statics.model(found.start, result.poses).predict(values)
+    predicted = statics.model(found.start, result.poses).predict(found.page.values(found.start))
     before = {}
     for recording in data:
         rows = [k for k, pose in enumerate(result.poses) if pose.recording == recording.name]

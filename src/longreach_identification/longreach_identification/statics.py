@@ -12,8 +12,11 @@ rest whose variance is estimated from the residuals. It is that of the friction,
 pose to pose, and not that of the sensors: a longer recording of the same poses does not reduce
 it, more poses do. Poses from one direction only cannot tell r from weight, which is an error.
 
-Constant errors of sensors are unknowns with a prior of mean 0. All poses share them, so that they
-do not average out either; without them the standard errors would be too small.
+Constant errors of sensors, drifts of gauges, dimensions and the payload are unknowns with a prior.
+All poses share them, so that they do not average out either; without them the standard errors
+would be too small. What a prior contradicts is named in a warning. Quantities of one pose share
+its errors, such as the rounding of an encoder: their correlation over all poses is a part of the
+standard errors.
 
 Predictions are linearised, and the estimate is repeated from where it led to until it stays.
 """
@@ -57,12 +60,18 @@ from longreach_identification.stillness import (
 _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
 # Fewest poses that determine a friction and a mass.
 _FEWEST_POSES = 3
-# Warned about: standard error of a mean over the scatter of all poses.
-_POOR = 3.0
+# Fewest rows of a test of residuals.
+_FEWEST_ROWS = 8
+# Warned about: residual of a pose over the scatter of all; how far data move what is known before,
+# in standard deviations of such moves, and of what is known; and the significance of a residual's
+# dependence on time, pose or payload (Student's t).
+_OUTLIER, _PULLED, _FAR, _DEPENDS = 6.0, 3.0, 1.5, 4.5
+# Standard deviation of the drift of a gauge: 2 um/m in 10 minutes [1/s].
+DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
 # which is left at stops is half of it.
 _BEYOND_FRICTION = 2.0
-_FORCES, _GAUGES = 'force_*', 'strain_*'
+_FORCES, _GAUGES, _OF_GAUGE = 'force_*', 'strain_*', ('bias', 'drift')
 
 
 class StaticPose(NamedTuple):
@@ -84,6 +93,7 @@ class Nuisance(NamedTuple):
     scale: float  # typical size
     deviation: float = np.inf  # of its prior; inf: no prior; 0: it is none
     mean: float = 0.0  # of its prior
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
 
 class Parametric(Protocol):
@@ -142,8 +152,8 @@ class StaticMachine(Protocol):
         """Return the prediction of poses."""
         ...
 
-    def outermost_first(self, machine: Any, poses: Sequence[StaticPose]) -> dict[str, float]:
-        """Return mass scales one after the other, for comparison."""
+    def conditions(self, pose: StaticPose) -> dict[str, float]:
+        """Return by name on what residuals must not depend, such as joint angles and payload."""
         ...
 
 
@@ -152,9 +162,10 @@ class StaticResult:
     """
     Result of :func:`identify_statics`.
 
-    The estimate has parameters, biases of gauges by recording (:func:`bias_name`) and nuisances;
+    The estimate has parameters, biases and drifts of gauges by recording, and nuisances.
     ``predicted`` and ``used`` are (poses,) by quantity; ``stretches`` are lines on what was used;
-    ``sequential`` has mass scales one after the other, Henikl 2015, (41).
+    ``sensitivity`` is the relative change of each parameter when a dimension or the payload is
+    wrong by 1 % (a position by 10 mm) and taken as exact.
     """
 
     estimate: Estimate
@@ -163,7 +174,7 @@ class StaticResult:
     predicted: dict[str, np.ndarray]
     used: dict[str, np.ndarray]
     stretches: tuple[str, ...]
-    sequential: dict[str, float]
+    sensitivity: dict[str, dict[str, float]]
     warnings: tuple[str, ...]
 
     def prior(self) -> Prior:
@@ -193,7 +204,7 @@ class StaticResult:
         residuals = self.residuals()
         found['warnings'] = list(self.warnings)
         found['stretches'] = list(self.stretches)
-        found['sequential'] = self.sequential
+        found['sensitivity'] = self.sensitivity
         found['poses'] = [
             {
                 'recording': pose.recording,
@@ -214,9 +225,9 @@ class StaticResult:
         return found
 
 
-def bias_name(quantity: str, recording: str) -> str:
-    """Return the name of the bias of a gauge in a recording: ``gauge_bias_1@RECORDING``."""
-    return f'gauge_bias_{quantity.rpartition("_")[2]}@{recording}'
+def of_gauge(what: str, quantity: str, recording: str) -> str:
+    """Return the name of bias or drift of a gauge in a recording: ``gauge_bias_1@RECORDING``."""
+    return f'gauge_{what}_{quantity.rpartition("_")[2]}@{recording}'
 
 
 def still_poses(
@@ -310,42 +321,44 @@ def identify_statics(
     unknowns = _unknowns(statics, machine, parameters, gauges)
     names = tuple(unknown.name for unknown in unknowns)
     recordings = list(dict.fromkeys(pose.recording for pose in poses))
-    index = [recordings.index(pose.recording) for pose in poses]
+    index = np.array([recordings.index(pose.recording) for pose in poses])
+    nuisances = [
+        nuisance
+        for nuisance in statics.nuisances(machine, poses)
+        if nuisance.deviation > 0.0 and nuisance.name not in names
+    ]
+    unknowns += [Unknown(n.name, n.mean, *n.bounds, n.scale) for n in nuisances]
     for gauge in gauges:
         for number, recording in enumerate(recordings):
-            rows = used[gauge] & (np.array(index) == number)
+            rows = used[gauge] & (index == number)
             if rows.any():
                 size = max(abs(_value(poses[k], gauge)) for k in np.flatnonzero(rows).tolist())
-                name = bias_name(gauge, recording)
+                name, drift = (of_gauge(what, gauge, recording) for what in _OF_GAUGE)
                 unknowns.append(Unknown(name, 0.0, scale=size or 1e-6, recording=number))
-    priors: list[Nuisance] = []
-    nuisances = statics.nuisances(machine, poses)
-    for nuisance in nuisances:
-        if nuisance.deviation == 0.0 or nuisance.name in names:
-            continue
-        unknowns.append(Unknown(nuisance.name, nuisance.mean, scale=nuisance.scale))
-        if np.isfinite(nuisance.deviation):
-            priors.append(nuisance)
-    prior = None
-    if priors:
-        mean = np.array([nuisance.mean for nuisance in priors])
-        variances = np.array([nuisance.deviation for nuisance in priors]) ** 2
-        prior = Prior(tuple(nuisance.name for nuisance in priors), mean, np.diag(variances))
+                unknowns.append(Unknown(drift, 0.0, scale=10.0 * DRIFT, recording=number))
+                nuisances.append(Nuisance(drift, '1/s', 10.0 * DRIFT, DRIFT))
+    known = [nuisance for nuisance in nuisances if np.isfinite(nuisance.deviation)]
+    prior = Prior(
+        tuple(nuisance.name for nuisance in known),
+        np.array([nuisance.mean for nuisance in known]),
+        np.diag([nuisance.deviation**2 for nuisance in known]),
+    )
     data = [
-        Recording(recording, _as_signals(poses, used, np.array(index) == number, measured))
+        Recording(recording, _as_signals(poses, used, index == number, measured))
         for number, recording in enumerate(recordings)
     ]
     model = statics.model(machine, poses)
+    times = _since_middle(poses, index)
     # Such as the friction of a cylinder whose force is not used.
     rows = np.stack([used[name] for name in measured])
-    told = _Linear(model, unknowns, measured, np.array(index), recordings).slopes[rows].any(axis=0)
+    told = _Linear(model, unknowns, measured, index, recordings, times).slopes[rows].any(axis=0)
     unknowns = [u for u, is_told in zip(unknowns, told, strict=True) if u.name in names or is_told]
     found: Estimate | None = None
     predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
         # After two rounds the slopes no longer change.
         slopes = predict.slopes if predict is not None and number > 1 else None
-        predict = _Linear(model, unknowns, measured, np.array(index), recordings, slopes)
+        predict = _Linear(model, unknowns, measured, index, recordings, times, slopes)
         before = found
         found = estimate(Problem(predict, data, unknowns, prior))
         if found.status == INTERRUPTED:
@@ -355,30 +368,33 @@ def identify_statics(
             for unknown, value in zip(unknowns, found.values, strict=True)
         ]
         if before is not None:
-            change = np.abs(found.values - before.values)
-            if np.all(change <= _STAYS * found.standard_errors):
+            change = np.abs(found.values - before.values) - _STAYS * found.standard_errors
+            if all(change[found.names.index(name)] <= 0.0 for name in names):
                 break
     else:
         warnings.append('the estimate still changed after all rounds of linearisation')
     assert found is not None
     assert predict is not None
-    warnings += _check_errors(poses, used, found)
     warnings += _check_scatter(nuisances, found)
+    warnings += _check_priors(known, found)
     values = dict(zip(found.names, found.values.tolist(), strict=True))
     machine_start = statics.page.values(machine)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
     found = found._replace(start=start)
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
     free = [name for name in found.names if name in machine_start]
-    return StaticResult(
+    result = StaticResult(
         found,
         tuple(free),
         tuple(poses),
         predict.all(values),
         {name: used[name] for name in measured},
         tuple(describe(stretches)),
-        statics.outermost_first(machine, poses),
+        _sensitivity(predict.slopes, rows, found, free, known),
         (*warnings, *found.warnings),
+    )
+    return dataclasses.replace(
+        result, warnings=(*result.warnings, *_check_residuals(statics, result, times))
     )
 
 
@@ -411,6 +427,7 @@ def _used(poses: Sequence[StaticPose], patterns: Sequence[str]) -> dict[str, np.
 def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> list[str]:
     """Return warnings about directions; raises InputError when there is one only."""
     warnings = []
+    unused: dict[int, list[str]] = {}
     for name, rows in used.items():
         signs = [pose.directions[name] for pose in poses if name in pose.directions]
         if not signs:
@@ -424,39 +441,116 @@ def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray
             )
         unknown = len(signs) - int(np.count_nonzero(rows))
         if unknown:
-            warnings.append(
-                f'{name} is not used in {unknown} of {len(signs)} poses: its actuator did not move'
-                ' before, so that the sign of its friction is unknown'
-            )
+            unused.setdefault(unknown, []).append(name)
         fewest = min(signs.count(1), signs.count(-1))
         if fewest < 2:
             warnings.append(
                 f'{name}: only {fewest} pose was approached from one of both directions; friction'
                 ' and mass are told apart by it alone'
             )
+    return warnings + [
+        f'{", ".join(names)}: not used in {count} of {len(poses)} poses, before which the actuator'
+        ' did not move, so that the sign of its friction is unknown'
+        for count, names in unused.items()
+    ]
+
+
+def _since_middle(poses: Sequence[StaticPose], index: np.ndarray) -> np.ndarray:
+    """Return times of poses relative to the mean one of their recording [s], (poses,)."""
+    times = np.array([0.5 * (pose.start + pose.end) for pose in poses])
+    return np.array(
+        [time - times[index == k].mean() for time, k in zip(times, index, strict=True)]
+    )
+
+
+def _check_residuals(statics: StaticMachine, result: StaticResult, times: np.ndarray) -> list[str]:
+    """Return warnings about outliers, and residuals that depend on time, pose or payload."""
+    warnings = []
+    conditions = [statics.conditions(pose) for pose in result.poses]
+    for name, rest in result.residuals().items():
+        use = np.isfinite(rest)
+        # An outlier enlarges the scatter, but hardly the median.
+        size = np.abs(np.where(use, rest, 0.0))
+        usual = 1.483 * float(np.median(size[use]))
+        far = [
+            f'{result.poses[k].recording} at {result.poses[k].start:.0f} s'
+            for k in np.flatnonzero(size > _OUTLIER * usual).tolist()
+        ]
+        if far:
+            warnings.append(
+                f'{name} is further from the model than {_OUTLIER:g} times its usual scatter in'
+                f' {", ".join(far)}; look at what happened there, or leave that part out'
+            )
+        given = {what: np.array([one[what] for one in conditions]) for what in conditions[0]}
+        for what, values in {'the time': times, **given}.items():
+            x, y = values[use], rest[use]
+            if np.ptp(x) == 0.0 or np.ptp(y) == 0.0 or len(x) < _FEWEST_ROWS:
+                continue
+            related = float(np.corrcoef(x, y)[0, 1])
+            student = related * np.sqrt((len(x) - 2) / max(1.0 - related**2, 1e-12))
+            if abs(student) > _DEPENDS:
+                warnings.append(
+                    f'the residuals of {name} depend on {what} (correlation {related:.2f}): the'
+                    ' model lacks something, or a signal, a dimension or the payload is wrong;'
+                    ' standard errors do not hold'
+                )
     return warnings
 
 
-def _check_errors(
-    poses: Sequence[StaticPose], used: Mapping[str, np.ndarray], found: Estimate
-) -> list[str]:
-    """Return warnings about means that are less accurate than the scatter of all poses."""
+def _check_priors(known: Sequence[Nuisance], found: Estimate) -> list[str]:
+    """Return warnings about what contradicts what was known before."""
     warnings = []
-    for name, rows in used.items():
-        if name not in found.fit:
+    for nuisance in known:
+        if nuisance.name not in found.names:
             continue
-        level = found.fit[name].deviation
-        poor = [
-            f'{poses[k].recording} at {poses[k].start:.0f} s'
-            for k in np.flatnonzero(rows).tolist()
-            if poses[k].measured[name].standard_error > _POOR * level
-        ]
-        if poor:
+        share = float(found.prior_share[found.names.index(nuisance.name)])
+        moved = abs(found.value(nuisance.name) - nuisance.mean) / nuisance.deviation
+        if moved > max(_PULLED * np.sqrt(1.0 - share), _FAR):
             warnings.append(
-                f'the mean of {name} is less accurate than the scatter of all poses in'
-                f' {", ".join(poor)}: it vibrates there; wait longer before a pose'
+                f'{nuisance.name} = {found.value(nuisance.name):.4g} {nuisance.unit}, known before'
+                f' as {nuisance.mean:.4g} +- {nuisance.deviation:.2g}: the data contradict this.'
+                ' This dimension, payload or sensor may be wrong, or another that acts alike;'
+                ' standard errors do not hold'
             )
     return warnings
+
+
+def _sensitivity(
+    slopes: np.ndarray,
+    rows: np.ndarray,
+    found: Estimate,
+    free: Sequence[str],
+    known: Sequence[Nuisance],
+) -> dict[str, dict[str, float]]:
+    """
+    Return by how much each parameter changes, relative to it, for 0.01 of each dimension.
+
+    The dimension is wrong by that much, and taken as exact as all others are. ``slopes`` are those
+    of :class:`_Linear`, ``rows`` (quantities, poses) the used ones.
+    """
+    deviations = {nuisance.name: nuisance.deviation for nuisance in known}
+    exact = [
+        n.name
+        for n in known
+        if n.name in found.names and n.unit in ('1', 'm') and not n.name.startswith('pose_bias')
+    ]
+    levels = np.array([fit.deviation for fit in found.fit.values()])
+    weighted = (slopes / levels[:, None, None])[rows]
+    other = [j for j, name in enumerate(found.names) if name not in exact]
+    own = weighted[:, other]
+    before = [deviations.get(found.names[j], np.inf) ** -2.0 for j in other]
+    information = own.T @ own + np.diag(before)
+    scale = np.sqrt(np.diag(information))
+    inverse = np.linalg.pinv(information / np.outer(scale, scale)) / np.outer(scale, scale)
+    table = {}
+    for name in exact:
+        change = -0.01 * inverse @ (own.T @ weighted[:, found.names.index(name)])
+        table[name] = {
+            found.names[j]: float(step / found.values[j])
+            for j, step in zip(other, change, strict=True)
+            if found.names[j] in free and found.values[j]
+        }
+    return table
 
 
 def _check_scatter(nuisances: Sequence[Nuisance], found: Estimate) -> list[str]:
@@ -517,6 +611,7 @@ class _Linear:
         measured: Sequence[str],
         index: np.ndarray,
         recordings: Sequence[str],
+        times: np.ndarray,
         slopes: np.ndarray | None = None,
     ) -> None:
         self._measured, self._index = tuple(measured), index
@@ -529,16 +624,15 @@ class _Linear:
         self.slopes = np.zeros((*self._base.shape, len(unknowns)))
         for j, unknown in enumerate(unknowns):
             if unknown.recording is not None:
-                names = [
-                    bias_name(name, recordings[unknown.recording])
-                    if fnmatchcase(name, _GAUGES)
-                    else ''
-                    for name in measured
-                ]
                 rows = np.flatnonzero(index == unknown.recording)
-                quantity = names.index(unknown.name)
-                self.slopes[quantity, rows, j] = 1.0
-                self._base[quantity, rows] += unknown.start
+                for quantity, name in enumerate(measured):
+                    own = [of_gauge(w, name, recordings[unknown.recording]) for w in _OF_GAUGE]
+                    if fnmatchcase(name, _GAUGES) and unknown.name in own:
+                        drifts = unknown.name == own[1]
+                        self.slopes[quantity, rows, j] = times[rows] if drifts else 1.0
+                        self._base[quantity, rows] += (
+                            unknown.start * self.slopes[quantity, rows, j]
+                        )
                 continue
             if slopes is not None:
                 self.slopes[..., j] = slopes[..., j]

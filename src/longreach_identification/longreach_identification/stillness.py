@@ -161,8 +161,8 @@ def _averages(
             f'the rows of {name} in {recording.name} are {usual:.3g} s apart, allowed: at most'
             f' {window / _FEWEST_ROWS:.3g} s; is the unit of time right?'
         )
-    # Differences of successive rows show the noise, and hardly any motion.
-    noise = float(np.median(np.abs(np.diff(values)))) / 0.954
+    # Second differences of successive rows show the noise, and hardly any motion.
+    noise = float(np.median(np.abs(np.diff(values, 2)))) / 1.652
     error = noise * math.sqrt(2.0 / rows) / window
     if _CLEAR * error > motion.limit:
         raise InputError(
@@ -215,6 +215,8 @@ def mean_of(times: np.ndarray, values: np.ndarray, resolution: float = 0.0) -> M
     if spread > 0.0:
         coefficients, innovation = autoregression(residuals)
         variance = float(coloured_product(weight[:, None], coefficients, innovation)[0, 0])
+        # A model of slow vibrations may promise less than a single row tells.
+        variance = min(variance, spread**2)
     if spread < 0.5 * resolution:
         variance += resolution**2 / 12.0
     return Mean(value, math.sqrt(max(0.0, variance)), rows)
