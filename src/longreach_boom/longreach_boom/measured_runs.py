@@ -38,6 +38,8 @@ class MarkerErrors(NamedTuple):
 
 
 EVENTS = ('release', 'attach')
+# Positions up to this share of a beam's length are at its tip.
+_TIP = 1.01
 # Triangulated by the installed rig; poses from eight points, measured to 3 mm: docs/vision.md.
 CAMERAS = MarkerErrors(rate=15.0, noise=2e-4, constant=3.3e-3)
 
@@ -152,7 +154,10 @@ def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None
     mass, beam = given.get('payload', 0.0), boom.beams[int(number) - 1]
     if mass == 0.0:
         return None
-    position = float(given.get('payload_position', beam.length))
+    position = given.get('payload_position')
+    # At the tip, also when an identification has found the beam a little shorter.
+    if position is not None and beam.length <= position <= _TIP * beam.length:
+        position = None
     return HangingLoad(mass=mass, beam=beam.name, position=position)
 
 
