@@ -213,8 +213,9 @@ def test_a_release_gives_the_modulus(
     result = json.loads(capsys.readouterr().out)
     entry = result['parameters']['youngs_modulus']
     error = abs(entry['value'] - TRUTH['youngs_modulus'])
-    assert error < 0.01 * TRUTH['youngs_modulus']
-    assert error < 4.0 * entry['standard_error']
+    # From one period of a load and dimensions that are known to a percent.
+    assert entry['standard_error'] < 0.02 * TRUTH['youngs_modulus']
+    assert error < 2.0 * entry['standard_error']
     assert entry['start'] == load_boom().youngs_modulus
     assert {'strain_1', 'inclination_tip_4'} <= set(result['fit'])
     assert 'piston_1' not in result['fit']
