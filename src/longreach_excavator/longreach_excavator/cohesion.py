@@ -38,6 +38,8 @@ from longreach_excavator.simulation import simulate
 BOUNDS = (1e3, 1e5)  # [Pa]
 # Values of the scan, maximum number with refinement, and smallest ratio of neighbours.
 _SCAN, _MOST, _FINE = 25, 80, 1.01
+# Residuals over the variation of a column, from which a run does not explain it.
+_EXPLAINED = 0.5
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
 _PRECISION = 1e-6
@@ -87,6 +89,13 @@ class CohesionFit:
         rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
         return dict(zip(self.data.columns, rms.tolist(), strict=True))
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning for each column that the best run does not explain."""
+        return tuple(
+            f'{text}; this cohesion and its error do not hold'
+            for text in _unexplained(self.data, self.fitted - self.data.values)
+        )
+
     def summary(self) -> dict[str, Any]:
         """Return cohesion, errors, and sweep and stall of the run with it as plain numbers."""
         return {
@@ -97,6 +106,7 @@ class CohesionFit:
                 for name, rms in self.residuals().items()
             },
             'rows': len(self.data.values),
+            'warnings': list(self.warnings()),
             'runs': self.runs,
             'stalled': self.result.stalled(),
             'sweep_deg': float(np.degrees(self.result.column('swept')[-1])),
@@ -169,6 +179,21 @@ def fit_cohesion(
         scan=np.array([(value, search.sum_of_squares(value)) for value in search.tried()]),
         result=search.result(best),
     )
+
+
+def _unexplained(data: Measurements, errors: np.ndarray) -> list[str]:
+    """Return what is wrong with columns of which errors (rows, columns) leave the variation."""
+    found = []
+    for name, values, rms in zip(data.columns, data.values.T, _rms(errors).tolist(), strict=True):
+        unit, least = kind_of(name)
+        varies = float(np.std(values))
+        if len(values) > 1 and rms > max(_EXPLAINED * varies, least):
+            found.append(
+                f'{name} varies by {varies:.3g} {unit}, and the best run is off by {rms:.3g}'
+                f' {unit}: its sign, unit, column or time is wrong, or machine or scenario are'
+                ' others'
+            )
+    return found
 
 
 def roughly(
@@ -338,6 +363,7 @@ class _Search:
             f'{self._data.name}: the data do not determine the cohesion: values {text} fit equally'
             f' well; {said[below, above]}. Add a rod force or angles over time, or a dig that'
             f' stalls; or give other bounds than {bounds[0]:g} to {bounds[1]:g} Pa'
+            + ''.join(f'. {text}' for text in _unexplained(self._data, self.errors(best)))
         )
 
     def _edge(self, best: float, good: float, bad: float) -> float:

@@ -473,7 +473,9 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     summary = fit.summary()
     residuals = summary['residuals']
     summary |= _other_depth(excavator, scenario, data, *limits)
-    shown = {name: value for name, value in summary.items() if name != 'residuals'}
+    for warning in fit.warnings():
+        _say(warning)
+    shown = {n: value for n, value in summary.items() if n not in ('residuals', 'warnings')}
     shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}
     units = {name: 'Pa' for name in summary if name.endswith('_pa')} | {'sweep_deg': 'deg'}
     units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}

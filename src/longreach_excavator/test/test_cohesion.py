@@ -201,6 +201,19 @@ def test_noise_that_is_given_weights_columns(excavator, dig):
     assert trusting[0] > 18e3
 
 
+@pytest.mark.parametrize(('factor', 'late'), [(-1.0, 0), (1e-3, 0), (1.0, 50)])
+def test_a_force_that_the_model_does_not_explain_is_named(excavator, dig, factor, late):
+    data = measured(dig(17e3, 1.5), ('force_lk', 'theta_4'))
+    assert fit_cohesion(excavator, blind(1.5), data).warnings() == ()
+    force = np.roll(data.values[:, 0], late) * factor
+    wrong = Measurements(data.columns, np.c_[force, data.values[:, 1]], data.times)
+    try:
+        told = ' '.join(fit_cohesion(excavator, blind(1.5), wrong).warnings())
+    except InputError as error:
+        told = str(error)
+    assert 'force_lk varies by ' in told
+
+
 def test_result_shows_what_it_came_from(excavator, dig):
     data = measured(dig(12e3, 1.0), ('force_lk', 'theta_4'))
     fit = fit_cohesion(excavator, blind(1.0), data)
