@@ -40,6 +40,7 @@ class Stage(NamedTuple):
     recordings: Sequence[Recording]
     before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
     notes: Sequence[str] = ()
+    at_rest: bool = False  # its rows are poses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Identified:
                     data,
                     _static_before(self, data),
                     notes=self.statics.stretches,
+                    at_rest=True,
                 )
             )
         if self.dynamics is not None:

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from longreach_identification.estimation import Estimate
-from longreach_identification.machine import Recording
+from longreach_identification.machine import Recording, Signal
 from longreach_identification.pipeline import Stage
 from longreach_tools.output import writing
 
 # Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
 # points up to which they are large.
 _MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50
+_LAGS = 100  # of an autocorrelation, in rows
 _WIDTH = 9.5  # of a figure [in]
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -155,8 +156,10 @@ def _curves(stage: Stage, recording: Recording, units: Mapping[str, str]) -> str
     if not panels:
         return ''
     figure = Figure(figsize=(_WIDTH, 2.9 * len(panels)), layout='constrained')
-    axes = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(3, 2))
-    for (left, right), (_, names) in zip(axes, panels, strict=True):
+    widths = (3, 2) if stage.at_rest else (3, 2, 1)
+    axes = figure.subplots(len(panels), len(widths), squeeze=False, width_ratios=widths)
+    for row, (_, names) in zip(axes, panels, strict=True):
+        left, right, far = row[0], row[1], row[-1]
         for k, name in enumerate(names):
             signal = recording.signals[name]
             key = (recording.name, name)
@@ -165,20 +168,60 @@ def _curves(stage: Stage, recording: Recording, units: Mapping[str, str]) -> str
             times, values = signal.times[every], signal.values[every]
             after, color = stage.estimate.predicted[key][every], f'C{k}'
             size = 2 if len(times) > _FEW else 7
-            left.plot(times, values, '.', color=color, markersize=size, alpha=0.5, rasterized=True)
+            # Motion without its constant, by which signals of different size are compared.
+            base = 0.0 if stage.at_rest else float(np.nanmean(values))
+            dots = {'color': color, 'markersize': size, 'rasterized': True}
+            left.plot(times, values - base, '.', alpha=0.5, **dots)
+            # Nothing is known between two poses.
+            before, now = ('x', '+') if stage.at_rest else ('--', '-')
             if key in stage.before:
-                left.plot(times, stage.before[key][every], '--', color=color, linewidth=0.8)
-            left.plot(times, after, color=color, linewidth=1.2, label=name)
-            right.plot(times, values - after, '.', color=color, markersize=size, rasterized=True)
+                left.plot(times, stage.before[key][every] - base, before, color=color, lw=0.8)
+            left.plot(times, after - base, now, color=color, linewidth=1.2, label=name)
+            right.plot(times, values - after, '.', **dots)
+            if not stage.at_rest:
+                lags, related = _autocorrelation(signal, stage.estimate.predicted[key])
+                far.plot(lags, related, color=color, linewidth=1.0)
         unit = units.get(names[0], '')
-        left.set_ylabel(f'{_family(names[0])} [{unit}]' if unit else _family(names[0]))
+        what = _family(names[0]) + ('' if stage.at_rest else ' less its mean')
+        left.set_ylabel(f'{what} [{unit}]' if unit else what)
         left.legend(fontsize=7, loc='upper right')
         right.set_ylabel('residual')
-        for one in (left, right):
+        if not stage.at_rest:
+            far.set_ylabel('autocorrelation')
+            far.set_ylim(-1.0, 1.0)
+        for one in row:
             one.grid(alpha=0.3)
-    for one in axes[-1]:
-        one.set_xlabel('time [s]')
-    figure.suptitle(f'{recording.name}: measured (dots), before (dashed), after (line)')
+    for one, text in zip(axes[-1], ('time [s]', 'time [s]', 'lag [s]'), strict=False):
+        one.set_xlabel(text)
+    marks = 'before (x), after (+)' if stage.at_rest else 'before (dashed), after (line)'
+    figure.suptitle(f'{recording.name}: measured (dots), {marks}')
+    return _svg(figure)
+
+
+def _autocorrelation(signal: Signal, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return lags [s] and the autocorrelation of residuals: 0 for noise without memory."""
+    rest = np.nan_to_num(signal.values - predicted)
+    rest = rest - rest.mean()
+    count = min(len(rest) - 1, _LAGS)
+    size = max(float(rest @ rest), 1e-300)
+    related = [float(rest[k:] @ rest[: len(rest) - k]) / size for k in range(count + 1)]
+    interval = float(np.median(np.diff(signal.times))) if len(rest) > 1 else 0.0
+    return interval * np.arange(count + 1), np.array(related)
+
+
+def profile_figure(name: str, values: Sequence[float], increase: Sequence[float]) -> str:
+    """Return the figure of a profile likelihood, with the level of 95 %."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(0.5 * _WIDTH, 2.9), layout='constrained')
+    axes = figure.add_subplot()
+    axes.plot(values, increase, 'o-', markersize=4)
+    axes.axhline(3.84, linestyle='--', color='gray', linewidth=0.8, label='95 %')
+    axes.set_xlabel(name)
+    axes.set_ylabel('increase of chi-square')
+    axes.set_ylim(0.0, max(8.0, min(float(np.max(increase)), 30.0)))
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)
     return _svg(figure)
 
 

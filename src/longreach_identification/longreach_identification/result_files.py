@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from longreach_identification.pipeline import Identified
-from longreach_identification.report_files import report
+from longreach_identification.report_files import profile_figure, report
 from longreach_identification.report_files import table as html_table
 from longreach_tools.output import table
 
@@ -102,18 +102,30 @@ def report_of(
         ('time', now),
     ]
     head = ['parameter', 'unit', 'start', 'found', 'standard error', 'change']
-    head += ['planted'] if planted else []
+    # Beside what was expected: the planted value, or the start.
+    head += ['planted', 'off by [standard errors]'] if planted else ['moved by [standard errors]']
     rows = []
     for name, entry in found.parameters.items():
         value, start = entry['value'], entry['start']
         change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
         told = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
         known = [_number(planted.get(name))] if planted else []
+        expected, error = planted.get(name) if planted else start, entry['standard_error']
+        if value is not None and expected is not None and error:
+            known.append(f'{(value - expected) / error:+.1f}')
         rows.append((name, units.get(name, ''), *told, change, *known))
     tables = [('Parameters', html_table(head, rows))]
+    if found.statics is not None:
+        effects = found.statics.sensitivity
+        columns = list(dict.fromkeys(n for changes in effects.values() for n in changes))
+        cells = [
+            (name, *(f'{changes[n]:+.2%}' if n in changes else '' for n in columns))
+            for name, changes in effects.items()
+        ]
+        title = 'Change of results when a dimension or the payload is wrong by 1 % (10 mm)'
+        tables.append((title, html_table(('taken as exact', *columns), cells)))
     for name, one in more.get('profiles', {}).items():
-        curve = zip(one['values'], one['increase'], strict=True)
-        text = html_table((name, 'increase of chi-square (95 %: 3.84)'), curve)
+        text = profile_figure(name, one['values'], one['increase'])
         tables.append((f'Profile likelihood of {name}', text))
     if 'models' in more:
         tables.append(('Models on the same recordings', html_table(*_compared(more['models']))))
