@@ -62,7 +62,8 @@ class Identified:
         stages = [s.estimate for s in (self.statics, self.dynamics) if s is not None]
         for estimate in stages:
             for name, entry in estimate.to_dict()['parameters'].items():
-                if name in before:
+                # What was not estimated is no result.
+                if name in before and entry['prior_share'] < 1.0:
                     found[name] = {**entry, 'start': before[name]}
                     if estimate.status == INTERRUPTED:
                         found[name] |= _UNKNOWN

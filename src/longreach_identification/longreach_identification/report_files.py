@@ -98,6 +98,9 @@ def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
     head = ('unknown', 'unit', 'start', 'found', 'standard error', '95 % interval', 'from prior')
     rows = []
     for j, name in enumerate(found.names):
+        if found.prior_share[j] == 1.0:
+            # Considered only.
+            continue
         low, high = found.interval(name)
         numbers = (float(values[j]) for values in (found.start, found.values))
         error, interval = float(found.standard_errors[j]), f'{low:.5g} to {high:.5g}'
