@@ -45,6 +45,8 @@ _BEYOND = 0.05
 # one beam against the others [1], of its distribution and that of the mass [1], of positions of
 # gauges [m].
 _DIMENSION, _SECTION, _TAPER, _SHIFT = 0.005, 0.01, 0.01, 0.005
+# Damping and friction are known before to a factor of 3; how far below a search may go.
+_FACTOR, _LEAST = math.log(3.0), 1e-3
 # Ratios that differ by less are the same: files have a few digits.
 _ALIKE = 1e-3
 
@@ -71,8 +73,13 @@ def _friction(name: str, most: float, unit: str, meaning: str) -> _Kind:
     """Return the friction of pistons."""
     return _Kind(
         'friction', unit, 0.0, most, meaning,
-        lambda boom, i: float(getattr(boom.cylinders[i].friction, name)),
+        lambda boom, i: float(getattr(boom.cylinders[i].friction, name)), _FACTOR, True,
     )  # fmt: skip
+
+
+def _damping(meaning: str) -> _Kind:
+    """Return the scale of a damping."""
+    return _Kind('damping', '1', 0.0, 100.0, meaning, _one, _FACTOR, True)
 
 
 def _geometry(unit: str, most: float, meaning: str, deviation: float) -> _Kind:
@@ -112,13 +119,9 @@ _COMMON = {
     'youngs_modulus': _Kind(
         'youngs_modulus', 'Pa', 1e9, 1e12, 'E', lambda boom, _: boom.youngs_modulus
     ),
-    'joint_damping_scale': _Kind('damping', '1', 0.0, 100.0, 'of d_phi of all joints', _one),
-    'beam_damping_scale': _Kind(
-        'damping', '1', 0.0, 100.0, 'of d_w of all beams, for damping: distributed', _one
-    ),
-    'loss_time_scale': _Kind(
-        'damping', '1', 0.0, 100.0, 'of all loss times, for damping: kelvin_voigt', _one
-    ),
+    'joint_damping_scale': _damping('of d_phi of all joints'),
+    'beam_damping_scale': _damping('of d_w of all beams, for damping: distributed'),
+    'loss_time_scale': _damping('of all loss times, for damping: kelvin_voigt'),
     'bulk_modulus': _Kind(
         'oil', 'Pa', 1e8, 3e9, 'of the oil, beta', lambda boom, _: boom.oil.bulk_modulus
     ),
@@ -188,12 +191,19 @@ class BoomIdentification(LoadExperiments):
     def free_parameters(self, machine: BoomParameters) -> tuple[FreeParameter, ...]:
         """Return all parameters that can be free; those of the damping law in use."""
         unused = 'loss' if machine.ritz.damping == 'distributed' else 'beam_damping'
-        entries = [(f'{name}_{i + 1}', kind) for name, kind, i in _numbered(machine)]
-        entries += [(name, kind) for name, kind in _COMMON.items() if not name.startswith(unused)]
-        return tuple(
-            FreeParameter(name, *kind[:5], kind.deviation, kind.logarithmic)
-            for name, kind in entries
-        )
+        entries = [(f'{name}_{i + 1}', kind, i) for name, kind, i in _numbered(machine)]
+        entries += [(n, kind, 0) for n, kind in _COMMON.items() if not n.startswith(unused)]
+        found = []
+        for name, kind, i in entries:
+            free = FreeParameter(name, *kind[:5], kind.deviation, kind.logarithmic)
+            value = kind.read(machine, i)
+            if kind.logarithmic and value > 0.0:
+                free = free._replace(lowest=_LEAST * value)
+            elif kind.logarithmic:
+                # What the file has not is no factor of anything.
+                free = free._replace(deviation=math.inf, logarithmic=False)
+            found.append(free)
+        return tuple(found)
 
     def values(self, machine: BoomParameters) -> dict[str, float]:
         """Return the values of all of them; scales are 1."""

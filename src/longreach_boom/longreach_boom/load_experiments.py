@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.kinematics import point_motion
+from longreach_boom.identification_statics import PAYLOAD
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
 from longreach_boom.measured_runs import (
     CAMERAS,
@@ -270,30 +271,41 @@ class LoadExperiments(Identifiable):
 
     def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
         """
-        Return ``pose_i`` [rad], standard deviations of the errors of the joint angles at rest.
+        Return standard deviations of ``payload`` [1], and ``pose_i``, joint angles at rest [rad].
 
         Sensors have a bias: 0.1 degrees change the motion by more than the noise of gauges.
         """
+        found = {'payload': PAYLOAD}
         if not experiment.by_pistons:
-            return {f'pose_{i + 1}': _ANGLE_ERROR for i in range(machine.size)}
+            return found | {f'pose_{i + 1}': _ANGLE_ERROR for i in range(machine.size)}
         arms = [
             abs(cylinder.linkage.arm(angle))
             for cylinder, angle in zip(
                 machine.cylinders, experiment.scenario.angles(machine), strict=True
             )
         ]
-        return {f'pose_{i + 1}': _PISTON_ERROR / arm for i, arm in enumerate(arms)}
+        return found | {f'pose_{i + 1}': _PISTON_ERROR / arm for i, arm in enumerate(arms)}
 
     def corrected(
         self, machine: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
     ) -> LoadExperiment:
-        """Return an experiment with ``corrections`` added to its joint angles."""
+        """Return an experiment with ``corrections`` of its payload and joint angles."""
         change = [values.get(f'pose_{i + 1}', 0.0) for i in range(machine.size)]
         # Within the strokes: the start may lie at the end of one.
         low, high = machine.joint_limits().T
         angles = np.clip(experiment.scenario.angles(machine) + change, low, high)
         pose = tuple(np.degrees(angles).tolist())
-        return experiment._replace(scenario=experiment.scenario.replace(pose_deg=pose))
+        share = 1.0 + values.get('payload', 0.0)
+        scenario = experiment.scenario.replace(
+            pose_deg=pose,
+            loads=tuple(
+                load.replace(mass=share * load.mass) for load in experiment.scenario.loads
+            ),
+            attach=tuple(
+                load.replace(mass=share * load.mass) for load in experiment.scenario.attach
+            ),
+        )
+        return experiment._replace(scenario=scenario)
 
     def predict(
         self, machine: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]

@@ -152,8 +152,11 @@ def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None
     mass, beam = given.get('payload', 0.0), boom.beams[int(number) - 1]
     if mass == 0.0:
         return None
-    position = float(given.get('payload_position', beam.length))
-    return HangingLoad(mass=mass, beam=beam.name, position=position)
+    # At the tip it stays there, whatever the length of the beam.
+    position = given.get('payload_position', beam.length)
+    return HangingLoad(
+        mass=mass, beam=beam.name, position=None if position == beam.length else position
+    )
 
 
 def readings(

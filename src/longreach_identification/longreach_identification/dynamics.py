@@ -5,7 +5,9 @@ Each recording is simulated from the rest before its first event (single shootin
 in any combination are compared with it. Besides the parameters of the machine there are unknowns
 of single recordings: a constant of each signal, such as the bias of a strain gauge that changes
 with temperature; and by how much the stamps of groups of signals, such as those of cameras, are
-late against the event.
+late against the event. Parameters that are known within a deviation, such as dimensions, are
+considered: they are not estimated, but count in the standard errors of all others. What the data
+do not tell keeps the value of the start file, and a warning names it.
 
 Where actuators stick and slip, the sum of squares has many minima: a piston that slips once more
 or less changes all that follows. If the first search leaves residuals above those at rest, a
@@ -47,6 +49,8 @@ _REST, _LATEST = 1.0, 1.0
 # If they are larger, a second search goes over shares of the duration, but not less than the
 # shortest [s], with so many scattered points.
 _EXPLAINED, _BY_CHANCE, _FEWEST_ROWS = 1.2, 3.0, 20
+# Share of the variance before that is left, from which data do not tell a parameter.
+_UNTOLD = 0.7
 _SHARES, _SHORTEST, _FEW = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1, 10
 
 
@@ -221,6 +225,8 @@ def identify(
                 found, problem = other, its
         found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
 
+    found = _kept(identifiable, machine, found)
+
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
             lambda values: identifiable.derived(predict.machine_with(values), here)[name]
@@ -314,8 +320,19 @@ def problem_of(
     """
     if not recordings:
         raise InputError('there is no recording of motion, allowed: at least one')
-    wanted = _expanded(identifiable, machine, [*parameters, *(prior.names if prior else ())])
+    asked = _expanded(identifiable, machine, parameters)
+    free = {entry.name: entry for entry in identifiable.free_parameters(machine)}
     known = dict(fixed or {})
+    considered = [
+        name
+        for name, entry in free.items()
+        if math.isfinite(entry.deviation) and not entry.logarithmic
+        if name not in asked and name not in known
+    ]
+    estimated = dict.fromkeys([*asked, *(prior.names if prior else ())])
+    wanted = {
+        name: free[name] for name in (*(n for n in estimated if n not in considered), *considered)
+    }
     begin = {**identifiable.values(machine), **known}
     if prior is not None:
         begin |= dict(zip(prior.names, prior.mean.tolist(), strict=True))
@@ -342,12 +359,27 @@ def problem_of(
                 begin[name] = float(np.median(values)) * scale
     else:
         begin |= start
-    unknowns = [
-        Unknown(name, min(max(begin[name], free.lowest), free.highest), free.lowest, free.highest)
-        for name, free in wanted.items()
-    ]
+    unknowns = []
+    beliefs: dict[str, tuple[float, float]] = {}
+    told = prior.names if prior else ()
+    for name, entry in wanted.items():
+        value = min(max(begin[name], entry.lowest), entry.highest)
+        # A logarithm needs a positive number.
+        logarithmic = entry.logarithmic and entry.lowest > 0.0
+        unknowns.append(
+            Unknown(
+                name,
+                value,
+                entry.lowest,
+                entry.highest,
+                logarithmic=logarithmic,
+                considered=name in considered,
+            )
+        )
+        if math.isfinite(entry.deviation) and name not in told:
+            mean = identifiable.values(machine)[name]
+            beliefs[name] = (math.log(mean) if logarithmic else mean, entry.deviation)
     delays, names = [], []
-    beliefs: dict[str, float] = {}
     for number, (recording, experiment) in enumerate(zip(cut, experiments, strict=True)):
         late = {
             signal: f'delay_{clock}@{recording.name}'
@@ -362,7 +394,7 @@ def problem_of(
         names.append(tuple(rough))
         for short, deviation in rough.items():
             name = f'{short}@{recording.name}'
-            beliefs[name] = deviation
+            beliefs[name] = (0.0, deviation)
             far = 10.0 * deviation
             value = min(max(begin.get(name, 0.0), -far), far)
             unknowns.append(Unknown(name, value, -far, far, far, number))
@@ -390,6 +422,24 @@ def problem_of(
         validation,
         {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},
     )
+
+
+def _kept(identifiable: Identifiable, machine: Any, found: Estimate) -> Estimate:
+    """Return an estimate in which what the data do not tell has the values of the start file."""
+    start = identifiable.values(machine)
+    values, untold = found.values.copy(), []
+    for j, name in enumerate(found.names):
+        if found.logarithmic[j] and found.prior_share[j] > _UNTOLD and name in start:
+            values[j] = start[name]
+            untold.append(name)
+    if not untold:
+        return found
+    text = (
+        f'the data hardly tell {", ".join(untold)}: kept as in the start file, with the error of'
+        ' what is known before; motions in which actuators slip tell more about damping of joints'
+        ' and friction'
+    )
+    return found._replace(values=values, warnings=(*found.warnings, text))
 
 
 def _resolutions(recordings: Sequence[Recording]) -> dict[str, float]:
@@ -455,18 +505,15 @@ def _unexplained(found: Estimate, problem: Problem) -> tuple[str, ...]:
     return (text,)
 
 
-def _joined(prior: Prior | None, beliefs: Mapping[str, float]) -> Prior | None:
-    """Return a prior, and independent unknowns with mean 0 and given standard deviations."""
+def _joined(prior: Prior | None, beliefs: Mapping[str, tuple[float, float]]) -> Prior | None:
+    """Return a prior, and independent unknowns with given means and standard deviations."""
     if not beliefs:
         return prior
     before = prior or Prior((), np.zeros(0), np.zeros((0, 0)))
-    count = len(before.names)
-    covariance = np.zeros((count + len(beliefs),) * 2)
-    covariance[:count, :count] = before.covariance
-    covariance[range(count, len(covariance)), range(count, len(covariance))] = [
-        deviation**2 for deviation in beliefs.values()
-    ]
-    mean = np.concatenate([before.mean, np.zeros(len(beliefs))])
+    means, deviations = np.array(list(beliefs.values())).T
+    covariance = np.diag(np.concatenate([np.zeros(len(before.names)), deviations**2]))
+    covariance[: len(before.names), : len(before.names)] = before.covariance
+    mean = np.concatenate([before.mean, means])
     return Prior((*before.names, *beliefs), mean, covariance)
 
 

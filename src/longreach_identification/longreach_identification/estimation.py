@@ -31,6 +31,11 @@ Points scattered around the result by some standard errors then find a lower one
 search goes on. They also tell how uncertain jumps make the estimate: with the difference e between
 a point's weighted residuals and their linear extrapolation, H^-1 J^T e is by how much the jumps on
 the way move the estimate, and its mean square is added to the covariance.
+
+What is known before and not estimated, such as dimensions, counts in the errors of all that is:
+with the unknowns p, the considered parameters g, their joint prior covariance C, the information W
+of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 above becomes A C A^T (Schmidt's
+consider filter). Positive parameters that data may hardly tell are estimated as logarithms.
 """
 
 from __future__ import annotations
@@ -87,7 +92,13 @@ _SINGULAR = 1e-8
 
 
 class Unknown(NamedTuple):
-    """A number to estimate."""
+    """
+    A number to estimate.
+
+    The prior of a ``logarithmic`` one is that of its logarithm, which is estimated. A
+    ``considered`` one, which needs a prior, keeps its start, and its error counts in those of the
+    others.
+    """
 
     name: str
     start: float
@@ -95,11 +106,20 @@ class Unknown(NamedTuple):
     highest: float = math.inf
     scale: float = 0.0  # typical size; 0: that of the start, or 1 for a start of 0
     recording: int | None = None  # number of the only one that it concerns; None: all
+    logarithmic: bool = False
+    considered: bool = False
 
     @property
     def size(self) -> float:
         """Return the typical size."""
         return self.scale or abs(self.start) or 1.0
+
+    def inner(self) -> Unknown:
+        """Return the number that the search changes: of a logarithmic unknown its logarithm."""
+        if not self.logarithmic:
+            return self
+        start, low, high = (math.log(value) for value in (self.start, self.lowest, self.highest))
+        return self._replace(start=start, lowest=low, highest=high, scale=1.0)
 
 
 class Prior(NamedTuple):
@@ -165,6 +185,13 @@ class Problem:
                     f'{unknown.name} = {unknown.start:g} at the start, allowed:'
                     f' [{unknown.lowest:g}, {unknown.highest:g}]'
                 )
+            if unknown.logarithmic and not unknown.lowest > 0.0:
+                raise InputError(
+                    f'{unknown.name} is estimated as a logarithm, with the lower bound'
+                    f' {unknown.lowest:g}, allowed: above 0'
+                )
+            if unknown.considered and unknown.name not in (self.prior.names if self.prior else ()):
+                raise InputError(f'{unknown.name} is not estimated and has no prior; give one')
         given = [recording.name for recording in self.recordings]
         for name in self.validation:
             if name not in given:
@@ -224,6 +251,7 @@ class Estimate(NamedTuple):
     warnings: tuple[str, ...]
     # Ratio of the variance of each unknown to the one for uncorrelated residuals.
     inflation: np.ndarray
+    logarithmic: np.ndarray  # (names,) of bool: estimated as logarithms
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -248,7 +276,11 @@ class Estimate(NamedTuple):
         index = self.names.index(name)
         reach = float(t.ppf(0.5 + level / 2.0, max(1, self.rows - len(self.names))))
         reach *= float(self.standard_errors[index])
-        return float(self.values[index]) - reach, float(self.values[index]) + reach
+        value = float(self.values[index])
+        if self.logarithmic[index]:
+            factor = math.exp(min(reach / value, 700.0)) if not math.isnan(reach) else math.nan
+            return value / factor, value * factor
+        return value - reach, value + reach
 
     def propagated(self, function: Callable[[Mapping[str, float]], float]) -> tuple[float, float]:
         """Return a quantity derived from the unknowns, and its standard error."""
@@ -269,7 +301,12 @@ class Estimate(NamedTuple):
     def prior(self, names: Sequence[str]) -> Prior:
         """Return the result for some unknowns as prior for another estimation."""
         index = [self.names.index(name) for name in names]
-        return Prior(tuple(names), self.values[index], self.covariance[np.ix_(index, index)])
+        values, logarithmic = self.values[index], self.logarithmic[index]
+        scale = np.where(logarithmic, values, 1.0)
+        covariance = self.covariance[np.ix_(index, index)] / np.outer(scale, scale)
+        mean = values.copy()
+        mean[logarithmic] = np.log(values[logarithmic])
+        return Prior(tuple(names), mean, covariance)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON; None for numbers that are not finite."""
@@ -341,7 +378,7 @@ def estimate(
             x = fit.best
             fit.first_levels(x)
             for _ in range(_MOST_ROUNDS):
-                x, status = fit.solve(x, fit.all, iterations, tolerance)
+                x, status = fit.solve(x, fit.free, iterations, tolerance)
                 if not fit.update_levels(x):
                     break
             # With steps that belong to the standard errors here.
@@ -351,9 +388,10 @@ def estimate(
                 better = fit.scattered(x, scatter)
                 if better is None:
                     break
-                x, status = fit.solve(better, fit.all, iterations, tolerance)
+                x, status = fit.solve(better, fit.free, iterations, tolerance)
                 fit.update_levels(x)
                 fit.jacobian(x)
+            fit.consider(x)
         except KeyboardInterrupt:
             status = INTERRUPTED
             x = fit.best
@@ -380,29 +418,32 @@ def profile(
     if name not in found.names:
         raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
     index = found.names.index(name)
-    unknown, error = problem.unknowns[index], float(found.standard_errors[index])
+    fit = _Fit(problem, processes, cluster)
+    best = fit.inner(found.values)
+    errors = found.standard_errors / np.where(fit.logarithmic, found.values, 1.0)
+    unknown, error = fit.unknowns[index], float(errors[index])
     if not 0.0 < error < math.inf:
         raise InputError(f'{name} has the standard error {error:g}: there is no range to profile')
-    low = max(unknown.lowest, found.values[index] - reach * error)
-    high = min(unknown.highest, found.values[index] + reach * error)
-    fit = _Fit(problem, processes, cluster)
+    low = max(unknown.lowest, best[index] - reach * error)
+    high = min(unknown.highest, best[index] + reach * error)
     fit.levels = {signal: row.deviation for signal, row in found.fit.items()}
-    fit.set_steps(found.standard_errors)
+    fit.set_steps(errors)
     grid = np.linspace(low, high, points)
     squares = np.empty(points)
-    others = np.flatnonzero(np.arange(len(found.names)) != index)
+    others = fit.free[fit.free != index]
     # From the middle outwards, each search begins where its neighbour ended.
-    middle = int(np.argmin(np.abs(grid - found.values[index])))
+    middle = int(np.argmin(np.abs(grid - best[index])))
     with keep_workers():
         for order in (range(middle, points), range(middle - 1, -1, -1)):
-            x = found.values.copy()
+            x = best.copy()
             for k in order:
                 x[index] = grid[k]
                 if others.size:
                     x, _ = fit.solve(x, others, iterations, tolerance)
                 squares[k] = np.sum(fit.weighted(x) ** 2)
-    least = min(float(squares.min()), float(np.sum(fit.weighted(found.values) ** 2)))
-    return Profile(name, grid, (squares - least) / found.inflation[index])
+    least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
+    shown = np.exp(grid) if unknown.logarithmic else grid
+    return Profile(name, shown, (squares - least) / found.inflation[index])
 
 
 def information_of(
@@ -415,6 +456,8 @@ def information_of(
     """
     Return the information matrix of each recording at the start values, without offsets.
 
+    That of a logarithmic unknown is about its logarithm.
+
     The prior counts for the unknowns of single recordings only, each in its recording.
     """
     fit = _Fit(problem, processes, cluster)
@@ -425,7 +468,8 @@ def information_of(
         fit.first_levels(fit.best)
         # Once more with steps that belong to the standard errors.
         for _ in range(2):
-            weighted = fit.jacobian(fit.best)
+            fit.jacobian(fit.best)
+        weighted = fit.consider(fit.best)
     prior = weighted[fit.rows :].T @ weighted[fit.rows :]
     found = []
     for number in range(len(problem.recordings)):
@@ -482,13 +526,16 @@ class _Fit:
         self.problem, self.processes, self.cluster = problem, processes, cluster
         self.blocks = _blocks(problem)
         self.rows = sum(int(block.fitted.sum()) for block in self.blocks)
-        self.all = np.arange(len(problem.unknowns))
+        self.unknowns = tuple(unknown.inner() for unknown in problem.unknowns)
+        self.logarithmic = np.array([unknown.logarithmic for unknown in problem.unknowns])
+        considered = np.array([unknown.considered for unknown in problem.unknowns])
+        self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
         if self.rows == 0:
             raise InputError(
                 'the recordings have no finite row to fit; check their signals and validation'
             )
-        self.sizes = np.array([unknown.size for unknown in problem.unknowns])
-        self.best = np.array([unknown.start for unknown in problem.unknowns], dtype=float)
+        self.sizes = np.array([unknown.size for unknown in self.unknowns])
+        self.best = np.array([unknown.start for unknown in self.unknowns], dtype=float)
         self.least = math.inf
         self.levels: dict[str, float] = {}
         self.steps = _FIRST_STEP * self.sizes
@@ -498,22 +545,42 @@ class _Fit:
         self.reason = ''
         self.jumps: np.ndarray | None = None  # covariance due to jumps of predictions
         self.rugged = 0.0  # typical change of chi-square by jumps within a standard deviation
+        # Of the estimated unknowns, and the covariance of these with those that are considered.
         self.prior_columns = np.zeros(0, dtype=int)
         self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
+        self.prior_covariance = np.zeros((0, 0))
         if problem.prior is not None:
-            used = [name for name in problem.prior.names if name in problem.names]
+            known = [name for name in problem.prior.names if name in problem.names]
+            used = [name for name in known if not considered[problem.names.index(name)]]
             rows = [problem.prior.names.index(name) for name in used]
             self.prior_columns = np.array([problem.names.index(n) for n in used], dtype=int)
             self.prior_mean = problem.prior.mean[rows]
             self.prior_root = _inverse_root(problem.prior.covariance[np.ix_(rows, rows)], used)
+            rows += [problem.prior.names.index(problem.names[j]) for j in self.considered]
+            self.prior_covariance = problem.prior.covariance[np.ix_(rows, rows)]
+            errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
+            self.steps[self.considered] = 0.3 * errors
 
     @property
     def runs_per_iteration(self) -> int:
         """Return the number of predictions for a step and its derivatives."""
         count = len(self.problem.recordings)
         return count + sum(
-            2 * (count if unknown.recording is None else 1) for unknown in self.problem.unknowns
+            2 * (count if self.unknowns[j].recording is None else 1) for j in self.free
         )
+
+    def outer(self, x: np.ndarray) -> np.ndarray:
+        """Return the unknowns from the numbers that the search changes."""
+        # Not np.where, which would also take the exponential of numbers in Pa.
+        found = x.copy()
+        found[self.logarithmic] = np.exp(x[self.logarithmic])
+        return found
+
+    def inner(self, values: np.ndarray) -> np.ndarray:
+        """Return the numbers that the search changes from the unknowns."""
+        found = values.copy()
+        found[self.logarithmic] = np.log(values[self.logarithmic])
+        return found
 
     # --- predictions
 
@@ -522,7 +589,7 @@ class _Fit:
         problem = self.problem
         jobs, owners = [], []
         for k, (point, only) in enumerate(zip(points, which, strict=True)):
-            values = dict(zip(problem.names, point.tolist(), strict=True))
+            values = dict(zip(problem.names, self.outer(point).tolist(), strict=True))
             for number in range(len(problem.recordings)) if only is None else [only]:
                 jobs.append(_Job(problem.predict, number, values))
                 owners.append(k)
@@ -570,11 +637,28 @@ class _Fit:
 
     def jacobian(self, x: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """Return the derivatives of the weighted residuals by the unknowns, prior included."""
+        columns = self.free if which is None else which
+        derivatives = self._derivatives(x, columns)
+        weighted = self._weighted_derivatives(derivatives)[:, columns]
+        if which is None:
+            self.derivatives = derivatives
+            # Next time with steps of the size of the standard errors.
+            self.set_steps(np.sqrt(np.diag(_inverse(weighted)[0])))
+        return weighted
+
+    def consider(self, x: np.ndarray) -> np.ndarray:
+        """Return the weighted derivatives by all, those by what is not estimated added."""
+        assert self.derivatives is not None
+        if self.considered.size:
+            self.derivatives += self._derivatives(x, self.considered)
+        return self._weighted_derivatives(self.derivatives)
+
+    def _derivatives(self, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the derivatives of all rows by some unknowns, 0 for others."""
         problem = self.problem
-        columns = self.all if which is None else which
         points, numbers, widths = [], [], []
         for j in columns.tolist():
-            unknown = problem.unknowns[j]
+            unknown = self.unknowns[j]
             # One-sided at a bound.
             ends = np.clip(
                 [x[j] - self.steps[j], x[j] + self.steps[j]], unknown.lowest, unknown.highest
@@ -610,13 +694,7 @@ class _Fit:
                     sides[1, part] = (after[b] - here[b]) / right if right else math.nan
                 row += block.rows.size
             derivatives[:, j] = self._smooth(sides, -left, right)
-        if which is None:
-            self.derivatives = derivatives
-        weighted = self._weighted_derivatives(derivatives)
-        if which is None:
-            # Next time with steps of the size of the standard errors.
-            self.set_steps(np.sqrt(np.diag(_inverse(weighted)[0])))
-        return weighted[:, columns]
+        return derivatives
 
     def _smooth(self, sides: np.ndarray, left: float, right: float) -> np.ndarray:
         """Return the derivative from differences to both sides (2, rows), without jumps."""
@@ -632,9 +710,11 @@ class _Fit:
         return np.asarray((left * sides[0] + right * sides[1]) / (left + right))
 
     def set_steps(self, errors: np.ndarray) -> None:
-        """Set the steps of differences to standard errors, within limits."""
-        self.steps = np.clip(
-            _STEP_SHARE * errors, _SHORTEST_STEP * self.sizes, _LONGEST_STEP * self.sizes
+        """Set the steps of differences to standard errors, of all or free ones, within limits."""
+        sizes = self.sizes[self.free]
+        mine = errors if errors.size == self.free.size else errors[self.free]
+        self.steps[self.free] = np.clip(
+            _STEP_SHARE * mine, _SHORTEST_STEP * sizes, _LONGEST_STEP * sizes
         )
 
     # --- weighting
@@ -701,7 +781,7 @@ class _Fit:
         parts = self.predicted(x)
         assert parts is not None
         residuals = self._residuals(parts)
-        share = len(self.problem.unknowns) / self.rows
+        share = self.free.size / self.rows
         changed = False
         for signal in {block.signal for block in self.blocks}:
             total, count, size = 0.0, 0.0, 0.0
@@ -732,7 +812,7 @@ class _Fit:
         """Return the best values from ``x`` on, those of others than ``free`` kept, and status."""
         from scipy.optimize import least_squares
 
-        unknowns = [self.problem.unknowns[j] for j in free]
+        unknowns = [self.unknowns[j] for j in free]
         size = self.sizes[free]
         begin = x[free] / size
 
@@ -744,7 +824,7 @@ class _Fit:
             return full
 
         def derivatives(part: np.ndarray) -> np.ndarray:
-            every = free.size == self.all.size
+            every = free.size == self.free.size
             found = self.jacobian(whole(part), None if every else free) * size
             return np.concatenate([found, _ANCHOR * np.eye(free.size)])
 
@@ -771,20 +851,22 @@ class _Fit:
     def scattered(self, x: np.ndarray, count: int) -> np.ndarray | None:
         """Return the best of points scattered around a result, None when all are worse."""
         assert self.derivatives is not None
-        weighted = self._weighted_derivatives(self.derivatives)
+        free = self.free
+        weighted = self._weighted_derivatives(self.derivatives)[:, free]
         inverse = _inverse(weighted)[0]
         inverse = np.where(np.isfinite(inverse), inverse, 0.0)
         values, vectors = np.linalg.eigh(inverse)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         # Always the same points: the result must not depend on chance.
-        draws = np.random.default_rng(count).standard_normal((count, x.size))
+        draws = np.random.default_rng(count).standard_normal((count, free.size))
         # Chi-square of a smooth problem would rise by the square of these distances.
         draws /= np.linalg.norm(draws, axis=1, keepdims=True)
         distances = np.geomspace(*_SCATTER, count)
         draws *= distances[:, None]
-        low, high = np.array([(u.lowest, u.highest) for u in self.problem.unknowns]).T
-        points = [np.clip(x + root @ draw, low, high) for draw in draws]
-        found = self._predictions(points, [None] * count)
+        low, high = np.array([(u.lowest, u.highest) for u in self.unknowns])[free].T
+        points = np.tile(x, (count, 1))
+        points[:, free] = np.clip(x[free] + draws @ root.T, low, high)
+        found = self._predictions(list(points), [None] * count)
         here = self.weighted(x)
         best, least = None, float(here @ here)
         moves, near = [], []
@@ -796,7 +878,7 @@ class _Fit:
             cost = float(residuals @ residuals)
             if cost < least:
                 best, least = point, cost
-            jump = residuals - here - weighted @ (point - x)
+            jump = residuals - here - weighted @ (point - x)[free]
             moves.append(inverse @ (weighted.T @ jump))
             if distance <= 1.0:
                 near.append(float(jump @ jump))
@@ -813,46 +895,38 @@ class _Fit:
         if parts is None:
             raise LongreachError('interrupted before the first prediction: there is no result')
         residuals = self._residuals(parts)
-        prior = np.zeros((count, count))
-        columns = np.ix_(self.prior_columns, self.prior_columns)
-        prior[columns] = self.prior_root.T @ self.prior_root
         deviation = self.prior_root @ (self.prior_mean - x[self.prior_columns])
         chi_square = sum(float(part @ part) for part in residuals) + float(deviation @ deviation)
-        if self.derivatives is None:
-            covariance = np.full((count, count), np.nan)
-            inverse, noise = covariance, np.zeros((count, count))
-            condition, weakest, spread = math.nan, {}, 0.0
-            criterion, extra = math.nan, 0
-        else:
-            both = self._weighted_derivatives(self.derivatives)
-            weighted = both[: self.rows]
-            inverse, weights, condition = _inverse(both)
-            weakest = dict(zip(problem.names, weights.tolist(), strict=True))
-            spread, loose = _weak_spread(weighted.T @ weighted + prior, self.sizes)
+        covariance = np.full((count, count), np.nan)
+        plain, share = np.full(count, np.nan), np.zeros(count)
+        condition, weakest, spread, criterion, extra = math.nan, {}, 0.0, math.nan, 0
+        if self.derivatives is not None:
+            free, names = self.free, [problem.names[j] for j in self.free]
+            weighted = self._weighted_derivatives(self.derivatives)
+            inverse, weights, condition = _inverse(weighted[:, free])
+            weakest = dict(zip(names, weights.tolist(), strict=True))
+            spread, loose = _weak_spread(weighted[:, free].T @ weighted[:, free], self.sizes[free])
             if spread > _WEAKEST and not math.isinf(condition):
                 # Each is told apart from the others, and one of them poorly.
-                weakest = dict(zip(problem.names, loose.tolist(), strict=True))
-            noise, criterion, extra = self._noise(residuals, weighted, inverse)
-            infinite = np.isinf(np.diag(inverse))
-            usable = np.where(np.isfinite(inverse), inverse, 0.0)
-            covariance = usable @ (noise + prior) @ usable
-            if self.jumps is not None:
-                covariance = covariance + self.jumps
-            covariance[infinite, infinite] = np.inf
-        plain = np.diag(inverse)
+                weakest = dict(zip(names, loose.tolist(), strict=True))
+            noise, criterion, extra = self._noise(residuals, weighted[: self.rows, free], inverse)
+            covariance = self._covariance(weighted[: self.rows], inverse, noise)
+            plain[free] = np.diag(inverse)
+            share[self.considered] = 1.0
+            if self.prior_columns.size:
+                before = np.diag(self.prior_covariance)[: self.prior_columns.size]
+                share[self.prior_columns] = np.clip(plain[self.prior_columns] / before, 0.0, 1.0)
         with np.errstate(invalid='ignore', divide='ignore'):
             inflation = np.where(np.isfinite(plain), np.diag(covariance) / plain, np.nan)
-            share = np.zeros(count)
-            if self.prior_columns.size and problem.prior is not None:
-                before = np.diag(np.linalg.inv(self.prior_root.T @ self.prior_root))
-                share[self.prior_columns] = np.clip(plain[self.prior_columns] / before, 0.0, 1.0)
+        values = self.outer(x)
+        scale = np.where(self.logarithmic, values, 1.0)
         fits = self._fits(parts)
         penalty = count + extra
         found = Estimate(
             tuple(problem.names),
             np.array([unknown.start for unknown in problem.unknowns], dtype=float),
-            x,
-            covariance,
+            values,
+            covariance * np.outer(scale, scale),
             share,
             condition,
             weakest,
@@ -867,8 +941,34 @@ class _Fit:
             self.evaluations,
             (),
             inflation,
+            self.logarithmic,
         )
         return found._replace(warnings=self._warnings(found, residuals, spread))
+
+    def _covariance(
+        self, weighted: np.ndarray, inverse: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return the covariance of all from J, and inverse and J^T Gamma J of free ones."""
+        free, considered = self.free, self.considered
+        infinite = np.isinf(np.diag(inverse))
+        usable = np.where(np.isfinite(inverse), inverse, 0.0)
+        # A of the module's docstring.
+        known = np.zeros((free.size, len(self.prior_covariance)))
+        places = np.searchsorted(free, self.prior_columns)
+        count = places.size
+        known[places, :count] += self.prior_root.T @ self.prior_root
+        known[:, count:] = -weighted[:, free].T @ weighted[:, considered]
+        part = usable @ (noise + known @ self.prior_covariance @ known.T) @ usable
+        if self.jumps is not None:
+            part = part + self.jumps
+        part[infinite, infinite] = np.inf
+        covariance = np.zeros((len(self.unknowns),) * 2)
+        covariance[np.ix_(free, free)] = part
+        between = usable @ known @ self.prior_covariance[:, count:]
+        covariance[np.ix_(free, considered)] = between
+        covariance[np.ix_(considered, free)] = between.T
+        covariance[np.ix_(considered, considered)] = self.prior_covariance[count:, count:]
+        return covariance
 
     def _noise(
         self, residuals: Sequence[np.ndarray], weighted: np.ndarray, inverse: np.ndarray
@@ -1032,8 +1132,8 @@ class _Fit:
                 ' fixed'
             )
         if self.jumps is not None:
-            share = np.diag(self.jumps) / np.diag(found.covariance)
-            rough = [name for name, part in zip(found.names, share, strict=True) if part > 0.5]
+            share = np.diag(self.jumps) / np.diag(found.covariance)[self.free]
+            rough = [found.names[j] for j, part in zip(self.free, share, strict=True) if part > 0.5]
             if rough:
                 warnings.append(
                     'jumps of the predictions, as by stick and slip, make up most of the'
