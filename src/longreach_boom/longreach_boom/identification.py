@@ -165,6 +165,7 @@ class BoomIdentification(LoadExperiments):
     name = 'boom'
     positions: str = 'in_plane'
     usual_groups = ('masses', 'gauges', 'youngs_modulus', 'damping')
+    scanned = 'youngs_modulus'
     signal_kinds = MappingProxyType(
         {
             'pressures': ('p_*',),

@@ -1,8 +1,8 @@
 """
 Experiments in which a load is released from, or attached to, a boom at rest with closed valves.
 
-From a recording: the pose before the first event from the pistons, or from inclinations; what the
-simulation predicts for its signals; and start values of an identification from its free decay.
+From a recording: the pose before the first event from the pistons, or from inclinations; and what
+the simulation predicts for its signals.
 
 The boom is taken to rest in equilibrium before the event. Static friction leaves the forces of
 real pistons open by r_S: a boom that was pushed into its pose is not at rest where a model is.
@@ -36,16 +36,13 @@ from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Identifiable, Recording, Signal
-from longreach_identification.ringdown import RingDown, ring_down
 
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
-# Largest motion of a piston whose valve is closed [m], and of one that sticks.
-_CLOSED, _STICKS = 0.03, 2e-4
+# Largest motion of a piston whose valve is closed [m].
+_CLOSED = 0.03
 # Standard deviation of the pose at rest: bias of an encoder [m], or of inclination sensors [rad].
 _PISTON_ERROR, _ANGLE_ERROR = 5e-4, 3e-3
-# A free decay is looked for in the last part of a recording, where most pistons stick.
-_DECAY = 0.3
 # Rows of a planned recording [Hz], kinds of sensors by the start of their signals, and cameras
 # without errors.
 _PLAN_RATE = 20.0
@@ -56,8 +53,6 @@ _KINDS = {
     'strain': 'strain_',
 }
 _EXACT = CAMERAS._replace(noise=0.0, constant=0.0)
-# Signals of the free decay: those of the beams.
-_OF_BEAMS = ('strain_', 'inclination_', 'marker_')
 
 
 class LoadExperiment(NamedTuple):
@@ -184,41 +179,12 @@ def planned(
     return found
 
 
-def free_decay(experiment: LoadExperiment, recording: Recording) -> RingDown:
-    """Return the modes of the last part of a recording, from the signals of the beams."""
-    signals = {
-        name: signal for name, signal in recording.signals.items() if name.startswith(_OF_BEAMS)
-    }
-    start = experiment.start + _DECAY * (experiment.end - experiment.start)
-    # The first modes are wanted; pieces of friction excite the others anew.
-    return ring_down(signals, start, experiment.end, most=3)
-
-
-def _sliding(boom: BoomParameters, experiment: LoadExperiment, recording: Recording) -> list[bool]:
-    """Return which pistons move in the free decay; none without signals of pistons."""
-    start = experiment.start + _DECAY * (experiment.end - experiment.start)
-    found = []
-    for i in range(1, boom.size + 1):
-        signal = recording.signals.get(f'piston_{i}')
-        values = np.zeros(1) if signal is None else signal.values[signal.times >= start]
-        values = values[np.isfinite(values)]
-        found.append(bool(values.size and np.ptp(values) > _STICKS))
-    return found
-
-
-def first_mode(
-    boom: BoomParameters, experiment: LoadExperiment, sliding: list[bool] | None = None
-) -> tuple[float, float]:
-    """
-    Return first natural frequency [Hz] and damping ratio at the end of an experiment.
-
-    ``sliding`` says which pistons move; by default all stick, as at the end of any free decay.
-    """
+def first_mode(boom: BoomParameters, experiment: LoadExperiment) -> tuple[float, float]:
+    """Return first natural frequency [Hz] and damping ratio at the end, when all pistons stick."""
     scenario = experiment.scenario
     _, loads = scenario.carried(boom)[-1]
-    frequencies, ratios = held_modes(
-        boom, scenario.angles(boom), loads, sliding or [False] * boom.size
-    )
+    stuck = [False] * boom.size
+    frequencies, ratios = held_modes(boom, scenario.angles(boom), loads, stuck)
     return float(frequencies[0]), float(ratios[0])
 
 
@@ -324,41 +290,3 @@ class LoadExperiments(Identifiable):
             name: np.interp(at - experiment.start, truth.times, columns[name])
             for name, at in times.items()
         }
-
-    def start_values(
-        self, machine: BoomParameters, experiment: LoadExperiment, recording: Recording
-    ) -> dict[str, float]:
-        """
-        Return Young's modulus, and the scale of the beams' damping, from the free decay.
-
-        The model, with the pistons free that slide in the recording, gets the frequency of the
-        strongest mode as that of its first. The damping ratio counts only when all pistons stick:
-        sliding ones take far more energy than beams do. Empty when there is no clear mode.
-        """
-        from scipy.optimize import brentq
-
-        try:
-            modes = free_decay(experiment, recording).modes
-            mode = max(modes, key=lambda m: sum(abs(a) ** 2 for a in m.amplitudes.values()))
-            sliding = _sliding(machine, experiment, recording)
-
-            def error(logarithm: float) -> float:
-                changed = machine.replace(
-                    youngs_modulus=machine.youngs_modulus * math.exp(logarithm)
-                )
-                return first_mode(changed, experiment, sliding)[0] - mode.frequency
-
-            factor = math.exp(brentq(error, -0.7, 0.7, xtol=1e-5))
-        except (LongreachError, ValueError):
-            # No mode, no equilibrium, or no change of sign.
-            return {}
-        found = {'youngs_modulus': factor * machine.youngs_modulus}
-        ratio = first_mode(machine.replace(**found), experiment, sliding)[1]
-        if not any(sliding) and ratio > 0.0 and mode.damping_ratio > 0.0:
-            law = (
-                'loss_time_scale'
-                if machine.ritz.damping == 'kelvin_voigt'
-                else 'beam_damping_scale'
-            )
-            found[law] = min(max(mode.damping_ratio / ratio, 0.3), 3.0)
-        return found

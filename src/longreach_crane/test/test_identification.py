@@ -10,7 +10,7 @@ from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import identify
+from longreach_identification.dynamics import Settings, identify
 from longreach_identification.machine import Recording, Signal
 
 PLANTED = {'car_mass': 12.0, 'load_mass': 90.0, 'car_friction': 0.8, 'motor_rate': 3.5}
@@ -51,7 +51,7 @@ def test_prediction_by_commands_is_the_run(machinery, recording):
 def test_masses_friction_and_motor_are_identified(machinery, recording):
     found = identify(
         CRANE, machinery, [recording], ['masses', 'car_friction', 'motor'],
-        signals=list(NOISE), clocks={}, horizons=(), scatter=0, processes=1,
+        Settings(signals=list(NOISE), clocks={}, horizons=()), processes=1,
     )  # fmt: skip
     estimate = found.estimate
     for name, true in PLANTED.items():

@@ -15,7 +15,7 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
-from longreach_identification.dynamics import identify
+from longreach_identification.dynamics import Settings, identify
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.recordings import check_recordings, signal
 
@@ -52,7 +52,7 @@ def test_cohesion_is_identified(excavator, page):
     recording = recorded(excavator, page.depth)
     found = identify(
         page, excavator, [recording], ['cohesion'],
-        signals=COMPARED, clocks={}, horizons=(), scatter=0, processes=1,
+        Settings(signals=COMPARED, clocks={}, horizons=()), processes=1,
     )  # fmt: skip
     error = float(found.estimate.standard_errors[0])
     assert error < 0.02 * 13e3

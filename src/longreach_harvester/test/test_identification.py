@@ -7,7 +7,7 @@ import pytest
 from harvesters import STANDARD, run_of, scenario
 
 from longreach_harvester.identification import HARVESTER
-from longreach_identification.dynamics import identify
+from longreach_identification.dynamics import Settings, identify
 from longreach_identification.machine import Recording, Signal
 
 PLANTED = {'valve_resistance_boom': 4e11, 'valve_resistance_stick': 5e11}
@@ -34,7 +34,7 @@ def recording():
 def test_valves_are_identified(recording):
     found = identify(
         HARVESTER, STANDARD, [recording], list(PLANTED),
-        signals=ANGLES, clocks={}, horizons=(), scatter=0, processes=1,
+        Settings(signals=ANGLES, clocks={}, horizons=()), processes=1,
     )  # fmt: skip
     estimate = found.estimate
     for name, true in PLANTED.items():

@@ -1,5 +1,6 @@
 """What the package exports; ``__init__.py`` reads it."""
 
+from longreach_identification.dynamics import Settings as Settings
 from longreach_identification.dynamics import identify as identify
 from longreach_identification.machine import FreeParameter as FreeParameter
 from longreach_identification.machine import Identifiable as Identifiable
@@ -8,8 +9,6 @@ from longreach_identification.machine import Recording as Recording
 from longreach_identification.machine import Signal as Signal
 from longreach_identification.recordings import column_map as column_map
 from longreach_identification.recordings import read_csv as read_csv
-from longreach_identification.ringdown import RingDown as RingDown
-from longreach_identification.ringdown import ring_down as ring_down
 from longreach_identification.statics import Nuisance as Nuisance
 from longreach_identification.statics import Parametric as Parametric
 from longreach_identification.statics import StaticPose as StaticPose

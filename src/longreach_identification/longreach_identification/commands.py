@@ -126,6 +126,9 @@ def _add_machine(commands: Any, name: str) -> None:
         help='time after the release that is compared [s] (default: 8); the simulations take most'
         ' of the time',
     )
+    parser.add_argument(
+        '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
+    )
     add_workers(parser)
     parser.add_argument(
         '--out', metavar='FOUND.yaml', type=Path, help='file of the machine with what was found'
@@ -201,6 +204,7 @@ def _run(arguments: argparse.Namespace) -> None:
         shortest=arguments.shortest,
         duration=arguments.duration,
         validation=arguments.validation,
+        robust=arguments.robust,
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
@@ -294,7 +298,7 @@ def _models(
     """Return the comparison of several models on the recordings of motion."""
     if not others:
         return {}
-    from longreach_identification.dynamics import compare, comparison
+    from longreach_identification.dynamics import Settings, compare, comparison
     from longreach_identification.pipeline import STATIC_GROUPS
     from longreach_identification.result_files import finite
 
@@ -305,8 +309,11 @@ def _models(
         machines,
         motion,
         [name for name in wanted if name not in STATIC_GROUPS] or list(wanted),
-        signals=_patterns(page, found.start, arguments.signals),
-        duration=arguments.duration,
+        Settings(
+            signals=_patterns(page, found.start, arguments.signals),
+            duration=arguments.duration,
+            robust=arguments.robust,
+        ),
         processes=arguments.processes,
         cluster=arguments.cluster,
     )

@@ -28,13 +28,14 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.estimation import (
-    INTERRUPTED,
     Estimate,
     Prior,
     Problem,
     Unknown,
+    best_of,
     estimate,
 )
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
 
@@ -47,11 +48,16 @@ _REST, _LATEST = 1.0, 1.0
 # Largest residuals in motion over those at rest before it that count as explained, for many rows
 # at rest, and by how much more for one, over the square root of their number; fewest rows of each.
 # If they are larger, a second search goes over shares of the duration, but not less than the
-# shortest [s], with so many scattered points.
+# shortest [s].
 _EXPLAINED, _BY_CHANCE, _FEWEST_ROWS = 1.2, 3.0, 20
 # Share of the variance before that is left, from which data do not tell a parameter.
 _UNTOLD = 0.7
-_SHARES, _SHORTEST, _FEW = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1, 10
+_SHARES, _SHORTEST = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1
+# Multiples of the start of the parameter that decides frequencies, which are 2.5 % apart: the
+# signals of the shortest duration choose one.
+_SCAN = np.geomspace(0.5, 2.0, 29)
+# Delay of stamps that is named [s], and its standard errors.
+_LATE, _SURELY = 0.05, 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,37 +119,13 @@ class Found:
         }
 
 
-def identify(
-    identifiable: Identifiable,
-    machine: Any,
-    recordings: Sequence[Recording],
-    parameters: Sequence[str],
-    *,
-    signals: Sequence[str] = ('*',),
-    prior: Prior | None = None,
-    fixed: Mapping[str, float] | None = None,
-    offsets: Sequence[str] = ('*',),
-    clocks: Mapping[str, Sequence[str]] = CLOCKS,
-    duration: float = math.inf,
-    horizons: Sequence[float] = (4.0,),
-    validation: Sequence[str] = (),
-    processes: int | None = None,
-    cluster: str | None = None,
-    progress: bool | None = None,
-    iterations: int = 20,
-    scatter: int = 40,
-) -> Found:
+@dataclasses.dataclass(frozen=True)
+class Settings:
     """
-    Estimate parameters of a machine from recordings of its motion.
+    How :func:`identify` compares recordings.
 
     Parameters
     ----------
-    identifiable : Identifiable
-    machine : object
-        Parameters at the start; scales are relative to them.
-    recordings : sequence of Recording
-    parameters : sequence of str
-        Names or groups, see ``free_parameters``; ``masses`` or ``mass_scale_2``.
     signals : sequence of str
         Patterns of the signals to compare.
     prior : Prior, optional
@@ -160,9 +142,50 @@ def identify(
     horizons : sequence of float
         Shorter durations that are compared first [s]: over a long time an oscillation with a wrong
         frequency is out of phase, and the search would end far from the solution.
-    validation
+    validation : sequence of str
         Recordings that are not fitted, by name.
-    processes, cluster, progress, iterations, scatter
+    iterations : int
+        Of the search, for given noise levels.
+    robust : bool
+        Whether outliers weigh less.
+    """
+
+    signals: Sequence[str] = ('*',)
+    prior: Prior | None = None
+    fixed: Mapping[str, float] | None = None
+    offsets: Sequence[str] = ('*',)
+    clocks: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=lambda: CLOCKS)
+    duration: float = math.inf
+    horizons: Sequence[float] = (4.0,)
+    validation: Sequence[str] = ()
+    iterations: int = 20
+    robust: bool = False
+
+
+def identify(
+    identifiable: Identifiable,
+    machine: Any,
+    recordings: Sequence[Recording],
+    parameters: Sequence[str],
+    settings: Settings | None = None,
+    *,
+    processes: int | None = None,
+    cluster: str | None = None,
+    progress: bool | None = None,
+) -> Found:
+    """
+    Estimate parameters of a machine from recordings of its motion.
+
+    Parameters
+    ----------
+    identifiable : Identifiable
+    machine : object
+        Parameters at the start; scales are relative to them.
+    recordings : sequence of Recording
+    parameters : sequence of str
+        Names or groups, see ``free_parameters``; ``masses`` or ``mass_scale_2``.
+    settings : Settings, optional
+    processes, cluster, progress
         See :func:`longreach_identification.estimation.estimate`.
 
     Raises
@@ -172,47 +195,43 @@ def identify(
     LongreachError
         When the machine at the start cannot be simulated.
     """
-    settings: dict[str, Any] = {
-        'signals': signals,
-        'fixed': fixed,
-        'offsets': offsets,
-        'clocks': clocks,
-        'validation': validation,
-    }
-    run: dict[str, Any] = {'processes': processes, 'cluster': cluster, 'progress': progress}
+    settings = settings or Settings()
+    duration = settings.duration
+    workers: dict[str, Any] = {'processes': processes, 'cluster': cluster}
 
-    def search(horizons: Sequence[float], points: int) -> tuple[Estimate, Problem]:
+    def search(horizons: Sequence[float]) -> tuple[Estimate, Problem]:
         """Estimate over some durations and the whole one, each from the result before."""
-        start: Mapping[str, float] | None = None
+        start: dict[str, float] | None = None
         for horizon in (*(h for h in horizons if h < duration), duration):
-            problem = problem_of(
-                identifiable,
-                machine,
-                recordings,
-                parameters,
-                prior=prior,
-                duration=horizon,
-                start=start,
-                **settings,
-            )
-            last = horizon == duration
+            short = dataclasses.replace(settings, duration=horizon)
+            problem = problem_of(identifiable, machine, recordings, parameters, short, start)
+            if start is None and identifiable.scanned in problem.names:
+                begin = {unknown.name: unknown.start for unknown in problem.unknowns}
+                values = begin[identifiable.scanned] * _SCAN
+                best = best_of(problem, identifiable.scanned, values, **workers)
+                start = begin | {identifiable.scanned: best}
+                problem = problem_of(identifiable, machine, recordings, parameters, short, start)
             found = estimate(
-                problem, iterations=iterations, scatter=scatter if last else points, **run
+                problem,
+                iterations=settings.iterations,
+                robust=settings.robust,
+                progress=progress,
+                **workers,
             )
             if found.status == INTERRUPTED:
                 break
             start = dict(zip(found.names, found.values.tolist(), strict=True))
         return found, problem
 
-    found, problem = search(horizons, scatter)
+    found, problem = search(settings.horizons)
     predict = problem.predict
     assert isinstance(predict, Simulated)
     here = predict.experiments[0]
-    if scatter and found.status != INTERRUPTED and _unexplained(found, problem):
+    if found.status != INTERRUPTED and _unexplained(found, problem):
         length = min(duration, max(one.end - one.start for one in predict.experiments))
         gradual = [share * length for share in _SHARES if share * length >= _SHORTEST]
         try:
-            other, its = search(gradual, min(scatter, _FEW))
+            other, its = search(gradual)
         except LongreachError as error:
             # Such as a share that is too short for the machine: the first result is not lost.
             text = f'a second search over shorter durations is not possible: {error}'
@@ -226,6 +245,7 @@ def identify(
         found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
 
     found = _kept(identifiable, machine, found)
+    found = found._replace(warnings=(*found.warnings, *_late(found)))
 
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
@@ -236,7 +256,7 @@ def identify(
         f'{", ".join(names)} of {recording.name} never change: their resolution is unknown, and'
         ' they are not compared'
         for recording in recordings
-        if (names := _constant(recording, _resolutions(recordings), signals))
+        if (names := _constant(recording, _resolutions(recordings), settings.signals))
     ]
     return Found(
         found._replace(warnings=(*silent, *found.warnings)),
@@ -251,15 +271,16 @@ def compare(
     machines: Mapping[str, Any],
     recordings: Sequence[Recording],
     parameters: Sequence[str],
-    **settings: Any,
+    settings: Settings | None = None,
+    **workers: Any,
 ) -> dict[str, Found]:
     """
-    Estimate the same parameters with several models, by name; settings as of :func:`identify`.
+    Estimate the same parameters with several models, by name; arguments as of :func:`identify`.
 
     The models differ in basis or damping law; groups such as ``damping`` stand for each one's own.
     """
     return {
-        name: identify(identifiable, machine, recordings, parameters, **settings)
+        name: identify(identifiable, machine, recordings, parameters, settings, **workers)
         for name, machine in machines.items()
     }
 
@@ -302,15 +323,8 @@ def problem_of(
     machine: Any,
     recordings: Sequence[Recording],
     parameters: Sequence[str],
-    *,
-    signals: Sequence[str] = ('*',),
-    prior: Prior | None = None,
-    fixed: Mapping[str, float] | None = None,
-    offsets: Sequence[str] = ('*',),
-    clocks: Mapping[str, Sequence[str]] = CLOCKS,
-    duration: float = math.inf,
+    settings: Settings | None = None,
     start: Mapping[str, float] | None = None,
-    validation: Sequence[str] = (),
 ) -> Problem:
     """
     Return the problem that :func:`identify` solves; its parameters are explained there.
@@ -318,11 +332,13 @@ def problem_of(
     ``start`` has values of all unknowns to begin with; by default they come from the machine and
     the recordings.
     """
+    settings = settings or Settings()
+    prior, clocks, signals = settings.prior, settings.clocks, settings.signals
     if not recordings:
         raise InputError('there is no recording of motion, allowed: at least one')
     asked = _expanded(identifiable, machine, parameters)
     free = {entry.name: entry for entry in identifiable.free_parameters(machine)}
-    known = dict(fixed or {})
+    known = dict(settings.fixed or {})
     considered = [
         name
         for name, entry in free.items()
@@ -342,10 +358,10 @@ def problem_of(
     experiments, cut = [], []
     for recording, experiment in zip(recordings, whole, strict=True):
         without = _constant(recording, steps, signals)
-        part = _cut(recording, experiment, signals, duration, without)
+        part = _cut(recording, experiment, signals, settings.duration, without)
         cut.append(part)
         # The pose may come from signals that are not compared.
-        shortened = _cut(recording, experiment, ['*'], duration)
+        shortened = _cut(recording, experiment, ['*'], settings.duration)
         experiments.append(identifiable.experiment(first, shortened))
     if start is None:
         own: dict[str, list[float]] = {}
@@ -410,7 +426,7 @@ def problem_of(
         tuple(delays),
         tuple(names),
     )
-    if all(recording.name in validation for recording in cut):
+    if all(recording.name in settings.validation for recording in cut):
         raise InputError('all recordings are for validation; leave at least one to fit')
     joined = _joined(prior, beliefs)
     return Problem(
@@ -418,8 +434,8 @@ def problem_of(
         tuple(cut),
         unknowns,
         joined,
-        offsets,
-        validation,
+        settings.offsets,
+        settings.validation,
         {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},
     )
 
@@ -440,6 +456,20 @@ def _kept(identifiable: Identifiable, machine: Any, found: Estimate) -> Estimate
         ' and friction'
     )
     return found._replace(values=values, warnings=(*found.warnings, text))
+
+
+def _late(found: Estimate) -> list[str]:
+    """Return warnings about stamps that are late or early against the event."""
+    told = []
+    for name, value, error in zip(found.names, found.values, found.standard_errors, strict=True):
+        if name.startswith('delay_') and abs(value) > max(_LATE, _SURELY * error):
+            clock, _, recording = name.removeprefix('delay_').partition('@')
+            told.append(
+                f'the {clock} of {recording} seem to be {abs(value):.2f} s'
+                f' {"late" if value > 0.0 else "early"} against the event; check its time and the'
+                ' clocks'
+            )
+    return told
 
 
 def _resolutions(recordings: Sequence[Recording]) -> dict[str, float]:

@@ -89,6 +89,8 @@ class Identifiable(ABC):
         Patterns of the signals that are predicted, where others are inputs.
     usual_groups : tuple of str
         Groups of the parameters that are found by default; empty: all.
+    scanned : str
+        Parameter that decides frequencies: its start is chosen from many; empty: none.
     signal_kinds : mapping of str to tuple of str
         Patterns of signals by kind; empty: each signal is a kind of its own.
     """
@@ -96,6 +98,7 @@ class Identifiable(ABC):
     name: str
     compared: tuple[str, ...] = ('*',)
     usual_groups: tuple[str, ...] = ()
+    scanned: str = ''
     signal_kinds: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @abstractmethod

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import Found, identify
-from longreach_identification.estimation import INTERRUPTED, Estimate
+from longreach_identification.dynamics import Found, Settings, identify
+from longreach_identification.estimation import Estimate
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
@@ -137,13 +138,16 @@ def identify_machine(
     *,
     signals: Sequence[str] = ('*',),
     shortest: float = 5.0,
-    **options: Any,
+    duration: float = 8.0,
+    validation: Sequence[str] = (),
+    robust: bool = False,
+    **workers: Any,
 ) -> Identified:
     """
     Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    ``shortest`` is the shortest stretch at rest [s]; options are those of
-    :func:`longreach_identification.dynamics.identify`.
+    ``shortest`` is the shortest stretch at rest [s]; the next ones are those of
+    :class:`longreach_identification.dynamics.Settings`, ``workers`` those of ``identify``.
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')
@@ -190,10 +194,15 @@ def identify_machine(
             start,
             motion,
             rest,
-            signals=signals,
-            prior=at_rest.prior() if at_rest else None,
-            fixed=biases,
-            **options,
+            Settings(
+                signals=signals,
+                prior=at_rest.prior() if at_rest else None,
+                fixed=biases,
+                duration=duration,
+                validation=validation,
+                robust=robust,
+            ),
+            **workers,
         )
     values = at_rest.values() if at_rest else {}
     if found is not None:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import CLOCKS, problem_of
+from longreach_identification.dynamics import CLOCKS, Settings, problem_of
 from longreach_identification.estimation import Prior, information_of
 from longreach_identification.machine import Identifiable, Recording
 
@@ -73,9 +73,13 @@ def plan(
     if not recordings:
         raise InputError('there is no possible experiment, allowed: at least one')
     problem = problem_of(
-        identifiable, machine, recordings, parameters, signals=signals, prior=prior, clocks=clocks,
-        start={},
-    )  # fmt: skip
+        identifiable,
+        machine,
+        recordings,
+        parameters,
+        Settings(signals=signals, prior=prior, clocks=clocks),
+        {},
+    )
     for recording in problem.recordings:
         for name, signal in recording.signals.items():
             if not np.isfinite(signal.deviation).all():

@@ -32,13 +32,13 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.estimation import (
-    INTERRUPTED,
     Estimate,
     Prior,
     Problem,
     Unknown,
     estimate,
 )
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import (
     FreeParameter,
     MeasuredSignal,

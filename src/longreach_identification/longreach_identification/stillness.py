@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.estimation import autoregression, coloured_product
+from longreach_identification.covariance import autoregression, coloured_product
 from longreach_identification.machine import Recording, Signal
 
 # Interval of the times at which motions are judged, in windows.

@@ -68,8 +68,8 @@ def found(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
         'run', {'motion': Signal(times, shown + noise, np.full(times.size, np.nan))}
     )
     return dynamics.identify(
-        Oscillator(), 3.0, [recording], ['frequency'], offsets=(), clocks={}, horizons=(),
-        processes=1, progress=False, scatter=5,
+        Oscillator(), 3.0, [recording], ['frequency'],
+        dynamics.Settings(offsets=(), clocks={}, horizons=()), processes=1, progress=False,
     )  # fmt: skip
 
 

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_identification import estimation
+from longreach_identification import covariance
 from longreach_identification.estimation import (
-    CONVERGED,
-    INTERRUPTED,
-    STOPPED,
     Prior,
     Problem,
     Unknown,
     estimate,
     profile,
 )
+from longreach_identification.fit_report import CONVERGED, INTERRUPTED, STOPPED
 from longreach_identification.machine import Recording, Signal
 
 TIMES = np.arange(0.0, 10.0, 0.02)
@@ -398,7 +396,7 @@ def test_prediction_of_wrong_length_is_named():
 
 
 def test_autoregression_of_known_process():
-    coefficients, variance = estimation.autoregression(red(20, rho=0.9, level=1.0)[0])
+    coefficients, variance = covariance.autoregression(red(20, rho=0.9, level=1.0)[0])
     assert coefficients[0] == pytest.approx(-0.9, abs=0.08)
     assert variance == pytest.approx(1.0 - 0.81, rel=0.15)
 
@@ -408,52 +406,7 @@ def test_coloured_product_equals_the_dense_one():
     J = rng.standard_normal((200, 3))
     lag = np.abs(np.subtract.outer(np.arange(200), np.arange(200)))
     dense = J.T @ (0.8**lag) @ J
-    assert estimation.coloured_product(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
-
-
-class Jumping(NamedTuple):
-    """A slope whose prediction jumps wherever the slope passes a multiple of the spacing."""
-
-    height: float
-    spacing: float = 0.01
-
-    def __call__(self, _number, values):
-        slope = values['slope']
-        steps = math.floor(slope / self.spacing)
-        return {'y': (slope + self.height * math.sin(37.0 * steps)) * np.linspace(0.0, 1.0, 200)}
-
-
-def test_jumps_of_the_prediction_are_part_of_the_standard_error():
-    inside = 0
-    for seed in range(30):
-        model = Jumping(0.03)
-        noise = 0.01 * np.random.default_rng(seed).standard_normal(200)
-        y = model(0, {'slope': 2.0 + 0.003 * (seed % 10)})['y'] + noise
-        data = Recording('jumps', {'y': Signal(np.arange(200.0), y, np.full(200, 0.01))})
-        problem = Problem(model, [data], (Unknown('slope', 2.1),))
-        found = estimate(problem, scatter=40)
-        low, high = found.interval('slope')
-        inside += low <= 2.0 + 0.003 * (seed % 10) <= high
-        smooth = estimate(problem)
-        assert found.standard_errors[0] > 2.0 * smooth.standard_errors[0]
-    assert inside >= 27
-    assert any('jumps of the predictions' in text for text in found.warnings)
-
-
-def test_scattered_points_do_not_widen_a_smooth_problem():
-    problem = problem_of(recording(white(22)))
-    plain, scattered = (estimate(problem, scatter=count) for count in (0, 40))
-    assert scattered.standard_errors == pytest.approx(plain.standard_errors, rel=0.1)
-    assert scattered.values == pytest.approx(plain.values, rel=1e-4)
-    assert not any('many minima' in text for text in scattered.warnings)
-
-
-def test_many_minima_within_a_standard_error_are_named():
-    model = Jumping(0.03, 1e-5)
-    y = model(0, {'slope': 2.0})['y'] + 0.01 * np.random.default_rng(1).standard_normal(200)
-    data = Recording('jumps', {'y': Signal(np.arange(200.0), y, np.full(200, 0.01))})
-    found = estimate(Problem(model, [data], (Unknown('slope', 2.001),)), scatter=40)
-    assert any('it has many minima' in text for text in found.warnings)
+    assert covariance.coloured_product(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
 
 
 def test_an_unknown_without_effect_does_not_end_the_search():

@@ -1,0 +1,236 @@
+"""
+Covariance of a weighted least squares estimate whose residuals are correlated.
+
+With J the derivatives of the weighted residuals, Gamma their covariance and C that of the prior,
+
+    H^-1 (J^T Gamma J + C^-1) H^-1,   H = J^T J + C^-1.
+
+Residuals of recordings are correlated in time, and Gamma = 1 would promise too much. It is the
+covariance of an autoregressive model of each signal's residuals (Burg's method, order by Akaike's
+criterion), and J^T Gamma J is computed from its spectrum by the fast Fourier transform (Ljung,
+"System identification", 1999, section 9.4, has the same covariance for output errors with coloured
+noise). The rows of a signal are taken as equally spaced. Of signals with few rows, such as those
+of poses at rest, the rows are independent, and correlated with those of other signals at the same
+time.
+
+What is known before and not estimated, such as dimensions, counts in the errors of all that is:
+with the unknowns p, the considered parameters g, their joint prior covariance C, the information W
+of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 above becomes A C A^T (Schmidt's
+consider filter).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+
+if TYPE_CHECKING:
+    from longreach_identification.search import Block, Search
+
+# Shortest signal whose residuals' correlation is estimated, and the highest order of its model.
+FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
+# Fewest rows from which a correlation between signals is estimated.
+_FEWEST_SHARED = 8
+# Singular values of derivatives with columns of length 1 that count as 0.
+_SINGULAR = 1e-8
+
+
+def covariance_of(
+    fit: Search, weighted: np.ndarray, inverse: np.ndarray, noise: np.ndarray
+) -> np.ndarray:
+    """Return the covariance of all from J, and inverse and J^T Gamma J of free ones."""
+    free, considered = fit.free, fit.considered
+    infinite = np.isinf(np.diag(inverse))
+    usable = np.where(np.isfinite(inverse), inverse, 0.0)
+    # A of the module's docstring.
+    known = np.zeros((free.size, len(fit.prior_covariance)))
+    places = np.searchsorted(free, fit.prior_columns)
+    count = places.size
+    known[places, :count] += fit.prior_root.T @ fit.prior_root
+    known[:, count:] = -weighted[:, free].T @ weighted[:, considered]
+    part = usable @ (noise + known @ fit.prior_covariance @ known.T) @ usable
+    # Symmetric to the last bit: it may become the prior of another estimation.
+    part = 0.5 * (part + part.T)
+    part[infinite, infinite] = np.inf
+    covariance = np.zeros((len(fit.unknowns),) * 2)
+    covariance[np.ix_(free, free)] = part
+    between = usable @ known @ fit.prior_covariance[:, count:]
+    covariance[np.ix_(free, considered)] = between
+    covariance[np.ix_(considered, free)] = between.T
+    covariance[np.ix_(considered, considered)] = fit.prior_covariance[count:, count:]
+    return covariance
+
+
+def noise_of(
+    fit: Search, residuals: Sequence[np.ndarray], weighted: np.ndarray, inverse: np.ndarray
+) -> tuple[np.ndarray, float, int]:
+    """Return J^T Gamma J, -2 times the log-likelihood, and how many parameters it has."""
+    usable = np.where(np.isfinite(inverse), inverse, 0.0)
+    count = weighted.shape[1]
+    total, likelihood, extra = np.zeros((count, count)), 0.0, 0
+    pooled: dict[str, list[float]] = {}
+    rows = []
+    start = 0
+    for block, part in zip(fit.blocks, residuals, strict=True):
+        J = weighted[start : start + part.size]
+        start += part.size
+        # Rows that the fit itself takes up.
+        taken = float(np.einsum('ij,jk,ik->', J, usable, J)) + block.offset
+        rows.append((block, part, J, taken))
+        if part.size < FEWEST_ROWS:
+            sums = pooled.setdefault(block.signal, [0.0, 0.0])
+            sums[0] += float(part @ part)
+            sums[1] += part.size - taken
+    few: list[tuple[Block, np.ndarray, np.ndarray]] = []
+    for block, part, J, taken in rows:
+        if not part.size:
+            continue
+        deviation = fit.deviation(block)
+        likelihood += float(np.sum(np.log(2.0 * math.pi * deviation**2)))
+        extra += 1 + block.offset
+        if part.size < FEWEST_ROWS:
+            sums = pooled[block.signal]
+            level = sums[0] / sums[1] if sums[1] > 0.5 else 1.0
+            if not np.isnan(block.deviation[block.fitted]).any():
+                # Few rows may agree by chance better than their known deviation.
+                level = max(1.0, level)
+            total += level * J.T @ J
+            few.append((block, part, math.sqrt(level) * J))
+            likelihood += part.size * math.log(level) + float(part @ part) / level
+            continue
+        coefficients, variance = autoregression(part)
+        extra += coefficients.size
+        likelihood += part.size * (math.log(variance) + 1.0)
+        variance *= part.size / max(1.0, part.size - taken)
+        total += coloured_product(J, coefficients, variance)
+    return total + _shared(fit, few, count), likelihood, extra
+
+
+def _shared(
+    fit: Search, few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int
+) -> np.ndarray:
+    """Return the part of J^T Gamma J between different signals with few rows."""
+    names = list(dict.fromkeys(block.signal for block, _, _ in few))
+    pairs: dict[tuple[int, int], list[tuple[np.ndarray, ...]]] = {}
+    for (one, r, J), (other, s, K) in itertools.combinations(few, 2):
+        if one.recording == other.recording:
+            times = [
+                fit.problem.recordings[b.recording].signals[b.signal].times[b.rows[b.fitted]]
+                for b in (one, other)
+            ]
+            _, i, j = np.intersect1d(*times, return_indices=True)
+            key = names.index(one.signal), names.index(other.signal)
+            pairs.setdefault(key, []).append((r[i], s[j], J[i], K[j]))
+    related = np.eye(len(names))
+    for (a, b), parts in pairs.items():
+        r, s = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        size = float(np.linalg.norm(r) * np.linalg.norm(s))
+        if r.size >= _FEWEST_SHARED and size > 0.0:
+            related[a, b] = related[b, a] = float(r @ s) / size
+    # Estimated pair by pair, they need not belong to any distribution.
+    values, vectors = np.linalg.eigh(related)
+    related = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    found = np.zeros((count, count))
+    for (a, b), parts in pairs.items():
+        scale = related[a, b] / math.sqrt(related[a, a] * related[b, b])
+        for _, _, J, K in parts:
+            found += scale * (J.T @ K + K.T @ J)
+    return found
+
+
+def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return W with W^T W the inverse of a covariance; raises InputError."""
+    try:
+        symmetric = np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
+        if not symmetric or not (np.diag(covariance) > 0.0).all():
+            raise np.linalg.LinAlgError
+        # Scaled first: variances of different units differ by many powers of ten.
+        scale = np.sqrt(np.diag(covariance))
+        lower = np.linalg.cholesky(covariance / np.outer(scale, scale))
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f'the covariance of the prior for {", ".join(names)} is not positive definite'
+        ) from error
+    return np.asarray(np.linalg.inv(lower) / scale)
+
+
+def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """
+    Return inverse, weakest direction and condition number of the information J^T J.
+
+    J (rows, unknowns), with the rows of the prior, is first scaled to columns of length 1, and not
+    squared: data may be more exact than a prior by many powers of ten. Unknowns that take part in
+    a direction without information have infinite variances; the rest is inverted without it.
+    """
+    scale = np.linalg.norm(weighted, axis=0)
+    safe = np.where(scale == 0.0, 1.0, scale)
+    count = weighted.shape[1]
+    # At least as many rows as unknowns, so that there are as many singular values.
+    padded = np.concatenate([weighted / safe, np.zeros((count, count))])
+    _, values, directions = np.linalg.svd(np.linalg.qr(padded, mode='r'))
+    weakest = directions[-1]
+    weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
+    none = values < _SINGULAR * math.sqrt(count)
+    kept = directions[~none]
+    inverse = (kept.T / values[~none] ** 2) @ kept / np.outer(safe, safe)
+    lost = (np.abs(directions[none]) > 1e-3).any(axis=0)
+    inverse[lost, lost] = np.inf
+    condition = math.inf if none.any() else float((values[0] / values[-1]) ** 2)
+    return inverse, weakest, condition
+
+
+def weak_spread(information: np.ndarray, sizes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the largest standard deviation relative to typical sizes, and its combination."""
+    values, vectors = np.linalg.eigh(information * np.outer(sizes, sizes))
+    loose = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0])
+    return 1.0 / math.sqrt(values[0]) if values[0] > 0.0 else math.inf, loose
+
+
+def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
+    """
+    Return coefficients and innovation variance of an autoregressive model, by Burg's method.
+
+    The model is r_t + a_1 r_(t-1) + .. = e_t; its order is that with the smallest value of
+    Akaike's criterion.
+    """
+    n = residuals.size
+    variance = max(float(residuals @ residuals) / n, 1e-300)
+    forward, backward = residuals[1:], residuals[:-1]
+    a = np.zeros(0)
+    best, chosen = n * math.log(variance), (a, variance)
+    for order in range(1, min(_HIGHEST_ORDER, n // 10) + 1):
+        energy = float(forward @ forward + backward @ backward)
+        if energy <= 0.0:
+            break
+        reflection = -2.0 * float(forward @ backward) / energy
+        a = np.concatenate([a + reflection * a[::-1], [reflection]])
+        variance *= 1.0 - reflection**2
+        if variance <= 0.0:
+            break
+        criterion = n * math.log(variance) + 2.0 * order
+        if criterion < best:
+            best, chosen = criterion, (a, variance)
+        forward, backward = (
+            (forward + reflection * backward)[1:],
+            (backward + reflection * forward)[:-1],
+        )
+    return chosen
+
+
+def coloured_product(J: np.ndarray, coefficients: np.ndarray, variance: float) -> np.ndarray:
+    """Return J^T Gamma J for the covariance Gamma of an autoregressive process."""
+    # Four times as long: the process fades before it meets itself again.
+    length = 4 * 2 ** math.ceil(math.log2(len(J)))
+    gain = np.abs(np.fft.rfft(np.concatenate([[1.0], coefficients]), length)) ** 2
+    # Both halves of the spectrum, of which rfft returns one.
+    weight = np.full(gain.size, 2.0)
+    weight[0] = weight[-1] = 1.0
+    spectrum = np.fft.rfft(J, length, axis=0)
+    found = spectrum.conj().T @ (spectrum * (weight * variance / gain)[:, None])
+    return np.asarray(found.real / length)
