@@ -47,6 +47,10 @@ Predict = Callable[[int, Mapping[str, float]], Mapping[str, np.ndarray]]
 _MOST_ROUNDS = 5
 
 
+# Typical size of a logarithm: what data tell about it is not judged by a factor of 3.
+_DECADES = 10.0
+
+
 class Unknown(NamedTuple):
     """
     A number to estimate.
@@ -75,7 +79,7 @@ class Unknown(NamedTuple):
         if not self.logarithmic:
             return self
         start, low, high = (math.log(value) for value in (self.start, self.lowest, self.highest))
-        return self._replace(start=start, lowest=low, highest=high, scale=1.0)
+        return self._replace(start=start, lowest=low, highest=high, scale=_DECADES)
 
 
 class Prior(NamedTuple):
