@@ -312,6 +312,29 @@ def test_a_pose_that_does_not_fit_is_named(small: BoomParameters) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ('first', 'second', 'sign', 'told'),
+    [
+        ('strain_1', 'strain_2', 1.0, ['looks like strain_2', 'looks like strain_1']),
+        ('strain_2', 'strain_2', -1.0, ['is its sign wrong?']),
+    ],
+)
+def test_gauges_that_are_not_what_they_seem(
+    small: BoomParameters, first: str, second: str, sign: float, told: list[str]
+) -> None:
+    def wrong(pose: StaticPose) -> StaticPose:
+        m = pose.measured
+        one, other = (mean._replace(value=sign * mean.value) for mean in (m[first], m[second]))
+        return pose._replace(measured={**m, first: other, second: one})
+
+    poses = drawn(small, np.random.default_rng(1))
+    assert not any('does not follow' in text for text in identified(small, poses).warnings)
+    warnings = identified(small, [wrong(pose) for pose in poses]).warnings
+    assert [text for text in warnings if 'does not follow' in text] == [
+        text for part in told for text in warnings if part in text
+    ]
+
+
 def test_requests_that_are_none(small: BoomParameters) -> None:
     poses = drawn(small, np.random.default_rng(1))
     with pytest.raises(InputError, match='there are 2 poses at rest, allowed: at least 3'):

@@ -44,6 +44,8 @@ UNITS: dict[str, tuple[float, float]] = {
     'min': (60.0, 0.0),
 }
 _NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?')
+# At the end of the name of a signal that is there more than once.
+_NUMBERED = re.compile(r'_\d+$')
 _FEWEST_ROWS = 10
 
 
@@ -152,6 +154,18 @@ def read_csv(
             continue
         values = table[column.name] * column.factor + column.offset
         found[name] = signal(times, values, _deviation_of(name, deviations or {}))
+    families = {_NUMBERED.sub('', name) for name in chosen if _NUMBERED.search(name)}
+    beyond = [
+        name
+        for name in table
+        if name not in {column.name for column in chosen.values()}
+        if _NUMBERED.search(name) and _NUMBERED.sub('', name) in families
+    ]
+    if found and beyond:
+        raise InputError(
+            f'{file} has {", ".join(beyond)}, of which this machine has no part: is it the right'
+            ' machine file? If so, leave these columns out'
+        )
     if not found:
         names = ', '.join(entry.name for entry in signals)
         raise InputError(

@@ -66,6 +66,8 @@ _FEWEST_ROWS = 8
 # in standard deviations of such moves, and of what is known; and the significance of a residual's
 # dependence on time, pose or payload (Student's t).
 _OUTLIER, _PULLED, _FAR, _DEPENDS = 6.0, 3.0, 1.5, 4.5
+# Correlation over the poses of a gauge that measures what the model predicts.
+_FOLLOWS = 0.95
 # Standard deviation of the drift of a gauge: 2 um/m in 10 minutes [1/s].
 DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
@@ -377,6 +379,7 @@ def identify_statics(
     assert predict is not None
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
+    warnings += _check_shapes(poses, used, index, model.predict(statics.page.values(machine)))
     values = dict(zip(found.names, found.values.tolist(), strict=True))
     machine_start = statics.page.values(machine)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
@@ -494,6 +497,50 @@ def _check_residuals(statics: StaticMachine, result: StaticResult, times: np.nda
                     ' model lacks something, or a signal, a dimension or the payload is wrong;'
                     ' standard errors do not hold'
                 )
+    return warnings
+
+
+def _check_shapes(
+    poses: Sequence[StaticPose],
+    used: Mapping[str, np.ndarray],
+    index: np.ndarray,
+    shapes: Mapping[str, np.ndarray],
+) -> list[str]:
+    """Return warnings about gauges that do not follow the model: swapped, or of a wrong sign."""
+
+    def centred(values: np.ndarray, use: np.ndarray) -> np.ndarray:
+        # Each recording has a bias of its own.
+        parts = [np.where(use & (index == k), values, np.nan) for k in np.unique(index)]
+        return np.asarray(
+            np.nansum(
+                [part - np.nanmean(part) for part in parts if np.isfinite(part).any()], axis=0
+            )
+        )
+
+    def related(one: np.ndarray, other: np.ndarray) -> float:
+        size = float(np.linalg.norm(one) * np.linalg.norm(other))
+        return float(one @ other) / size if size else 1.0
+
+    warnings = []
+    gauges = [name for name in used if fnmatchcase(name, _GAUGES)]
+    for name in gauges:
+        use = used[name] & np.array([np.count_nonzero(used[name][index == k]) > 1 for k in index])
+        if np.count_nonzero(use) < _FEWEST_ROWS:
+            continue
+        measured = centred(np.array([_value(pose, name) for pose in poses]), use)
+        alike = {other: related(measured, centred(shapes[other], use)) for other in gauges}
+        if alike[name] > _FOLLOWS:
+            continue
+        best = max(gauges, key=lambda other: alike[other])
+        remedy = 'is it of another beam, or does it drift?'
+        if alike[name] < -_FOLLOWS:
+            remedy = 'is its sign wrong?'
+        elif best != name and alike[best] > _FOLLOWS:
+            remedy = f'it looks like {best}: are both swapped?'
+        warnings.append(
+            f'{name} does not follow the model over the poses (correlation {alike[name]:.2f});'
+            f' {remedy}'
+        )
     return warnings
 
 

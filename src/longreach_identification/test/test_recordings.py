@@ -75,6 +75,12 @@ def test_own_names(tmp_path: Path) -> None:
     assert found.conditions == {'load': 9.0}
 
 
+def test_columns_of_a_larger_machine_are_refused(tmp_path: Path) -> None:
+    file = csv(tmp_path / 'a.csv', 'time,p_head_1,p_head_2', lambda k: f'{k},{k}e5,{k}e5')
+    with pytest.raises(InputError, match=r'a\.csv has p_head_2, of which this machine has no part'):
+        read_csv(file, SIGNALS)
+
+
 def test_column_map(tmp_path: Path) -> None:
     file = csv(tmp_path / 'a.csv', 't;up [bar]: A;s:1', lambda k: f'{10 * k};{k};{"" if k else 4}')
     columns = column_map(['time=t:ms', 'p_head_1=up [bar]: A:barg', 'strain_1=s:1:1e-6'], SIGNALS)
