@@ -60,6 +60,20 @@ class _Column(NamedTuple):
 ColumnMap = Mapping[str, _Column]
 
 
+class _Wanted(NamedTuple):
+    """Columns that are read: those of signals, and what would be one of a larger machine."""
+
+    names: set[str]
+    signals: set[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a column is read."""
+        if not isinstance(name, str) or name in self.names:
+            return name in self.names
+        family = _NUMBERED.sub('', name)
+        return family != name and family in {_NUMBERED.sub('', one) for one in self.signals}
+
+
 def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> ColumnMap:
     """
     Return which column of a file holds which signal.
@@ -139,7 +153,7 @@ def read_csv(
     chosen[TIME] = _Column(TIME, 1.0, 0.0)
     chosen |= dict(columns or {})
     clock = chosen.pop(TIME)
-    wanted = {column.name for column in chosen.values()}
+    wanted = _Wanted({column.name for column in chosen.values()}, set(chosen))
     table = read_table(file, clock.name, wanted, gaps=True)
     for name in columns or {}:
         if name != TIME and chosen[name].name not in table:
@@ -154,13 +168,7 @@ def read_csv(
             continue
         values = table[column.name] * column.factor + column.offset
         found[name] = signal(times, values, _deviation_of(name, deviations or {}))
-    families = {_NUMBERED.sub('', name) for name in chosen if _NUMBERED.search(name)}
-    beyond = [
-        name
-        for name in table
-        if name not in {column.name for column in chosen.values()}
-        if _NUMBERED.search(name) and _NUMBERED.sub('', name) in families
-    ]
+    beyond = [name for name in table if name not in wanted.names and name != clock.name]
     if found and beyond:
         raise InputError(
             f'{file} has {", ".join(beyond)}, of which this machine has no part: is it the right'
