@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_boom.identification_statics import GEOMETRY, StaticBoom
-from longreach_boom.load_experiments import LoadExperiment, LoadExperiments, first_mode, planned
+from longreach_boom.load_experiments import LoadExperiment, LoadExperiments, first_mode
 from longreach_boom.parameters import (
     BeamParameters,
     BoomParameters,
@@ -29,6 +29,7 @@ from longreach_boom.parameters import (
     Distribution,
     load_boom,
 )
+from longreach_boom.planned_experiments import drawn_poses, poses_at_rest, releases
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
@@ -47,6 +48,8 @@ _BEYOND = 0.05
 _DIMENSION, _SECTION, _TAPER, _SHIFT = 0.005, 0.01, 0.01, 0.005
 # Damping and friction are known before to a factor of 3; how far below a search may go.
 _FACTOR, _LEAST = math.log(3.0), 1e-3
+# Poses that are drawn for plans.
+_MORE_POSES = 2
 # Ratios that differ by less are the same: files have a few digits.
 _ALIKE = 1e-3
 
@@ -310,8 +313,18 @@ class BoomIdentification(LoadExperiments):
         poses: Sequence[tuple[float, ...]],
         masses: Sequence[float],
     ) -> dict[str, tuple[Scenario, Recording]]:
-        """Return possible releases, by default in the poses of the file; see ``planned``."""
-        return planned(machine, poses or [pose.angles_deg for pose in machine.poses], masses)
+        """Return possible releases, by default in poses of the file and drawn ones."""
+        chosen = poses or [
+            *(pose.angles_deg for pose in machine.poses),
+            *drawn_poses(machine, _MORE_POSES, max(masses)),
+        ]
+        return releases(machine, chosen, masses)
+
+    def possible_at_rest(
+        self, machine: BoomParameters, mass: float
+    ) -> tuple[list[Scenario], list[Recording]]:
+        """Return poses at rest without and with a load, see ``poses_at_rest``."""
+        return poses_at_rest(machine, mass)
 
     def derived(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
         """Return first natural frequency [Hz] and damping ratio, when all pistons stick."""

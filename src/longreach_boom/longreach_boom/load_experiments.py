@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +21,14 @@ from longreach_boom.identification_statics import PAYLOAD
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
 from longreach_boom.measured_runs import (
-    CAMERAS,
     EVENTS,
     RunTruth,
-    measured,
     payload_of,
     truth_of,
 )
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
@@ -39,20 +36,12 @@ from longreach_identification.machine import Identifiable, Recording, Signal
 
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
+# Motion of a piston that has slipped [m].
+_STUCK = 1e-6
 # Largest motion of a piston whose valve is closed [m].
 _CLOSED = 0.03
 # Standard deviation of the pose at rest: bias of an encoder [m], or of inclination sensors [rad].
 _PISTON_ERROR, _ANGLE_ERROR = 5e-4, 3e-3
-# Rows of a planned recording [Hz], kinds of sensors by the start of their signals, and cameras
-# without errors.
-_PLAN_RATE = 20.0
-_KINDS = {
-    'inclination': 'inclination_',
-    'pressure': 'p_',
-    'encoder': 'piston_',
-    'strain': 'strain_',
-}
-_EXACT = CAMERAS._replace(noise=0.0, constant=0.0)
 
 
 class LoadExperiment(NamedTuple):
@@ -129,54 +118,6 @@ def _truth(boom: BoomParameters, scenario: Scenario) -> RunTruth:
     if run.message:
         raise LongreachError(run.message)
     return truth_of(run, scenario)
-
-
-def planned(
-    boom: BoomParameters,
-    poses: Sequence[tuple[float, ...]],
-    masses: Sequence[float],
-    duration: float = 10.0,
-    markers: bool = True,
-) -> dict[str, tuple[Scenario, Recording]]:
-    """
-    Return releases in poses [deg] of masses [kg], seen for a duration [s] after the release.
-
-    By name: the scenario, to be run or written to a file, and a recording by exact sensors with
-    the deviations of typical ones, at 20 Hz.
-    """
-    found = {}
-    ideal, typical = load_sensors(), load_sensors(default_file().parent / 'sensors_typical.yaml')
-    for pose in poses:
-        for mass in masses:
-            scenario = Scenario(
-                duration=duration + 1.0,
-                pose_deg=pose,
-                loads=(HangingLoad(mass=mass),),
-                release=(1.0,),
-            )
-            name = f'{mass:g} kg at ' + ' '.join(f'{angle:g}' for angle in pose)
-            run = simulate(boom, scenario)
-            if run.message:
-                raise LongreachError(f'{name}: {run.message}')
-            exact = measured(truth_of(run, scenario, name), ideal, _EXACT if markers else None)
-            # Noise of fewer rows that are means of more.
-            signals = {}
-            for signal, shown in exact.signals.items():
-                kind = next((k for k, start in _KINDS.items() if signal.startswith(start)), '')
-                every = 1
-                deviation = CAMERAS.noise
-                if kind:
-                    sensor = getattr(typical, kind)
-                    every = round(1.0 / (_PLAN_RATE * SAMPLE_TIME))
-                    count = (sensor.rate or 1.0 / SAMPLE_TIME) / _PLAN_RATE
-                    deviation = math.hypot(sensor.noise, sensor.step / math.sqrt(12.0))
-                    deviation /= math.sqrt(count)
-                times = shown.times[::every]
-                signals[signal] = Signal(
-                    times, shown.values[::every], np.full(times.size, deviation)
-                )
-            found[name] = (scenario, exact._replace(signals=signals))
-    return found
 
 
 def first_mode(boom: BoomParameters, experiment: LoadExperiment) -> tuple[float, float]:
@@ -272,6 +213,23 @@ class LoadExperiments(Identifiable):
             ),
         )
         return experiment._replace(scenario=scenario)
+
+    def doubts(self, machine: BoomParameters, experiment: LoadExperiment) -> str:
+        """Return which pistons slip after the event, by which predictions have jumps."""
+        names, positions = _truth(machine, experiment.scenario).kinds['encoder']
+        slips = [
+            name
+            for name, moved in zip(names, np.ptp(positions, axis=0), strict=True)
+            if moved > _STUCK
+        ]
+        if not slips:
+            return ''
+        return (
+            f'{", ".join(slips)} of {experiment.name} slip: whether a piston slips once more'
+            ' depends on small changes of all parameters. The search may have ended in another'
+            ' minimum, and errors may be several times as large as stated; release a lighter load,'
+            ' which all pistons hold'
+        )
 
     def predict(
         self, machine: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]

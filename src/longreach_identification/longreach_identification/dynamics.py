@@ -245,7 +245,10 @@ def identify(
         found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
 
     found = _kept(identifiable, machine, found)
-    found = found._replace(warnings=(*found.warnings, *_late(found)))
+    best = predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True)))
+    doubts = dict.fromkeys(identifiable.doubts(best, one) for one in predict.experiments)
+    told = (*found.warnings, *_late(found), *(text for text in doubts if text))
+    found = found._replace(warnings=told)
 
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
@@ -261,7 +264,7 @@ def identify(
     return Found(
         found._replace(warnings=(*silent, *found.warnings)),
         problem,
-        predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True))),
+        best,
         {name: derived(name) for name in identifiable.derived(machine, here)},
     )
 

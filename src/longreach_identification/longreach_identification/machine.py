@@ -168,6 +168,10 @@ class Identifiable(ABC):
         """Return values to begin with, from the recording itself; empty: those of the machine."""
         return {}
 
+    def doubts(self, machine: Any, experiment: Any) -> str:  # noqa: ARG002
+        """Return why standard errors of this experiment do not hold; empty: they do."""
+        return ''
+
     def derived(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
         """Return quantities of interest that follow from the parameters, by name."""
         return {}
@@ -184,6 +188,14 @@ class Identifiable(ABC):
     ) -> dict[str, tuple[Any, Recording]]:
         """Return scenarios to choose from, and exact recordings of them, by name."""
         raise InputError(f'the {self.name} has no experiments to plan, allowed: boom')
+
+    def possible_at_rest(
+        self,
+        machine: Any,  # noqa: ARG002
+        mass: float,  # noqa: ARG002
+    ) -> tuple[list[Any], list[Recording]]:
+        """Return scenarios of poses at rest with a load [kg], and recordings; empty: none."""
+        return [], []
 
     def check_names(self, machine: Any, values: Mapping[str, float]) -> None:
         """Raise InputError for names of values that are not those of free parameters."""

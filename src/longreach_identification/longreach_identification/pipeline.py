@@ -18,7 +18,12 @@ from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
 from longreach_identification.estimation import Estimate
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.machine import (
+    FreeParameter,
+    Identifiable,
+    Recording,
+    Signal,
+)
 from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
     StaticResult,
@@ -129,6 +134,17 @@ class Identified:
         }
 
 
+def check_parameters(wanted: Sequence[str], free: Sequence[FreeParameter]) -> None:
+    """Raise InputError for what is neither a group nor a name of free parameters."""
+    names, groups = [entry.name for entry in free], sorted({entry.group for entry in free})
+    for one in wanted:
+        if one not in names and one not in groups:
+            raise InputError(
+                f'parameter {one!r}, allowed: the groups {", ".join(groups)}, or'
+                f' {", ".join(names)}'
+            )
+
+
 def identify_machine(
     page: Identifiable,
     start: Any,
@@ -159,13 +175,7 @@ def identify_machine(
         if 'payload' not in recording.conditions
     )
     free = {entry.name: entry for entry in page.free_parameters(start)}
-    groups = {entry.group for entry in free.values()}
-    for wanted in parameters:
-        if wanted not in free and wanted not in groups:
-            raise InputError(
-                f'parameter {wanted!r}, allowed: the groups {", ".join(sorted(groups))}, or'
-                f' {", ".join(free)}'
-            )
+    check_parameters(parameters, list(free.values()))
     names = [n for n, entry in free.items() if n in parameters or entry.group in parameters]
     at_rest = None
     if static:

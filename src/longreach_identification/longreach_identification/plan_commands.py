@@ -14,7 +14,7 @@ from longreach_tools.output import add_format, print_result, table, writing
 def configure_plan(commands: Any) -> None:
     """Add the subcommand ``plan``."""
     parser = commands.add_parser(
-        'plan', help='which releases of a load would pin the parameters down, as scenarios'
+        'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
     )
     parser.add_argument('--machine', default='boom', help='(default: boom)')
     parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
@@ -24,7 +24,8 @@ def configure_plan(commands: Any) -> None:
         type=numbers,
         action='append',
         default=[],
-        help='joint angles of a possible pose; may be repeated (default: the poses of the file)',
+        help='joint angles of a possible pose; may be repeated (default: the poses of the'
+        ' file, and some that are drawn)',
     )
     parser.add_argument(
         '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
@@ -33,12 +34,12 @@ def configure_plan(commands: Any) -> None:
         '--parameters',
         metavar='NAMES',
         type=names,
-        default=('youngs_modulus', 'damping'),
-        help='groups or names to be found (default: youngs_modulus,damping)',
+        help='groups or names to be found (default: those of identify)',
     )
     parser.add_argument(
         '--count', type=count(100), default=3, help='number of experiments (default: 3)'
     )
+    parser.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
     parser.add_argument('--criterion', choices=('D', 'A'), default='D', help='(default: D)')
     parser.add_argument('--processes', type=count(1000), help='parallel simulations')
     parser.add_argument(
@@ -52,27 +53,52 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     """Run ``plan``."""
     import yaml
 
+    from longreach_identification.dynamics import Settings
+    from longreach_identification.pipeline import check_parameters
     from longreach_identification.planning import plan
 
     page = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
+    free = page.free_parameters(start)
+    groups = dict.fromkeys(entry.group for entry in free)
+    wanted = arguments.parameters or page.usual_groups or tuple(groups)
+    check_parameters(wanted, free)
+    # A constant of each signal is unknown in each recording, in which a bias is included.
+    sought = [
+        entry.name
+        for entry in free
+        if (entry.name in wanted or entry.group in wanted)
+        and not entry.name.startswith('gauge_bias')
+    ]
     possible = page.possible(start, arguments.pose, arguments.masses)
+    scenarios = {name: [scenario] for name, (scenario, _) in possible.items()}
+    at_rest = {}
+    resting, recordings = page.possible_at_rest(start, max(arguments.masses))
+    if resting:
+        at_rest[recordings[-1].name] = recordings
+        scenarios[recordings[-1].name] = resting
     found = plan(
         page,
         start,
         [recording for _, recording in possible.values()],
-        arguments.parameters,
+        sought,
         arguments.count,
+        Settings(signals=page.compared),
+        at_rest=at_rest,
         criterion=arguments.criterion,
+        repeats=arguments.repeats,
         processes=arguments.processes,
     )
     files = []
-    if arguments.out is not None:
-        for number, choice in enumerate(found.choices, 1):
-            file = arguments.out / f'plan_{number}.yaml'
-            values = possible[choice.name][0].as_mapping()
+    for number, choice in enumerate(found.choices if arguments.out is not None else (), 1):
+        several = scenarios[choice.name]
+        for part, scenario in enumerate(several, 1):
+            last = f'_{part}' if len(several) > 1 else ''
+            file = arguments.out / f'plan_{number}{last}.yaml'
             with writing(file) as path:
-                text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None)
+                text = yaml.safe_dump(
+                    scenario.as_mapping(), sort_keys=False, default_flow_style=None
+                )
                 path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
             files.append(str(file))
     head = ('choice', 'experiment', *found.choices[0].standard_errors)

@@ -1,35 +1,39 @@
 """
 Which experiments determine parameters best.
 
-Each possible experiment is a recording as exact sensors would make it, with the deviations of the
+Each possible release is a recording as exact sensors would make it, with the deviations of the
 real ones. Its information about the parameters is J^T J, with the derivatives J of its signals in
 units of their noise, less what its own unknowns take: constants of signals, delays of clocks and
-errors of the start (the Schur complement of the information matrix). Experiments are chosen one
-after the other, each the best next to those before it:
+errors of the start (the Schur complement of the information matrix). Poses at rest are simulated
+and identified; their information is the inverse of the covariance, less what was known before.
+Experiments are chosen one after the other, each the best next to those before it:
 
-- criterion ``D``: largest determinant of the information: smallest volume of the confidence
-  region;
+- criterion ``D``: smallest volume of the confidence region;
 - criterion ``A``: smallest sum of variances relative to the parameters' sizes.
 
-The information is that of the smooth part of the predictions: jumps by stick and slip add to the
-errors, see :mod:`longreach_identification.estimation`.
+Standard errors are those that an identification states: dimensions are known within a deviation,
+which no repetition makes smaller, and a model is not better than a share of each parameter.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import CLOCKS, Settings, problem_of
-from longreach_identification.estimation import Prior, information_of
+from longreach_identification.dynamics import Settings, problem_of
+from longreach_identification.estimation import Prior, Problem, information_of
 from longreach_identification.machine import Identifiable, Recording
+from longreach_identification.statics import identify_statics, still_poses
 
 CRITERIA = ('D', 'A')
 # What is known without a prior, relative to the size of a parameter: a determinant needs it.
 _VAGUE = 10.0
+# What a model leaves unexplained, relative to the size of a parameter.
+_FLOOR = 1e-3
 
 
 class Choice(NamedTuple):
@@ -52,80 +56,164 @@ def plan(
     recordings: Sequence[Recording],
     parameters: Sequence[str],
     count: int,
+    settings: Settings | None = None,
     *,
+    at_rest: Mapping[str, Sequence[Recording]] | None = None,
     criterion: str = 'D',
-    prior: Prior | None = None,
-    signals: Sequence[str] = ('*',),
-    clocks: Mapping[str, Sequence[str]] = CLOCKS,
-    processes: int | None = None,
-    cluster: str | None = None,
-    progress: bool | None = None,
+    repeats: bool = False,
+    **workers: Any,
 ) -> Plan:
     """
-    Choose ``count`` of the possible experiments by D- or A-optimality; one may be chosen again.
+    Choose ``count`` of the possible experiments by D- or A-optimality.
 
-    Recordings have the deviations of all signals; the machine the best known parameters.
+    Parameters
+    ----------
+    identifiable : Identifiable
+    machine : object
+        The best known parameters.
+    recordings : sequence of Recording
+        Possible releases, with the deviations of all signals.
+    parameters : sequence of str
+        Names or groups.
+    count : int
+    settings : Settings, optional
+        As of the identification: signals, prior, clocks.
+    at_rest : mapping of str to sequence of Recording, optional
+        Possible experiments with poses at rest, by name.
+    criterion : str
+        One of ``CRITERIA``.
+    repeats : bool
+        Whether an experiment may be chosen again.
+    workers
+        ``processes``, ``cluster`` and ``progress`` of the simulations.
     """
+    at_rest = at_rest or {}
+    every = [*at_rest, *(recording.name for recording in recordings)]
     if criterion not in CRITERIA:
         raise InputError(f'criterion = {criterion!r}, allowed: {" | ".join(CRITERIA)}')
     if count < 1:
         raise InputError(f'count = {count}, allowed: at least 1')
     if not recordings:
         raise InputError('there is no possible experiment, allowed: at least one')
-    problem = problem_of(
-        identifiable,
-        machine,
-        recordings,
-        parameters,
-        Settings(signals=signals, prior=prior, clocks=clocks),
-        {},
-    )
+    if count > len(every) and not repeats:
+        raise InputError(f'count = {count}, allowed: {len(every)} experiments, or repeats')
+    problem = problem_of(identifiable, machine, recordings, parameters, settings, {})
     for recording in problem.recordings:
         for name, signal in recording.signals.items():
             if not np.isfinite(signal.deviation).all():
                 raise InputError(f'{name} of {recording.name} has no deviation; give one')
-    names = [unknown.name for unknown in problem.unknowns if unknown.recording is None]
-    sizes = np.array([u.size for u in problem.unknowns if u.recording is None])
+    common = _Common(problem)
+    # Of poses at rest, and of motion.
     each = [
-        _without_own(matrix, problem.names, names) * np.outer(sizes, sizes)
-        for matrix in information_of(
-            problem, processes=processes, cluster=cluster, progress=progress
-        )
+        np.stack([common.at_rest(identifiable, machine, several, parameters), common.none])
+        for several in at_rest.values()
     ]
-    before = np.eye(len(names)) / _VAGUE**2
-    if prior is not None:
-        place = [names.index(name) for name in prior.names]
-        scale = sizes[place]
-        before[np.ix_(place, place)] = np.linalg.inv(prior.covariance / np.outer(scale, scale))
-
-    def errors(information: np.ndarray) -> dict[str, float]:
-        spread = sizes * np.sqrt(np.diag(np.linalg.inv(information)))
-        return dict(zip(names, spread.tolist(), strict=True))
-
-    known, choices = before, []
+    each += [
+        np.stack([common.none, common.reduced(matrix, problem.names)])
+        for matrix in information_of(problem, **workers)
+    ]
+    known, choices = 0.0 * each[0], []
+    left = list(range(len(each)))
     for _ in range(count):
-        best = min(range(len(each)), key=lambda k: _badness(known + each[k], criterion))
+        best = min(left, key=lambda k: common.badness(known + each[k], criterion))
         known = known + each[best]
-        choices.append(Choice(recordings[best].name, errors(known)))
-    alone = {r.name: errors(before + own) for r, own in zip(recordings, each, strict=True)}
+        choices.append(Choice(every[best], common.errors(known)))
+        if not repeats:
+            left.remove(best)
+    alone = {name: common.errors(own) for name, own in zip(every, each, strict=True)}
     return Plan(tuple(choices), alone)
 
 
-def _without_own(matrix: np.ndarray, every: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Return the information about some unknowns when the others are unknown."""
-    kept = np.array([every.index(name) for name in names])
-    own = np.setdiff1d(np.arange(len(every)), kept)
-    # Those of other recordings have none.
-    own = own[np.diag(matrix)[own] > 0.0]
-    if not own.size:
-        return np.asarray(matrix[np.ix_(kept, kept)])
-    mixed = matrix[np.ix_(kept, own)]
-    solved = np.linalg.lstsq(matrix[np.ix_(own, own)], mixed.T)[0]
-    return np.asarray(matrix[np.ix_(kept, kept)] - mixed @ solved)
+class _Common:
+    """The unknowns that all experiments share, in units of their sizes."""
 
+    def __init__(self, problem: Problem) -> None:
+        unknowns = [unknown for unknown in problem.unknowns if unknown.recording is None]
+        self.names = [unknown.name for unknown in unknowns]
+        self.sizes = np.array([unknown.inner().size for unknown in unknowns])
+        # Of a unit of each in that of the parameter.
+        self.scales = self.sizes * [u.start if u.logarithmic else 1.0 for u in unknowns]
+        considered = np.array([unknown.considered for unknown in unknowns])
+        self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
+        # What is known before: a prior, of parameters and dimensions, otherwise hardly anything.
+        prior = problem.prior or Prior((), np.zeros(0), np.zeros((0, 0)))
+        self.covariance = np.diag((_VAGUE * np.ones(len(unknowns))) ** 2)
+        place = [j for j, name in enumerate(self.names) if name in prior.names]
+        rows = [prior.names.index(self.names[j]) for j in place]
+        scale = self.sizes[place]
+        self.covariance[np.ix_(place, place)] = prior.covariance[np.ix_(rows, rows)] / np.outer(
+            scale, scale
+        )
+        self.none = np.zeros_like(self.covariance)
 
-def _badness(information: np.ndarray, criterion: str) -> float:
-    """Return what a choice minimises."""
-    if criterion == 'A':
-        return float(np.trace(np.linalg.inv(information)))
-    return -float(np.linalg.slogdet(information)[1])
+    def reduced(self, matrix: np.ndarray, every: Sequence[str]) -> np.ndarray:
+        """Return the information about the shared unknowns when others are unknown."""
+        kept = np.array([every.index(name) for name in self.names])
+        own = np.setdiff1d(np.arange(len(every)), kept)
+        # Those of other recordings have none.
+        own = own[np.diag(matrix)[own] > 0.0]
+        mixed = matrix[np.ix_(kept, own)]
+        solved = np.linalg.lstsq(matrix[np.ix_(own, own)], mixed.T)[0]
+        reduced = matrix[np.ix_(kept, kept)] - mixed @ solved
+        return np.asarray(reduced * np.outer(self.sizes, self.sizes))
+
+    def at_rest(
+        self,
+        identifiable: Identifiable,
+        machine: Any,
+        recordings: Sequence[Recording],
+        parameters: Sequence[str],
+    ) -> np.ndarray:
+        """Return the information of poses at rest, simulated with the noise of sensors."""
+        statics = identifiable.statics()
+        poses, stretches = still_poses(statics, machine, recordings)
+        names = [
+            free.name
+            for free in identifiable.free_parameters(machine)
+            if free.name in parameters or free.group in parameters
+            if not free.logarithmic
+        ]
+        found = identify_statics(statics, machine, poses, names, stretches).prior()
+        place = [j for j, name in enumerate(self.names) if name in found.names]
+        rows = [found.names.index(self.names[j]) for j in place]
+        scale = self.sizes[place]
+        own = found.covariance[np.ix_(rows, rows)] / np.outer(scale, scale)
+        information = np.linalg.inv(own)
+        # What was known of dimensions is in it.
+        fixed = np.isin(place, self.considered)
+        spread = np.diag(self.covariance)[place]
+        information[fixed, fixed] -= 1.0 / spread[fixed]
+        matrix = np.zeros_like(self.covariance)
+        matrix[np.ix_(place, place)] = information
+        return matrix
+
+    def spread(self, information: np.ndarray) -> np.ndarray:
+        """
+        Return the covariance of the parameters, the floor included.
+
+        As of an identification: poses at rest tell dimensions, too, motion considers them only;
+        see :mod:`longreach_identification.covariance`.
+        """
+        at_rest, motion = information
+        free, considered = self.free, self.considered
+        order = np.concatenate([free, considered])
+        before = np.linalg.inv(np.linalg.inv(self.covariance) + at_rest)[np.ix_(order, order)]
+        known = np.linalg.inv(before[: free.size, : free.size])
+        own = motion[np.ix_(free, free)]
+        inverse = np.linalg.inv(own + known)
+        weights = np.hstack([known, -motion[np.ix_(free, considered)]])
+        part = inverse @ (own + weights @ before @ weights.T) @ inverse
+        return np.asarray(part + _FLOOR**2 * np.eye(free.size))
+
+    def errors(self, information: np.ndarray) -> dict[str, float]:
+        """Return the standard errors of the parameters."""
+        found = self.scales[self.free] * np.sqrt(np.diag(self.spread(information)))
+        return {self.names[j]: float(error) for j, error in zip(self.free, found, strict=True)}
+
+    def badness(self, information: np.ndarray, criterion: str) -> float:
+        """Return what a choice minimises."""
+        spread = self.spread(information)
+        if criterion == 'A':
+            return float(np.trace(spread))
+        sign, value = np.linalg.slogdet(spread)
+        return float(value) if sign > 0.0 else math.inf

@@ -8,6 +8,7 @@ unit. Recordings in ROS 2 bags are read by :mod:`longreach_identification.bag_fi
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,13 +61,14 @@ class _Column(NamedTuple):
 ColumnMap = Mapping[str, _Column]
 
 
-class _Wanted(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
     """Columns that are read: those of signals, and what would be one of a larger machine."""
 
     names: set[str]
     signals: set[str]
 
-    def __contains__(self, name: object) -> bool:
+    def __contains__(self, name: object, /) -> bool:
         """Return whether a column is read."""
         if not isinstance(name, str) or name in self.names:
             return name in self.names

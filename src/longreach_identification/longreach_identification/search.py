@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Steps of differences: share of a standard error; and relative to typical sizes of unknowns the
 # first, the shortest, the longest.
-_STEP_SHARE, FIRST_STEP, SHORTEST_STEP, _LONGEST_STEP = 0.1, 1e-4, 1e-6, 1e-2
+_STEP_SHARE, FIRST_STEP, SHORTEST_STEP, _LONGEST_STEP = 0.01, 1e-4, 1e-6, 1e-2
 # Differences to both sides that differ by more than this share have a jump between them.
 _JUMP = 0.3
 # Change of an unknown noise level that asks for another round.
@@ -110,7 +110,7 @@ class Search:
             rows += [problem.prior.names.index(problem.names[j]) for j in self.considered]
             self.prior_covariance = problem.prior.covariance[np.ix_(rows, rows)]
             errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
-            self.steps[self.considered] = 0.3 * errors
+            self.steps[self.considered] = _STEP_SHARE * errors
 
     @property
     def runs_per_iteration(self) -> int:
