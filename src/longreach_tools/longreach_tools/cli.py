@@ -11,7 +11,8 @@ Each subcommand is an entry point of the group ``longreach.commands``: a module 
 ``run(arguments)``
     runs the command and returns the exit code, None for 0.
 
-A command that talks to nodes has ``--network`` (:func:`longreach_tools.arguments.add_network`).
+A command that talks to nodes has ``--network`` (:func:`longreach_tools.arguments.add_network`); if
+it sometimes does not, its default ``offline`` is a function that tells this from the arguments.
 It finds nodes on this computer only, unless that option or the user's environment says otherwise.
 
 A machine is an object of the group ``longreach.machines``, see
@@ -75,6 +76,11 @@ class _Subcommand(_Parser):
         return options, unknown
 
 
+def _never(_: argparse.Namespace) -> bool:
+    """Return that a command is not offline."""
+    return False
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run ``longreach`` with some arguments, by default the process's, and return its exit code.
@@ -107,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             configure(command, parser)
         options = parser.parse_args(words[1:])
-        if 'network' in options:
-            # Only commands that talk to nodes have it.
+        # Only commands that talk to nodes have it, and not all of them always do.
+        if 'network' in options and not getattr(options, 'offline', _never)(options):
             check_middleware()
             note = limit_discovery(options.network)
             if note:

@@ -315,6 +315,11 @@ def run_sweep(
     run, and returns the jobs, whose ``repr`` tells all that a run depends on.
     """
     names, values = design_of(arguments)
+    for text in getattr(arguments, 'set', ()):
+        if (path := text.partition('=')[0]) in names:
+            raise InputError(
+                f'--set {text}: {path} is swept; give its range only, or its value only'
+            )
     jobs = jobs_of([dict(zip(names, row, strict=True)) for row in values.tolist()])
     done: dict[int, Measured] = {}
     with contextlib.ExitStack() as stack:
@@ -398,10 +403,14 @@ def _hand_out(
             f' use, {", ".join(names)}?',
             file=sys.stderr,
         )
+    said: dict[str, list[str]] = {}
     for values, one in done:
         where = ', '.join(f'{name} = {value:g}' for name, value in zip(names, values, strict=True))
         for line in filter(None, (one.message, *one.warnings)):
-            print(f'longreach {machine}: {where}: {line}', file=sys.stderr)
+            said.setdefault(line, []).append(where)
+    for line, places in said.items():
+        more = f' and {len(places) - 1} more runs' if len(places) > 1 else ''
+        print(f'longreach {machine}: {places[0]}{more}: {line}', file=sys.stderr)
 
 
 def _draw(

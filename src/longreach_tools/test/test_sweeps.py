@@ -199,6 +199,19 @@ def test_two_parameters_are_drawn(arguments, tmp_path, many):
     assert file.read_bytes().startswith(b'\x89PNG')
 
 
+def test_a_warning_of_many_runs_is_said_once(arguments, capsys):
+    run(arguments('a', '3:3:1', 'b', '10:30:3'))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith(': odd')]
+    assert lines == ['longreach machine: a = 3, b = 10 and 2 more runs: odd']
+
+
+def test_a_parameter_that_is_set_and_swept_is_refused(arguments):
+    given = arguments('a', '1:2:2')
+    given.set = ['a=5']
+    with pytest.raises(InputError, match='--set a=5: a is swept'):
+        run(given)
+
+
 def test_parameters_without_an_effect_are_told(arguments, capsys):
     run(arguments('c', '1:2:2'), lambda _: Measured((1.0, math.nan)))
     assert 'all runs have the same results' in capsys.readouterr().err

@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--dark', action='store_true', help='begin with dark colours')
     parser.add_argument('--open', action='store_true', help='open the page in the browser')
     add_network(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, offline=lambda given: bool(_subject(given)[0]))
 
 
 def _port(text: str) -> int:

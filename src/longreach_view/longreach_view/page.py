@@ -527,7 +527,9 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     if machine.events:
         when, text = machine.events[-1]
         row += _line(f'{text} at {when:.2f} s', _GREY)
-    for name, shown in (('emergency_mode', 'EMERGENCY'), ('brake', 'BRAKE CLOSED')):
-        if machine.flags.get(name) and not note:
-            row += f'<div style="{_ALARM}">{shown}</div>'
+    if machine.flags.get('emergency_mode') and not note:
+        row += f'<div style="{_ALARM}">EMERGENCY</div>'
+    elif machine.flags.get('brake') and not note:
+        # Where a crane rests.
+        row += _line('brake closed', _GREY)
     return row

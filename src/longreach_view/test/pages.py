@@ -32,7 +32,7 @@ class FakeSource(Source):
         self.time, self.paused, self.silent = 0.0, False, False
         self.asked: list[tuple[str, str, Any]] = []
         self.own = [Control('/crane/set_point', 'Set point [m]', 'slider', -5.0, 5.0)]
-        self.brake = False
+        self.brake = self.emergency = False
         self._described = False
         self.text = robot_description(load_machinery().crane, 'crane/')
 
@@ -53,7 +53,7 @@ class FakeSource(Source):
         if not self.paused:
             position = 3.0 * np.sin(2.0 * self.time)
             samples.append(joints(position, self.time))
-            status = Status(self.brake)
+            status = Status(self.brake, self.emergency)
             kind = 'longreach_msgs/msg/CraneStatus'
             samples.append(Sample('/crane/status', kind, status, self.time))
         return samples
@@ -89,8 +89,8 @@ class Joints(Message):
 class Status(Message):
     fields = dict.fromkeys(('set_point', 'brake'), '')
 
-    def __init__(self, brake: bool) -> None:
-        self.set_point, self.brake, self.emergency_mode = 1.0, brake, False
+    def __init__(self, brake: bool, emergency: bool) -> None:
+        self.set_point, self.brake, self.emergency_mode = 1.0, brake, emergency
 
 
 def joints(position: float, time: float) -> Sample:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from pages import FakeSource, Tab, View
 
-# Colour and height [pixels] of the line that says that the brake is closed.
+# Colour and height [pixels] of the line that says that there is an emergency.
 ALARM = """() => {
     const line = [...document.querySelectorAll('#state div')]
-        .find(e => e.textContent === 'BRAKE CLOSED');
+        .find(e => e.textContent === 'EMERGENCY');
     return line && [getComputedStyle(line).backgroundColor, line.clientHeight]; }"""
 
 
@@ -84,14 +84,18 @@ def test_a_signal_is_added_from_the_list_by_typing_a_part_of_its_name(shown):
     shown.until(lambda: len(shown.charts()) == 3, 'the three charts of the preset')
 
 
-def test_the_closed_brake_is_large_and_red(shown):
-    assert 'BRAKE' not in shown.state()
-    shown.view.source.brake = True
+def test_an_emergency_is_large_and_red_and_a_closed_brake_is_not(shown):
+    source = shown.view.source
+    assert 'brake' not in shown.state()
+    source.brake = True
+    shown.until(lambda: 'brake closed' in shown.state(), 'a closed brake')
+    assert not shown.page.evaluate(ALARM)
+    source.emergency = True
     style = shown.until(lambda: shown.page.evaluate(ALARM), 'an alarm')
     assert style[0] == 'rgb(200, 30, 30)'
     assert style[1] >= 25
-    shown.view.source.brake = False
-    shown.until(lambda: 'BRAKE' not in shown.state(), 'an open brake')
+    source.brake = source.emergency = False
+    shown.until(lambda: 'brake' not in shown.state(), 'an open brake')
 
 
 def test_a_dead_machine_is_stale_not_frozen(shown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import re
@@ -19,7 +20,7 @@ from test_replay import crane_bag
 from longreach_node.testing import bench
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import DEADLINE, Outcome
-from longreach_view import launch_files
+from longreach_view import commands, launch_files
 from longreach_view.view_node import LiveSource
 from longreach_view.world import World
 
@@ -113,3 +114,11 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(m
     assert excavator.numbers() == {'cohesion': 9000.0}
     several = launch_files.Started([['boom'], ['crane']])
     assert (several.scenarios(), several.numbers()) == ((), {})
+
+
+def test_a_recording_needs_no_network(tmp_path):
+    parser = argparse.ArgumentParser()
+    commands.configure(parser)
+    for words, offline in (([str(tmp_path)], True), (['crane'], False), ([], False)):
+        given = parser.parse_args(words)
+        assert given.offline(given) is offline
