@@ -239,7 +239,8 @@ def test_poses_are_the_prior_of_a_release_with_profile_and_models(
         entry = result['parameters'][name]
         assert abs(entry['value'] - truth) < 0.02 * truth
     at_rest = result['stages']['statics']['parameters']['mass_scale_2']['standard_error']
-    assert result['parameters']['mass_scale_2']['standard_error'] <= 1.01 * at_rest
+    # Dimensions are considered in motion and not estimated, so that its rows need not help.
+    assert result['parameters']['mass_scale_2']['standard_error'] <= 1.1 * at_rest
     increase = result['profiles']['youngs_modulus']['increase']
     assert min(increase) < 0.5 < increase[0]
     assert [row['model'] for row in result['models']] == ['start', 'printed']

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
 # Fewest rows from which a correlation between signals is estimated.
 _FEWEST_SHARED = 8
+# Eigenvalues of correlation matrices that rounding may have changed.
+_ROUNDING = 1e-10
 # Singular values of derivatives with columns of length 1 that count as 0.
 _SINGULAR = 1e-8
 
@@ -54,9 +56,12 @@ def covariance_of(
     count = places.size
     known[places, :count] += fit.prior_root.T @ fit.prior_root
     known[:, count:] = -weighted[:, free].T @ weighted[:, considered]
-    part = usable @ (noise + known @ fit.prior_covariance @ known.T) @ usable
-    # Symmetric to the last bit: it may become the prior of another estimation.
-    part = 0.5 * (part + part.T)
+    spread = noise + known @ fit.prior_covariance @ known.T
+    # By a root: it may become a prior, and rounding must not make a variance negative.
+    size = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+    values, vectors = np.linalg.eigh(spread / np.outer(size, size))
+    root = usable @ (size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+    part = root @ root.T
     part[infinite, infinite] = np.inf
     covariance = np.zeros((len(fit.unknowns),) * 2)
     covariance[np.ix_(free, free)] = part
@@ -146,18 +151,19 @@ def _shared(
 
 def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Return W with W^T W the inverse of a covariance; raises InputError."""
-    try:
-        symmetric = np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
-        if not symmetric or not (np.diag(covariance) > 0.0).all():
-            raise np.linalg.LinAlgError
+    size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    good = bool((size > 0.0).all())
+    if good:
         # Scaled first: variances of different units differ by many powers of ten.
-        scale = np.sqrt(np.diag(covariance))
-        lower = np.linalg.cholesky(covariance / np.outer(scale, scale))
-    except np.linalg.LinAlgError as error:
+        related = covariance / np.outer(size, size)
+        values, vectors = np.linalg.eigh(related)
+        good = bool(np.abs(related - related.T).max() < _ROUNDING and values[0] > -_ROUNDING)
+    if not good:
         raise InputError(
             f'the covariance of the prior for {", ".join(names)} is not positive definite'
-        ) from error
-    return np.asarray(np.linalg.inv(lower) / scale)
+        )
+    # What others tell to more digits than numbers have is known that well.
+    return np.asarray((vectors / np.sqrt(np.maximum(values, _ROUNDING))).T / size)
 
 
 def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
