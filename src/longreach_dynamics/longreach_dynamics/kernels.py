@@ -26,6 +26,7 @@ import functools
 import hashlib
 import io
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -135,12 +136,22 @@ class _KernelCache(FunctionCache):
         """Load the machine code for a signature; None when there is none."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
+        if found is None:
+            _announce()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the machine code for a signature, where there is room and the right to."""
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)
+
+
+@functools.cache
+def _announce() -> None:
+    """Say once, on a terminal, why the first call takes long."""
+    if sys.stderr.isatty():
+        print('compiling for the first use, up to a minute ...', file=sys.stderr)
 
 
 def kernel(function: Function) -> Function:

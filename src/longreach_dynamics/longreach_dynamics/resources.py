@@ -6,6 +6,7 @@ import contextlib
 import importlib.resources
 import os
 import stat
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -68,9 +69,9 @@ def data_directory(package: str) -> Path:
 
 
 def share_directory(package: str) -> Path:
-    """Return the directory share/<package> of the first environment prefix that has it."""
+    """Return the directory share/<package> of the first prefix that has it, pip's as the last."""
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
-    for prefix in filter(None, prefixes):
+    for prefix in (*filter(None, prefixes), sysconfig.get_path('data')):
         share = Path(prefix) / 'share' / package
         if share.is_dir():
             return share

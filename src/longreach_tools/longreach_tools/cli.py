@@ -50,6 +50,9 @@ MACHINE_GROUP = 'longreach.machines'
 
 _SUMMARY = re.compile(r"""^(?:SUMMARY|    summary) = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)
 
+# Python packages that come with ROS.
+_OF_ROS = re.compile(r'rclpy|launch|ament_index_python|rosidl_\w+|\w+_(msgs|srvs|interfaces)')
+
 # Delay before an exit that a callback has discarded is requested again [s].
 _AGAIN = 0.02
 
@@ -129,6 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     except LongreachError as error:
         _complain(f'longreach {name}: {error}')
+        return 1
+    except ModuleNotFoundError as error:
+        if not _OF_ROS.fullmatch((error.name or '').partition('.')[0]):
+            raise
+        _complain(
+            f'longreach {name}: this needs ROS 2 ({error.name} was not found); source'
+            ' install/setup.bash of a workspace built by make, or your ROS 2'
+        )
         return 1
     except OSError as error:
         # Commands name the files that they open; an error without a name comes from printing.

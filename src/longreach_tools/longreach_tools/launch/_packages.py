@@ -28,8 +28,8 @@ def _find_prefix(package: str, environment: Mapping[str, str]) -> Path:
                 return prefix
     if not prefixes:
         raise InputError(
-            f'package {package!r} is not found: AMENT_PREFIX_PATH is empty; '
-            'source install/setup.bash first'
+            f'package {package!r} is not found: AMENT_PREFIX_PATH is empty; nodes need ROS 2: '
+            'source install/setup.bash of a workspace built by make'
         )
     raise InputError(
         f'package {package!r} is not found in AMENT_PREFIX_PATH '

@@ -306,7 +306,7 @@ def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> prese
             raise InputError(f'{bag}: {name} has no message; give --namespace')
         return found[name]
 
-    (point,) = metadata.entry_points(group=presets.PRESET_GROUP, name=machine)
+    point, *_ = metadata.entry_points(group=presets.PRESET_GROUP, name=machine)
     make: Callable[[presets.Request], presets.Preset] = point.load()
     return make(presets.Request(file, first))
 
