@@ -33,6 +33,7 @@ class Measurement(NamedTuple):
     pistons: np.ndarray  # (N,) s_p [m]
     head_pressures: np.ndarray  # (N,) p_1 [Pa]
     rod_pressures: np.ndarray  # (N,) p_2 [Pa]
+    tip_rates: np.ndarray | None = None  # (N,) of the beams' tips [rad/s]; None: not measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +83,7 @@ class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
         self, memory: ControllerState, measured: Measurement, reference: Reference
     ) -> tuple[ControllerState, BoomCommand]:
         """Return state and command of the joint controller after a cycle."""
-        memory, spools = self.controller.cycle(memory, *measured[1:], reference)
+        memory, spools = self.controller.cycle(memory, *measured[1:4], reference)
         return memory, BoomCommand(tuple(spools.tolist()))
 
     def open_loop(self, time: float) -> BoomCommand:

@@ -62,6 +62,8 @@ SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 _SWING = 0.02
 # Largest number of steps in a sample.
 _MOST_PARTS = 100
+# Forces of disturbances are constant over so long [s], a number of steps.
+_HOLD = 5e-3
 # Steps are divided while relief or make-up valves are open, see motion.py: into so many parts or
 # some more, which bounds the time that a run takes.
 _DIVIDED = 32.0
@@ -188,6 +190,9 @@ class Boom:
         cuts = {at for at, _ in self._load_changes}
         if command is BY_SCENARIO:
             cuts |= {round(entry.time / self.step) for entry in self.scenario.valve_commands}
+        forces = state.forces
+        if self.scenario.is_disturbed:
+            cuts |= set(range(first - first % self._hold, last, self._hold))
         edges = [first, *sorted(at for at in cuts if first < at < last), last]
         row = 0
         # A load change takes effect with the step that starts at its time.
@@ -196,11 +201,17 @@ class Boom:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
             told = self._command_at(command, begin)
+            constants = self.constants(loads)
+            if self.scenario.is_disturbed:
+                # Those of the whole hold, so that the division into calls has no effect.
+                if forces is None or begin % self._hold == 0:
+                    forces = self.forces_at(begin, y)
+                constants = constants.pulled(forces)
             taken, status = advance_motion(
                 y,
                 modes,
                 np.array(told.spools, dtype=float),
-                self.constants(loads),
+                constants,
                 self.step,
                 begin,
                 end - begin,
@@ -213,7 +224,26 @@ class Boom:
                 text = self._failure(status, begin + taken, y, modes, loads, told)
                 raise PartialRunError(text, table[:kept], mode_table[:kept])
             row = (end // every - first // every) if every else 0
-        return BoomState(y, modes, loads), table, mode_table
+        return BoomState(y, modes, loads, forces), table, mode_table
+
+    @property
+    def _hold(self) -> int:
+        """Number of steps over which forces of disturbances are constant."""
+        return max(1, round(_HOLD / self.step))
+
+    def forces_at(self, step: int, y: np.ndarray) -> np.ndarray:
+        """Return the forces of disturbances at the tips (N, 2) [N] over the steps of a hold."""
+        middle = (step - step % self._hold + 0.5 * self._hold) * self.step
+        return self.scenario.tip_forces(self.parameters, middle, self._inclinations(y))
+
+    def _inclinations(self, y: np.ndarray) -> np.ndarray:
+        """Return the angles of the beams' roots to the horizontal (N,) [rad]."""
+        boom, slope = self.parameters, self.constants(()).tip_slope
+        parts, N = StateParts.of(y, boom), boom.size
+        bent = np.sum(slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
+        truck = truck_of(y, boom)
+        tilt = 0.0 if truck is None else float(truck[1])
+        return np.asarray(tilt + np.cumsum(parts.q[:N] + bent) - bent)
 
     def _command_at(self, command: BoomCommand | ByScenario, step: int) -> BoomCommand:
         """Return the spools from a step on, checked for compiled code; raises InputError."""

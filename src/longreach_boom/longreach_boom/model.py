@@ -28,7 +28,7 @@ Symbols of the kernels, whose arguments are not checked; "rows" is n, or n + 2 w
 
     y         (2 n + ..,)                 q and q'; with a truck the last four entries are its
                                           heave [m], pitch [rad] and their rates
-    beam      (N, 5 + 4 F + 3 F^2)        table of the beams, see LENGTH and following
+    beam      (N, 7 + 4 F + 3 F^2)        table of the beams, see LENGTH and following
     truck     TruckConstants, or None: it is fixed, and compiled without this part
     printed                               rotation at the tips as printed in the paper
     M, f      (rows, rows), (rows,)       output: lower triangle of the mass matrix; generalised
@@ -54,11 +54,12 @@ from longreach_dynamics.hydraulics import Actuators, actuators_of
 from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH
 from longreach_dynamics.kernels import read_only
 
-# Columns of the table of beams, (N, 5 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
-# MOMENT and INERTIA. Then blocks of F columns: eta(L), eta'(L), int sigma eta dx, int sigma x eta
-# dx; and of F^2: int sigma eta eta dx, int EI eta'' eta'' dx, damping. One array instead of
-# twelve, because numba's reference counting of separate arrays took half of the run time.
-LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FUNCTIONS = range(6)
+# Columns of the table of beams, (N, 7 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
+# MOMENT and INERTIA; FORCE_X and FORCE_Z are an external force at the tip [N]. Then blocks of F
+# columns: eta(L), eta'(L), int sigma eta dx, int sigma x eta dx; and of F^2: int sigma eta eta dx,
+# int EI eta'' eta'' dx, damping. One array instead of twelve, because numba's reference counting
+# of separate arrays took half of the run time.
+LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FORCE_X, FORCE_Z, FUNCTIONS = range(8)
 
 
 class Load(NamedTuple):
@@ -85,7 +86,7 @@ class Constants(NamedTuple):
     gravity: float  # [m/s^2]
     printed: bool  # rotation at the tips as printed
     functions: int  # F
-    beams: np.ndarray  # (N, 5 + 4 F + 3 F^2), see LENGTH and following
+    beams: np.ndarray  # (N, 7 + 4 F + 3 F^2), see LENGTH and following
     actuators: Actuators
     truck: (
         TruckConstants | None
@@ -101,6 +102,12 @@ class Constants(NamedTuple):
         F = self.functions
         first = FUNCTIONS + 4 * F + index * F * F
         return self.beams[:, first : first + F * F].reshape(-1, F, F)
+
+    def pulled(self, forces: np.ndarray) -> Constants:
+        """Return these constants with external forces at the tips, x and z (N, 2) [N]."""
+        beams = self.beams.copy()
+        beams[:, FORCE_X : FORCE_Z + 1] = forces
+        return read_only(self._replace(beams=beams))
 
     @property
     def length(self) -> np.ndarray:
@@ -235,6 +242,7 @@ def constants_of(
         moment[:, None],
         inertia[:, None],
         np.array([beam.joint_damping for beam in boom.beams])[:, None],
+        np.zeros((N, 2)),
         np.stack([basis.at(basis.beam.length) for basis in bases]),
         np.stack([basis.at(basis.beam.length, 1) for basis in bases]),
         mass_eta,
@@ -315,6 +323,17 @@ def _couple_truck(M, n, row, P, Q, work):  # type: ignore[no-untyped-def]
     for k in range(n, n + 2):
         tau = complex(work[TAU, k], work[TAU_IM, k])
         M[k, row] = (P * tau + Q * complex(work[LAM, k], work[LAM_IM, k])).real
+
+
+@njit
+def tip_force(y, i, F, beam, z, d):  # type: ignore[no-untyped-def]
+    """Return the external force f at the tip r of beam i, and conj(r) f; z, d: its frame."""
+    N, w = beam.shape[0], 0.0
+    for e in range(F):
+        w += beam[i, FUNCTIONS + e] * y[N * (1 + e) + i]
+    r = d + z * complex(beam[i, LENGTH], w)
+    force = complex(beam[i, FORCE_X], beam[i, FORCE_Z])
+    return force, complex(r.real, -r.imag) * force
 
 
 @njit
@@ -406,6 +425,10 @@ def mass_and_forces(y, n, beam, truck, gravity, printed, M, f, work):  # type: i
         stretch = z.real * z.real + z.imag * z.imag
         eta_mass, eta_mass_vel, eta_moment_vel = 0.0, 0.0, 0.0
         square, square_vel = 0.0, 0.0
+        if beam[i, FORCE_X] != 0.0 or beam[i, FORCE_Z] != 0.0:
+            pull, turn = tip_force(y, i, F, beam, z, d)
+            push -= pull
+            twist -= turn
         for e in range(F):
             k, row = N * (1 + e) + i, base + 1 + e
             bent, bent_vel, elastic = 0.0, 0.0, 0.0

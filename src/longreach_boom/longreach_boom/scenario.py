@@ -13,8 +13,15 @@ Scenarios of a boom: pose, loads and commands over time, read from YAML.
       - {time: 1.0, spools: [0.2, 0.0, 0.0, 0.0]}
     trajectory:                     # or joint angles to reach, on a smooth path from the pose
       - {time: 8.0, angles_deg: [60, -45, -30, -20]}
+    forces:                         # at the tip of a beam; with frequency a sine
+      - {start: 1.0, end: 5.0, z: -500.0, beam: beam_3}
+    pumping:                        # strokes of concrete in a line along the beams
+      - {start: 1.0, end: 9.0, period: 2.2, gap: 0.25, speed: 1.4, mass_per_length: 20.0}
+    gusts:                          # of wind
+      - {start: 1.0, end: 5.0, speed: 15.0}
 
-Attaching a load does not change the velocity of the boom.
+Attaching a load does not change the velocity of the boom. The concrete in the line hangs on the
+beams from time 0 on, whether it is pumped or not. Equations: :mod:`longreach_boom.disturbances`.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from longreach_boom.control import rate_limits
+from longreach_boom.disturbances import Gust, Pumping, TipForce
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import InputError
@@ -91,6 +99,9 @@ class Scenario(Parameters):
     attach: tuple[Attachment, ...] = quantity('loads that are attached', default=())
     valve_commands: tuple[ValveCommand, ...] = quantity('spool positions', default=())
     trajectory: tuple[Waypoint, ...] = quantity('joint angles to follow', default=())
+    forces: tuple[TipForce, ...] = quantity('external forces', default=())
+    pumping: tuple[Pumping, ...] = quantity('pumping of concrete', default=())
+    gusts: tuple[Gust, ...] = quantity('gusts of wind', default=())
 
     def check(self) -> None:
         """Raise InputError for contradictory entries."""
@@ -98,6 +109,11 @@ class Scenario(Parameters):
             raise InputError('pose and pose_deg: allowed: one of them')
         if self.valve_commands and self.trajectory:
             raise InputError('valve_commands and trajectory are given, allowed: one of them')
+        if self.release and any(item.mass_per_length for item in self.pumping):
+            raise InputError(
+                'release and pumping are given, allowed: one of them; a release would drop the'
+                ' concrete in the line, too'
+            )
         for name in ('valve_commands', 'trajectory'):
             check_order([item.time for item in getattr(self, name)], name)
 
@@ -107,7 +123,34 @@ class Scenario(Parameters):
 
     def initial_loads(self, boom: BoomParameters) -> tuple[Load, ...]:
         """Return the loads at time 0."""
-        return tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
+        hanging = tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
+        # Three points of Gauss give mass, moment and inertia of a uniform line exactly.
+        nodes, weights = np.polynomial.legendre.leggauss(3)
+        full = max((item.mass_per_length for item in self.pumping), default=0.0)
+        concrete = [
+            Load(full * 0.5 * weight * beam.length, index, 0.5 * (1.0 + node) * beam.length)
+            for index, beam in enumerate(boom.beams)
+            for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True)
+            if full
+        ]
+        return (*hanging, *concrete)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether external forces act at some time."""
+        return bool(self.forces or self.pumping or self.gusts)
+
+    def tip_forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
+        """
+        Return the external forces at the tips at a time [s], shape (N, 2): x and z [N].
+
+        ``angles`` (N,) of the beams' roots to the horizontal [rad].
+        """
+        found = np.zeros((boom.size, 2))
+        for item in (*self.forces, *self.pumping, *self.gusts):
+            if item.acts_at(time):
+                found += item.forces(boom, time, angles)
+        return found
 
     def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
         """Return (time [s], attached load, or None for a release), sorted by time."""
@@ -145,6 +188,8 @@ class Scenario(Parameters):
         check_times(self.release, step, 'release[{}]')
         check_times([item.time for item in self.attach], step, 'attach[{}].time')
         check_valve_commands(self.valve_commands, boom.size, step)
+        for index, force in enumerate(self.forces):
+            boom.place(force.beam or boom.beams[-1].name, 0.0, f'forces[{index}]')
         if self.trajectory:
             points = self.waypoints(boom)
             trajectory, before = Trajectory.of(points), len(points) - len(self.trajectory)

@@ -1,9 +1,10 @@
 """
-The sensors of Henikl et al. (2015), section 4.1, on a simulated boom.
+The sensors of Henikl et al. (2015), section 4.1, on a simulated boom, and inertial ones.
 
 Inclination sensors at both ends of each beam, two pressure sensors and an incremental encoder at
-each cylinder, a strain gauge on each beam. Their errors are described in
-:mod:`longreach_dynamics.sensors`. Acceleration has no effect on inclination sensors.
+each cylinder, a strain gauge on each beam; beyond the paper, a gyroscope and an accelerometer at
+the tip of each beam. Their errors are described in :mod:`longreach_dynamics.sensors`.
+Acceleration has no effect on inclination sensors.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_boom.imu import tip_accelerations, tip_rates
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, StateParts, piston_positions, truck_of
@@ -37,6 +39,20 @@ class SensorParameters(Parameters):
     pressure: SensorKind = quantity('pressure sensors [Pa]: of all head sides, of all rod sides')
     encoder: SensorKind = quantity('encoders of the pistons [m]')
     strain: SensorKind = quantity('strain gauges; the boom file has gains and biases')
+    gyroscope: SensorKind | None = quantity(
+        "gyroscopes at the beams' tips [rad/s]; left out: none", default=None
+    )
+    accelerometer: SensorKind | None = quantity(
+        'accelerometers there [m/s^2]: all along, all across the beam; left out: none',
+        default=None,
+    )
+    mounting: tuple[float, ...] = quantity(
+        'angle of the axes of accelerometers to their beams: none, one for all, or one for each',
+        'rad',
+        at_least=-math.pi,
+        at_most=math.pi,
+        default=(),
+    )
 
 
 class SensorReadings(NamedTuple):
@@ -48,6 +64,8 @@ class SensorReadings(NamedTuple):
     rod_pressures: np.ndarray | None  # (N,) p_2 [Pa]
     encoders: np.ndarray | None  # (N,) piston positions [m]
     strains: np.ndarray | None  # (N,)
+    gyroscopes: np.ndarray | None = None  # (N,) at the tips, positive lifts [rad/s]
+    accelerations: np.ndarray | None = None  # (2 N,) along, then across the beams [m/s^2]
 
 
 def default_file() -> Path:
@@ -93,6 +111,17 @@ class Sensors:
             SensorGroup(name, getattr(parameters, name), count, (seed, place), sample_rate)
             for place, (name, count) in enumerate(kinds.items())
         )
+        inertial = {'gyroscope': N, 'accelerometer': 2 * N}
+        self._gyroscope, self._accelerometer = (
+            kind and SensorGroup(name, kind, count, (seed, len(kinds) + place), sample_rate)
+            for place, (name, count) in enumerate(inertial.items())
+            for kind in (getattr(parameters, name),)
+        )
+        if len(parameters.mounting) not in (0, 1, N):
+            raise InputError(
+                f'mounting has {len(parameters.mounting)} values, allowed: none, 1 for all, or {N}'
+            )
+        self._mounting = np.broadcast_to(np.array(parameters.mounting or (0.0,)), (N,))
         constants, bases = constants_of(boom), boom_bases(boom)
         self._constants = constants
         self._root_slope = np.stack([basis.at(0.0, 1) for basis in bases])
@@ -120,7 +149,13 @@ class Sensors:
         if self._strain.due(sample):
             truth = strains(self._boom, state, self._friction)
             gauges = self._strain.show(truth, warmth, sample)
-        return SensorReadings(roots, tips, heads, rods, encoders, gauges)
+        rates = felt = None
+        if self._gyroscope and self._gyroscope.due(sample):
+            rates = self._gyroscope.show(tip_rates(self._boom, state), warmth, sample)
+        if self._accelerometer and self._accelerometer.due(sample):
+            axes = tip_accelerations(self._boom, state, self._friction, self._mounting)
+            felt = self._accelerometer.show(axes.T.ravel(), warmth, sample)
+        return SensorReadings(roots, tips, heads, rods, encoders, gauges, rates, felt)
 
     def _inclinations(self, parts: StateParts, bending: np.ndarray) -> np.ndarray:
         """

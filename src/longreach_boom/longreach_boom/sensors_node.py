@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from longreach_msgs.msg import HydraulicState, InclinationState, StrainState
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from longreach_boom.parameters import BoomParameters
@@ -44,13 +45,20 @@ class SensorTopics:
                 for name, kind in _KINDS.items()
             }
         self._beams = [beam.name for beam in boom.beams]
+        p = self._parameters
+        self._inertial = [
+            node.add_output(Imu, f'sensors/imu/{beam}', settings)
+            for beam in self._beams
+            if p is not None and (p.gyroscope or p.accelerometer)
+        ]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
 
     def set_noise(self, factor: float) -> None:
         """Multiply the noise of the sensor file by a factor from now on."""
         if self._parameters is None:
             return
-        given = {name: getattr(self._parameters, name) for name in _KINDS}
+        names = (*_KINDS, 'gyroscope', 'accelerometer')
+        given = {name: kind for name in names if (kind := getattr(self._parameters, name))}
         scaled = {name: kind.replace(noise=factor * kind.noise) for name, kind in given.items()}
         self._sensors = self._made(self._parameters.replace(**scaled))
 
@@ -63,7 +71,7 @@ class SensorTopics:
         if self._sensors is None:
             return
         beams, cylinders, outputs = self._beams, self._cylinders, self._outputs
-        root, tip, head, rod, encoders, strains = self._sensors.read(state, sample)
+        root, tip, head, rod, encoders, strains, rates, felt = self._sensors.read(state, sample)
         if root is not None and tip is not None:
             outputs['inclination'].publish(
                 InclinationState(header=header, name=beams, root=root.tolist(), tip=tip.tolist())
@@ -76,3 +84,26 @@ class SensorTopics:
         if strains is not None:
             message = StrainState(header=header, name=beams, strain=strains.tolist())
             outputs['strain'].publish(message)
+        if rates is not None or felt is not None:
+            self._publish_inertial(rates, felt, header)
+
+    def _publish_inertial(
+        self, rates: np.ndarray | None, felt: np.ndarray | None, header: Header
+    ) -> None:
+        """Publish the inertial sensors of each beam; x along it, z across, y to the left."""
+        for i, (beam, output) in enumerate(zip(self._beams, self._inertial, strict=True)):
+            frame = f'{header.frame_id.rpartition("/")[0]}/{beam}_tip'.lstrip('/')
+            message = Imu(header=Header(stamp=header.stamp, frame_id=frame))
+            # Not measured, by the convention of the message.
+            message.orientation_covariance[0] = -1.0
+            if rates is None:
+                message.angular_velocity_covariance[0] = -1.0
+            else:
+                # Lifting turns about the axis to the right.
+                message.angular_velocity.y = -float(rates[i])
+            if felt is None:
+                message.linear_acceleration_covariance[0] = -1.0
+            else:
+                message.linear_acceleration.x = float(felt[i])
+                message.linear_acceleration.z = float(felt[len(self._beams) + i])
+            output.publish(message)

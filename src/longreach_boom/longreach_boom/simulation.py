@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -104,6 +105,15 @@ def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> 
         BoomState(rows[first:end], modes[first:end], loads)
         for first, end, (_, loads) in zip([0, *edges], [*edges, len(rows)], carried, strict=True)
     ]
+    if scenario.is_disturbed:
+        # Of each row, the forces of the step that ends at it.
+        ends = itertools.count(-1, every)
+        parts = [
+            BoomState(y, mode, part.loads, boom.forces_at(max(next(ends), 0), y))
+            for part in parts
+            for y, mode in zip(part.y, part.modes, strict=True)
+        ]
+        return np.array([strains(parameters, part, scenario.friction) for part in parts])
     return np.concatenate([strains(parameters, part, scenario.friction) for part in parts])
 
 

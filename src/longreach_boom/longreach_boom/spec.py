@@ -5,19 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 import multiprocessing
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from longreach_boom.description import ROOT_FRAME, robot_description
-from longreach_boom.machine import SAMPLE_TIME, STEP
+from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import ROTATIONS, BoomParameters
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario, resting_scenario
 from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 _AS_IN_FILE = 'as_in_file'
 
@@ -130,6 +134,37 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         # Processes of a sweep share a terminal.
         progress = multiprocessing.parent_process() is None
         return simulate(parameters, scenario, options.step, options.sample_time, progress)
+
+    def smooth(
+        self,
+        parameters: BoomParameters,
+        scenario: Scenario,
+        options: BoomOptions,
+        time: float,
+        free: bool,
+    ) -> SmoothModel:
+        """Return the equations at a time of a run."""
+        from longreach_boom.linear import smooth_model
+
+        machine, _, _ = self.cosimulation(parameters, scenario, options)
+        state = machine.initial_state()
+        if time:
+            run = self.simulate(parameters, scenario.replace(duration=time), options)
+            run.check()
+            modes = run.columns_like('mode')[-1].astype(np.int64)
+            loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
+            state = BoomState(run.states[-1], modes, loads)
+        if scenario.is_disturbed:
+            state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
+        return smooth_model(parameters, state, scenario.friction, free)
+
+    def cosimulation(
+        self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions
+    ) -> tuple[Boom, list[Signal], Callable[[Sequence[float]], BoomCommand]]:
+        """Return the boom with its spools as inputs."""
+        step = options.step or longest_step(parameters, scenario, options.sample_time)
+        inputs = [Signal(f'spool_{cylinder.name}', '1') for cylinder in parameters.cylinders]
+        return Boom(parameters, scenario, step), inputs, lambda u: BoomCommand(tuple(u))
 
     def columns(self, parameters: BoomParameters) -> Columns:
         """Return the columns of a run."""

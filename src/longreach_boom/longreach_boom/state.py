@@ -24,7 +24,7 @@ def closed_valves(size: int) -> BoomCommand:
 
 class BoomState(NamedTuple):
     """
-    State of a boom: continuous part, modes of the pistons, loads. Never changed in place.
+    State of a boom: continuous part, modes of the pistons, loads, forces. Never changed in place.
 
     Where documented, functions also accept a table of states with the same loads.
     """
@@ -32,6 +32,7 @@ class BoomState(NamedTuple):
     y: np.ndarray  # (2 n + 3 N,) or 4 more: q, q', p_1, p_2, s_v, truck; see longreach_boom.motion
     modes: np.ndarray  # (N,) of int64
     loads: tuple[Load, ...] = ()
+    forces: np.ndarray | None = None  # (N, 2) external ones at the tips, x and z [N]; None: none
 
 
 class StateParts(NamedTuple):

@@ -35,6 +35,8 @@ from longreach_boom.model import (
     D_ACC,
     D_ACC_IM,
     D_IM,
+    FORCE_X,
+    FORCE_Z,
     LAM,
     LAM_IM,
     TAU,
@@ -51,6 +53,7 @@ from longreach_boom.model import (
     constants_of,
     mass_integrals,
     row_count,
+    tip_force,
     workspace,
 )
 from longreach_boom.motion import _derivative
@@ -76,7 +79,7 @@ def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np
     """
     Return the strain gauge readings k_SG w'' + b_SG, shape (..., N).
 
-    ``state`` is one, or many with the same loads.
+    ``state`` is one, or many with the same loads and external forces.
     """
     places, gains, biases = _gauges(boom)
     return np.asarray(curvatures(boom, state, places, friction) * gains + biases)
@@ -108,6 +111,8 @@ def curvatures(
     modes = np.ascontiguousarray(np.reshape(state.modes, (-1, boom.size)))
     bent = np.empty((len(y), len(sections.table)))
     constants = constants_of(boom, state.loads, friction)
+    if state.forces is not None:
+        constants = constants.pulled(state.forces)
     fill_curvatures(
         y, modes, constants, sections.table, sections.first, boom.ritz.strain == 'moment', bent
     )
@@ -189,6 +194,10 @@ def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
         z_acc = complex(work[Z_ACC, i], work[Z_ACC_IM, i])
         d_acc = complex(work[D_ACC, i], work[D_ACC_IM, i])
         own_push, own_twist = complex(0.0), complex(0.0)
+        if p.beams[i, FORCE_X] != 0.0 or p.beams[i, FORCE_Z] != 0.0:
+            pull, turn = tip_force(y, i, F, p.beams, z, d)
+            push -= pull
+            twist -= turn
         # The root comes last: the whole beam lies outboard of it.
         for row in range(first[i + 1] - 1, first[i] - 1, -1):
             w, damped = 0.0, 0.0

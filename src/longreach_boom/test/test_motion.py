@@ -663,11 +663,13 @@ def test_modes_that_change_without_end_are_told(
 
 
 def test_given_values_never_compile_anew(resized: Callable[..., BoomParameters]) -> None:
+    """Kernels of the first boom serve all; tests before this one may have compiled others."""
+    compiled = []
     for count in (1, 2, 5):
         for functions in (1, 2, 3):
             boom = resized(count, functions=functions)
             machine = Boom(boom, Scenario(duration=1.0, pose='site'))
             command = BoomCommand((0.1,) * count)
             machine.advance(machine.initial_state(), command, 0.0, 0.01)
-    assert len(advance_motion.signatures) == 1
-    assert len(evaluate.signatures) == 1
+            compiled.append((len(advance_motion.signatures), len(evaluate.signatures)))
+    assert set(compiled) == {compiled[0]}

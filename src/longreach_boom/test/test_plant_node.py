@@ -326,11 +326,11 @@ def test_a_viewer_that_joins_during_a_pause_sees_the_present_shape(scenario: Pat
             assert b.call(Trigger, 'plant/step').success
         b.until(lambda: rig.plant.sample == 3 and rig.plant.drawn == 3, 'drawing')
         shapes: list[MarkerArray] = b.listen(MarkerArray, 'shape', qos.VISUAL)
-        b.until(lambda: shapes, 'shape')
-        assert shapes[-1].markers[0].header.stamp == stamp_of(3 * SAMPLE)
-        # Once.
+        present = stamp_of(3 * SAMPLE)
+        b.until(lambda: shapes and shapes[-1].markers[0].header.stamp == present, 'shape')
+        # Once; an earlier one may come first from a slow publisher.
         b.settle()
-        assert len(shapes) == 1
+        assert [shape.markers[0].header.stamp for shape in shapes].count(present) == 1
 
 
 @pytest.mark.parametrize('name', ['default', 'typical'])

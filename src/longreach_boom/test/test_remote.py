@@ -236,7 +236,7 @@ def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
         (('valves', '0.5,nan'), 'nan, allowed: finite'),
         (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers separated by commas"),
         (('valves', '0.5', '--duration', 0), '0, allowed: above 0'),
-        (('move', '0.5'), 'required: --time'),
+        (('move', '0.5'), 'required: --duration'),
         (('move', '0.5,far', '--time', 1), "'0.5,far', allowed: numbers separated by commas"),
         (('move', '0.5', '--time', 'inf'), 'inf, allowed: finite'),
         (('move', '0.5', '--time', 1, '--joints', 'a,'), "'a,', allowed: names"),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from longreach_boom.kinematics import point_motion
+from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import (
     SensorParameters,
     SensorReadings,
@@ -16,7 +18,7 @@ from longreach_boom.sensors import (
     default_file,
     load_sensors,
 )
-from longreach_boom.state import BoomState, StateParts
+from longreach_boom.state import BoomState, StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.sensors import SensorKind
@@ -136,12 +138,12 @@ def test_bias_for_all_and_for_each(boom: BoomParameters, state: BoomState) -> No
     roots = tuple(1e-3 * (i + 1) for i in range(2 * N))
     parameters = with_kind(load_sensors(), 'inclination', bias=roots)
     parameters = with_kind(parameters, 'encoder', bias=(-2e-3,))
-    root, tip, head, rod, encoder, strain = errors(boom, parameters, state)
+    root, tip, head, rod, encoder, strain, rate, felt = errors(boom, parameters, state)
     # All of the first kind come first.
     np.testing.assert_allclose(root, roots[:N], rtol=1e-10)
     np.testing.assert_allclose(tip, roots[N:], rtol=1e-10)
     np.testing.assert_allclose(encoder, -2e-3, rtol=1e-10)
-    assert all(np.all(other == 0.0) for other in (head, rod, strain))
+    assert all(np.all(other == 0.0) for other in (head, rod, strain, rate, felt))
 
 
 @pytest.mark.parametrize('what', ['bias', 'drift'])
@@ -164,9 +166,70 @@ def test_the_default_file_is_ideal(ideal: SensorParameters) -> None:
 
 def test_typical_sensors_err_by_what_is_typical(boom: BoomParameters, state: BoomState) -> None:
     typical = load_sensors(default_file().with_name('sensors_typical.yaml'))
-    root, tip, head, rod, encoder, strain = errors(boom, typical, state)
+    # This state has large accelerations, which a wrong mounting would turn.
+    typical = typical.replace(mounting=())
+    root, tip, head, rod, encoder, strain, rate, felt = errors(boom, typical, state)
     bounds = ((root, 6e-3), (tip, 6e-3), (head, 4e5), (rod, 4e5), (encoder, 1e-3), (strain, 1e-4))
+    bounds += ((rate, 1.2e-2), (felt, 0.2))
     for error, bound in bounds:
         assert np.all(error != 0.0)
         assert np.abs(error).max() < bound
     assert Sensors(boom, typical, RATE).read(state, 1).inclination_root is None
+
+
+def test_inertial_sensors_at_rest_show_gravity(boom: BoomParameters) -> None:
+    """Specific force is g upwards, in the frame of each bent tip and turned by the mounting."""
+    state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+    tilt = (0.01, -0.02, 0.0, 0.03)
+    given = load_sensors().replace(mounting=tilt)
+    shown = Sensors(boom, given, RATE).read(state, 0)
+    assert shown.gyroscopes == pytest.approx(np.zeros(4), abs=1e-12)
+    along, across = np.split(shown.accelerations, 2)
+    turned = shown.inclination_tip + np.array(tilt)
+    assert along == pytest.approx(boom.gravity * np.sin(turned), abs=1e-6)
+    assert across == pytest.approx(boom.gravity * np.cos(turned), abs=1e-6)
+
+
+def test_inertial_sensors_follow_the_motion(boom: BoomParameters) -> None:
+    """Between slips rates and accelerations are the derivatives of angles and velocities."""
+    scenario = Scenario(
+        duration=1.0, pose='site', friction=False, loads=(HangingLoad(90.0),), release=(0.0,)
+    )
+    machine = Boom(boom, scenario, 1e-4)
+    state, sensors = machine.initial_state(), Sensors(boom, load_sensors(), RATE, friction=False)
+    closed, h = closed_valves(boom.size), 1e-3
+    state = machine.advance(state, closed, 0.0, 0.3)
+    states = [state]
+    for k in range(2):
+        states.append(machine.advance(states[-1], closed, 0.3 + k * h, h))
+    shown = [sensors.read(one, 0) for one in states]
+    tips = [
+        np.array(
+            [
+                point_motion(
+                    boom,
+                    StateParts.of(one.y, boom).q[None],
+                    StateParts.of(one.y, boom).v[None],
+                    i,
+                    beam.length,
+                ).velocity[0]
+                for i, beam in enumerate(boom.beams)
+            ]
+        )
+        for one in states
+    ]
+    turning = (shown[2].inclination_tip - shown[0].inclination_tip) / (2.0 * h)
+    assert shown[1].gyroscopes == pytest.approx(turning, rel=1e-4, abs=1e-6)
+    felt = (tips[2] - tips[0]) / (2.0 * h) + [0.0, boom.gravity]
+    angle = shown[1].inclination_tip
+    along = felt[:, 0] * np.cos(angle) + felt[:, 1] * np.sin(angle)
+    across = -felt[:, 0] * np.sin(angle) + felt[:, 1] * np.cos(angle)
+    assert np.abs(felt[:, 1] - boom.gravity).max() > 0.5
+    expected = np.concatenate([along, across])
+    assert shown[1].accelerations == pytest.approx(expected, rel=1e-3, abs=2e-3)
+
+
+def test_mounting_is_checked(boom: BoomParameters) -> None:
+    """One angle, or one for each beam."""
+    with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
+        Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)

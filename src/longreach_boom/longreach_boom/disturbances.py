@@ -1,0 +1,129 @@
+"""
+Disturbances of a boom: forces, pumping, gusts, as forces at the tips of its beams.
+
+A force along a beam is entered at its tip; one that is spread over a beam by halves at its root,
+which is the tip of the beam before, and at its tip. Beams of the direction e_i, angle theta_i:
+
+- **pumping**, concrete of mass per length m in a line along the beams, of speed v. By the balance
+  of momentum its acceleration pushes each beam back by m L_i v', along the beam; the hose at the
+  end, which hangs down, pushes upwards by m v^2 + m L_h v'. A pump of two pistons stops the flow
+  at each change between them: v = v_0 (1 + cos(2 pi t / gap)) / 2 within the gap. The weight of
+  the concrete is a load of the scenario.
+- **gusts**, horizontal, v = v_0 (1 - cos(2 pi t / T)) / 2 (the shape of IEC 61400-1, 6.3.2), which
+  act across each beam as on a long inclined cylinder: rho c_d b L_i v_n |v_n| / 2 along the
+  normal, with v_n = -v sin(theta_i) (Hoerner, Fluid-Dynamic Drag, 1965, 3-11).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, quantity
+
+_AIR = 1.25  # density [kg/m^3]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Disturbance(Parameters):
+    """Something that acts from a start to an end."""
+
+    start: float = quantity('beginning', 's', at_least=0.0, at_most=1e6)
+    end: float = quantity('end', 's', above=0.0, at_most=1e6)
+
+    def check(self) -> None:
+        """Raise InputError unless the end is after the start."""
+        if not self.end > self.start:
+            raise InputError(f'end = {self.end:g} s, allowed: after start = {self.start:g} s')
+
+    def acts_at(self, time: float) -> bool:
+        """Return whether it acts at a time [s]."""
+        return self.start <= time < self.end
+
+    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
+        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class TipForce(_Disturbance):
+    """A force at the tip of a beam, constant or a sine of time."""
+
+    x: float = quantity('horizontal part, forwards', 'N', at_least=-1e7, at_most=1e7, default=0.0)
+    z: float = quantity('vertical part, upwards', 'N', at_least=-1e7, at_most=1e7, default=0.0)
+    beam: str = quantity('name of the beam; empty: the last', '', default='')
+    frequency: float = quantity(
+        'of the sine that multiplies it, 0 at the start; 0: constant',
+        'Hz',
+        at_least=0.0,
+        at_most=100.0,
+        default=0.0,
+    )
+
+    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+        found = np.zeros((boom.size, 2))
+        index = boom.place(self.beam or boom.beams[-1].name, 0.0, 'force')
+        phase = 2.0 * math.pi * self.frequency * (time - self.start)
+        found[index] = np.array([self.x, self.z]) * (math.sin(phase) if self.frequency else 1.0)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Pumping(_Disturbance):
+    """Concrete is pumped through a line along the beams."""
+
+    period: float = quantity('of the strokes', 's', above=0.0, at_most=100.0)
+    gap: float = quantity('time of a change between the pistons', 's', above=0.0, at_most=10.0)
+    speed: float = quantity('of the concrete within strokes', 'm/s', at_least=0.0, at_most=20.0)
+    mass_per_length: float = quantity(
+        'of the concrete in the line', 'kg/m', at_least=0.0, at_most=500.0
+    )
+    hose_length: float = quantity(
+        'of the hose at the end', 'm', at_least=0.0, at_most=20.0, default=4.0
+    )
+
+    def check(self) -> None:
+        """Raise InputError when a change takes longer than a stroke."""
+        super().check()
+        if not self.gap < self.period:
+            raise InputError(f'gap = {self.gap:g} s, allowed: below period = {self.period:g} s')
+
+    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
+        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+        phase = (time - self.start) % self.period
+        dip = 2.0 * math.pi * phase / self.gap
+        speed, change = self.speed, 0.0
+        if phase < self.gap:
+            speed *= 0.5 * (1.0 + math.cos(dip))
+            change = -self.speed * math.pi / self.gap * math.sin(dip)
+        lengths = np.array([beam.length for beam in boom.beams])
+        along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        found = -self.mass_per_length * change * lengths[:, None] * along
+        found[-1, 1] += self.mass_per_length * (speed**2 + self.hose_length * change)
+        return np.asarray(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gust(_Disturbance):
+    """A gust of wind over the whole boom."""
+
+    speed: float = quantity('highest, forwards', 'm/s', at_least=-60.0, at_most=60.0)
+    width: float = quantity('of the beams', 'm', above=0.0, at_most=5.0, default=0.4)
+    drag: float = quantity('coefficient of drag c_d', at_least=0.0, at_most=5.0, default=2.0)
+
+    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
+        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+        share = (time - self.start) / (self.end - self.start)
+        speed = self.speed * 0.5 * (1.0 - math.cos(2.0 * math.pi * share))
+        across = -speed * np.sin(angles)
+        lengths = np.array([beam.length for beam in boom.beams])
+        push = 0.5 * _AIR * self.drag * self.width * lengths * across * np.abs(across)
+        halves = 0.5 * push[:, None] * np.stack([-np.sin(angles), np.cos(angles)], axis=1)
+        found = halves.copy()
+        found[:-1] += halves[1:]
+        return np.asarray(found)

@@ -1,0 +1,69 @@
+"""What inertial sensors at the beams' tips measure: rates of turn, and specific forces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longreach_boom.kinematics import beam_frames, truck_frame
+from longreach_boom.model import constants_of, row_count
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.state import BoomState, StateParts, truck_of
+
+# Time over which velocities are differenced along the motion [s].
+_APART = 1e-5
+
+
+def tip_rates(boom: BoomParameters, state: BoomState) -> np.ndarray:
+    """Return the rates of turn of the beams' tips (N,) [rad/s], positive lifts."""
+    parts, N = StateParts.of(state.y, boom), boom.size
+    truck = truck_of(state.y, boom)
+    slopes = np.sum(constants_of(boom).tip_slope * np.reshape(parts.v[N:], (-1, N)).T, axis=1)
+    pitching = 0.0 if truck is None else float(truck[3])
+    return np.asarray(pitching + np.cumsum(parts.v[:N] + slopes))
+
+
+def tip_accelerations(
+    boom: BoomParameters,
+    state: BoomState,
+    friction: bool = True,
+    mounting: np.ndarray | float = 0.0,
+) -> np.ndarray:
+    """
+    Return the specific forces at the beams' tips (N, 2) [m/s^2], along and across the bent beam.
+
+    That is acceleration less gravity, what an accelerometer shows: at rest g upwards. ``mounting``
+    are the angles of their axes to the beams [rad], one or (N,).
+    """
+    constants = constants_of(boom, state.loads, friction)
+    if state.forces is not None:
+        constants = constants.pulled(state.forces)
+    rows = row_count(constants)
+    dy = np.empty(state.y.size)
+    spools = np.zeros(boom.size)
+    evaluate(state.y, state.modes, spools, constants, np.empty((rows, rows)), np.empty(rows), dy)
+    ahead, behind = (_tips(boom, state.y + way * _APART * dy)[0] for way in (1.0, -1.0))
+    felt = (ahead - behind) / (2.0 * _APART) + 1j * boom.gravity
+    seen = felt * np.exp(-1j * (_tips(boom, state.y)[1] + mounting))
+    return np.stack([seen.real, seen.imag], axis=1)
+
+
+def _tips(boom: BoomParameters, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return velocities (N,) of the tips [m/s], complex, and their inclinations (N,) [rad]."""
+    parts, N = StateParts.of(y, boom), boom.size
+    truck, constants = truck_of(y, boom), constants_of(boom)
+    (w, slope), (w_rate, slope_rate) = (
+        [
+            np.sum(shape * np.reshape(part[N:], (-1, N)).T, axis=1).tolist()
+            for shape in (constants.tip, constants.tip_slope)
+        ]
+        for part in (parts.q, parts.v)
+    )
+    root = truck_frame(boom, None if truck is None else truck.tolist())
+    lengths = [beam.length for beam in boom.beams]
+    angles, rates = parts.q[:N].tolist(), parts.v[:N].tolist()
+    bending = list(zip(w, w_rate, slope, slope_rate, strict=True))
+    frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending, root)
+    tilt = 0.0 if truck is None else float(truck[1])
+    velocities = np.array([frame.origin_rate for frame in frames[1:]])
+    return velocities, tilt + np.cumsum(parts.q[:N] + slope)

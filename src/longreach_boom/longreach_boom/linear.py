@@ -1,0 +1,123 @@
+"""The boom's equations between two events, for linear models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longreach_boom.model import constants_of, row_count
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.results import columns_of, series
+from longreach_boom.state import BoomState
+from longreach_boom.strain import strains
+from longreach_dynamics.hydraulics.actuators import COULOMB, DEAD_BAND, STATIC
+from longreach_dynamics.hydraulics.friction import OUTWARDS, is_held
+from longreach_dynamics.linkages import pistons_and_arms
+from longreach_machine.linear import Signal, SmoothModel
+
+
+def smooth_model(
+    boom: BoomParameters, state: BoomState, friction: bool = True, free: bool = False
+) -> SmoothModel:
+    """
+    Return the equations of a boom near a state.
+
+    States are those of :mod:`longreach_boom.motion`. Inputs: commanded spools ``spool_i``, torques
+    ``torque_i`` on the beams about their joints, positive lifts [N m], forces at the beams' tips
+    ``tip_force_x_i`` and ``tip_force_z_i`` [N].
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    state : BoomState
+    friction : bool
+        Whether pistons have friction.
+    free : bool
+        Whether pistons that stick slide, without dry friction, and valves have no dead band.
+    """
+    N, F = boom.size, boom.ritz.functions
+    n = N * (1 + F)
+    constants, modes = constants_of(boom, state.loads, friction), state.modes
+    notes = []
+    if free:
+        actuators = constants.actuators.without(COULOMB, STATIC, DEAD_BAND)
+        constants = constants._replace(actuators=actuators)
+        modes = np.full(N, OUTWARDS, dtype=np.int64)
+    actuators = constants.actuators
+    spools = state.y[2 * n + 2 * N : 2 * n + 3 * N].copy()
+    for i, cylinder in enumerate(boom.cylinders):
+        if is_held(modes[i]):
+            notes.append(f'{cylinder.name} sticks: its joint is locked')
+        if abs(spools[i]) < actuators.dead_band[i]:
+            notes.append(f'the valve of {cylinder.name} is closed: spool_{i + 1} has no effect')
+    rows = row_count(constants)
+    M, f = np.empty((rows, rows)), np.empty(rows)
+    # Accelerations in y.
+    moved = [*range(n, 2 * n), *range(state.y.size - (rows - n), state.y.size)]
+    resting = np.zeros((N, 2)) if state.forces is None else state.forces
+
+    def pulled(u: np.ndarray) -> np.ndarray:
+        return np.asarray(u[2 * N :].reshape(2, N).T)
+
+    def pushed(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        # A torque acts as more pressure in the head would, but for the oil.
+        _, (arms,) = pistons_and_arms(constants.linkage, x[None, :N])
+        found = x.copy()
+        found[2 * n : 2 * n + N] += u[N : 2 * N] / (arms * actuators.head_area)
+        return found
+
+    def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        dy, forces = np.empty(x.size), constants.pulled(pulled(u))
+        evaluate(x, modes, u[:N], forces, M, f, dy)
+        if u[N : 2 * N].any():
+            with_torque = np.empty(x.size)
+            evaluate(pushed(x, u), modes, u[:N], forces, M, f, with_torque)
+            dy[moved] = with_torque[moved]
+        return dy
+
+    columns = columns_of(boom)
+    shown = [k for k, column in enumerate(columns) if k and column.family != 'mode_i']
+
+    def observe(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        now = BoomState(pushed(x, u), modes, state.loads, pulled(u))
+        strain = strains(boom, now, friction)
+        return series(boom, np.zeros(1), x[None], modes[None], strain[None])[0, shown]
+
+    return SmoothModel(
+        _states(boom),
+        tuple(
+            Signal(f'{name}_{i + 1}', unit)
+            for name, unit in (
+                ('spool', '1'),
+                ('torque', 'N m'),
+                ('tip_force_x', 'N'),
+                ('tip_force_z', 'N'),
+            )
+            for i in range(N)
+        ),
+        tuple(Signal(columns[k].name, columns[k].unit) for k in shown),
+        state.y.copy(),
+        np.concatenate([spools, np.zeros(N), resting.T.ravel()]),
+        rates,
+        observe,
+        tuple(notes),
+    )
+
+
+def _states(boom: BoomParameters) -> tuple[Signal, ...]:
+    """Return names and units of the state."""
+    numbers = range(1, boom.size + 1)
+    shapes = [
+        *((f'phi_{i}', 'rad') for i in numbers),
+        *((f'h{e}_{i}', 'm') for e in range(1, boom.ritz.functions + 1) for i in numbers),
+    ]
+    truck = [('truck_heave', 'm'), ('truck_pitch', 'rad')] if boom.truck else []
+    pairs = [
+        *shapes,
+        *((f'{name}_rate', f'{unit}/s') for name, unit in shapes),
+        *((f'{side}_{i}', 'Pa') for side in ('p_head', 'p_rod') for i in numbers),
+        *((f'spool_{i}', '1') for i in numbers),
+        *truck,
+        *((f'{name}_rate', f'{unit}/s') for name, unit in truck),
+    ]
+    return tuple(Signal(*pair) for pair in pairs)

@@ -1,0 +1,145 @@
+"""External forces, pumping and gusts: virtual work, weight, momentum, statics, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_boom.disturbances import Gust, Pumping, TipForce
+from longreach_boom.kinematics import point_motion
+from longreach_boom.machine import Boom
+from longreach_boom.model import constants_of, row_count
+from longreach_boom.motion import inertia
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import simulate
+from longreach_boom.state import closed_valves
+from longreach_dynamics.errors import InputError
+
+
+@pytest.mark.parametrize('file', ['boom.yaml', 'boom_on_truck.yaml'])
+def test_tip_forces_do_virtual_work(file: str) -> None:
+    """Generalised forces are J^T F for forces at all tips, in a moving bent state."""
+    boom = load_boom(default_file().with_name(file))
+    random = np.random.default_rng(3)
+    N = boom.size
+    n = N * (1 + boom.ritz.functions)
+    size = n + (0 if boom.truck is None else 2)
+    q, v = 0.2 * random.standard_normal(n), 0.1 * random.standard_normal(n)
+    moved = np.array([0.02, 0.01, 0.03, -0.02])[: 2 * (size - n)]
+    y = np.concatenate([q, v, np.zeros(3 * N), moved])
+    forces = 1e3 * random.standard_normal((N, 2))
+    p = constants_of(boom)
+    M, free, pulled = np.empty((size, size)), np.empty(size), np.empty(size)
+    inertia(y, p, M, free)
+    inertia(y, p.pulled(forces), M, pulled)
+    assert row_count(p) == size
+    expected = np.zeros(size)
+    for k in range(size):
+        rate = np.zeros(size)
+        rate[k] = 1.0
+        truck = np.concatenate([moved[:2], rate[n:]])[None] if boom.truck else None
+        for i, beam in enumerate(boom.beams):
+            motion = point_motion(boom, q[None], rate[None, :n], i, beam.length, truck=truck)
+            expected[k] += forces[i] @ motion.velocity[0]
+    assert free - pulled == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+def test_a_force_bends_the_boom_as_the_weight_of_a_load(boom: BoomParameters) -> None:
+    """A load of 90 kg and its weight as a force give the same cylinder forces and strains."""
+    weight = 90.0 * boom.gravity
+    # Pistons that stick hold the pose, so that both are compared in the same one.
+    pulled = simulate(
+        boom, Scenario(duration=40.0, pose='site', forces=(TipForce(start=0, end=40, z=-weight),))
+    )
+    carried = simulate(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(mass=90.0),)))
+    late = pulled.column('time') > 20.0
+    for name in ('force_1', 'force_4', 'strain_2', 'strain_3'):
+        assert pulled.column(name)[late].mean() == pytest.approx(
+            carried.column(name)[-1], rel=0.02
+        )
+
+
+def test_concrete_weighs_as_a_uniform_line(boom: BoomParameters) -> None:
+    """Its loads have the mass, the moment and the inertia of a line of 20 kg/m."""
+    pumping = Pumping(start=1, end=2, period=2.0, gap=0.2, speed=1.0, mass_per_length=20.0)
+    loads = Scenario(duration=1.0, pose='site', pumping=(pumping,)).initial_loads(boom)
+    for i, beam in enumerate(boom.beams):
+        own = [(load.mass, load.position) for load in loads if load.beam == i]
+        for k in range(3):
+            found = sum(mass * place**k for mass, place in own)
+            assert found == pytest.approx(20.0 * beam.length ** (k + 1) / (k + 1))
+
+
+def test_pumping_passes_momentum_on(boom: BoomParameters) -> None:
+    """Over a stroke the impulse on the beams is 0, and the hose feels the thrust m v^2."""
+    pumping = Pumping(start=0, end=20, period=2.0, gap=0.25, speed=1.4, mass_per_length=20.0)
+    angles = np.array([1.2, 0.3, -0.4, -0.9])
+    steps = (np.arange(40_000) + 0.5) * 1e-4
+    mean = np.mean([pumping.forces(boom, time, angles) for time in steps], axis=0)
+    # The mean of v^2 is that of a dip of (1 + cos)^2 / 4 over the gap.
+    thrust = 20.0 * 1.4**2 * (1.0 - 0.25 / 2.0 * (1.0 - 3.0 / 8.0))
+    expected = np.zeros((4, 2))
+    expected[-1, 1] = thrust
+    assert mean == pytest.approx(expected, abs=1e-3 * thrust)
+
+
+def test_a_gust_pushes_across_the_beams(boom: BoomParameters) -> None:
+    """Its force is that of the drag on upright beams, none on level ones, and starts at zero."""
+    gust = Gust(start=0.0, end=2.0, speed=20.0, width=0.4, drag=2.0)
+    upright = gust.forces(boom, 1.0, np.full(4, np.pi / 2.0))
+    lengths = sum(beam.length for beam in boom.beams)
+    # Half of the first beam's share is carried by joint 1.
+    drag = 0.5 * 1.25 * 2.0 * 0.4 * 20.0**2 * (lengths - 0.5 * boom.beams[0].length)
+    assert upright[:, 0].sum() == pytest.approx(drag)
+    assert np.abs(gust.forces(boom, 1.0, np.zeros(4))).max() == 0.0
+    assert np.abs(gust.forces(boom, 0.0, np.full(4, np.pi / 2.0))).max() == 0.0
+
+
+def test_division_into_calls_changes_nothing(boom: BoomParameters) -> None:
+    """A disturbed run is the same however its steps are divided."""
+    scenario = Scenario(
+        duration=2.0,
+        pose='site',
+        forces=(TipForce(start=0.0, end=1.0, x=300.0, frequency=1.0, beam='beam_3'),),
+        gusts=(Gust(start=0.5, end=1.5, speed=15.0),),
+    )
+    machine = Boom(boom, scenario)
+    whole = machine.initial_state()
+    parts = whole
+    still = closed_valves(boom.size)
+    whole = machine.advance(whole, still, 0.0, 1.0)
+    for k in range(125):
+        parts = machine.advance(parts, still, k * 0.008, 0.008)
+    assert np.array_equal(whole.y, parts.y)
+
+
+@pytest.mark.parametrize(
+    ('entries', 'error'),
+    [
+        ({'forces': (TipForce(start=0, end=1, beam='mast'),)}, 'mast'),
+        (
+            {
+                'release': (1.0,),
+                'pumping': (
+                    Pumping(start=0, end=1, period=2, gap=0.2, speed=1, mass_per_length=9),
+                ),
+            },
+            'release and pumping are given, allowed: one of them',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    boom: BoomParameters, entries: dict[str, object], error: str
+) -> None:
+    """The message names the entry."""
+    with pytest.raises(InputError, match=error):
+        Scenario(duration=1.0, pose='site', **entries).check_with(boom)  # type: ignore[arg-type]
+
+
+def test_an_end_before_the_start_is_refused() -> None:
+    """So is a change of pistons that takes longer than the stroke."""
+    with pytest.raises(InputError, match=r'end = 1 s, allowed: after start = 2 s'):
+        TipForce(start=2.0, end=1.0)
+    with pytest.raises(InputError, match=r'gap = 3 s, allowed: below period = 2 s'):
+        Pumping(start=0, end=1, period=2, gap=3, speed=1, mass_per_length=9)
