@@ -64,10 +64,13 @@ FOREIGN_VARIABLES = (
 # in -pip fail with a Python managed by apt, and apt's numba does not support Python 3.12.
 PIP_ONLY = {
     'apsw': 'apsw==3.54.1.0',
+    'control': 'control==0.10.2',
     'distributed': 'distributed==2026.8.0',
     'numba': 'numba==0.68.1',
+    'osqp': 'osqp==1.1.3',
     'plotly': 'plotly==7.1.0',
     'pyarrow': 'pyarrow==26.0.1',
+    'pythonfmu': 'pythonfmu==0.7.0',
     'rosbags': 'rosbags==0.11.9',
     'viser': 'viser==1.1.1',
     'websockets': 'websockets==16.1.1',

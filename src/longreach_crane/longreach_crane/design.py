@@ -19,6 +19,7 @@ import numpy as np
 
 from longreach_crane.model import linear_model, swing_frequency
 from longreach_crane.parameters import ControllerParameters, CraneParameters, DesignParameters
+from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
 
 # The crane for which C13R prints its matrices (table 1): the parameters that enter them.
@@ -140,13 +141,9 @@ def _motion_over_a_cycle(
     crane: CraneParameters, sample_time: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Phi (5, 5) and gamma (5,): x(t + T) = Phi x(t) + gamma f, with the force held."""
-    from scipy import linalg
-
     A, b, _ = linear_model(crane)
-    augmented = np.zeros((6, 6))
-    augmented[:5, :5], augmented[:5, 5] = A, b
-    exponential = linalg.expm(sample_time * augmented)
-    return exponential[:5, :5], exponential[:5, 5]
+    Phi, gamma = held_input(A, b[:, None], sample_time)
+    return Phi, gamma[:, 0]
 
 
 def _placed(A: np.ndarray, c: np.ndarray, poles: np.ndarray) -> np.ndarray:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from longreach_crane.description import ROOT_FRAME, robot_description
-from longreach_crane.machine import BRAKES, MODELS
+from longreach_crane.machine import BRAKES, MODELS, Crane
+from longreach_crane.model import FREE, HELD, Inputs
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
 from longreach_dynamics.parameters import Parameters, choice
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import Curve, Lane, MachineSpec, Panel
+from longreach_machine import Curve, Lane, MachineSpec, Panel, SmoothModel
 
 _AS_IN_FILE = 'as_in_file'
 
@@ -117,6 +118,33 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
     ) -> CraneRun:
         """Return the run of a scenario."""
         return simulate(parameters, scenario, options.model, options.brake)
+
+    def smooth(
+        self,
+        parameters: Machinery,
+        scenario: Scenario,
+        options: CraneOptions,
+        time: float,
+        free: bool,
+    ) -> SmoothModel:
+        """Return the equations at a time of a run, with ``free`` the brake open."""
+        from longreach_crane.linear import smooth_model
+
+        crane = Crane(parameters.crane, scenario, options.model, options.brake)
+        x, force, brake = crane.initial_state().x, 0.0, False
+        if time:
+            run = self.simulate(parameters, scenario.replace(duration=time), options)
+            run.check()
+            x, force = run.table[-1, 1:6], float(run.column('command')[-1])
+            brake = bool(run.column('brake')[-1]) and not free
+        p = crane.constants
+        inputs = Inputs(
+            desired_force=force,
+            disturbance=float(scenario.disturbance(time)),
+            friction=p.d_brake if brake else p.d_c,
+            car=HELD if brake and options.brake == 'rigid' else FREE,
+        )
+        return smooth_model(x, inputs, p)
 
     def columns(self, parameters: Machinery) -> Columns:
         """Return the columns of a run."""

@@ -76,6 +76,18 @@ class Pi(NamedTuple):
         return np.where(limited & (error * wanted > 0.0), integral, grown)
 
 
+def held_input(A: np.ndarray, B: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return A_d and B_d of x_(k+1) = A_d x_k + B_d u_k: x' = A x + B u, u held over it [s]."""
+    # Imported here: it would add to the start of every node.
+    from scipy.linalg import expm
+
+    n, m = B.shape
+    block = np.zeros((n + m, n + m))
+    block[:n, :n], block[:n, n:] = A, B
+    grown = expm(interval * block)
+    return grown[:n, :n], grown[:n, n:]
+
+
 def low_pass(before: np.ndarray, now: np.ndarray, interval: float, time: float) -> np.ndarray:
     """Return the output of a first-order lag of time constant ``time`` [s], one interval later."""
     return np.asarray(before - math.expm1(-interval / time) * (now - before))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import COLUMNS, REACTIONS
 from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import simulate
-from longreach_machine import Curve, MachineSpec, Panel
+from longreach_excavator.state import ExcavatorCommand
+from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2
@@ -118,6 +121,29 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
                 ' forces and parameters of impossible size'
             )
         return run
+
+    def smooth(
+        self,
+        parameters: ExcavatorParameters,
+        scenario: Scenario,
+        options: ExcavatorOptions,
+        time: float,
+        free: bool,
+    ) -> SmoothModel:
+        """Return the equations at a time of a run."""
+        from longreach_excavator.linear import smooth_model
+
+        machine = Excavator(parameters, scenario, options.step, options.tolerance)
+        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
+        return smooth_model(machine, state, time, free)
+
+    def cosimulation(
+        self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions
+    ) -> tuple[Excavator, list[Signal], Callable[[Sequence[float]], ExcavatorCommand]]:
+        """Return the excavator with its spools as inputs."""
+        machine = Excavator(parameters, scenario, options.step, options.tolerance)
+        inputs = [Signal(f'spool_{name}', '1') for name in CYLINDERS]
+        return machine, inputs, lambda u: ExcavatorCommand(tuple(u))
 
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
@@ -13,7 +15,7 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import HarvesterRun, columns_of, simulate, with_step_error
-from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +113,28 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
         run = simulate(machine, options.sample_time)
         return with_step_error(machine, run, options.sample_time) if options.step_error else run
+
+    def smooth(
+        self,
+        parameters: HarvesterParameters,
+        scenario: Scenario,
+        options: HarvesterOptions,
+        time: float,
+        free: bool,
+    ) -> SmoothModel:
+        """Return the equations of the full model at a time of a run."""
+        from longreach_harvester.linear import smooth_model
+
+        machine = machine_of(parameters, scenario, options, step=options.step)
+        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
+        return smooth_model(machine, state, free)
+
+    def cosimulation(
+        self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions
+    ) -> tuple[Harvester, list[Signal], Callable[[Sequence[float]], tuple[float, ...]]]:
+        """Return the harvester with its spools as inputs."""
+        machine = machine_of(parameters, scenario, options, step=options.step)
+        return machine, [Signal(f'spool_{name}', '1') for name in JOINTS], tuple
 
     def columns(self, parameters: HarvesterParameters) -> Columns:
         """Return the columns of a run."""

@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns
 from longreach_links.description import ROOT_FRAME, robot_description
-from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_symbolic.links import Links
 from longreach_symbolic.scenario import Scenario, load_scenario, resting_scenario
 from longreach_symbolic.simulation import LinksRun, columns_of
@@ -68,6 +69,23 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         from longreach_symbolic.simulation import simulate
 
         return simulate(FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario))
+
+    def smooth(
+        self,
+        parameters: Links,
+        scenario: Scenario,
+        options: LinksOptions,
+        time: float,
+        free: bool,
+    ) -> SmoothModel:
+        """Return the equations at a time of a run; nothing sticks."""
+        from longreach_links.linear import smooth_model
+        from longreach_symbolic.arm import arm_of
+        from longreach_symbolic.machine import FlexibleLinks
+
+        machine = FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario)
+        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
+        return smooth_model(machine, state)
 
     def columns(self, parameters: Links) -> Columns:
         """Return the columns of a run."""

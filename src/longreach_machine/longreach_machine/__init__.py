@@ -3,12 +3,26 @@ The declaration of a machine, and what is made of it without ROS.
 
 ``spec``     what a machine declares
 ``panels``   which of its columns belong in one figure
+``linear``   linear models about a state
 """
 
+from longreach_machine.linear import LinearModel, Pole, Signal, SmoothModel, linearize
 from longreach_machine.panels import Curve, Lane, Panel, curves_of
 from longreach_machine.spec import MachineSpec
 
 MACHINE_GROUP = 'longreach.machines'
 """Group of the entry points of machines."""
 
-__all__ = ['MACHINE_GROUP', 'Curve', 'Lane', 'MachineSpec', 'Panel', 'curves_of']
+__all__ = [
+    'MACHINE_GROUP',
+    'Curve',
+    'Lane',
+    'LinearModel',
+    'MachineSpec',
+    'Panel',
+    'Pole',
+    'Signal',
+    'SmoothModel',
+    'curves_of',
+    'linearize',
+]

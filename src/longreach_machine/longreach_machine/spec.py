@@ -11,7 +11,7 @@ Units are SI and radians, in parameters, scenarios, columns and results; a name 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -19,6 +19,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
 from longreach_dynamics.runs import Columns, Run
+from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.panels import Lane, Panel
 
 P = TypeVar('P')
@@ -145,6 +146,26 @@ class MachineSpec(Generic[P, S, O]):
     def describe(self, parameters: P, prefix: str) -> str:
         """Return the URDF, its frame names with a prefix; empty: there is none."""
         return ''
+
+    def smooth(
+        self, parameters: P, scenario: S, options: O, time: float, free: bool
+    ) -> SmoothModel:
+        """
+        Return the equations at a time [s] of the scenario's run, see :mod:`.linear`.
+
+        With ``free`` as if what sticks slides, and closed valves were at the edge of opening.
+        """
+        raise NotImplementedError
+
+    def cosimulation(
+        self, parameters: P, scenario: S, options: O
+    ) -> tuple[Any, Sequence[Signal], Callable[[Sequence[float]], Any]]:
+        """
+        Return the machine with its step, its inputs, and the command of their values, for an FMU.
+
+        See :mod:`.cosimulation`.
+        """
+        raise NotImplementedError
 
     def measure(self, run: Run[Any]) -> Sequence[float]:
         """Return the :attr:`results` of a run with rows; NaN where it has none."""

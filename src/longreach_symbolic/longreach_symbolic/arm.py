@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import expm
 
+from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_symbolic.generated import compiled, parameter_values
@@ -144,13 +144,13 @@ def linear_terms(links: Links, arm: Arm, q: np.ndarray) -> Terms:
 def spectral_radius(terms: Terms, arm: Arm) -> float:
     """Return the spectral radius of the digital loop; stable below 1."""
     n, count = terms.force.shape
-    continuous = np.zeros((2 * n + count, 2 * n + count))
-    continuous[:n, n : 2 * n] = np.eye(n)
+    A, B = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, count))
+    A[:n, n:] = np.eye(n)
     right = np.hstack((-terms.stiffness, -terms.damping, terms.force))
-    continuous[n : 2 * n] = np.linalg.solve(terms.mass, right)
-    cycle = expm(arm.sample_time * continuous)[: 2 * n]
+    A[n:], B[n:] = np.hsplit(np.linalg.solve(terms.mass, right), [2 * n])
+    Phi, Gamma = held_input(A, B, arm.sample_time)
     gains = [arm.column(name)[:, np.newaxis] * terms.force.T for name in ('gain', 'rate_gain')]
-    loop = cycle[:, : 2 * n] - cycle[:, 2 * n :] @ np.hstack(gains)
+    loop = Phi - Gamma @ np.hstack(gains)
     if not np.isfinite(loop).all():
         return math.inf
     return float(np.abs(np.linalg.eigvals(loop)).max())

@@ -27,7 +27,7 @@ from longreach_tools.arguments import allow_lists, finite, names, not_negative, 
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_node_options, add_results
-from longreach_tools.output import add_format, check_output, check_places
+from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
@@ -54,6 +54,10 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
     _add_run(spec, commands)
     if spec.results:
         _add_sweep(spec, commands)
+    if type(spec).smooth is not MachineSpec.smooth:
+        _add_linearize(spec, commands)
+    if type(spec).cosimulation is not MachineSpec.cosimulation:
+        _add_fmu(spec, commands)
     _add_compare(spec, commands)
     if type(spec).describe is not MachineSpec.describe:
         _add_urdf(spec, commands)
@@ -358,6 +362,48 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     )
 
 
+def _add_linearize(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``linearize``."""
+    from longreach_tools.linearize import add_linearize, run_linearize
+
+    def run(arguments: argparse.Namespace) -> None:
+        options = options_of(arguments, spec.options)
+        machine = machine_of(spec, arguments, options)
+        scenario = _scenario_of(spec, arguments, machine, options)
+        run_linearize(arguments, spec, machine, scenario, options)
+
+    parser = commands.add_parser(
+        'linearize', help='linear model at a time of a run: poles, Bode figure, .mat and .json'
+    )
+    _add_scenario(spec, parser, '--scenario')
+    add_machine(spec, parser)
+    add_linearize(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_fmu(spec: Spec, commands: Any) -> None:
+    """Add the subcommand ``fmu``."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        check_output(csv=arguments.out)
+        options = options_of(arguments, spec.options)
+        machine = machine_of(spec, arguments, options)
+        scenario = _scenario_of(spec, arguments, machine, options)
+        from longreach_machine.cosimulation import write_fmu
+
+        with writing(arguments.out) as file:
+            write_fmu(file, spec, machine, scenario, options)
+
+    parser = commands.add_parser(
+        'fmu',
+        help='write an FMU 2.0 for co-simulation, which calls Longreach where it runs',
+    )
+    _add_scenario(spec, parser, '--scenario')
+    add_machine(spec, parser)
+    parser.add_argument('--out', type=Path, metavar='FILE.fmu', required=True, help='the FMU')
+    parser.set_defaults(run=run)
+
+
 # --- description, demonstration -------------------------------------------------------------
 
 
@@ -494,7 +540,12 @@ def _add_move(spec: Spec, commands: Any) -> None:
     parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     parser.add_argument(
-        '--time', '--duration', type=positive, required=True, help='[s of simulation time]'
+        '--duration',
+        '--time',
+        dest='time',
+        type=positive,
+        required=True,
+        help='[s of simulation time]',
     )
     parser.add_argument(
         '--joints',

@@ -60,6 +60,7 @@ from longreach_dynamics.hydraulics.valves import (
     valve_flows,
     valve_opening,
 )
+from longreach_dynamics.kernels import read_only
 
 # Columns of the table of cylinders, one row for each. The oil's numbers stand in every row: one
 # array is all that compiled code passes on, because numba counts references to each array in a
@@ -139,6 +140,12 @@ class Actuators(_Table):
     def linkage(self) -> np.ndarray:
         """The machine's own columns (N, LINKAGE); a copy."""
         return np.ascontiguousarray(self.table[:, :LINKAGE])
+
+    def without(self, *columns: int) -> Actuators:
+        """Return these actuators with 0 in columns of the table, such as DEAD_BAND."""
+        table = self.table.copy()
+        table[:, columns] = 0.0
+        return read_only(Actuators(table))
 
 
 def actuators_of(

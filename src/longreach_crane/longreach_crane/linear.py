@@ -1,0 +1,45 @@
+"""The crane's equations between two events, for linear models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longreach_crane.model import HELD, Constants, Inputs, load_position, right_hand_side
+from longreach_machine.linear import Signal, SmoothModel
+
+_STATES = (
+    Signal('motor_force', 'N'),
+    Signal('car_position', 'm'),
+    Signal('car_velocity', 'm/s'),
+    Signal('angle', 'rad'),
+    Signal('angular_velocity', 'rad/s'),
+)
+
+
+def smooth_model(x: np.ndarray, inputs: Inputs, constants: Constants) -> SmoothModel:
+    """
+    Return the equations of a crane near a state x (5,), see :mod:`longreach_crane.model`.
+
+    Inputs are the desired force of the motor ``command`` and the force on the load
+    ``disturbance`` [N].
+    """
+
+    def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        dx = np.empty(5)
+        given = inputs._replace(desired_force=float(u[0]), disturbance=float(u[1]))
+        right_hand_side(0.0, x, given, constants, dx)
+        return dx
+
+    def observe(x: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return np.append(x, load_position(x, constants))
+
+    return SmoothModel(
+        _STATES,
+        (Signal('command', 'N'), Signal('disturbance', 'N')),
+        (*_STATES, Signal('load_position', 'm')),
+        x,
+        np.array([inputs.desired_force, inputs.disturbance]),
+        rates,
+        observe,
+        ('the brake holds the car',) if inputs.car == HELD else (),
+    )

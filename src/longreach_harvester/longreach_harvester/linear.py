@@ -1,0 +1,143 @@
+"""The harvester's equations between two events, for linear models."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.lines import (
+    CAPACITANCE,
+    DEAD_BAND,
+    INERTANCE,
+    RELIEF_1,
+    RELIEF_2,
+    SPOOL_FASTEST,
+    SPOOL_RATE,
+    TANK,
+    orifice_resistances,
+    relief_and_make_up,
+    sources,
+)
+from longreach_dynamics.hydraulics.valves import chamber_pressure, spool_rate
+from longreach_dynamics.kernels import kernel
+from longreach_harvester.bodies import HEAD, PRESSURE_1
+from longreach_harvester.machine import Harvester, HarvesterState
+from longreach_harvester.model import FLOW_1, FLOW_2, PRESSURE_2, RAIL, SIZE, WIDTH, rates
+from longreach_harvester.parameters import JOINTS
+from longreach_harvester.simulation import columns_of, series
+from longreach_machine.linear import Signal, SmoothModel
+
+# Opening of a valve at the edge of its dead band.
+_EDGE = 1e-2
+
+
+@kernel
+def fill_rates(y, spools, closed, model, dy):  # type: ignore[no-untyped-def]
+    """
+    Write the derivative of y at spool positions (3,): the equations that full_step splits.
+
+    Residual flows of closed valves, which act on nothing, stay.
+    """
+    f1, f2, table = np.zeros(3), np.zeros(3), model.lines[0]
+    for i in range(3):
+        if not closed[i]:
+            f1[i], f2[i] = y[FLOW_1 + i], y[FLOW_2 + i]
+    dy[:] = 0.0
+    rates(y, f1, f2, model, dy, np.empty(9))
+    for i in range(3):
+        side_1, side_2 = sources(spools[i], y[RAIL], table[i, TANK])
+        C_1, C_2 = orifice_resistances(spools[i], i, model.lines)
+        p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
+        p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
+        drop_1 = side_1 - p1
+        drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
+        for k, drop, C in ((FLOW_1 + i, drop_1, C_1), (FLOW_2 + i, drop_2, C_2)):
+            Q = y[k]
+            if not closed[i]:
+                dy[k] = (drop - C * Q * abs(Q)) / table[i, INERTANCE]
+        if model.ports:
+            dy[PRESSURE_1 + i] += (
+                relief_and_make_up(p1, RELIEF_1, i, table) / table[i, CAPACITANCE]
+            )
+            dy[PRESSURE_2 + i] += (
+                relief_and_make_up(p2, RELIEF_2, i, table) / table[i, CAPACITANCE]
+            )
+
+
+def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> SmoothModel:
+    """
+    Return the equations of the full model of a harvester near a state.
+
+    Inputs are the spools, commands where they have a lag; with a pump of limited flow the pressure
+    of its rail stays. ``free``: closed valves are at the edge of their dead band, and open.
+    InputError for the reduced model, in which speeds follow from pressures at once.
+    """
+    model = machine.with_log(float(state.y[-1]))
+    if model.reduced:
+        raise InputError('model = reduced, allowed for a linear model: full')
+    table = model.lines[0]
+    closed, spools = state.closed.copy(), np.array(state.spools)
+    notes = []
+    for i, name in enumerate(JOINTS):
+        if closed[i] and free:
+            closed[i] = False
+            spools[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, spools[i])
+        elif closed[i]:
+            notes.append(f'the valve of the {name} is closed: spool_{name} has no effect')
+    if model.pump:
+        notes.append('the pressure of the rail stays')
+    lagged = np.flatnonzero(np.isfinite(table[:, SPOOL_RATE]))
+    # Without a hanging head its two angles and their rates are no states.
+    kept = [*range(SIZE), *(range(HEAD, RAIL) if machine.parameters.hangs else ())]
+    size = len(kept)
+
+    def whole(x: np.ndarray) -> np.ndarray:
+        y = state.y.copy()
+        y[kept] = x[:size]
+        return y
+
+    def positions(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        found = u.copy()
+        found[lagged] = x[size:]
+        found[closed] = spools[closed]
+        return found
+
+    def f(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        dy = np.empty(WIDTH)
+        now = positions(x, u)
+        fill_rates(whole(x), now, closed, model, dy)
+        moving = [spool_rate(now[i], u[i], *table[i, [SPOOL_RATE, SPOOL_FASTEST]]) for i in lagged]
+        return np.concatenate([dy[kept], moving])
+
+    columns = columns_of(machine.parameters, machine.scenario)
+
+    def g(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        row = np.concatenate([whole(x), positions(x, u), closed, state.balance])
+        return series(machine, np.zeros(1), row[None])[0, 1:]
+
+    names = [
+        *((f'q_{name}', 'rad') for name in JOINTS),
+        *((f'rate_{name}', 'rad/s') for name in JOINTS),
+        *((f'p_{side}_{name}', 'Pa') for side in (1, 2) for name in JOINTS),
+        *((f'q_{side}_{name}', 'm^3/s') for side in (1, 2) for name in JOINTS),
+        *(
+            (
+                ('head_1', 'rad'),
+                ('head_2', 'rad'),
+                ('head_1_rate', 'rad/s'),
+                ('head_2_rate', 'rad/s'),
+            )
+        ),
+    ][:size]
+    return SmoothModel(
+        tuple(Signal(*pair) for pair in (*names, *((f'spool_{JOINTS[i]}', '1') for i in lagged))),
+        tuple(Signal(f'spool_{name}', '1') for name in JOINTS),
+        tuple(Signal(column.name, column.unit) for column in columns[1:]),
+        np.concatenate([state.y[kept], spools[lagged]]),
+        spools,
+        f,
+        g,
+        tuple(notes),
+    )

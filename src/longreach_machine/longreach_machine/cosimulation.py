@@ -1,0 +1,109 @@
+"""
+Machines as FMUs for co-simulation (FMI 2.0), made of their declarations by PythonFMU.
+
+The FMU calls the library, with its events, friction and end stops: where it runs, Python must find
+Longreach. Inputs are the machine's commands, outputs the positions, velocities and efforts of its
+joints. This module is only imported by :func:`write_fmu` and by the FMU itself.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pythonfmu import Fmi2Causality, Fmi2Slave, Real
+from pythonfmu.builder import FmuBuilder
+from pythonfmu.enums import Fmi2Initial
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import from_mapping
+from longreach_machine.spec import MachineSpec
+
+_FILE = 'machine.json'
+_SCRIPT = """from longreach_machine.cosimulation import MachineSlave
+
+
+class {name}(MachineSlave):
+    pass
+"""
+# A communication step is a whole number of integration steps, but for rounding.
+_WHOLE = 1e-6
+
+
+def write_fmu(
+    file: Path, spec: MachineSpec[Any, Any, Any], parameters: Any, scenario: Any, options: Any
+) -> None:
+    """
+    Write the FMU of a machine that begins as a scenario does.
+
+    Raises InputError for a scenario that does not fit.
+    """
+    spec.cosimulation(parameters, scenario, options)
+    given = {
+        'machine': spec.name,
+        'parameters': parameters.as_mapping(),
+        'scenario': scenario.as_mapping(),
+        'options': options.as_mapping(),
+    }
+    name = spec.name.capitalize()
+    with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory) / f'{spec.name}_slave.py'
+        script.write_text(_SCRIPT.format(name=name), encoding='utf-8')
+        data = Path(directory) / _FILE
+        data.write_text(json.dumps(given), encoding='utf-8')
+        built = FmuBuilder.build_FMU(script, directory, [data], needsExecutionTool='true')
+        file.write_bytes(Path(built).read_bytes())
+
+
+class MachineSlave(Fmi2Slave):  # type: ignore[misc]
+    """A machine in an FMU."""
+
+    author = 'Longreach developers'
+    description = 'machine simulated by Longreach'
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        data = json.loads((Path(self.resources) / _FILE).read_text(encoding='utf-8'))
+        # Installed by pip and by colcon there are two: Python imports the first.
+        entry, *_ = metadata.entry_points(group='longreach.machines', name=data['machine'])
+        spec = entry.load()
+        options = from_mapping(spec.options, data['options'])
+        parameters = from_mapping(spec.parameters, data['parameters'])
+        scenario = from_mapping(spec.scenarios, data['scenario'])
+        self._machine, signals, self._command = spec.cosimulation(parameters, scenario, options)
+        self._state = self._machine.initial_state()
+        self._inputs = [signal.name for signal in signals]
+        for signal in signals:
+            setattr(self, signal.name, 0.0)
+            self.register_variable(Real(signal.name, causality=Fmi2Causality.input))
+        self._show()
+        for name in self._outputs:
+            self.register_variable(
+                Real(name, causality=Fmi2Causality.output, initial=Fmi2Initial.exact)
+            )
+
+    def _given(self) -> Any:
+        """Return the command of the inputs."""
+        return self._command([getattr(self, name) for name in self._inputs])
+
+    def _show(self) -> None:
+        """Write the outputs."""
+        sample = self._machine.joint_sample(self._state, self._given())
+        self._outputs = []
+        for joint, *values in zip(*sample, strict=True):
+            for kind, value in zip(('position', 'velocity', 'effort'), values, strict=True):
+                name = f'{joint}.{kind}'.replace('.', '_')
+                setattr(self, name, float(value))
+                self._outputs.append(name)
+
+    def do_step(self, current_time: float, step_size: float) -> bool:
+        """Advance by a communication step; an error ends the simulation with its message."""
+        step = self._machine.step
+        if abs(step_size / step - round(step_size / step)) > _WHOLE:
+            raise InputError(f'step = {step_size} s, allowed: whole steps of {step} s')
+        self._state = self._machine.advance(self._state, self._given(), current_time, step_size)
+        self._show()
+        return True

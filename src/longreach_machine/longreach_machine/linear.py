@@ -1,0 +1,385 @@
+"""
+Linear models of machines about a state.
+
+Between two events a machine obeys smooth equations x' = f(x, u) and shows y = g(x, u), which a
+declaration gives as a :class:`SmoothModel`. :func:`linearize` differentiates them,
+
+    x' = x'_0 + A (x - x_0) + B (u - u_0),    y = y_0 + C (x - x_0) + D (u - u_0),
+
+by central differences, extrapolated to a step of zero (Ridders 1982). Each derivative is that of
+the step at which two extrapolations agree best, and their difference is its stated error. Where
+the derivative from above differs from that from below the equations have a kink, which is stated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.control import held_input
+from longreach_dynamics.errors import InputError
+
+if TYPE_CHECKING:
+    import control
+
+# Steps of the differences, as a share of the size of a variable: the first one, and how many
+# halvings follow. The longest ones serve smooth equations, the shortest ones orifices.
+_FIRST, _HALVINGS = 3e-3, 9
+# Size of a variable near zero, by its unit.
+_SIZES = {'Pa': 1e6, 'N': 1e4, 'N m': 1e4, 'm^3/s': 1e-3, 'J': 1e3}
+# A difference of the derivatives on both sides is a kink beyond this share of the row's largest
+# derivative.
+_KINK = 1e-3
+# Stated errors above are worth a note.
+_WORST = 1e-6
+# Singular values below this share of the largest one are zero, and poles below this one.
+_NULL, _ZERO = 1e-12, 1e-9
+SUFFIXES = ('.mat', '.json')
+
+
+class Signal(NamedTuple):
+    """A state, an input or an output."""
+
+    name: str
+    unit: str
+
+
+class SmoothModel(NamedTuple):
+    """
+    Equations of a machine between two events, and a point at which they hold.
+
+    Modes do not change: what sticks keeps sticking, valves that are closed stay closed.
+    """
+
+    states: tuple[Signal, ...]
+    inputs: tuple[Signal, ...]
+    outputs: tuple[Signal, ...]
+    x: np.ndarray  # (n,)
+    u: np.ndarray  # (m,)
+    rates: Callable[[np.ndarray, np.ndarray], np.ndarray]  # f(x, u), (n,)
+    observe: Callable[[np.ndarray, np.ndarray], np.ndarray]  # g(x, u), (p,)
+    notes: tuple[str, ...] = ()  # what is locked at this point, or left out
+
+
+class Pole(NamedTuple):
+    """An eigenvalue of A; of a pair, the one with the positive imaginary part."""
+
+    value: complex  # [1/s]
+    frequency: float  # |value| / 2 pi [Hz]
+    damping: float  # -Re(value) / |value|; 1 for a real stable pole, NaN at zero
+    state: str  # that takes the largest part in it
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearModel:
+    """
+    A linear model x' = x'_0 + A dx + B du, y = y_0 + C dx + D du in SI units and radians.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray, shapes (n, n), (n, m), (p, n), (p, m)
+    states, inputs, outputs : tuple of Signal
+    x, u, y : ndarray, shapes (n,), (m,), (p,)
+        The point of linearisation.
+    rate : ndarray, shape (n,)
+        x'_0; 0 at rest.
+    error : float
+        Largest stated error of a derivative, over the largest derivative of its row, each times
+        the size of its variable.
+    notes : tuple of str
+        What is locked at this point, and where the equations have kinks.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    states: tuple[Signal, ...]
+    inputs: tuple[Signal, ...]
+    outputs: tuple[Signal, ...]
+    x: np.ndarray
+    u: np.ndarray
+    y: np.ndarray
+    rate: np.ndarray
+    error: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def select(
+        self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> LinearModel:
+        """Return the model with some of its inputs and outputs; InputError for unknown names."""
+        m = _places('input', self.inputs, inputs)
+        p = _places('output', self.outputs, outputs)
+        return dataclasses.replace(
+            self,
+            B=self.B[:, m],
+            C=self.C[p],
+            D=self.D[np.ix_(p, m)],
+            inputs=tuple(self.inputs[k] for k in m),
+            outputs=tuple(self.outputs[k] for k in p),
+            u=self.u[m],
+            y=self.y[p],
+        )
+
+    def poles(self) -> list[Pole]:
+        """Return the poles, slowest first, of complex pairs one."""
+        values, vectors = np.linalg.eig(self.A)
+        values[np.abs(values) < _ZERO * np.abs(values).max(initial=0.0)] = 0.0
+        # A state takes part by the product of right and left eigenvector, which has no unit.
+        left = np.linalg.pinv(vectors, rcond=_NULL)
+        found = []
+        for k in np.argsort(np.abs(values), kind='stable'):
+            value = complex(values[k])
+            if value.imag < 0.0:
+                continue
+            size = abs(value)
+            part = int(np.argmax(np.abs(vectors[:, k] * left[k])))
+            damping = -value.real / size if size else np.nan
+            found.append(Pole(value, size / (2.0 * np.pi), damping, self.states[part].name))
+        return found
+
+    def response(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return C (j w - A)^-1 B + D at frequencies (F,) [Hz], complex (F, p, m)."""
+        omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)
+        shifted = 1j * omega[:, None, None] * np.eye(len(self.A)) - self.A
+        return np.asarray(self.C @ np.linalg.solve(shifted, self.B[None]) + self.D)
+
+    def discretize(self, sample_time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return A_d and B_d of x_(k+1) = A_d x_k + B_d u_k, inputs held over the sample [s]."""
+        return held_input(self.A, self.B, sample_time)
+
+    def reduce(self, order: int) -> LinearModel:
+        """
+        Return a model of ``order`` states by balanced truncation.
+
+        Poles that are not stable are kept, the stable rest is balanced (Moore 1981), with inputs
+        and outputs in the units of the model: scale them where that matters. The reduced states
+        have no units. InputError for an order that is not between the number of poles kept and n.
+        """
+        from scipy.linalg import (
+            matrix_balance,
+            schur,
+            solve_continuous_lyapunov,
+            solve_sylvester,
+            svd,
+        )
+
+        # Diagonal scaling first: with pascals beside metres the Schur form would be inexact.
+        balanced, (scale, _) = matrix_balance(self.A, permute=False, separate=True)
+        edge = -_ZERO * np.abs(np.linalg.eigvals(balanced)).max(initial=0.0)
+        T, Q, k = schur(balanced, output='real', sort=lambda real, _: real < edge)
+        n = len(T)
+        kept = n - k
+        if not kept <= order <= n:
+            raise InputError(
+                f'order = {order}, allowed: {kept} to {n}; {kept} poles are not stable and stay'
+            )
+        # Decouple the stable part: T11 X - X T22 = -T12.
+        X = (
+            solve_sylvester(T[:k, :k], -T[k:, k:], -T[:k, k:])
+            if kept and k
+            else np.zeros((k, kept))
+        )
+        B, C = Q.T @ (self.B / scale[:, None]), self.C * scale @ Q
+        B1, C2 = B[:k] - X @ B[k:], C[:, k:] + C[:, :k] @ X
+        A1, C1 = T[:k, :k], C[:, :k]
+        if order < n and k:
+            W = _root(solve_continuous_lyapunov(A1, -B1 @ B1.T))
+            V = _root(solve_continuous_lyapunov(A1.T, -C1.T @ C1))
+            left, values, right = svd(V.T @ W)
+            size = min(order - kept, int((values > _NULL * values[0]).sum()))
+            share = values[:size] ** -0.5
+            into, back = W @ right[:size].T * share, (left[:, :size] * share).T @ V.T
+            A1, B1, C1 = back @ A1 @ into, back @ B1, C1 @ into
+        size = len(A1)
+        A = np.zeros((size + kept, size + kept))
+        A[:size, :size], A[size:, size:] = A1, T[k:, k:]
+        states = tuple(Signal(f'z_{i + 1}', '') for i in range(len(A)))
+        none = np.zeros(len(A))
+        return dataclasses.replace(
+            self,
+            A=A,
+            B=np.vstack([B1, B[k:]]),
+            C=np.hstack([C1, C2]),
+            states=states,
+            x=none,
+            rate=none,
+            notes=(*self.notes, f'reduced from {n} to {len(A)} states'),
+        )
+
+    def to_control(self) -> control.StateSpace:
+        """Return the model for the package ``control`` of PyPI, which must be installed."""
+        import control
+
+        return control.ss(
+            self.A,
+            self.B,
+            self.C,
+            self.D,
+            states=[one.name for one in self.states],
+            inputs=[one.name for one in self.inputs],
+            outputs=[one.name for one in self.outputs],
+        )
+
+    def save(self, file: str | Path, kind: str = '') -> None:
+        """Write a .mat file of MATLAB or a .json file, by default after its suffix."""
+        file = Path(file)
+        kind = kind or file.suffix
+        data: dict[str, Any] = {
+            'A': self.A,
+            'B': self.B,
+            'C': self.C,
+            'D': self.D,
+            'x0': self.x,
+            'u0': self.u,
+            'y0': self.y,
+            'rate0': self.rate,
+            'error': self.error,
+            'notes': list(self.notes),
+        }
+        for what in ('states', 'inputs', 'outputs'):
+            signals = getattr(self, what)
+            data[what] = [one.name for one in signals]
+            data[f'{what[:-1]}_units'] = [one.unit for one in signals]
+        if kind == '.json':
+            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}
+            file.write_text(json.dumps(plain, indent=1) + '\n', encoding='utf-8')
+        elif kind == '.mat':
+            from scipy.io import savemat
+
+            lists = {
+                k: np.array(v, dtype=object) if isinstance(v, list) else v for k, v in data.items()
+            }
+            with file.open('wb') as stream:
+                savemat(stream, lists, oned_as='column')
+        else:
+            raise InputError(f'{file} ends in {kind!r}, allowed: {" | ".join(SUFFIXES)}')
+
+
+def linearize(
+    model: SmoothModel, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+) -> LinearModel:
+    """
+    Return the linear model of a machine's equations about their point.
+
+    Parameters
+    ----------
+    model : SmoothModel
+    inputs, outputs : sequence of str, optional
+        Names; by default all.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, and where the equations are not finite.
+    """
+    m = _places('input', model.inputs, inputs)
+    p = _places('output', model.outputs, outputs)
+    n = len(model.x)
+
+    def both(point: np.ndarray) -> np.ndarray:
+        u = model.u.copy()
+        u[m] = point[n:]
+        x = point[:n]
+        shown = model.observe(x, u)[p] if p else np.zeros(0)
+        return np.concatenate([model.rates(x, u), shown])
+
+    signals = (*model.states, *(model.inputs[k] for k in m))
+    rows = (*model.states, *(model.outputs[k] for k in p))
+    point = np.concatenate([model.x, model.u[m]])
+    sizes = np.maximum(np.abs(point), [_SIZES.get(one.unit, 1.0) for one in signals])
+    middle = both(point)
+    if not np.isfinite(middle).all():
+        bad = rows[int(np.flatnonzero(~np.isfinite(middle))[0])].name
+        raise InputError(f'{bad} is not finite at this state, which has no linear model')
+    found, errors, jumps = _derivatives(both, point, sizes, middle)
+    largest = np.abs(found * sizes).max(axis=1, keepdims=True)
+    largest[largest == 0.0] = 1.0
+    jumps = jumps * sizes / largest
+    errors = errors * sizes / largest
+    notes = list(model.notes)
+
+    def note(found: np.ndarray, text: str) -> None:
+        for row, column in found:
+            what = f'the rate of {rows[row].name}' if row < n else rows[row].name
+            notes.append(text.format(what, signals[column].name, errors[row, column]))
+
+    note(
+        np.argwhere(jumps > _KINK),
+        '{} has a kink in {}: its derivatives on both sides differ, and the mean is taken',
+    )
+    note(
+        np.argwhere((errors > _WORST) & (jumps <= _KINK)),
+        'the derivative of {} by {} is uncertain, by a share of {:.1g}',
+    )
+    return LinearModel(
+        found[:n, :n],
+        found[:n, n:],
+        found[n:, :n],
+        found[n:, n:],
+        model.states,
+        tuple(signals[n:]),
+        tuple(rows[n:]),
+        model.x,
+        point[n:],
+        middle[n:],
+        middle[:n],
+        float(errors.max()),
+        tuple(notes),
+    )
+
+
+def _derivatives(
+    function: Callable[[np.ndarray], np.ndarray],
+    point: np.ndarray,
+    sizes: np.ndarray,
+    middle: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the derivatives, their stated errors, and how much those of both sides differ."""
+    shape = (middle.size, point.size)
+    found, errors, jumps = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for k, size in enumerate(sizes):
+        best, error = np.zeros(middle.size), np.full(middle.size, np.inf)
+        jump = np.full(middle.size, np.inf)
+        row: list[np.ndarray] = []
+        bend_before = None
+        for halving in range(_HALVINGS + 1):
+            step = np.zeros(point.size)
+            step[k] = h = _FIRST * size / 2.0**halving
+            above, below = function(point + step), function(point - step)
+            before, row = row, [(above - below) / (2.0 * h)]
+            # Neville's scheme: each column removes one more even power of the step.
+            for order, last in enumerate(before[:3]):
+                row.append(row[-1] + (row[-1] - last) / (4.0 ** (order + 1) - 1.0))
+                apart = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - last))
+                better = apart < error
+                error[better], best[better] = apart[better], row[-1][better]
+            # Twice the mean curvature times the step; what is left without a step is a kink.
+            bend = np.abs(above - 2.0 * middle + below) / h
+            if bend_before is not None:
+                jump = np.minimum(jump, np.maximum(2.0 * bend - bend_before, 0.0))
+            bend_before = bend
+        found[:, k], errors[:, k], jumps[:, k] = best, error, jump
+    return found, errors, jumps
+
+
+def _places(what: str, signals: Sequence[Signal], names: Sequence[str] | None) -> list[int]:
+    """Return the indices of names, of all by default; InputError for unknown ones."""
+    known = [signal.name for signal in signals]
+    if names is None:
+        return list(range(len(known)))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f'{what} {unknown[0]!r} is unknown, allowed: {", ".join(known)}')
+    return [known.index(name) for name in names]
+
+
+def _root(gramian: np.ndarray) -> np.ndarray:
+    """Return W with W W^T = a Gramian, whose small negative eigenvalues are rounding."""
+    values, vectors = np.linalg.eigh(0.5 * (gramian + gramian.T))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -1,0 +1,262 @@
+"""Linear models of all machines: against runs, sine sweeps, closed forms; files and reduction."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.io import loadmat
+from scipy.linalg import expm
+
+from longreach_boom.disturbances import TipForce
+from longreach_boom.linear import smooth_model
+from longreach_boom.machine import Boom
+from longreach_boom.modes import held_modes, natural_modes
+from longreach_boom.parameters import load_boom
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import simulate
+from longreach_crane.linear import smooth_model as smooth_crane
+from longreach_crane.model import FREE, Constants, Inputs, linear_model
+from longreach_crane.parameters import load_machinery
+from longreach_dynamics.errors import InputError
+from longreach_links.linear import smooth_model as smooth_links
+from longreach_machine import LinearModel, Signal, SmoothModel, linearize
+from longreach_symbolic.arm import arm_of
+from longreach_symbolic.links import load_links
+from longreach_symbolic.machine import FlexibleLinks
+from longreach_symbolic.scenario import resting_scenario
+
+# Machine, scenario, time [s], and an interval over which the command is constant [s].
+RUNS = [
+    ('crane', 'task_b', 3.0, 0.01),
+    ('boom', 'load_release', 1.0, 0.005),
+    ('excavator', 'dig_17kpa', 1.0, 0.005),
+    ('harvester', 'open_loop', 6.7, 0.005),
+]
+
+
+def smooth(machine: str, scenario: str, time: float, free: bool = False) -> SmoothModel:
+    """Return the equations of a machine at a time of a scenario."""
+    spec: Any = getattr(import_module(f'longreach_{machine}.spec'), machine.upper())
+    # Of a method of order 2, with steps that do not matter here.
+    options = spec.options(step=2.5e-4) if machine == 'harvester' else spec.options()
+    parameters = spec.load(None, options)
+    given = spec.load_scenario(spec.find_scenario(scenario), parameters, options)
+    return spec.smooth(parameters, given, options, time, free)
+
+
+def moved(model: SmoothModel, duration: float, change: np.ndarray | float = 0.0) -> np.ndarray:
+    """Return the state after a time under constant inputs, by SciPy."""
+    start = model.x + change
+    found = solve_ivp(
+        lambda _, x: model.rates(x, model.u),
+        (0.0, duration),
+        start,
+        method='Radau',
+        rtol=1e-9,
+        atol=1e-11 * np.maximum(np.abs(model.x), 1e-3),
+    )
+    return np.asarray(found.y[:, -1])
+
+
+@pytest.mark.parametrize(('machine', 'scenario', 'time', 'interval'), RUNS)
+def test_the_equations_are_those_of_the_run(
+    machine: str, scenario: str, time: float, interval: float
+) -> None:
+    """From the state at a time the equations lead to that of the run an interval later."""
+    now, later = (smooth(machine, scenario, t) for t in (time, time + interval))
+    # What the equations hold, such as the residual flow of a closed valve, is left out.
+    free = now.rates(now.x, now.u) != 0.0
+    assert free.sum() > 4
+    change, found = (later.x - now.x)[free], (moved(now, interval) - now.x)[free]
+    # Each state by its own size; what hardly moves by the size of what it could.
+    scale = np.maximum(np.abs(change), 1e-6 * np.maximum(np.abs(now.x[free]), 1e-3))
+    assert np.abs((found - change) / scale).max() < 0.02
+
+
+@pytest.mark.parametrize(('machine', 'scenario', 'time', 'interval'), RUNS)
+def test_a_small_change_grows_as_the_model_says(
+    machine: str, scenario: str, time: float, interval: float
+) -> None:
+    """The motion of a state beside that of the point follows expm(A t)."""
+    model = smooth(machine, scenario, time)
+    found = linearize(model, outputs=[])
+    random = np.random.default_rng(1)
+    change = 1e-5 * np.maximum(np.abs(model.x), 1e-3) * random.standard_normal(model.x.size)
+    # A spool at its end has a kink; brief: the point hardly moves.
+    change[[one.name.startswith('spool') for one in model.states]] = 0.0
+    brief = 0.1 * interval
+    apart = moved(model, brief, change) - moved(model, brief)
+    said = expm(found.A * brief) @ change
+    scale = np.maximum(np.abs(said), np.abs(change)) + 1e-9 * np.maximum(np.abs(model.x), 1e-3)
+    assert np.abs((apart - said) / scale).max() < 5e-3
+
+
+def test_links_follow_their_model() -> None:
+    """Links under constant torques move as the equations say."""
+    links = load_links()
+    machine = FlexibleLinks(links, arm_of(links), resting_scenario(links))
+    state = machine.initial_state()
+    torques = tuple(1.1 * torque + 0.1 for torque in state.torques)
+    after = machine.advance(state, torques, 0.0, 0.02)
+    model = smooth_links(machine, state)._replace(u=np.array(torques))
+    assert moved(model, 0.02) == pytest.approx(after.x, rel=1e-6, abs=1e-9)
+
+
+def test_derivatives_of_the_crane_are_exact() -> None:
+    """At rest the linear model is that of C13R, which is written down."""
+    crane = load_machinery().crane
+    p = Constants.of(crane)
+    model = smooth_crane(np.zeros(5), Inputs(0.0, 0.0, p.d_c, FREE), p)
+    found = linearize(model)
+    A, b, e = linear_model(crane)
+    assert pytest.approx(A, rel=1e-9, abs=1e-12) == found.A
+    assert pytest.approx(np.column_stack([b, e]), rel=1e-9, abs=1e-12) == found.B
+    assert found.error < 1e-6
+
+
+def test_derivatives_equal_complex_steps() -> None:
+    """Of functions with known derivatives, also stiff and badly scaled ones."""
+
+    def f(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.array([np.sin(x[0]) * x[1] * 1e-6, 1e9 * np.sqrt(1e4 + x[1] ** 2) * u[0]])
+
+    x, u = np.array([0.3, 2e5]), np.array([0.2])
+    signals = (Signal('angle', 'rad'), Signal('pressure', 'Pa'))
+    model = SmoothModel(signals, (Signal('spool', '1'),), signals, x, u, f, f)
+    found = linearize(model)
+    steps = np.array([1e-30, 1e-20])
+    exact = np.empty((2, 3))
+    for k, step in enumerate([*steps, 1e-30]):
+        point = np.concatenate([x, u]).astype(complex)
+        point[k] += 1j * step
+        exact[:, k] = f(point[:2], point[2:]).imag / step
+    assert np.hstack([found.A, found.B]) == pytest.approx(exact, rel=1e-6)
+    assert np.hstack([found.C, found.D]) == pytest.approx(exact, rel=1e-6)
+    assert found.error < 1e-6
+    assert not found.notes
+
+
+def test_a_kink_is_named() -> None:
+    """A derivative that differs on both sides is said, and where."""
+    one = (Signal('speed', 'm/s'),)
+    model = SmoothModel(
+        one, (), one, np.zeros(1), np.zeros(0), lambda x, _: -np.abs(x) + x, lambda x, _: x**2
+    )
+    found = linearize(model)
+    assert len(found.notes) == 1
+    assert 'rate of speed has a kink in speed' in found.notes[0]
+    assert found.A[0, 0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize('free', [False, True])
+def test_frequencies_of_the_boom_are_those_of_its_modes(free: bool) -> None:
+    """The oscillating poles of a boom at rest are its natural modes, pistons locked or sliding."""
+    boom = load_boom()
+    pose = boom.pose('site')
+    state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+    found = linearize(smooth_model(boom, state, free=free), outputs=[])
+    poles = [pole for pole in found.poles() if pole.value.imag > 0.0]
+    expected, ratios = held_modes(boom, pose, (), np.full(4, free))
+    # Damping is not proportional: |pole| of a higher mode is not its undamped frequency.
+    assert [p.frequency for p in poles[:3]] == pytest.approx(expected[:3].tolist(), rel=2e-2)
+    assert poles[0].frequency == pytest.approx(expected[0], rel=1e-4)
+    assert [p.damping for p in poles[:3]] == pytest.approx(ratios[:3].tolist(), rel=1e-2)
+    if not free:
+        modes = natural_modes(boom, pose, count=3)
+        assert poles[0].frequency == pytest.approx(modes.frequencies[0], rel=1e-4)
+        assert 'cylinder_1 sticks: its joint is locked' in found.notes
+
+
+@pytest.mark.parametrize('frequency', [0.3, 1.5])
+def test_a_sine_sweep_confirms_the_frequency_response(frequency: float) -> None:
+    """A sine at the tip of the nonlinear boom gives the response of the linear model, to 2 %."""
+    boom = load_boom()
+    # Damped so that the beginning of the sine dies out within the run.
+    beams = tuple(beam.replace(beam_damping=20.0 * beam.beam_damping) for beam in boom.beams)
+    boom = boom.replace(beams=beams)
+    force, duration = 20.0, 40.0
+    scenario = Scenario(
+        duration=duration,
+        pose='site',
+        friction=False,
+        forces=(TipForce(start=0.0, end=duration, z=force, frequency=frequency),),
+    )
+    run = simulate(boom, scenario, step=2.5e-4)
+    time = run.column('time')
+    late = time > 0.5 * duration
+    wave = 2.0 * math.pi * frequency * time[late]
+    basis = np.column_stack([np.sin(wave), np.cos(wave), np.ones(wave.size), time[late]])
+    state = Boom(boom, scenario, 2.5e-4).initial_state()._replace(forces=np.zeros((4, 2)))
+    model = linearize(
+        smooth_model(boom, state, friction=False), ['tip_force_z_4'], ['tip_z', 'strain_2']
+    )
+    said = model.response(np.array([frequency]))[0, :, 0]
+    for name, expected in zip(('tip_z', 'strain_2'), said, strict=True):
+        part = np.linalg.lstsq(basis, run.column(name)[late], rcond=None)[0]
+        assert complex(part[0], part[1]) / force == pytest.approx(expected, rel=0.02)
+
+
+def boom_model() -> LinearModel:
+    """Return the model of a boom from a force at its tip."""
+    boom = load_boom()
+    state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+    return linearize(smooth_model(boom, state, free=True), ['tip_force_z_4'], ['tip_z'])
+
+
+def test_a_reduced_model_responds_alike() -> None:
+    """Balanced truncation keeps the response where it is large, and refuses an order too low."""
+    model = boom_model()
+    small = model.reduce(18)
+    assert small.A.shape == (18, 18)
+    frequencies = np.array([0.2, 0.413, 0.9, 2.0])
+    assert small.response(frequencies) == pytest.approx(model.response(frequencies), rel=0.01)
+    with pytest.raises(InputError, match='order = 2, allowed: '):
+        model.reduce(2)
+
+
+def test_files_hold_the_model(tmp_path: Path) -> None:
+    """Matrices, names, units and notes are in .mat and .json; another suffix is refused."""
+    model = boom_model()
+    model.save(tmp_path / 'model.mat')
+    model.save(tmp_path / 'model.json')
+    mat, plain = loadmat(tmp_path / 'model.mat'), json.loads((tmp_path / 'model.json').read_text())
+    assert np.array_equal(mat['A'], model.A)
+    assert np.array_equal(plain['B'], model.B)
+    assert mat['inputs'][0, 0][0] == 'tip_force_z_4'
+    assert plain['output_units'] == ['m']
+    assert plain['states'][0] == 'phi_1'
+    with pytest.raises(InputError, match=r"'\.txt', allowed: \.mat \| \.json"):
+        model.save(tmp_path / 'model.txt')
+
+
+def test_unknown_names_are_refused() -> None:
+    """The message lists what there is."""
+    with pytest.raises(InputError, match="input 'spool' is unknown, allowed: command, "):
+        linearize(smooth('crane', 'task_b', 0.0), inputs=['spool'])
+
+
+def test_sampled_model_equals_the_exact_solution() -> None:
+    """Of a held input; the first-order lag of the crane's motor is known."""
+    crane = load_machinery().crane
+    p = Constants.of(crane)
+    model = linearize(smooth_crane(np.zeros(5), Inputs(0.0, 0.0, p.d_c, FREE), p))
+    A, B = model.discretize(0.1)
+    assert A[0, 0] == pytest.approx(math.exp(-0.1 * crane.motor_rate))
+    assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1 * crane.motor_rate))
+
+
+def test_the_package_control_takes_the_model() -> None:
+    """With names, and the same frequency response."""
+    pytest.importorskip('control')
+    model = boom_model()
+    system = model.to_control()
+    assert system.input_labels == ['tip_force_z_4']
+    (found,) = system(2j * np.pi * np.array([0.8])).ravel()
+    assert found == pytest.approx(model.response(np.array([0.8]))[0, 0, 0])
