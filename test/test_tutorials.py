@@ -185,3 +185,12 @@ def test_own_machine_over_ros_is_the_library_run(workspace: Path) -> None:
         numbers.write_text(original)
     assert other.returncode == 1
     assert 'the recording is not this run' in other.stderr
+
+
+def test_pressure_feedback_stops_the_harvester() -> None:
+    """The script's feedback leaves less than a hundredth of the vibration after 3 s."""
+    script = loaded('harvester_damping')
+    machine = script.machine_of_scenario()
+    without, damped = (np.ptp(script.rates(machine, gain)[300:]) for gain in (0.0, script.GAIN))
+    assert without > 0.1
+    assert damped < 0.01 * without

@@ -1,0 +1,110 @@
+"""
+Controllers of the boom's vibrations: what they measure, what they are asked, what they command.
+
+A controller is a class that is made for a :class:`Situation` and called once in each cycle. Ten
+lines are enough for one of your own:
+
+    class Yielding(DampingController):
+        def velocities(self, measured, wanted):
+            force = self.forces(measured)
+            self.slow = getattr(self, 'slow', force)
+            self.slow += 0.01 * (force - self.slow)
+            return self.holding(measured, wanted) - 2e-7 * (force - self.slow)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_control.plant import Plant, Situation
+from longreach_dynamics.hydraulics import oil_stiffness, spool_positions
+
+# How fast the oil of a cylinder is brought to what is wanted [1/s].
+_HOLDING = 0.5
+
+
+class Measured(NamedTuple):
+    """Readings of the sensors in one cycle."""
+
+    pistons: np.ndarray  # (N,) encoders, s_p [m]
+    head_pressures: np.ndarray  # (N,) p_1 [Pa]
+    rod_pressures: np.ndarray  # (N,) p_2 [Pa]
+    rates: np.ndarray  # (N,) gyroscopes at the beams' tips, positive lifts [rad/s]
+
+
+class Wanted(NamedTuple):
+    """What an operator or a trajectory asks for."""
+
+    pistons: np.ndarray  # (N,) s_p [m]
+    velocities: np.ndarray  # (N,) [m/s]
+
+
+class DampingController:
+    """
+    Base of controllers of vibrations: position control of the oil, and the inverse of the valves.
+
+    Parameters
+    ----------
+    situation : Situation
+        What it may know.
+    """
+
+    smallest = 5e-5
+    """Velocity below which a valve stays closed, to spare it [m/s]."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.plant = Plant.of(situation)
+        self.commanded = np.zeros(situation.boom.size)
+        self._start: tuple[np.ndarray, np.ndarray] | None = None
+
+    def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """Return the velocities v of the pistons [m/s], (N,); to be overridden."""
+        return self.holding(measured, wanted)
+
+    def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """
+        Run a cycle; return the commanded spools (N,) in [-1, 1], until the next one.
+
+        Parameters
+        ----------
+        measured : Measured
+        wanted : Wanted
+        """
+        most = self.situation.boom.controller.maximum_velocity
+        v = np.clip(self.velocities(measured, wanted), -most, most)
+        v[np.abs(v) < self.smallest] = 0.0
+        self.commanded = v
+        actuators = self.plant.actuators
+        pistons = np.clip(measured.pistons, 0.0, actuators.stroke)
+        spools = spool_positions(
+            actuators, v, pistons, measured.head_pressures, measured.rod_pressures
+        )
+        # Opened against pressures that are too high, a valve would let the load down.
+        return np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
+
+    def forces(self, measured: Measured) -> np.ndarray:
+        """Return p_1 A_1 - p_2 A_2 (N,) [N]."""
+        a = self.plant.actuators
+        return np.asarray(
+            measured.head_pressures * a.head_area - measured.rod_pressures * a.rod_area
+        )
+
+    def oil(self, measured: Measured, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Return s and its wanted value, both from the first cycle on (N,) [m].
+
+        s = s_p + F / k is what the oil let in would move the piston without load.
+        """
+        stiffness = sum(oil_stiffness(self.plant.actuators, measured.pistons))
+        now = measured.pistons + self.forces(measured) / stiffness
+        if self._start is None:
+            self._start = now, wanted.pistons.copy()
+        return now - self._start[0], wanted.pistons - self._start[1]
+
+    def holding(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """Return velocities that bring the oil to what is wanted, without regard to vibration."""
+        now, then = self.oil(measured, wanted)
+        return np.asarray(wanted.velocities + _HOLDING * (then - now))

@@ -1,0 +1,155 @@
+"""
+Modal feedback: a linear-quadratic regulator of the tip's motion, with an observer.
+
+The observer is Kalman's filter of the plant with the delay, from encoders, forces and gyroscopes.
+Beside the state it finds unknown forces on the pistons, which is where friction and errors of
+pressures go, an unknown vertical force at the tip, which is an error of the payload, and the
+biases of the gyroscopes. The regulator minimises
+
+    int |tip velocity|^2 + beta |s - s_w|^2 + rho |v|^2 dt
+
+about the rest that follows from these forces with the oil s_w that is wanted, so that it damps,
+does not drift and does not fight the load. Sources: Kwakernaak and Sivan, Linear Optimal Control
+Systems, 1972, for both; Henikl, Kemmetmueller, Kugi, Automation in Construction 2016, for the
+measurements of such booms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longreach_control.controller import DampingController, Measured, Wanted
+from longreach_control.plant import RHO, Situation, delayed, filter_gain, regulator
+from longreach_dynamics.control import held_input
+
+# How fast what was asked for is caught up with [1/s].
+_CATCHING = 1.0
+# Standard deviations of the noise of readings: encoders [m], forces [N], gyroscopes [rad/s].
+_READINGS = 2e-5, 2e3, 3e-3
+# Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
+# pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s].
+_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER = 2e-3, 5e3, 100.0, 1e-5, 1e-3
+
+
+class Observer:
+    """State of the plant, unknown forces and biases of the gyroscopes, from readings."""
+
+    def __init__(self, controller: DampingController) -> None:
+        plant, situation = controller.plant, controller.situation
+        N, T, at = len(plant.oil), situation.sample_time, plant.states
+        self._controller = controller
+        self.A, self.B = delayed(*held_input(*plant.state_space(), T), situation.delay_cycles)
+        # Biases come last.
+        self._whole = whole = len(self.A)
+        total = whole + N
+        F, G = np.eye(total), np.zeros((total, N))
+        F[:whole, :whole], G[:whole] = self.A, self.B
+        C = np.zeros((3 * N, total))
+        C[:N, at.q] = plant.arms
+        C[N : 2 * N, at.q] = -plant.oil[:, None] * plant.arms
+        C[N : 2 * N, at.oil] = np.diag(plant.oil)
+        C[2 * N :, at.rate], C[2 * N :, whole:] = plant.inclination, np.eye(N)
+        noise = np.full(total, 1e-12)
+        for part, growth in (
+            (at.rate, _OTHER),
+            (at.oil, _OIL),
+            (at.forces, _FORCE),
+            (at.payload, _PAYLOAD),
+            (slice(whole, total), _BIAS),
+        ):
+            noise[part] += growth**2 * T
+        spread = np.repeat(_READINGS, N) ** 2
+        self._gain = filter_gain(F, C, np.diag(noise), np.diag(spread))
+        self._F, self._G, self._C = F, G, C
+        self._x = np.zeros(total)
+        self._rest: np.ndarray | None = None
+
+    def update(self, measured: Measured) -> np.ndarray:
+        """Return the state (q, q', s, s', d, w, commands under way) after a reading."""
+        force = self._controller.forces(measured)
+        if self._rest is None:
+            # Where it starts counts as rest, so that constant errors of sensors do not matter.
+            self._rest = np.concatenate([measured.pistons, force])
+        seen = np.concatenate([measured.pistons, force]) - self._rest
+        y = np.concatenate([seen, measured.rates])
+        self._x = self._x + self._gain @ (y - self._C @ self._x)
+        return self._x[: self._whole]
+
+    def predict(self, v: np.ndarray) -> None:
+        """Go on by a cycle with the velocities that were commanded."""
+        self._x = self._F @ self._x + self._G @ v
+
+
+class ModalFeedback(DampingController):
+    """Linear-quadratic damping of the tip's motion."""
+
+    smallest = 3e-4
+
+    def __init__(self, situation: Situation) -> None:
+        super().__init__(situation)
+        self.observer = Observer(self)
+        A, B, at = self.observer.A, self.observer.B, self.plant.states
+        # The unknown forces, which the regulator cannot move, are left out of its design.
+        kept = [*range(at.moved), *range(at.size, len(A))]
+        Q, R = self.plant.cost(len(kept)), RHO * np.eye(B.shape[1])
+        gain, _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, R)
+        self._gain = np.zeros((B.shape[1], len(A)))
+        self._gain[:, kept] = gain
+        self._resting = self.plant.resting()
+        self._way = OilReference(self)
+
+    def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """Return velocities that damp and follow."""
+        apart, v = self.follow(measured, wanted)
+        return np.asarray(v - self._gain @ apart)
+
+    def follow(self, measured: Measured, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
+        """Return how the state differs from a boom that follows without vibration, and its v."""
+        at, way = self.plant.states, self._way
+        x = self.observer.update(measured)
+        _, oil = self.oil(measured, wanted)
+        unknown = x[at.moved : at.size]
+        still = np.concatenate(
+            [
+                self._resting @ np.concatenate([way.oil, unknown]),
+                self._resting[:, : len(oil)] @ way.flow,
+                way.oil,
+                way.flow,
+                unknown,
+                way.pending.ravel(),
+            ]
+        )
+        return x - still, way.advance(wanted.velocities, oil)
+
+    def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """Run a cycle, and tell the observer what was commanded."""
+        spools = super().cycle(measured, wanted)
+        self.observer.predict(self.commanded)
+        return spools
+
+
+class OilReference:
+    """The oil of a boom that follows without vibration: behind the delay and the spools' lag."""
+
+    def __init__(self, controller: DampingController) -> None:
+        situation, N = controller.situation, controller.situation.boom.size
+        self._time, self._lag = situation.sample_time, controller.plant.valve_time
+        self.oil, self.flow = np.zeros(N), np.zeros(N)
+        self.pending = np.zeros((situation.delay_cycles, N))
+
+    def advance(self, velocities: np.ndarray, oil: np.ndarray) -> np.ndarray:
+        """Go on by a cycle towards velocities [m/s] and oil [m]; return the velocities for it."""
+        ahead = self.oil + self._lag * self.flow + self._time * self.pending.sum(axis=0)
+        v = velocities + _CATCHING * (oil - ahead)
+        acting = v
+        if len(self.pending):
+            acting = self.pending[0]
+            self.pending = np.vstack([self.pending[1:], v])
+        decay = math.exp(-self._time / self._lag)
+        self.oil = (
+            self.oil + acting * self._time + (self.flow - acting) * self._lag * (1.0 - decay)
+        )
+        self.flow = acting + decay * (self.flow - acting)
+        return np.asarray(v)

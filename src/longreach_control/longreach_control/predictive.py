@@ -1,0 +1,110 @@
+"""
+Model predictive control: the cost of the modal feedback over a horizon, within limits.
+
+Every ``EVERY`` cycles a quadratic program finds velocities over a horizon of some 50 ms each that
+keep within the fastest piston velocity and the forces at which relief valves open; the first is
+commanded. The cost beyond the horizon is that of the regulator, so that without active limits both
+agree. Solver: OSQP (Stellato and others, Math. Prog. Comp. 12, 2020), started from the solution
+before. Source of the method: Rawlings, Mayne, Diehl, Model Predictive Control, 2017.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from longreach_control.controller import Measured, Wanted
+from longreach_control.modal import ModalFeedback
+from longreach_control.plant import RHO, Situation, delayed, regulator, relief_settings
+from longreach_dynamics.control import held_input
+
+# Cycles between two programs; steps of a horizon.
+EVERY, HORIZON = 5, 16
+# Share of the relief pressure that a prediction may reach.
+_PRESSURE = 0.95
+
+
+class PredictiveControl(ModalFeedback):
+    """Damp the tip's motion within the limits of flow and pressure."""
+
+    def __init__(self, situation: Situation) -> None:
+        super().__init__(situation)
+        plant, N, at = self.plant, len(self.plant.oil), self.plant.states
+        period = EVERY * situation.sample_time
+        self._steps = max(1, round(situation.delay / period))
+        A, B = (part[: at.moved] for part in plant.state_space())
+        A, B = delayed(*held_input(A[:, : at.moved], B, period), self._steps)
+        size = len(A)
+        # Sums over longer steps than the regulator's, of both parts of the cost.
+        Q, R = plant.cost(size), RHO * np.eye(N)
+        _, P = regulator(A, B, Q, R)
+        # x_k = free_k x_0 + forced_k V.
+        free, forced = [], []
+        power, reached = np.eye(size), np.zeros((size, HORIZON * N))
+        for k in range(HORIZON):
+            power, reached = A @ power, A @ reached
+            reached[:, k * N : (k + 1) * N] += B
+            free.append(power)
+            forced.append(reached.copy())
+        weights = [Q] * (HORIZON - 1) + [P]
+        H = np.kron(np.eye(HORIZON), R)
+        self._g = np.zeros((HORIZON * N, size))
+        for weight, f, G in zip(weights, free, forced, strict=True):
+            H += G.T @ weight @ G
+            self._g += G.T @ weight @ f
+        force = np.zeros((N, size))
+        force[:, at.q] = -plant.oil[:, None] * plant.arms
+        force[:, at.oil] = np.diag(plant.oil)
+        self._force_free = np.vstack([force @ f for f in free])
+        limits = np.vstack([np.eye(HORIZON * N), *(force @ G for G in forced)])
+        head, rod = _PRESSURE * relief_settings(situation.boom)
+        strongest = head * plant.actuators.head_area - plant.rest.forces
+        weakest = -rod * plant.actuators.rod_area - plant.rest.forces
+        self._strongest, self._weakest = np.tile(strongest, HORIZON), np.tile(weakest, HORIZON)
+        self._bound = np.full(HORIZON * N, situation.boom.controller.maximum_velocity)
+        import osqp
+
+        self._solver = osqp.OSQP()
+        none = np.full(len(limits), np.inf)
+        self._solver.setup(
+            P=sparse.csc_matrix(np.triu(H)),
+            q=np.zeros(HORIZON * N),
+            A=sparse.csc_matrix(limits),
+            l=-none,
+            u=none,
+            verbose=False,
+            eps_abs=1e-5,
+            eps_rel=1e-4,
+            max_iter=400,
+        )
+        self._count, self._held = 0, np.zeros(N)
+
+    def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        """Return the first velocities of the latest program."""
+        apart, v = self.follow(measured, wanted)
+        if self._count % EVERY == 0:
+            self._held = self._solve(apart)
+        self._count += 1
+        return np.asarray(v + self._held)
+
+    def _solve(self, apart: np.ndarray) -> np.ndarray:
+        """Return the first velocities of the program from a state apart from its rest."""
+        N, at = len(self.plant.oil), self.plant.states
+        # Commands under way, as means over the longer steps of the program.
+        under_way = apart[at.size :].reshape(-1, N)
+        means = [
+            part.mean(axis=0) if len(part) else np.zeros(N)
+            for part in np.array_split(under_way, self._steps)
+        ]
+        start = np.concatenate([apart[: at.moved], *means])
+        offset, bound = self._force_free @ start, self._bound
+        self._solver.update(
+            q=self._g @ start,
+            l=np.concatenate([-bound, np.minimum(self._weakest - offset, 0.0)]),
+            u=np.concatenate([bound, np.maximum(self._strongest - offset, 0.0)]),
+        )
+        found = self._solver.solve(raise_error=False)
+        if found.x is None or not np.isfinite(found.x).all():
+            # Without a solution the regulator, whose cost is the same.
+            return np.asarray(-self._gain @ apart)
+        return np.asarray(found.x[:N])

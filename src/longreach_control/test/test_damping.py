@@ -1,0 +1,311 @@
+"""Damping of the boom: the plant against the boom itself, controllers, tip control, benchmark."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_boom.kinematics import point_motion
+from longreach_boom.machine import Boom
+from longreach_boom.modes import held_modes
+from longreach_boom.parameters import BoomParameters, load_boom
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
+from longreach_boom.state import BoomCommand, StateParts, closed_valves
+from longreach_control.benchmark import (
+    CONTROLLERS,
+    SAMPLE_TIME,
+    Measures,
+    Trace,
+    damping_ratio,
+    measure,
+    read,
+    run_case,
+    threshold,
+)
+from longreach_control.cases import DISTURBANCES, Case, postures, scenario_of
+from longreach_control.controller import DampingController, Measured, Wanted
+from longreach_control.modal import ModalFeedback
+from longreach_control.plant import Plant, Situation, delayed
+from longreach_control.results import read_cases, summarize
+from longreach_control.tip import TipControl
+from longreach_dynamics.control import held_input
+from longreach_dynamics.errors import InputError
+from longreach_tools import cli
+
+
+@pytest.fixture(scope='module')
+def boom() -> BoomParameters:
+    return load_boom()
+
+
+@pytest.fixture(scope='module')
+def situation(boom: BoomParameters) -> Situation:
+    return Situation(boom, boom.pose('site'))
+
+
+def test_the_plant_has_the_modes_of_the_boom(situation: Situation) -> None:
+    """With closed, sliding cylinders."""
+    plant = Plant.of(situation)
+    frequencies, _ = plant.modes()
+    expected, _ = held_modes(situation.boom, situation.angles, (), [True] * 4)
+    assert frequencies[:5] == pytest.approx(expected[:5], rel=1e-3)
+
+
+def test_oil_does_not_change_while_the_boom_swings(boom: BoomParameters) -> None:
+    """s = s_p + F / k of closed cylinders stays, while the load falls off and pistons slide."""
+    # A load that falls off: one that is picked up would open the make-up valves of the rod sides.
+    load = HangingLoad(mass=60.0)
+    scenario = Scenario(duration=5.0, pose='site', friction=False, loads=(load,), release=(0.0,))
+    machine = Boom(boom, scenario)
+    controller = DampingController(Situation(boom, boom.pose('site')))
+    state = machine.initial_state()
+    seen, moved = [], []
+    for k in range(300):
+        readings = read(boom, state)
+        wanted = Wanted(readings.pistons, np.zeros(4))
+        seen.append(controller.oil(readings, wanted)[0])
+        moved.append(readings.pistons)
+        state = machine.advance(state, closed_valves(4), k * 0.01, 0.01)
+    assert np.ptp(moved, axis=0).min() > 5e-5
+    assert np.abs(seen).max() < 0.02 * np.ptp(moved, axis=0).max()
+
+
+def test_a_delayed_model_is_the_model_later() -> None:
+    """States of the delay hold the inputs under way."""
+    A, B = held_input(np.array([[-1.0]]), np.array([[1.0]]), 0.1)
+    assert A[0, 0] == pytest.approx(math.exp(-0.1))
+    assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1))
+    late, into = delayed(A, B, 3)
+    x, y = np.zeros(1), np.zeros(4)
+    inputs = np.sin(np.arange(20.0))
+    for k, u in enumerate(inputs):
+        x = A @ x + B @ [inputs[k - 3] if k >= 3 else 0.0]
+        y = late @ y + into @ [u]
+    assert y[0] == pytest.approx(x[0])
+    assert delayed(A, B, 0)[0] is A
+
+
+@pytest.mark.parametrize('ratio', [0.006, 0.05, 0.15, 0.4])
+def test_the_damping_ratio_is_that_of_the_vibration(ratio: float) -> None:
+    """Of a sampled decay, beginning anywhere."""
+    time = np.arange(0.0, 20.0, 0.01)
+    omega = 2.7
+    damped = omega * math.sqrt(1.0 - ratio**2)
+    rate = np.exp(-ratio * omega * time) * np.cos(damped * time + 0.4)
+    assert damping_ratio(rate) == pytest.approx(ratio, rel=0.03, abs=1e-3)
+
+
+def test_a_vibration_that_is_gone_has_a_lower_bound() -> None:
+    """Less than a tenth at the second extreme: at least 0.59."""
+    assert damping_ratio(np.array([0.0, 1.0, 0.5, -0.01, 0.001])) == pytest.approx(0.591, abs=1e-3)
+    assert math.isnan(damping_ratio(np.zeros(5)))
+    assert math.isnan(damping_ratio(np.array([0.0, 0.015, -0.012, 0.0]), 0.01))
+
+
+def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
+    """Postures do not depend on their number; each case has a valid scenario."""
+    few, more = postures(boom, 3), postures(boom, 6)
+    assert few == more[:3]
+    for name in DISTURBANCES:
+        scenario = scenario_of(Case(few[0], name))
+        scenario.check_with(boom)
+        assert scenario.initial_loads(boom) or name == 'pick_up'
+    with pytest.raises(InputError, match=r"disturbance = 'rain', allowed: release"):
+        scenario_of(Case(few[0], 'rain'))
+
+
+@pytest.mark.parametrize('name', [name for name in CONTROLLERS if name != 'none'])
+def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None:
+    """Model-based ones damp a pick-up, shaping calms a stop; nothing becomes unstable."""
+    what = 'stop' if name == 'shaping' else 'pick_up'
+    case, end = Case(postures(boom, 5)[4], what), 4.0 if name == 'shaping' else 1.0
+    alone = run_case(case, boom, CONTROLLERS['none'], 12.0)
+    trace = run_case(case, boom, CONTROLLERS[name], 12.0)
+    assert not trace.error
+    least = threshold(alone)
+    before, after = (measure(one, boom, end, least) for one in (alone, trace))
+    assert after.violations <= before.violations
+    if name in ('modal', 'predictive'):
+        assert after.damping > 0.3 > 0.1 > before.damping
+        assert after.settling < 2.5
+        assert before.settling == math.inf
+    elif name == 'pressure':
+        assert after.damping > 1.5 * before.damping
+    else:
+        late = trace.time > 6.0
+        assert np.ptp(trace.mode[late]) < 0.5 * np.ptp(alone.mode[late])
+
+
+def test_ten_lines_make_a_controller(boom: BoomParameters) -> None:
+    """The example of the documentation runs, and damps."""
+
+    class Yielding(DampingController):
+        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+            force = self.forces(measured)
+            self.slow = getattr(self, 'slow', force)
+            self.slow = self.slow + 0.01 * (force - self.slow)
+            return self.holding(measured, wanted) - 2e-7 * (force - self.slow)
+
+    trace = run_case(Case(postures(boom, 5)[4], 'release'), boom, Yielding, 6.0)
+    alone = run_case(Case(postures(boom, 5)[4], 'release'), boom, CONTROLLERS['none'], 6.0)
+    after = trace.time > 1.0
+    assert damping_ratio(trace.mode[after]) > damping_ratio(alone.mode[after])
+
+
+def tips(
+    boom: BoomParameters, scenario: Scenario, control: TipControl, velocity: np.ndarray
+) -> np.ndarray:
+    """Return the tip's positions each 0.1 s of a boom whose joystick is moved from 1 s to 4 s."""
+    machine = Boom(boom, scenario)
+    state = machine.initial_state()
+    found = []
+    for k in range(round(scenario.duration / SAMPLE_TIME)):
+        parts = StateParts.of(state.y, boom)
+        if k % 10 == 0:
+            tip = point_motion(boom, parts.q, parts.v, boom.size - 1, boom.beams[-1].length)
+            found.append(tip.position)
+        given = velocity if 100 <= k < 400 else np.zeros(2)
+        spools = control.drive(read(boom, state), given)
+        command = BoomCommand(tuple(spools.tolist()))
+        state = machine.advance(state, command, k * SAMPLE_TIME, SAMPLE_TIME)
+    return np.array(found)
+
+
+@pytest.mark.slow
+def test_sag_is_taken_back(boom: BoomParameters) -> None:
+    """A load of 60 kg lowers the tip by 90 % less than without compensation."""
+    scenario = Scenario(duration=20.0, pose='site', attach=(Attachment(time=2.0, mass=60.0),))
+    sags = []
+    for compensation in (False, True):
+        here = Situation(boom, boom.pose('site'), delay=0.0)
+        control = TipControl(here, compensation=compensation)
+        found = tips(boom, scenario, control, np.zeros(2))
+        sags.append(np.linalg.norm(found[-40:].mean(axis=0) - found[15]))
+    assert sags[0] > 0.1
+    assert sags[1] < 0.1 * sags[0]
+
+
+@pytest.mark.parametrize('velocity', [(0.2, 0.0), (0.0, -0.2)])
+def test_a_joystick_moves_the_tip(boom: BoomParameters, velocity: tuple[float, float]) -> None:
+    """In the direction that was asked for, and as far."""
+    scenario = Scenario(duration=8.0, pose='site')
+    control = TipControl(Situation(boom, boom.pose('site'), delay=0.0))
+    found = tips(boom, scenario, control, np.array(velocity))
+    moved = found[-5:].mean(axis=0) - found[5]
+    assert moved == pytest.approx(3.0 * np.array(velocity), abs=0.12)
+
+
+def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
+    """At the end of a stroke a joint stays; a small pump slows all in proportion."""
+    control = TipControl(situation)
+    angles = np.array(situation.angles)
+    free = control.joint_rates(angles, np.array([0.1, 0.1]))
+    assert control._jacobian(angles) @ free == pytest.approx([0.1, 0.1], rel=0.02)
+    low, high = situation.boom.joint_limits().T
+    ended = np.where(free > 0.0, high, low)
+    stopped = angles.copy()
+    stopped[1] = ended[1]
+    assert control.joint_rates(stopped, np.array([0.1, 0.1]))[1] * free[1] <= 0.0
+    small = TipControl(situation, pump_flow=1e-5).joint_rates(angles, np.array([0.1, 0.1]))
+    assert small / free == pytest.approx(np.full(4, small[0] / free[0]))
+    assert small[0] / free[0] < 0.5
+    with pytest.raises(InputError, match='pump_flow = 0'):
+        TipControl(situation, pump_flow=0.0)
+
+
+def test_situations_are_checked(boom: BoomParameters) -> None:
+    """Cycles and delays out of range, and a truck on springs, are refused."""
+    with pytest.raises(InputError, match='sample_time = 0'):
+        Situation(boom, boom.pose('site'), sample_time=0.0)
+    with pytest.raises(InputError, match='delay = 2'):
+        Situation(boom, boom.pose('site'), delay=2.0)
+    from longreach_boom.parameters import default_file
+
+    truck = load_boom(default_file().with_name('boom_on_truck.yaml'))
+    with pytest.raises(InputError, match='a truck on springs is not in this plant'):
+        ModalFeedback(Situation(truck, truck.pose('site')))
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_and_joins_a_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stopped benchmark goes on; another set of controllers is refused; a file's class joins."""
+
+    def command(*arguments: str, code: int = 0) -> str:
+        assert cli.main(['benchmark', 'damping', '--processes', '1', *arguments]) == code
+        said = capsys.readouterr()
+        return said.err if code else said.out
+
+    mine = tmp_path / 'mine.py'
+    mine.write_text(
+        'from longreach_control.controller import DampingController\n\n\n'
+        'class Mine(DampingController):\n    pass\n'
+    )
+    results = tmp_path / 'results'
+    options = ('--controllers', f'none,{mine}:Mine', '--disturbances', 'release')
+    common = ('--postures', '2', '--results', str(results), *options)
+    first = json.loads(command(*common, '--format', 'json'))
+    assert first[f'{mine}:Mine']['cases'] == 2
+    file = results / 'cases.jsonl'
+    lines = file.read_text().splitlines(keepends=True)
+    # Killed while the last case was written.
+    file.write_text(''.join(lines[:2]) + lines[2][:20])
+    again = json.loads(command(*common, '--format', 'json'))
+    assert again == first
+    assert (results / 'none.png').stat().st_size > 10_000
+    said = command('--postures', '2', '--results', str(results), '--controllers', 'none', code=2)
+    assert 'was begun with another boom or other controllers' in said
+    assert 'has no class Yours' in command('--controllers', f'{mine}:Yours', code=2)
+    assert "controller 'pid', allowed: none" in command('--controllers', 'pid', code=2)
+
+
+def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
+    """Shares, medians and failures of two cases."""
+
+    def one(damping: float, settling: float | None, error: str = '') -> dict[str, object]:
+        return Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0, error)._asdict() | {
+            'settling': settling
+        }
+
+    cases = [
+        {
+            'posture': k,
+            'disturbance': 'release',
+            'measures': {'none': one(0.01, 40.0), 'mine': one(ratio, settling, error)},
+        }
+        for k, (ratio, settling, error) in enumerate([(0.3, 2.0, ''), (0.1, None, 'stuck')])
+    ]
+    found = summarize(cases)['mine']
+    assert found['damped'] == 0.5
+    assert found['damping'] == pytest.approx(0.2)
+    assert found['fast'] == 0.5
+    assert found['faster'] == pytest.approx(0.5 * (40.0 / 2.0 + 40.0 / 19.0))
+    assert found['failed'] == 1
+    head = {'seed': 1}
+    assert read_cases(tmp_path / 'new', head) == []
+    with pytest.raises(InputError, match='was begun with another boom'):
+        read_cases(tmp_path / 'new', {'seed': 2})
+
+
+def test_measures_name_violations(boom: BoomParameters) -> None:
+    """A pressure beyond its relief valve and a piston at its end count; an early end, too."""
+    rows = 500
+    trace = Trace(
+        SAMPLE_TIME * np.arange(rows),
+        np.zeros((rows, 2)),
+        np.zeros(rows),
+        np.full((rows, 4), 0.3),
+        np.full((rows, 8), 1e7),
+        np.zeros((rows, 4)),
+        'ran away',
+    )
+    trace.pressures[100, 2], trace.pistons[200, 1] = 4e7, 0.0
+    found = measure(trace, boom, 1.0, 0.01)
+    assert found.violations == 2
+    assert found.settling == math.inf
+    assert found.pressure == 4e7
