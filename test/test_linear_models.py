@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,15 +23,19 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_crane.linear import smooth_model as smooth_crane
+from longreach_crane.machine import Command, Crane
 from longreach_crane.model import FREE, Constants, Inputs, linear_model
 from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
+from longreach_excavator.linear import smooth_model as smooth_excavator
+from longreach_harvester.linear import smooth_model as smooth_harvester
 from longreach_links.linear import smooth_model as smooth_links
 from longreach_machine import LinearModel, Signal, SmoothModel, linearize
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import FlexibleLinks
-from longreach_symbolic.scenario import resting_scenario
+from longreach_symbolic.scenario import Scenario as HangingLinks
+from longreach_symbolic.scenario import Waypoint, resting_scenario
 
 # Machine, scenario, time [s], and an interval over which the command is constant [s].
 RUNS = [
@@ -201,6 +206,129 @@ def test_a_sine_sweep_confirms_the_frequency_response(frequency: float) -> None:
     for name, expected in zip(('tip_z', 'strain_2'), said, strict=True):
         part = np.linalg.lstsq(basis, run.column(name)[late], rcond=None)[0]
         assert complex(part[0], part[1]) / force == pytest.approx(expected, rel=0.02)
+
+
+class Swept(NamedTuple):
+    """A machine near a state, an input of it, and outputs that follow."""
+
+    machine: Any
+    state: Any
+    model: SmoothModel
+    command: Callable[[np.ndarray], Any]
+    input: str
+    amplitude: float
+    outputs: tuple[str, ...]
+    frequencies: tuple[float, ...] = (3.0,)
+    field: str = 'y'  # of the state, which begins with that of the model
+
+    def run(self, start: np.ndarray, wave: np.ndarray, interval: float) -> np.ndarray:
+        """Return the outputs from a state on, the input moved by a wave."""
+        whole = getattr(self.state, self.field).copy()
+        whole[: start.size] = start
+        state, u = self.state._replace(**{self.field: whole}), self.model.u.copy()
+        place = [one.name for one in self.model.inputs].index(self.input)
+        shown = [one.name for one in self.model.outputs]
+        chosen = [shown.index(name) for name in self.outputs]
+        rows = []
+        for k, value in enumerate(wave):
+            x = getattr(state, self.field)[: start.size]
+            rows.append(self.model.observe(x, u)[chosen])
+            u[place] = self.model.u[place] + value
+            state = self.machine.advance(state, self.command(u), k * interval, interval)
+        return np.array(rows)
+
+
+def swept_crane() -> Swept:
+    """Return the crane at rest, its brake open, pushed by the motor."""
+    crane = load_machinery().crane
+    machine = Crane(crane)
+    state, p = machine.initial_state(), machine.constants
+    model = smooth_crane(state.x, Inputs(0.0, 0.0, p.d_c, FREE), p)
+    outputs = ('angle', 'load_position')
+    return Swept(
+        machine,
+        state,
+        model,
+        lambda u: Command(float(u[0])),
+        'command',
+        50.0,
+        outputs,
+        (0.2, 3.0),
+        'x',
+    )
+
+
+def swept_links() -> Swept:
+    """Return links that hang in a curve, under torques."""
+    links = load_links()
+    pose = (Waypoint(time=0.0, angles_deg=(-60.0, -60.0)),)
+    machine = FlexibleLinks(links, arm_of(links), HangingLinks(duration=1.0, trajectory=pose))
+    state = machine.initial_state()
+    model = smooth_links(machine, state)
+    outputs, frequencies = ('f_1_1', 'tip_z'), (0.5, 5.0)
+    return Swept(machine, state, model, tuple, 'torque_1', 1e-3, outputs, frequencies, 'x')
+
+
+def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swept:
+    """Return a machine whose first moving valve is just open: it hardly leaves its state."""
+    spec: Any = getattr(import_module(f'longreach_{name}.spec'), name.upper())
+    options = spec.options()
+    parameters = spec.load(None, options)
+    given = spec.load_scenario(spec.find_scenario(scenario), parameters, options)
+    machine, inputs, command = spec.cosimulation(parameters, given, options)
+    u = np.zeros(len(inputs))
+    place = 1 if name == 'harvester' else 0
+    u[place] = 0.07  # dead bands are 0.05
+    state = machine.initial_state()
+    for k in range(400):
+        state = machine.advance(state, command(u), k * 0.005, 0.005)
+    if name == 'harvester':
+        model = smooth_harvester(machine, state, False)
+    else:
+        model = smooth_excavator(machine, state, 2.0, False)
+        u = np.append(u, np.zeros(len(model.inputs) - u.size))
+    model = model._replace(u=u)
+    return Swept(
+        machine,
+        state,
+        model,
+        lambda u: command(u[: len(inputs)]),
+        model.inputs[place].name,
+        1e-3,
+        outputs,
+    )
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        swept_crane,
+        swept_links,
+        lambda: swept_hydraulics('excavator', 'settle', ('omega_2', 'p_head_boom')),
+        lambda: swept_hydraulics('harvester', 'open_loop', ('rate_boom', 'p_1_boom')),
+    ],
+    ids=['crane', 'links', 'excavator', 'harvester'],
+)
+def test_sines_confirm_the_frequency_response(make: Callable[[], Swept]) -> None:
+    """Sines at an input of the nonlinear machine give the response of the model, to 2 %."""
+    swept = make()
+    found = linearize(swept.model, [swept.input], swept.outputs)
+    for frequency in swept.frequencies:
+        interval = min(1e-3, 0.005 / frequency)
+        time = interval * np.arange(round(3.0 / frequency / interval))
+        omega = 2.0 * math.pi * frequency
+        # The state begins on the orbit of the sine, so that nothing has to die out.
+        orbit = np.linalg.solve(1j * omega * np.eye(len(found.A)) - found.A, found.B[:, 0])
+        start = swept.model.x + swept.amplitude * orbit.imag
+        # Held over an interval, a wave is that of its middle.
+        wave = swept.amplitude * np.sin(omega * (time + 0.5 * interval))
+        apart = swept.run(start, wave, interval) - swept.run(swept.model.x, 0.0 * wave, interval)
+        basis = np.column_stack(
+            [np.sin(omega * time), np.cos(omega * time), np.ones(time.size), time, time**2]
+        )
+        sine, cosine, *_ = np.linalg.lstsq(basis, apart, rcond=None)[0]
+        said = found.response(np.array([frequency]))[0, :, 0]
+        assert (sine + 1j * cosine) / swept.amplitude == pytest.approx(said, rel=0.02)
 
 
 def boom_model() -> LinearModel:
