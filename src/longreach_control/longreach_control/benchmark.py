@@ -35,7 +35,7 @@ from longreach_control.plant import Plant, Situation, relief_settings
 from longreach_control.predictive import PredictiveControl
 from longreach_control.pressure import PressureFeedback
 from longreach_control.shaping import InputShaping
-from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.sensors import SensorGroup, SensorKind
 
@@ -84,6 +84,7 @@ class Trace(NamedTuple):
     pistons: np.ndarray  # (cycles, N) [m]
     pressures: np.ndarray  # (cycles, 2 N) [Pa]
     spools: np.ndarray  # (cycles, N)
+    astray: np.ndarray  # (cycles,) largest deviation of a joint from its wanted angle [rad]
     error: str  # why it ended early, or ''
 
 
@@ -154,14 +155,15 @@ def run_case(
     pending: list[tuple[int, np.ndarray]] = []
     command = np.zeros(N)
     cycles = round(duration / T)
-    rows = np.empty((cycles, state.y.size))
+    rows, astray = np.empty((cycles, state.y.size)), np.empty(cycles)
     error, done = '', 0
     linkage = machine.constants(()).linkage
     moving = case.disturbance == 'stop'
     wanted_angles, rest = angles.copy(), np.zeros(N)
     for k in range(cycles):
         rows[k], done = state.y, k + 1
-        if np.abs(state.y[:N] - wanted_angles).max() > _RUNAWAY:
+        astray[k] = np.abs(state.y[:N] - wanted_angles).max()
+        if astray[k] > _RUNAWAY:
             error = 'a joint has left its angle by more than half a radian'
             break
         rates = rest
@@ -170,7 +172,10 @@ def run_case(
             wanted_angles = wanted_angles + rates * T
         (targets,), (arms,) = pistons_and_arms(linkage, wanted_angles[None])
         wanted = Wanted(targets, arms * rates)
-        spools = control.cycle(sensors.read(state, k), wanted)
+        spools = _checked(control.cycle(sensors.read(state, k), wanted), N)
+        if not np.abs(spools).max() <= 1.0:
+            error = f'the controller commands spools {spools}, allowed: [-1, 1]'
+            break
         due = k + round((DELAY + random.uniform(-JITTER, JITTER)) / T)
         # A later command never acts before an earlier one.
         pending.append((max(due, pending[-1][0]) if pending else due, spools))
@@ -190,8 +195,20 @@ def run_case(
         piston_positions(parts.q[:, :N], machine.constants(())),
         np.hstack([parts.head_pressures, parts.rod_pressures]),
         parts.spools,
+        astray[:done],
         error,
     )
+
+
+def _checked(spools: Any, size: int) -> np.ndarray:
+    """Return commanded spools (size,); InputError for something else."""
+    try:
+        found = np.asarray(spools, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (size,):
+        raise InputError(f'cycle() of a controller returns {spools!r}, allowed: {size} numbers')
+    return found
 
 
 def _first_mode(case: Case, boom: BoomParameters) -> np.ndarray:
@@ -214,6 +231,7 @@ class Measures(NamedTuple):
     tip_rms: float  # of the vibration of the tip [m]
     pressure: float  # highest [Pa]
     valve_travel: float  # of all spools, over the run
+    astray: float  # largest deviation of a joint from its wanted angle in the last second [rad]
     violations: int  # chambers beyond their relief pressure, pistons at an end of the stroke
     error: str
 
@@ -247,12 +265,18 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
     return Measures(
         ratio,
         math.inf if trace.error else settling,
-        float(np.sqrt(np.mean(size[trace.time >= START] ** 2))),
+        _rms(size[trace.time >= START]),
         float(trace.pressures.max()),
         float(np.abs(np.diff(trace.spools, axis=0)).sum()),
+        float(trace.astray[-round(1.0 / SAMPLE_TIME) :].mean()),
         int(beyond),
         trace.error,
     )
+
+
+def _rms(values: np.ndarray) -> float:
+    """Return the root mean square; NaN of nothing."""
+    return float(np.sqrt(np.mean(values**2))) if values.size else math.nan
 
 
 def vibration(trace: Trace, window: float = 3.0) -> np.ndarray:

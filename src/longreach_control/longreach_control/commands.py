@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import runpy
 import sys
 from collections.abc import Callable, Mapping
@@ -34,6 +35,8 @@ from longreach_tools.options import add_workers
 from longreach_tools.output import add_format, figure, legend, print_result, table, writing
 
 SUMMARY = 'controllers compared on a machine: damping of the boom'
+# The controller that is a node.
+_ROS = 'ros'
 _COLOURS = ('black', 'tab:blue', 'tab:orange', 'tab:green', 'tab:red', 'tab:purple')
 
 
@@ -65,7 +68,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=names,
         default=tuple(CONTROLLERS),
         metavar='NAMES',
-        help=f'with commas, {", ".join(CONTROLLERS)}, or yours as FILE.py:CLASS (default: all)',
+        help=f'with commas, {", ".join(CONTROLLERS)}, yours as FILE.py:CLASS, or ros for a node'
+        ' that answers on the topics of the namespace benchmark (default: all but this)',
     )
     damping.add_argument(
         '--results',
@@ -86,6 +90,10 @@ def _damping(arguments: argparse.Namespace) -> None:
         if name not in DISTURBANCES:
             raise InputError(f'disturbance {name!r}, allowed: {", ".join(DISTURBANCES)}')
     controllers = {name: controller_of(name) for name in arguments.controllers}
+    if _ROS in controllers:
+        if arguments.cluster or (arguments.processes or 1) > 1:
+            raise InputError(f'controller {_ROS!r} is one node, allowed: --processes 1')
+        arguments.processes = 1
     wanted = {
         (posture.number, name): Case(posture, name)
         for posture in postures(boom, arguments.postures)
@@ -110,6 +118,12 @@ def _damping(arguments: argparse.Namespace) -> None:
     for name in summary:
         _draw(arguments.results / f'{Path(name).name.replace(":", "_")}.png', name, cases)
     print_result(summary, summary_table(summary), arguments.format)
+    for name in summary:
+        errors = [e for case in cases if (e := case['measures'].get(name, {}).get('error'))]
+        if errors:
+            print(
+                f'{name}: {len(errors)} runs failed, the first one: {errors[0]}', file=sys.stderr
+            )
     print(f'{len(cases)} cases; figures and summary.json in {arguments.results}', file=sys.stderr)
 
 
@@ -121,9 +135,15 @@ def controller_of(name: str) -> Callable[[Situation], DampingController]:
     """
     if name in CONTROLLERS:
         return CONTROLLERS[name]
+    if name == _ROS:
+        # Imported here: the others need no ROS.
+        from longreach_control.remote import RosController
+
+        return RosController
     file, colon, kind = name.rpartition(':')
     if not colon:
-        raise InputError(f'controller {name!r}, allowed: {", ".join(CONTROLLERS)}, FILE.py:CLASS')
+        known = ', '.join((*CONTROLLERS, _ROS))
+        raise InputError(f'controller {name!r}, allowed: {known}, FILE.py:CLASS')
     if not Path(file).is_file():
         raise InputError(f'{file} does not exist; give FILE.py:CLASS')
     found = _User(str(Path(file).resolve()), kind)
@@ -184,13 +204,14 @@ def summary_table(summary: Mapping[str, Mapping[str, Any]]) -> str:
                 rms,
                 f'{one["pressure"] / 1e5:.0f}',
                 f'{one["valve_travel"]:.0f}',
+                f'{math.degrees(one["astray"]):.2f}',
                 one['violations'],
                 one['failed'],
             )
         )
     head = (
         *('controller', 'damping', '>= 0.15', 'faster', '>= 10', 'tip rms [mm]'),
-        *('pressure [bar]', 'travel', 'violations', 'failed'),
+        *('pressure [bar]', 'travel', 'astray [deg]', 'violations', 'failed'),
     )
     return table(head, rows, left=1)
 

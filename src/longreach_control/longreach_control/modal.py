@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg import solve_discrete_are
 
 from longreach_control.controller import DampingController, Measured, Wanted
-from longreach_control.plant import RHO, Situation, delayed, filter_gain, regulator
+from longreach_control.plant import RHO, Situation, delayed, regulator
 from longreach_dynamics.control import held_input
 
 # How fast what was asked for is caught up with [1/s].
@@ -31,6 +32,8 @@ _READINGS = 2e-5, 2e3, 3e-3
 # Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
 # pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s].
 _OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER = 2e-3, 5e3, 100.0, 1e-5, 1e-3
+# Standard deviation of the biases at first [rad/s].
+_UNKNOWN = 3e-3
 
 
 class Observer:
@@ -61,8 +64,12 @@ class Observer:
         ):
             noise[part] += growth**2 * T
         spread = np.repeat(_READINGS, N) ** 2
-        self._gain = filter_gain(F, C, np.diag(noise), np.diag(spread))
         self._F, self._G, self._C = F, G, C
+        self._W, self._V = np.diag(noise), np.diag(spread)
+        # Stationary, but for the biases, of which nothing is known at first.
+        self._P = solve_discrete_are(F.T, C.T, self._W, self._V)
+        self._P[whole:], self._P[:, whole:] = 0.0, 0.0
+        self._P[whole:, whole:] = _UNKNOWN**2 * np.eye(N)
         self._x = np.zeros(total)
         self._rest: np.ndarray | None = None
 
@@ -74,12 +81,19 @@ class Observer:
             self._rest = np.concatenate([measured.pistons, force])
         seen = np.concatenate([measured.pistons, force]) - self._rest
         y = np.concatenate([seen, measured.rates])
-        self._x = self._x + self._gain @ (y - self._C @ self._x)
+        C, P = self._C, self._P
+        gain = np.linalg.solve(C @ P @ C.T + self._V, C @ P).T
+        self._x = self._x + gain @ (y - C @ self._x)
+        left = np.eye(len(P)) - gain @ C
+        # In Joseph's form, which rounding does not make indefinite.
+        self._P = left @ P @ left.T + gain @ self._V @ gain.T
         return self._x[: self._whole]
 
     def predict(self, v: np.ndarray) -> None:
         """Go on by a cycle with the velocities that were commanded."""
-        self._x = self._F @ self._x + self._G @ v
+        F = self._F
+        self._x = F @ self._x + self._G @ v
+        self._P = F @ self._P @ F.T + self._W
 
 
 class ModalFeedback(DampingController):

@@ -245,12 +245,6 @@ def regulator(
     return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), P
 
 
-def filter_gain(A: np.ndarray, C: np.ndarray, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return the stationary gain of Kalman's filter, for noise W of the states and V of y."""
-    P = solve_discrete_are(A.T, C.T, W, V)
-    return np.asarray(np.linalg.solve(C @ P @ C.T + V, C @ P).T)
-
-
 def relief_settings(boom: BoomParameters) -> np.ndarray:
     """Return the settings of the relief valves [Pa], (2, N): head sides, rod sides; inf: none."""
     valves = [cylinder.relief for cylinder in boom.cylinders]

@@ -66,8 +66,9 @@ def summarize(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     Quantities: median damping ratio and share of postures with 0.15 or more, of releases and
     pick-ups that excite it; median of how much faster than without control postures settle, by
     the sum over their disturbances, and share of postures with 10 times or more; RMS of the tip's
-    vibration by disturbance [m]; highest pressure [Pa]; mean travel of all spools in a run; cases
-    with violations; runs that ended early.
+    vibration by disturbance [m]; highest pressure [Pa]; mean travel of all spools in a run; mean
+    of how far a joint is from its wanted angle at the end [rad]; cases with violations; runs that
+    ended early, which count as neither damped nor faster.
     """
     names = list(dict.fromkeys(name for case in cases for name in case['measures']))
     return {name: _summary(name, cases) for name in names}
@@ -81,7 +82,8 @@ def _summary(name: str, cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     faster = _faster(own, name)
     rms: dict[str, list[float]] = {}
     for case, one in zip(own, measures, strict=True):
-        rms.setdefault(case['disturbance'], []).append(one['tip_rms'])
+        if one['tip_rms'] is not None:  # of a run that ended early
+            rms.setdefault(case['disturbance'], []).append(one['tip_rms'])
     return {
         'damping': _median(reached),
         'damped': _share(value >= GOAL_RATIO for value in reached),
@@ -90,6 +92,7 @@ def _summary(name: str, cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         'tip_rms': {what: float(np.sqrt(np.mean(np.square(v)))) for what, v in rms.items()},
         'pressure': max(one['pressure'] for one in measures),
         'valve_travel': float(np.mean([one['valve_travel'] for one in measures])),
+        'astray': float(np.mean([one['astray'] for one in measures])),
         'violations': sum(one['violations'] > 0 for one in measures),
         'failed': sum(bool(one['error']) for one in measures),
         'cases': len(own),
@@ -101,12 +104,13 @@ def _faster(cases: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     times: dict[int, list[tuple[float, float]]] = {}
     for case in cases:
         end = ENDS[case['disturbance']]
-        # Not settled within the run: at least so long.
+        # Not settled within the run: at least so long; failed: never.
         alone, own = (
             found if (found := case['measures'][key]['settling']) is not None else length - end
             for key, length in (('none', ALONE), (name, ALONE if name == 'none' else DURATION))
         )
-        times.setdefault(case['posture'], []).append((alone, own))
+        failed = case['measures'][name]['error']
+        times.setdefault(case['posture'], []).append((alone, math.inf if failed else own))
     sums = [np.sum(pairs, axis=0) for pairs in times.values()]
     return [float(alone / max(own, _SHORTEST)) for alone, own in sums]
 
@@ -126,7 +130,8 @@ def damping_by_posture(cases: Sequence[Mapping[str, Any]], name: str) -> np.ndar
     """Return the mean damping ratios of postures that an impulse excites, sorted."""
     found: dict[int, list[float]] = {}
     for case in cases:
-        ratio = case['measures'].get(name, {}).get('damping')
+        one = case['measures'].get(name, {})
+        ratio = 0.0 if one.get('error') else one.get('damping')
         if case['disturbance'] in IMPULSES and ratio is not None:
             found.setdefault(case['posture'], []).append(ratio)
     return np.sort([float(np.mean(values)) for values in found.values()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,6 +133,8 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
     if name in ('modal', 'predictive'):
         assert after.damping > 0.3 > 0.1 > before.damping
         assert after.settling < 2.5
+        # Biases of the sensors do not move the boom.
+        assert after.astray < math.radians(0.2)
         assert before.settling == math.inf
     elif name == 'pressure':
         assert after.damping > 1.5 * before.damping
@@ -230,6 +233,24 @@ def test_situations_are_checked(boom: BoomParameters) -> None:
         ModalFeedback(Situation(truck, truck.pose('site')))
 
 
+@pytest.mark.parametrize('spools', [None, [0.0, 0.0], 'open'])
+def test_a_command_of_no_use_is_refused(boom: BoomParameters, spools: object) -> None:
+    """What is no number for each valve is an error of the controller's author."""
+    control = SimpleNamespace(cycle=lambda *_: spools)
+    case = Case(postures(boom, 1)[0], 'stop')
+    with pytest.raises(InputError, match=r'returns .*, allowed: 4 numbers'):
+        run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize('spool', [math.nan, 7.0])
+def test_a_command_out_of_range_ends_the_run(boom: BoomParameters, spool: float) -> None:
+    control = SimpleNamespace(cycle=lambda *_: np.full(4, spool))
+    case = Case(postures(boom, 1)[0], 'stop')
+    trace = run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
+    assert 'allowed: [-1, 1]' in trace.error
+    assert trace.time.size == 1
+
+
 @pytest.mark.slow
 def test_the_command_goes_on_and_joins_a_user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -265,12 +286,11 @@ def test_the_command_goes_on_and_joins_a_user(
 
 
 def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
-    """Shares, medians and failures of two cases."""
+    """Shares, medians and failures; a failed run has neither damped nor settled."""
 
     def one(damping: float, settling: float | None, error: str = '') -> dict[str, object]:
-        return Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0, error)._asdict() | {
-            'settling': settling
-        }
+        found = Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0.01, 0, error)
+        return found._asdict() | {'settling': settling}
 
     cases = [
         {
@@ -278,13 +298,15 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
             'disturbance': 'release',
             'measures': {'none': one(0.01, 40.0), 'mine': one(ratio, settling, error)},
         }
-        for k, (ratio, settling, error) in enumerate([(0.3, 2.0, ''), (0.1, None, 'stuck')])
+        for k, (ratio, settling, error) in enumerate(
+            [(0.3, 2.0, ''), (0.1, None, ''), (0.5, 1.0, 'stuck')]
+        )
     ]
     found = summarize(cases)['mine']
-    assert found['damped'] == 0.5
-    assert found['damping'] == pytest.approx(0.2)
-    assert found['fast'] == 0.5
-    assert found['faster'] == pytest.approx(0.5 * (40.0 / 2.0 + 40.0 / 19.0))
+    assert found['damped'] == pytest.approx(1.0 / 3.0)
+    assert found['damping'] == pytest.approx(0.1)
+    assert found['fast'] == pytest.approx(1.0 / 3.0)
+    assert found['faster'] == pytest.approx(40.0 / 19.0)
     assert found['failed'] == 1
     head = {'seed': 1}
     assert read_cases(tmp_path / 'new', head) == []
@@ -302,6 +324,7 @@ def test_measures_name_violations(boom: BoomParameters) -> None:
         np.full((rows, 4), 0.3),
         np.full((rows, 8), 1e7),
         np.zeros((rows, 4)),
+        np.zeros(rows),
         'ran away',
     )
     trace.pressures[100, 2], trace.pistons[200, 1] = 4e7, 0.0
