@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import signal
 import subprocess
@@ -12,8 +13,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from longreach_crane.machine import Command, Crane
+from longreach_crane.model import FREE, Constants, Inputs, right_hand_side
 from longreach_crane.parameters import load_machinery
 from longreach_tools import cli
 from longreach_tools.bag import read_bag
@@ -194,3 +197,54 @@ def test_pressure_feedback_stops_the_harvester() -> None:
     without, damped = (np.ptp(script.rates(machine, gain)[300:]) for gain in (0.0, script.GAIN))
     assert without > 0.1
     assert damped < 0.01 * without
+
+
+def test_a_schedule_serves_a_crane_that_hoists() -> None:
+    """Matrices of the mean length do not bring the load to rest at a short cable; others do."""
+    script = loaded('crane_hoisting')
+    machinery = script.machinery_of_the_example()
+    fixed, scheduled = (script.arrivals(script.run(machinery, way)) for way in (False, True))
+    assert math.isinf(fixed[1])
+    assert max(scheduled) < 12.0
+
+
+def test_the_crane_that_does_not_hoist_is_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = loaded('crane_hoisting')
+    machinery = script.machinery_of_the_example()
+    monkeypatch.setattr(script, 'AMPLITUDE', 0.0)
+    crane = machinery.crane.replace(cable_length=script.MEAN)
+    x, expected = np.array([40.0, 0.1, 0.5, 0.3, -0.2]), np.empty(5)
+    p = Constants.of(crane)
+    right_hand_side(0.0, x, Inputs(60.0, 0.0, p.d_c, FREE), p, expected)
+    assert script.rates(0.0, x, 60.0, machinery) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_load_that_is_hoisted_keeps_its_angular_momentum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without gravity, friction and a car that moves, m_l r^2 alpha' stays."""
+    script = loaded('crane_hoisting')
+    given = script.machinery_of_the_example()
+    crane = given.crane.replace(car_mass=1e9, gravity=1e-9, load_friction=0.0)
+    monkeypatch.setattr(script, 'PERIOD', 20.0)
+    x, span = np.array([0.0, 0.0, 0.0, 0.1, 0.05]), (0.0, 8.0)
+    arguments = (0.0, given.replace(crane=crane))
+    found = solve_ivp(script.rates, span, x, args=arguments, rtol=1e-9, atol=1e-12)
+    r = [script.cable(time)[0] for time in found.t]
+    assert np.square(r) * found.y[4] == pytest.approx(0.05 * r[0] ** 2, rel=1e-4)
+    assert min(r) < 0.5 * r[0]
+
+
+def test_links_reach_a_target_within_limits() -> None:
+    """Predictive control overshoots less and comes earlier; torques stay within the limits."""
+    script = loaded('links_limits')
+    over, late, torques = [], [], []
+    for predictive in (False, True):
+        angles, given = script.run(predictive)
+        off = np.degrees(angles - script.TARGET)
+        over.append(off.max())
+        late.append(np.flatnonzero(np.abs(off).max(axis=1) > 1.0)[-1])
+        torques.append(given.max(axis=0))
+    assert over[1] < 0.5 < 2.0 < over[0]
+    assert late[1] < 0.7 * late[0]
+    assert torques[1] == pytest.approx(torques[0], rel=1e-3)
