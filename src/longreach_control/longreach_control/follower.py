@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,15 @@ from longreach_boom.state import BoomCommand
 from longreach_control.benchmark import CONTROLLERS
 from longreach_control.controller import Measured, Wanted
 from longreach_control.plant import Plant, Situation
+from longreach_control.tip import TipControl
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectories import Reference
+from longreach_dynamics.trajectory_following import FollowerState
+
+# A controller is made anew so far from its posture [rad], at rest for so long [s].
+_FAR, _STILL = 0.15, 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,21 +48,19 @@ class DampingFollower(BoomFollower):
     ) -> tuple[Any, BoomCommand]:
         """Return the controller and its command after a cycle."""
         if memory is None:
-            loads: tuple[Load, ...] = ()
-            if isinstance(self.scenario, Scenario):
-                loads = self.scenario.initial_loads(self.machine)
-            memory = CONTROLLERS[self.method](
-                Situation(self.machine, measured.angles, loads, self.sample_time, self.delay)
-            )
-        rates = measured.tip_rates
-        if rates is None:
-            raise InputError('the rates of the beams are not measured; damping needs gyroscopes')
+            memory = CONTROLLERS[self.method](self.situation(measured))
         linkage = memory.plant.actuators.linkage
         (pistons,), (arms,) = pistons_and_arms(linkage, np.asarray(reference.angles)[None])
-        _, s_p, p_1, p_2, _ = measured
         wanted = Wanted(pistons, arms * np.asarray(reference.rates))
-        spools = memory.cycle(Measured(s_p, p_1, p_2, rates), wanted)
+        spools = memory.cycle(readings_of(measured), wanted)
         return memory, BoomCommand(tuple(spools.tolist()))
+
+    def situation(self, measured: Measurement) -> Situation:
+        """Return what a controller knows that begins in the measured posture."""
+        loads: tuple[Load, ...] = ()
+        if isinstance(self.scenario, Scenario):
+            loads = self.scenario.initial_loads(self.machine)
+        return Situation(self.machine, measured.angles, loads, self.sample_time, self.delay)
 
     def warm_up(self) -> None:
         """Compile the functions of a cycle, or load them from the cache."""
@@ -66,3 +70,44 @@ class DampingFollower(BoomFollower):
         spool_positions(
             plant.actuators, np.ones(boom.size), np.ones(boom.size), *np.full((2, boom.size), 1e7)
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class TipFollower(DampingFollower):
+    """
+    An operator moves the tip, see :class:`.tip.TipControl`; there are no trajectories.
+
+    ``joystick`` returns the velocity of the tip (2,) [m/s]. The controller is made anew where the
+    boom has come to rest in another posture.
+    """
+
+    joystick: Callable[[], np.ndarray] = lambda: np.zeros(2)
+
+    def answer(
+        self, state: FollowerState | None, time: float, measured: Measurement
+    ) -> tuple[FollowerState, BoomCommand]:
+        """Return the state after a sample, and the command to it."""
+        angles = measured.angles
+        control = None if state is None else state.memory
+        if control is not None and control.still > _STILL:
+            far = np.abs(angles - control.situation.angles).max() > _FAR
+            control = None if far else control
+        if control is None:
+            control = TipControl(self.situation(measured))
+        spools = control.drive(readings_of(measured), self.joystick())
+        state = FollowerState(control, time, angles, np.zeros(len(angles)))
+        return state, BoomCommand(tuple(spools.tolist()))
+
+    def follow(self, *_: Any, **__: Any) -> FollowerState:
+        """Refuse a trajectory."""
+        raise InputError('an operator moves the tip with tip_velocity; start without damping:=tip')
+
+    stream = follow
+
+
+def readings_of(measured: Measurement) -> Measured:
+    """Return the readings of a measurement; InputError without gyroscopes."""
+    _, s_p, p_1, p_2, rates = measured
+    if rates is None:
+        raise InputError('the rates of the beams are not measured; damping needs gyroscopes')
+    return Measured(s_p, p_1, p_2, rates)

@@ -55,6 +55,7 @@ class TipControl(ModalFeedback):
         if not self._flow > 0.0:
             raise InputError(f'pump_flow = {self._flow} m^3/s, allowed: above 0')
         self._compensation = compensation
+        self.still = 0.0  # how long nobody has moved the tip [s]
         self._angles = np.array(situation.angles, dtype=float)
         self._limits = situation.boom.joint_limits()
         N = situation.boom.size
@@ -101,6 +102,7 @@ class TipControl(ModalFeedback):
             Commanded spools.
         """
         T, N = self.situation.sample_time, self.situation.boom.size
+        self.still = 0.0 if np.any(velocity) else self.still + T
         rates = self.joint_rates(self._angles, np.asarray(velocity, dtype=float))
         self._angles = self._angles + rates * T
         linkage = self.plant.actuators.linkage

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import Twist, Vector3
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
 
@@ -13,19 +15,18 @@ from longreach_boom.follower import Measurement
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.plant_node import PlantNode
-from longreach_boom.scenario import load_scenario
+from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.state import StateParts
-from longreach_control import remote
+from longreach_control import damping_node, remote
 from longreach_control.benchmark import read, run_case
 from longreach_control.cases import Case, postures
 from longreach_control.controller import Measured, Wanted
 from longreach_control.damping_node import DampingNode
-from longreach_control.follower import DampingFollower
+from longreach_control.follower import DampingFollower, TipFollower
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
 from longreach_control.remote import NAMESPACE, RosController
-from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.trajectories import Trajectory
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.cycle_node import CycleNode
 from longreach_node.hydraulic_messages import valve_command
 from longreach_node.testing import bench
@@ -40,32 +41,67 @@ trajectory:
 CYCLE, CYCLES = 0.005, 100
 
 
-def test_in_lockstep_the_node_commands_as_the_library(tmp_path: Path) -> None:
+@pytest.mark.parametrize('method', ['modal', 'tip'])
+def test_in_lockstep_the_node_commands_as_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     """Spools and pressures of a closed loop over ROS are those of the library's loop."""
+    monkeypatch.setattr(damping_node, '_SILENT', math.inf)
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
     words = ['-p', 'lockstep:=true', '-p', f'scenario:={file}']
     words += ['-p', 'plant:real_time_factor:=0.0', '-p', 'plant:duration:=0.5']
+    words += ['-p', f'controller:method:={method}']
     with bench(*words, deadline=60.0) as b:
         seen = b.listen(HydraulicState, 'hydraulics')
-        b.add(DampingNode)
+        node = b.add(DampingNode)
+        node._on_velocity(Twist(linear=Vector3(x=0.3, z=-0.2)))
         b.add(PlantNode)
         b.until(lambda: len(seen) > CYCLES, 'the last sample')
     boom = load_boom()
     scenario = load_scenario(file, boom)
     machine = Boom(boom, scenario)
-    follower = DampingFollower(boom, scenario, CYCLE)
-    trajectory = Trajectory.of(scenario.waypoints(boom))
-    state, memory = machine.initial_state(), None
+    if method == 'tip':
+        velocity = np.array([0.3, -0.2])
+        follower = TipFollower(boom, scenario, CYCLE, joystick=lambda: velocity)
+    else:
+        follower = DampingFollower(boom, scenario, CYCLE)
+    state, answered = machine.initial_state(), None
     for k in range(CYCLES):
         angles = StateParts.of(state.y, boom).q[: boom.size]
         measured = Measurement(angles, *read(boom, state))
-        memory, command = follower.control(memory, measured, trajectory.at(k * CYCLE))
+        answered, command = follower.answer(answered, k * CYCLE, measured)
         state = machine.advance(state, command, k * CYCLE, CYCLE)
     parts, last = StateParts.of(state.y, boom), seen[CYCLES]
     assert np.abs(parts.spools).max() > 0.05
     np.testing.assert_allclose(last.spool, parts.spools, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(last.head_pressure, parts.head_pressures, rtol=1e-6)
+
+
+def test_an_operator_leaves_the_posture() -> None:
+    """At rest in another posture the controller is made anew; trajectories are refused."""
+    boom, given = load_boom(), [np.array([0.6, 0.0])]
+    follower = TipFollower(
+        boom, Scenario(duration=1.0, pose='site'), 0.01, joystick=lambda: given[0]
+    )
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    state, answered, made = machine.initial_state(), None, []
+    for k in range(1500):
+        if k == 1000:
+            given[0] = np.zeros(2)
+        angles = StateParts.of(state.y, boom).q[: boom.size]
+        answered, command = follower.answer(
+            answered, 0.01 * k, Measurement(angles, *read(boom, state))
+        )
+        made.append(answered.memory)
+        state = machine.advance(state, command, 0.01 * k, 0.01)
+    assert made[1199] is made[0]
+    assert made[-1] is not made[0]
+    assert np.abs(made[-1].situation.angles - made[0].situation.angles).max() > 0.15
+    # Nothing moves when it is: its own posture is where the boom is.
+    assert np.abs(answered.angles - made[-1].situation.angles).max() < 0.01
+    with pytest.raises(InputError, match='an operator moves the tip'):
+        follower.stream(answered, 15.0, {0: 1.0})
 
 
 class Answering(CycleNode[ValveCommand]):
