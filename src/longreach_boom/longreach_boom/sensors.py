@@ -54,6 +54,28 @@ class SensorParameters(Parameters):
         default=(),
     )
 
+    delay: float = quantity(
+        'from a reading to its message, of all sensors; stamps are those of the readings',
+        's',
+        at_least=0.0,
+        at_most=10.0,
+        default=0.0,
+    )
+    jitter: float = quantity(
+        'by how much that varies, uniformly; no message overtakes another',
+        's',
+        at_least=0.0,
+        at_most=10.0,
+        default=0.0,
+    )
+
+    def check(self) -> None:
+        """Raise InputError for messages from the future."""
+        if self.jitter > self.delay:
+            raise InputError(
+                f'jitter = {self.jitter} s, allowed: up to the delay of {self.delay} s'
+            )
+
 
 class SensorReadings(NamedTuple):
     """Readings of the sensors at one sample; None for sensors without a reading at it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.sensors import SensorParameters, Sensors, load_sensors
+from longreach_boom.sensors import SensorParameters, SensorReadings, Sensors, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.plant_node import PlantNode
@@ -52,6 +54,8 @@ class SensorTopics:
             if p is not None and (p.gyroscope or p.accelerometer)
         ]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
+        self._latest = 0
+        self._pending: deque[tuple[int, Any, Any]] = deque()
 
     def set_noise(self, factor: float) -> None:
         """Multiply the noise of the sensor file by a factor from now on."""
@@ -68,29 +72,57 @@ class SensorTopics:
 
     def publish(self, state: BoomState, sample: int, header: Header) -> None:
         """Publish the readings of the sensors that are due at a sample."""
-        if self._sensors is None:
+        if self._sensors is None or self._parameters is None:
             return
+        if sample < self._latest:
+            self._pending.clear()  # the plant was reset
+        self._latest = sample
+        due = self._due(self._parameters, sample)
+        for output, message in self._messages(self._sensors.read(state, sample), header):
+            self._pending.append((due, output, message))
+        while self._pending and self._pending[0][0] <= sample:
+            _, output, message = self._pending.popleft()
+            output.publish(message)
+
+    def _due(self, given: SensorParameters, sample: int) -> int:
+        """Return the sample at which messages of readings at a sample are published."""
+        delay = given.delay
+        if given.jitter:
+            # As the noise: the same when a run is repeated or paused.
+            random = np.random.default_rng([given.seed, sample])
+            delay += given.jitter * random.uniform(-1.0, 1.0)
+        due: int = sample + round(delay * self._rate)
+        return max(due, self._pending[-1][0]) if self._pending else due
+
+    def _messages(self, readings: SensorReadings, header: Header) -> Iterator[tuple[Any, Any]]:
+        """Yield the publishers of readings with their messages."""
         beams, cylinders, outputs = self._beams, self._cylinders, self._outputs
-        root, tip, head, rod, encoders, strains, rates, felt = self._sensors.read(state, sample)
+        root, tip, head, rod, encoders, strains, rates, felt = readings
         if root is not None and tip is not None:
-            outputs['inclination'].publish(
-                InclinationState(header=header, name=beams, root=root.tolist(), tip=tip.tolist())
+            angles = root.tolist(), tip.tolist()
+            yield (
+                outputs['inclination'],
+                InclinationState(header=header, name=beams, root=angles[0], tip=angles[1]),
             )
         if head is not None and rod is not None:
-            outputs['pressure'].publish(hydraulic_state(cylinders, head, rod, header))
+            yield outputs['pressure'], hydraulic_state(cylinders, head, rod, header)
         if encoders is not None:
-            message = JointState(header=header, name=cylinders, position=encoders.tolist())
-            outputs['encoder'].publish(message)
+            yield (
+                outputs['encoder'],
+                JointState(header=header, name=cylinders, position=encoders.tolist()),
+            )
         if strains is not None:
-            message = StrainState(header=header, name=beams, strain=strains.tolist())
-            outputs['strain'].publish(message)
+            yield (
+                outputs['strain'],
+                StrainState(header=header, name=beams, strain=strains.tolist()),
+            )
         if rates is not None or felt is not None:
-            self._publish_inertial(rates, felt, header)
+            yield from self._inertial_messages(rates, felt, header)
 
-    def _publish_inertial(
+    def _inertial_messages(
         self, rates: np.ndarray | None, felt: np.ndarray | None, header: Header
-    ) -> None:
-        """Publish the inertial sensors of each beam; x along it, z across, y to the left."""
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield messages of the inertial sensors; x along a beam, z across, y to the left."""
         for i, (beam, output) in enumerate(zip(self._beams, self._inertial, strict=True)):
             frame = f'{header.frame_id.rpartition("/")[0]}/{beam}_tip'.lstrip('/')
             message = Imu(header=Header(stamp=header.stamp, frame_id=frame))
@@ -106,4 +138,4 @@ class SensorTopics:
             else:
                 message.linear_acceleration.x = float(felt[i])
                 message.linear_acceleration.z = float(felt[len(self._beams) + i])
-            output.publish(message)
+            yield output, message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,9 @@ from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.results import BoomRun
-from longreach_boom.scenario import load_scenario
+from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
+from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
 from longreach_boom.visuals import marker_positions
@@ -423,3 +425,36 @@ def test_without_a_scenario_it_stands_in_the_first_pose(boom: BoomParameters) ->
 def test_refusals(word: str, error: str) -> None:
     with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)
+
+
+def test_messages_are_on_their_way_for_a_while(boom: BoomParameters, tmp_path: Path) -> None:
+    """By the delay give or take the jitter, in their order; a reset forgets those on their way."""
+    file = tmp_path / 'sensors.yaml'
+    file.write_text(default_file().read_text() + 'delay: 0.05\njitter: 0.02\n')
+    settings = SimpleNamespace(sensors=str(file), publish_rate=200.0)
+    came: list[tuple[int, float]] = []
+    now = [0]
+
+    def take(message: Any) -> None:
+        came.append((now[0], round(200.0 * nanoseconds_of(message.header.stamp) / 1e9)))
+
+    node: Any = SimpleNamespace(add_output=lambda *_: SimpleNamespace(publish=take))
+    topics = SensorTopics(node, boom, settings, friction=True)
+    state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+
+    def run(first: int, last: int) -> None:
+        for now[0] in range(first, last):
+            header = Header(stamp=stamp_of(now[0] * 5_000_000))
+            topics.publish(state, now[0], header)
+
+    run(0, 100)
+    arrived, read = np.array(came).T
+    assert (np.diff(read) >= 0).all()
+    waited = arrived - read
+    assert waited.min() < 9 < 11 < waited.max()
+    assert waited.min() >= 6
+    assert waited.max() <= 14
+    before = list(came)
+    came.clear()
+    run(0, 100)
+    assert came == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,10 @@ def test_mounting_is_checked(boom: BoomParameters) -> None:
     """One angle, or one for each beam."""
     with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
         Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)
+
+
+def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / 'sensors.yaml'
+    file.write_text(default_file().read_text() + 'jitter: 0.02\n')
+    with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
+        load_sensors(file)
