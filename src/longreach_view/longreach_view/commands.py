@@ -29,12 +29,12 @@ PORT = 8080
 _MOST_BAGS = 2
 # With the simulated boom, and at a rate that a laptop can do beside a browser.
 _USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
-# All machines: one of them has the clock.
+# All machines, with scenarios that begin again: one of them has the clock.
 DEMO = (
     ('crane', 'scenario:=task_b'),
-    ('boom', 'publish_clock:=false'),
-    ('excavator', 'publish_clock:=false', 'operator:=false'),
-    ('harvester', 'publish_clock:=false'),
+    ('boom', 'scenario:=wave', 'publish_clock:=false'),
+    ('excavator', 'scenario:=cycle', 'publish_clock:=false', 'operator:=false'),
+    ('harvester', 'scenario:=sine', 'publish_clock:=false'),
     (
         'vision',
         'boom:=false',
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
             started = Started(launches)
             resources.callback(started.close)
             scenarios, numbers = started.scenarios(), started.numbers()
-            source = LiveSource(started)
+            source = LiveSource(started, started.durations() if arguments.demo else None)
             resources.callback(source.close)
         length = replay.length if bags else 0.0
         page = Page(server, length, scenarios, numbers, arguments.dark)

@@ -9,6 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
@@ -41,35 +44,37 @@ class Started:
         """
         if len(self._launches) != 1:
             return ()
-        machine = self._launches[0][0]
-        prefix, short = _PREFIXES.get(machine, (f'{machine}_', f'{machine}_'))
-        try:
-            directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
-        except InputError:
-            return ()
-        found = sorted(path.stem for path in directory.glob(f'{prefix}*.yaml'))
-        names = [name.removeprefix(short) for name in found]
-        given = [w.removeprefix(_SCENARIO) for w in self._launches[0] if w.startswith(_SCENARIO)]
-        if not given and (declared := self._declared().get('scenario')) is not None:
+        files = _scenario_files(self._launches[0][0])
+        own = [name for name in files if name == self._scenario(self._launches[0])]
+        return tuple(dict.fromkeys([*own, *files]))
+
+    def durations(self) -> dict[str, float]:
+        """Return how long scenarios last [s], by the names of their launch files."""
+        found = {}
+        for words in self._launches:
+            file = _scenario_files(words[0]).get(self._scenario(words))
+            if file is not None:
+                found[words[0]] = float(yaml.safe_load(file.read_text('utf-8'))['duration'])
+        return found
+
+    def _scenario(self, words: Sequence[str]) -> str:
+        """Return the name of a launch's scenario, empty without one."""
+        given = [word.removeprefix(_SCENARIO) for word in words if word.startswith(_SCENARIO)]
+        if not given and (declared := _declared(words[0]).get('scenario')) is not None:
             given = [declared.default or '']
-        own = [name for name in names if name in given]
-        return tuple(dict.fromkeys([*own, *names]))
+        return given[-1] if given else ''
 
     def numbers(self) -> dict[str, float]:
         """Return the arguments of the only launch that a restart can change, and their values."""
         if len(self._launches) != 1:
             return {}
         given = dict(word.split(':=', 1) for word in self._launches[0][1:])
-        declared = self._declared()
+        declared = _declared(self._launches[0][0])
         return {
             name: float(given.get(name, declared[name].default or '0'))
             for name in NUMBERS
             if name in declared
         }
-
-    def _declared(self) -> dict[str, Argument]:
-        """Return the arguments that the only launch declares."""
-        return survey(find_launch_file(self._launches[0][0], os.environ), {}, os.environ)
 
     def restart(self, arguments: Mapping[str, str]) -> None:
         """
@@ -114,6 +119,22 @@ class Started:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _declared(name: str) -> dict[str, Argument]:
+    """Return the arguments that a launch file declares."""
+    return survey(find_launch_file(name, os.environ), {}, os.environ)
+
+
+def _scenario_files(machine: str) -> dict[str, Path]:
+    """Return the installed scenarios of a machine by name."""
+    prefix, short = _PREFIXES.get(machine, (f'{machine}_', f'{machine}_'))
+    try:
+        directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    except InputError:
+        return {}
+    files = sorted(directory.glob(f'{prefix}*.yaml'))
+    return {file.stem.removeprefix(short): file for file in files}
 
 
 def _launch(words: Sequence[str]) -> subprocess.Popen[bytes]:

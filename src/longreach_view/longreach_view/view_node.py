@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,18 @@ _LOAD = 90.0
 
 
 class LiveSource(Source):
-    """Running nodes, and the launches that belong to the view."""
+    """
+    Running nodes, and the launches that belong to the view.
 
-    def __init__(self, started: Started | None = None) -> None:
+    With ``durations`` scenarios of machines begin again after so long [s], by machine.
+    """
+
+    def __init__(
+        self, started: Started | None = None, durations: Mapping[str, float] | None = None
+    ) -> None:
         self._started = started
+        # Of scenarios that begin again when they have ended [s], and when they were told to.
+        self._durations, self._begun = durations or {}, dict[str, float]()
         self._context = Context()
         rclpy.init(args=[], context=self._context)
         options: dict[str, Any] = {
@@ -106,6 +115,7 @@ class LiveSource(Source):
         self._executor.spin_once(timeout_sec=0.0)
         self._send(now)
         self._follow_calls(now)
+        self._repeat(world, now)
         taken = self._subscriptions.take()
         last = {topic.name: k for k, (_, topic, _, _) in enumerate(taken)}
         samples = []
@@ -246,6 +256,18 @@ class LiveSource(Source):
         elif request.name in self._listened:
             publisher = self._publisher(request.name, Float64, qos.SET_POINT)
             publisher.publish(Float64(data=float(request.value)))
+
+    def _repeat(self, world: World, now: float) -> None:
+        """Reset machines whose scenario has ended."""
+        for name, duration in self._durations.items():
+            machine, service = world.machines.get(name), f'/{name}/plant/reset'
+            waits = now - self._begun.get(name, -math.inf) < _PATIENCE
+            if machine is None or service not in self._services or waits:
+                continue
+            if machine.time > duration:
+                self._begun[name] = now
+                self._call(service, Trigger, Trigger.Request(), now)
+                self._note(f'{name}: the scenario begins again')
 
     def _publisher(self, topic: str, kind: Any, profile: Any) -> Any:
         """Return a publisher, made when it is first needed."""

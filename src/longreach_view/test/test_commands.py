@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from test_replay import crane_bag
 
 from longreach_node.testing import bench
@@ -22,7 +23,7 @@ from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import DEADLINE, Outcome
 from longreach_view import commands, launch_files
 from longreach_view.view_node import LiveSource
-from longreach_view.world import World
+from longreach_view.world import Sample, World
 
 COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
 
@@ -122,3 +123,37 @@ def test_a_recording_needs_no_network(tmp_path):
     for words, offline in (([str(tmp_path)], True), (['crane'], False), ([], False)):
         given = parser.parse_args(words)
         assert given.offline(given) is offline
+
+
+def test_scenarios_of_the_demonstration_begin_again(monkeypatch):
+    """Each machine has a scenario that ends; it is reset then, once."""
+    monkeypatch.setattr(launch_files, '_launch', lambda _: SimpleNamespace(poll=lambda: None))
+    durations = launch_files.Started(commands.DEMO).durations()
+    assert set(durations) == {'crane', 'boom', 'excavator', 'harvester'}
+    source, world, resets = LiveSource(durations={'crane': 60.0}), World(numeric_fields), []
+
+    def reset(_, response):
+        resets.append(1)
+        response.success = True
+        return response
+
+    try:
+        with bench() as plant:
+            plant.driver.create_service(Trigger, '/crane/plant/reset', reset)
+            sample = JointState(name=['car_joint'], position=[0.0])
+            for seconds, expected in ((59, 0), (61, 1), (62, 1)):
+                sample.header.stamp.sec = seconds
+                stamped = Sample('/crane/joint_states', 'JointState', sample, float(seconds), 0)
+                world.take(stamped, time.monotonic())
+
+                def polled():
+                    source.poll(world, time.monotonic())
+                    return '/crane/plant/reset' in source._services
+
+                plant.until(polled, 'service')
+                plant.until(lambda n=expected: (polled(), len(resets) >= n)[1], 'reset')
+                plant.settle()
+                assert len(resets) == expected
+            assert 'crane: the scenario begins again' in source.notes()
+    finally:
+        source.close()
