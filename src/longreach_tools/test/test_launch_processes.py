@@ -164,6 +164,18 @@ def test_first_failure_is_the_exit_code_and_others_go_on(launch: StartLaunch) ->
     assert "exit code 7, cmd 'sh -c 'exit 7'']" in run.stderr
 
 
+def test_a_launch_ends_with_the_reason_of_its_failure(launch: StartLaunch) -> None:
+    """Without the prefix of a logger, and as the last line."""
+    run = launch(
+        '<executable cmd="sh -c \'(echo [FATAL] [17.25] [boom]: no such file; echo)'
+        ' &gt;&amp;2; exit 2\'"/>'
+        '<executable cmd="sh -c \'sleep 0.5; exit 3\'"/>'
+    )
+    assert run.wait() == 2
+    *_, last = run.stderr.splitlines()
+    assert last == '[ERROR] [launch]: sh-1 failed with exit code 2: no such file'
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_everything_cleanly(launch: StartLaunch, number: int) -> None:
     run = launch(polite('one') + polite('two') + '<executable cmd="sleep 60"/>')

@@ -90,7 +90,11 @@ class Output:
 
 
 class Lines:
-    """Passes on one output stream of a process, line by line, in the running event loop."""
+    """
+    Passes on one output stream of a process, line by line, in the running event loop.
+
+    ``last`` is the last line that is not empty.
+    """
 
     def __init__(
         self, stream: IO[bytes], process: str, mode: str, output: Output, *, error: bool
@@ -98,7 +102,7 @@ class Lines:
         self._stream = stream
         self._descriptor = stream.fileno()
         self._write = functools.partial(output.line, process, mode, error=error)
-        self._rest = b''
+        self._rest = self.last = b''
         os.set_blocking(self._descriptor, False)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
@@ -118,6 +122,7 @@ class Lines:
             self._rest = b''
         for line in lines:
             self._write(line.removesuffix(b'\r'))
+            self.last = line.strip() or self.last
         return True
 
     def flush(self) -> None:

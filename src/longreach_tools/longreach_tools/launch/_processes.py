@@ -18,6 +18,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -35,6 +36,8 @@ _GROUP_CHECK = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CANNOT_START = 126
 _PR_SET_PDEATHSIG = 1
+# What a logger of ROS writes before a message.
+_OF_LOGGER = re.compile(r'^\[\w+\] \[[\d.]+\] \[[^\]]*\]: ')
 
 
 def run_processes(processes: Sequence[Process], output: Output) -> int:
@@ -150,6 +153,8 @@ class _Supervisor:
         self._children: set[_Child] = set()
         self._closing = asyncio.Event()
         self._failure = 0
+        self._first = ''
+        self._reasons: dict[str, str] = {}  # last lines of failed processes
         output.when_lost = lambda: self._shut_down('the output is no longer read')
 
     async def run(self, processes: Sequence[Process]) -> int:
@@ -164,6 +169,9 @@ class _Supervisor:
             signal.signal(number, handle)
         try:
             await asyncio.gather(*(self._keep(process) for process in processes))
+            if self._failure:
+                # Once more, because many lines may have come since.
+                self._output.message('ERROR', 'launch', self._first)
         finally:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
@@ -202,7 +210,9 @@ class _Supervisor:
                 await asyncio.wait_for(self._closing.wait(), process.respawn_delay)
             if self._closing.is_set():
                 break
-        self._failure = self._failure or code
+        if code and not self._failure:
+            self._failure, reason = code, self._reasons.get(process.name, '')
+            self._first = f'{process.name} failed with exit code {code}{reason and ": "}{reason}'
         if process.respawn and not self._closing.is_set():
             text = respawns_used_up(process.node, start)
             self._output.message('ERROR', process.name, text)
@@ -240,6 +250,9 @@ class _Supervisor:
         else:
             cmd = shlex.join(words)
             text = f"process has died [pid {child.pid}, exit code {code}, cmd '{cmd}']"
+        if not asked and len(child.streams) > 1:
+            last = child.streams[1].last.decode(errors='replace')
+            self._reasons[name] = _OF_LOGGER.sub('', last)
         self._output.message('INFO' if asked else 'ERROR', name, text)
         await child.end_remains()
         for stream in child.streams:
