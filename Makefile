@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
 
-.PHONY: help setup machines comparisons demo demo-vision demo-identify test test-all lint bench wheel pictures lock clean
+.PHONY: help setup machines comparisons demo demo-vision demo-identify test test-all lint bench docs wheel pictures lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,10 @@ lint: setup  ## ruff, mypy, import directions
 
 bench: comparisons  ## speed compared with alternative programs
 	@$(RUN) python3 scripts/bench.py
+
+docs: comparisons  ## the pages and the reference of the Python API as a site, in build/docs
+	@$(RUN) python3 -m sphinx -q -W --keep-going -c docs . build/docs
+	@echo build/docs/docs/index.html
 
 wheel:  ## a source distribution and a wheel of all libraries and the command, without ROS, in out/
 	@$(PYTHON) -m venv build/wheel

@@ -199,7 +199,7 @@ class Plant:
         return np.asarray(np.linalg.solve(self.closed, causes))
 
     def cost(self, size: int) -> np.ndarray:
-        """Return Q of |tip velocity|^2 + BETA |s|^2 for so many states, (size, size)."""
+        """Return Q of (tip velocity)^2 + BETA s^2 for so many states, (size, size)."""
         at, Q = self.states, 1e-10 * np.eye(size)
         Q[at.rate, at.rate] += self.tip.T @ self.tip
         Q[at.oil, at.oil] += BETA * np.eye(len(self.oil))

@@ -198,11 +198,10 @@ class Plane:
         lambda [m].
     covariance : ndarray, shape (3, 3), optional
         Covariance of rotations about the two :attr:`axes` through the centroid [rad], and of the
-            displacement along the normal there [m].
+        displacement along the normal there [m].
     centroid : ndarray, shape (3,), optional
         A point of the plane, the centroid of the measurements [m]; by default the point nearest to
-        the
-            origin.
+        the origin.
 
     Raises
     ------

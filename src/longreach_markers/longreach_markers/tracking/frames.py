@@ -26,9 +26,8 @@ class Estimate:
     name : str
     status : str
         ``TRACKED``, ``UNCERTAIN`` or ``LOST``: the worse status of the cameras used; also
-        UNCERTAIN
-            if their observations are inconsistent, or were moved to a common time without known
-            velocity.
+        UNCERTAIN if their observations are inconsistent, or were moved to a common time without
+        known velocity.
     reason : str
         Why the status is not TRACKED; empty otherwise.
     cameras : tuple of str
@@ -39,7 +38,7 @@ class Estimate:
         Position without this assumption; requires two cameras or more.
     out_of_plane : float
         Distance of the triangulated position from the marker's plane along the normal [m]; NaN
-            without a triangulated position.
+        without a triangulated position.
     out_of_plane_deviation : float
         Standard deviation of out_of_plane [m].
     is_off_plane : bool
