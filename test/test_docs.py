@@ -17,7 +17,6 @@ import pytest
 
 from longreach_tools import cli
 from longreach_tools.launch import find_launch_file, survey
-from longreach_tools.machine_command import configure
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -57,11 +56,8 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         for group in (cli.COMMAND_GROUP, cli.MACHINE_GROUP)
         for point in metadata.entry_points(group=group, name=name)
     ]
-    command, parser = point.load(), cli._Parser(prog=f'longreach {name}')
-    if hasattr(command, 'configure'):
-        command.configure(parser)
-    else:
-        configure(command, parser)
+    parser = cli._Parser(prog=f'longreach {name}')
+    cli._configure(point, parser)
     return parser
 
 
@@ -154,3 +150,20 @@ def test_code_of_a_page_runs(block: str, tmp_path: Path) -> None:
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', ['boom', 'excavator'])
+def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient = pytest.importorskip('nbclient', reason='make comparisons installs it')
+    nbformat = pytest.importorskip('nbformat')
+    monkeypatch.setenv('MPLBACKEND', 'module://matplotlib_inline.backend_inline')
+    book = nbformat.read(ROOT / 'docs' / 'notebooks' / f'{name}.ipynb', as_version=4)
+    assert not any(cell.get('outputs') for cell in book.cells)
+    resources = {'metadata': {'path': str(tmp_path)}}
+    nbclient.NotebookClient(book, timeout=280, resources=resources).execute()
+    outputs = [output for cell in book.cells for output in cell.get('outputs', ())]
+    assert any('image/png' in output.get('data', {}) for output in outputs)
+    assert any(output.output_type == 'stream' for output in outputs)
+    for output in outputs:
+        print(output.get('text', ''))

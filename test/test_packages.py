@@ -31,6 +31,7 @@ LIBRARIES = (
 # Module -> rosdep key. ROS packages have their own names.
 KEYS = {
     'PIL': 'python3-pil',
+    'argcomplete': 'python3-argcomplete',
     'cv2': 'python3-opencv',
     'matplotlib': 'python3-matplotlib',
     'numpy': 'python3-numpy',

@@ -14,6 +14,7 @@ setup(
     install_requires=[
         'setuptools',
         'apsw',
+        'argcomplete',
         'matplotlib',
         'numpy',
         'opencv-contrib-python-headless',

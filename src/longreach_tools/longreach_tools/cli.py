@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for group in (COMMAND_GROUP, MACHINE_GROUP)
         for point in metadata.entry_points(group=group)
     }
+    if '_ARGCOMPLETE' in os.environ:
+        _complete(commands)
     name = words[0] if words else '--help'
     if name in ('-h', '--help'):
         print(_overview(commands))
@@ -106,15 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f'longreach: no command {name!r}; allowed: {allowed}')
         return 2
     try:
-        command = commands[name].load()
-        parser = _Parser(prog=f'longreach {name}', description=inspect.getdoc(command))
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        if hasattr(command, 'configure'):
-            command.configure(parser)
-        else:
-            from longreach_tools.machine_command import configure
-
-            configure(command, parser)
+        parser = _Parser(prog=f'longreach {name}')
+        _configure(commands[name], parser)
         options = parser.parse_args(words[1:])
         # Only commands that talk to nodes have it, and not all of them always do.
         if 'network' in options and not getattr(options, 'offline', _never)(options):
@@ -154,6 +149,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(cause, SystemExit):
             return cause.code if isinstance(cause.code, int) else 1
         raise
+
+
+def _configure(point: metadata.EntryPoint, parser: argparse.ArgumentParser) -> None:
+    """Add description and arguments of a command or a machine to a parser."""
+    command = point.load()
+    parser.description = inspect.getdoc(command)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    if hasattr(command, 'configure'):
+        command.configure(parser)
+    else:
+        from longreach_tools.machine_command import configure
+
+        configure(command, parser)
+
+
+def _complete(commands: dict[str, metadata.EntryPoint]) -> None:
+    """Complete the line of a shell, for register-python-argcomplete; does not return."""
+    import argcomplete
+
+    parser = argparse.ArgumentParser(prog='longreach')
+    found = parser.add_subparsers()
+    typed = os.environ.get('COMP_LINE', '').split()
+    for name, point in commands.items():
+        command = found.add_parser(name)
+        # Only the module of the command in the line is imported.
+        if name in typed[1:2]:
+            _configure(point, command)
+    argcomplete.autocomplete(parser)
 
 
 def _overview(commands: dict[str, metadata.EntryPoint]) -> str:

@@ -406,3 +406,23 @@ def test_the_handler_is_gone_afterwards() -> None:
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ('line', 'expected'),
+    [
+        ('longreach exc', ['excavator']),
+        ('longreach boom relea', ['release', 'release-load']),
+        ('longreach crane c13r --task ', ['a', 'b', 'c']),
+    ],
+)
+def test_a_shell_completes_commands_and_options(
+    tmp_path: Path, line: str, expected: list[str]
+) -> None:
+    """What argcomplete's shell function asks for, in a file in place of descriptor 8."""
+    words = {'COMP_LINE': line, 'COMP_POINT': str(len(line)), 'COMP_TYPE': '9'}
+    words |= {'_ARGCOMPLETE': '1', '_ARGCOMPLETE_SUPPRESS_SPACE': '1'}
+    file = tmp_path / 'found'
+    words |= {'_ARGCOMPLETE_STDOUT_FILENAME': str(file), '_ARGCOMPLETE_IFS': ' '}
+    subprocess.run(PROGRAM, env=os.environ | words, check=True)
+    assert file.read_text().split() == expected
