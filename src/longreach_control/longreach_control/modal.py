@@ -31,9 +31,9 @@ _CATCHING = 1.0
 _READINGS = 2e-5, 2e3, 3e-3
 # Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
 # pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s].
-_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER = 2e-3, 2e4, 100.0, 1e-5, 1e-3
+_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER = 2e-3, 5e3, 100.0, 1e-5, 1e-3
 # Standard deviation of the biases at first [rad/s].
-_UNKNOWN = 3e-3
+_UNKNOWN = 2e-3
 
 
 class Observer:
