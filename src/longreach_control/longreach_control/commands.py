@@ -24,6 +24,7 @@ from longreach_control.plant import Situation
 from longreach_control.results import (
     append,
     damping_by_posture,
+    reachable,
     read_cases,
     settling_of,
     summarize,
@@ -124,6 +125,13 @@ def _damping(arguments: argparse.Namespace) -> None:
             print(
                 f'{name}: {len(errors)} runs failed, the first one: {errors[0]}', file=sys.stderr
             )
+    possible = reachable(cases, boom)
+    if possible is not None:
+        print(
+            f'10 times faster is possible in {possible:.0%} of the postures at most: half a period'
+            ' and the delay pass',
+            file=sys.stderr,
+        )
     print(f'{len(cases)} cases; figures and summary.json in {arguments.results}', file=sys.stderr)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from longreach_control.benchmark import ALONE, DURATION
-from longreach_control.cases import ENDS
+from longreach_boom.parameters import BoomParameters
+from longreach_control.benchmark import ALONE, DELAY, DURATION
+from longreach_control.cases import ENDS, Case, Posture, believed_loads, postures
+from longreach_control.plant import Plant, Situation
 from longreach_dynamics.errors import InputError
 
 FILE = 'cases.jsonl'
@@ -21,6 +24,8 @@ GOAL_RATIO, GOAL_FASTER = 0.15, 10.0
 _SHORTEST = 0.1
 # Disturbances after which the boom swings freely, from which its damping is measured.
 IMPULSES = ('release', 'pick_up')
+# Those that end at once, after which only time can settle it.
+_ABRUPT = (*IMPULSES, 'stop')
 
 
 def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -103,16 +108,46 @@ def _faster(cases: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     """Return how many times faster than without control each posture settles, in all its cases."""
     times: dict[int, list[tuple[float, float]]] = {}
     for case in cases:
-        end = ENDS[case['disturbance']]
-        # Not settled within the run: at least so long; failed: never.
-        alone, own = (
-            found if (found := case['measures'][key]['settling']) is not None else length - end
-            for key, length in (('none', ALONE), (name, ALONE if name == 'none' else DURATION))
-        )
-        failed = case['measures'][name]['error']
-        times.setdefault(case['posture'], []).append((alone, math.inf if failed else own))
+        pair = _settling(case, 'none'), _settling(case, name)
+        times.setdefault(case['posture'], []).append(pair)
     sums = [np.sum(pairs, axis=0) for pairs in times.values()]
     return [float(alone / max(own, _SHORTEST)) for alone, own in sums]
+
+
+def _settling(case: Mapping[str, Any], name: str) -> float:
+    """Return the time of settling [s]; within no run: at least so long; failed: infinite."""
+    found = case['measures'][name]
+    if found['error']:
+        return math.inf
+    length = ALONE if name == 'none' else DURATION
+    time: float | None = found['settling']
+    return length - ENDS[case['disturbance']] if time is None else time
+
+
+def reachable(cases: Sequence[Mapping[str, Any]], boom: BoomParameters) -> float | None:
+    """
+    Return the share of postures that can settle GOAL_FASTER times faster; None of nothing.
+
+    After a release, a pick-up or a stop at least half a period of the first mode and the delay
+    pass, unless the vibration is small from the beginning.
+    """
+    alone: dict[int, float] = {}
+    least: dict[int, float] = {}
+    drawn = postures(boom, 1 + max((case['posture'] for case in cases), default=0))
+    for case in cases:
+        number, time = case['posture'], _settling(case, 'none')
+        alone[number] = alone.get(number, 0.0) + time
+        if case['disturbance'] in _ABRUPT and time > 0.0:
+            least[number] = least.get(number, 0.0) + _half_period(drawn[number], boom) + DELAY
+    return _share(alone[number] >= GOAL_FASTER * least.get(number, 0.0) for number in alone)
+
+
+@functools.lru_cache(maxsize=1000)
+def _half_period(posture: Posture, boom: BoomParameters) -> float:
+    """Return half a period of the first mode with closed valves [s]."""
+    loads = believed_loads(Case(posture, 'stop'), boom)
+    frequencies, _ = Plant.of(Situation(boom, np.array(posture.angles), loads)).modes()
+    return float(0.5 / frequencies[0])
 
 
 def _median(values: Sequence[float] | np.ndarray) -> float | None:

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from longreach_control.cases import DISTURBANCES, Case, postures, scenario_of
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
-from longreach_control.results import read_cases, summarize
+from longreach_control.results import reachable, read_cases, summarize
 from longreach_control.tip import TipControl
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
@@ -312,6 +313,19 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
     assert read_cases(tmp_path / 'new', head) == []
     with pytest.raises(InputError, match='was begun with another boom'):
         read_cases(tmp_path / 'new', {'seed': 2})
+
+
+def test_what_settles_by_itself_cannot_settle_ten_times_faster(boom: BoomParameters) -> None:
+    """Half a period of some 0.5 Hz and the delay pass after a release, none after a gust."""
+
+    def case(posture: int, disturbance: str, settling: float) -> dict[str, Any]:
+        none = {'settling': settling, 'error': ''}
+        return {'posture': posture, 'disturbance': disturbance, 'measures': {'none': none}}
+
+    cases = [case(0, 'release', 30.0), case(1, 'release', 4.0), case(2, 'gust', 4.0)]
+    assert reachable(cases, boom) == pytest.approx(2.0 / 3.0)
+    assert reachable(cases[1:2], boom) == 0.0
+    assert reachable([], boom) is None
 
 
 def test_measures_name_violations(boom: BoomParameters) -> None:
