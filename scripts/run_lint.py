@@ -32,9 +32,9 @@ LIBRARIES = sorted(
 # jazzy/distribution.yaml of ros/rosdistro. A key that is not there stops `rosdep install`.
 ROSDEP_KEYS = {
     'ament_cmake', 'builtin_interfaces', 'control_msgs', 'cv_bridge', 'diagnostic_msgs',
-    'geometry_msgs', 'joy', 'launch', 'launch_ros', 'launch_xml', 'python3-matplotlib',
-    'python3-numpy', 'python3-opencv', 'python3-pil', 'python3-pytest', 'python3-pytest-timeout',
-    'python3-pytest-xdist', 'python3-scipy', 'python3-sympy', 'python3-tqdm', 'python3-yaml',
+    'geometry_msgs', 'joy', 'launch', 'launch_ros', 'launch_xml', 'python3-argcomplete',
+    'python3-matplotlib', 'python3-numpy', 'python3-opencv', 'python3-pil', 'python3-pytest',
+    'python3-pytest-timeout', 'python3-pytest-xdist', 'python3-scipy', 'python3-sympy', 'python3-tqdm', 'python3-yaml',
     'rcl_interfaces', 'rclpy', 'robot_state_publisher', 'ros2launch', 'rosgraph_msgs',
     'rosidl_default_generators', 'rosidl_default_runtime', 'rviz2', 'sensor_msgs',
     'simulation_interfaces', 'std_msgs', 'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'vision_msgs',
