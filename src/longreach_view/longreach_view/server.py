@@ -17,7 +17,10 @@ viser serves the page and its websocket. What it leaves open is closed here:
 from __future__ import annotations
 
 import contextlib
+import functools
+import gzip
 import http
+import importlib.resources
 import io
 import logging
 import math
@@ -143,6 +146,7 @@ class Gate:
             return _text(http.HTTPStatus.FORBIDDEN, refusal)
         response: Response | None = serve(connection, request)
         if response is not None:
+            _add_head(response)
             own = request.headers['Host']
             response.headers['Content-Security-Policy'] = _POLICY.format(
                 origin=f'http://{own} ws://{own}'
@@ -177,6 +181,25 @@ class Gate:
         for text in request.headers.get_all('Cookie'):
             pairs = (part.strip().partition('=') for part in text.split(';'))
             yield from (value for name, _, value in pairs if name == self._cookie)
+
+
+def _add_head(response: Response) -> None:
+    """Put title, names, keys and sizes for fingers into viser's page."""
+    if 'text/html' in response.headers.get('Content-Type', ''):
+        zipped = response.headers.get('Content-Encoding') == 'gzip'
+        response.body = _with_head(bytes(response.body or b''), zipped)
+        if 'Content-Length' in response.headers:
+            del response.headers['Content-Length']
+            response.headers['Content-Length'] = str(len(response.body))
+
+
+@functools.lru_cache(maxsize=4)
+def _with_head(body: bytes, zipped: bool) -> bytes:
+    """Return viser's page with head.html in place of its title."""
+    page = gzip.decompress(body) if zipped else body
+    own = importlib.resources.files(__package__).joinpath('head.html').read_bytes()
+    page = page.replace(b'<title>Viser</title>', own, 1)
+    return gzip.compress(page) if zipped else page
 
 
 def _text(status: http.HTTPStatus, text: str) -> Response:

@@ -141,6 +141,44 @@ def test_a_page_opened_late_shows_the_present(shown, chromium):
     late.page.close()
 
 
+def test_keys_pause_step_and_resume(shown):
+    source, page = shown.view.source, shown.page
+    page.evaluate('document.activeElement.blur()')
+    page.keyboard.press(' ')
+    shown.until(lambda: source.paused, 'the simulation is paused')
+    shown.until(lambda: 'paused' in shown.state(), 'the page says that it is paused')
+    page.keyboard.press('ArrowRight')
+    shown.until(lambda: ('all machines', 'step', None) in source.asked, 'a step')
+    page.keyboard.press(' ')
+    shown.until(lambda: not source.paused, 'the simulation goes on')
+
+
+def test_what_can_be_operated_has_a_name(shown):
+    """Fields have labels or names; the title has the machine."""
+    shown.until(lambda: shown.page.title() == 'Longreach - crane', 'the title')
+    unnamed = """() => [...document.querySelectorAll("button, [role='slider'], input")]
+        .filter(e => e.offsetParent && e.type !== 'hidden' && !e.innerText?.trim()
+            && !e.getAttribute('aria-label') && !e.labels?.length).length"""
+    shown.page.get_by_text('Controls', exact=True).click()
+    shown.page.get_by_role('slider', name='Set point [m]').wait_for()
+    shown.until(lambda: shown.page.evaluate(unnamed) == 0, 'names of all fields')
+    shown.page.get_by_text('Charts', exact=True).click()
+    shown.page.get_by_role('slider', name='Seconds shown').wait_for()
+
+
+def test_a_phone_has_a_sheet_and_targets_for_fingers(shown, chromium):
+    phone = Tab(chromium, shown.view, {'width': 390, 'height': 844})
+    width = "() => document.querySelector('#state').closest('.mantine-Paper-root').clientWidth"
+    phone.until(lambda: phone.page.evaluate(width) == 390, 'a sheet of the full width')
+    small = """() => [...document.querySelectorAll("button, [role='tab'], input")].filter(e => {
+        const {width, height} = e.getBoundingClientRect();
+        return e.offsetParent && !['hidden', 'checkbox'].includes(e.type)
+            && (width < 44 || height < 44); }).map(e => e.outerHTML.slice(0, 80))"""
+    phone.until(lambda: phone.page.get_by_role('button', name='Pause').count(), 'buttons')
+    assert phone.page.evaluate(small) == []
+    phone.page.close()
+
+
 def test_nothing_was_requested_elsewhere_and_no_error_was_logged(shown):
     assert shown.hosts == {f'127.0.0.1:{shown.view.port}', 'own'}
     assert shown.errors == []
