@@ -26,6 +26,8 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 _AIR = 1.25  # density [kg/m^3]
+# Forces are held for 5 ms: what is shorter might not act at all [s].
+_SHORTEST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +38,12 @@ class _Disturbance(Parameters):
     end: float = quantity('end', 's', above=0.0, at_most=1e6)
 
     def check(self) -> None:
-        """Raise InputError unless the end is after the start."""
-        if not self.end > self.start:
-            raise InputError(f'end = {self.end:g} s, allowed: after start = {self.start:g} s')
+        """Raise InputError unless the end is so long after the start that it acts."""
+        if not self.end >= self.start + _SHORTEST:
+            raise InputError(
+                f'end = {self.end:g} s, allowed: from {_SHORTEST:g} s after start ='
+                f' {self.start:g} s on; forces are held for 5 ms'
+            )
 
     def acts_at(self, time: float) -> bool:
         """Return whether it acts at a time [s]."""
@@ -60,9 +65,15 @@ class TipForce(_Disturbance):
         'of the sine that multiplies it, 0 at the start; 0: constant',
         'Hz',
         at_least=0.0,
-        at_most=100.0,
+        at_most=20.0,
         default=0.0,
     )
+
+    def check(self) -> None:
+        """Raise InputError for no force."""
+        super().check()
+        if not (self.x or self.z):
+            raise InputError('x and z of a force are 0, allowed: one of them is not')
 
     def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:  # noqa: ARG002
         """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
@@ -78,7 +89,7 @@ class Pumping(_Disturbance):
     """Concrete is pumped through a line along the beams."""
 
     period: float = quantity('of the strokes', 's', above=0.0, at_most=100.0)
-    gap: float = quantity('time of a change between the pistons', 's', above=0.0, at_most=10.0)
+    gap: float = quantity('time of a change between the pistons', 's', at_least=0.02, at_most=10.0)
     speed: float = quantity('of the concrete within strokes', 'm/s', at_least=0.0, at_most=20.0)
     mass_per_length: float = quantity(
         'of the concrete in the line', 'kg/m', at_least=0.0, at_most=500.0

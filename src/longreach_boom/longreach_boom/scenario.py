@@ -27,6 +27,7 @@ beams from time 0 on, whether it is pumped or not. Equations: :mod:`longreach_bo
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,13 @@ class Scenario(Parameters):
                 'release and pumping are given, allowed: one of them; a release would drop the'
                 ' concrete in the line, too'
             )
+        pumping = sorted(self.pumping, key=lambda item: item.start)
+        for before, after in itertools.pairwise(pumping):
+            if after.start < before.end:
+                raise InputError(
+                    f'pumping begins at {after.start:g} s while another lasts until'
+                    f' {before.end:g} s, allowed: one at a time'
+                )
         for name in ('valve_commands', 'trajectory'):
             check_order([item.time for item in getattr(self, name)], name)
 

@@ -117,7 +117,7 @@ def test_division_into_calls_changes_nothing(boom: BoomParameters) -> None:
 @pytest.mark.parametrize(
     ('entries', 'error'),
     [
-        ({'forces': (TipForce(start=0, end=1, beam='mast'),)}, 'mast'),
+        ({'forces': (TipForce(start=0, end=1, z=1, beam='mast'),)}, 'mast'),
         (
             {
                 'release': (1.0,),
@@ -139,7 +139,18 @@ def test_what_does_not_fit_is_refused(
 
 def test_an_end_before_the_start_is_refused() -> None:
     """So is a change of pistons that takes longer than the stroke."""
-    with pytest.raises(InputError, match=r'end = 1 s, allowed: after start = 2 s'):
-        TipForce(start=2.0, end=1.0)
+    with pytest.raises(InputError, match=r'end = 1 s, allowed: from 0\.01 s after start = 2 s'):
+        TipForce(start=2.0, end=1.0, z=1.0)
     with pytest.raises(InputError, match=r'gap = 3 s, allowed: below period = 2 s'):
         Pumping(start=0, end=1, period=2, gap=3, speed=1, mass_per_length=9)
+
+
+def test_what_would_not_act_is_refused() -> None:
+    """Too short, without force, or two pumps at once."""
+    with pytest.raises(InputError, match=r'end = 0\.5005 s, allowed: from 0\.01 s after'):
+        TipForce(start=0.5, end=0.5005, z=1e5)
+    with pytest.raises(InputError, match='x and z of a force are 0'):
+        TipForce(start=0.0, end=1.0)
+    one = Pumping(start=0, end=5, period=2, gap=0.2, speed=1, mass_per_length=9)
+    with pytest.raises(InputError, match='pumping begins at 3 s while another lasts until 5 s'):
+        Scenario(duration=9.0, pose='site', pumping=(one, one.replace(start=3.0, end=8.0)))

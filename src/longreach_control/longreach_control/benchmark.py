@@ -203,11 +203,11 @@ def run_case(
 def _checked(spools: Any, size: int) -> np.ndarray:
     """Return commanded spools (size,); InputError for something else."""
     try:
-        found = np.asarray(spools, dtype=float)
+        found = np.asarray(spools, dtype=None if np.iscomplexobj(spools) else float)
     except (TypeError, ValueError):
         found = np.empty(0)
-    if found.shape != (size,):
-        raise InputError(f'cycle() of a controller returns {spools!r}, allowed: {size} numbers')
+    if found.shape != (size,) or np.iscomplexobj(found):
+        raise InputError(f'a controller commands {spools!r}, allowed: {size} real numbers')
     return found
 
 

@@ -117,7 +117,11 @@ def _damping(arguments: argparse.Namespace) -> None:
     with writing(arguments.results / 'summary.json') as file:
         file.write_text(json.dumps(summary, indent=1) + '\n', encoding='utf-8')
     for name in summary:
-        _draw(arguments.results / f'{Path(name).name.replace(":", "_")}.png', name, cases)
+        _draw(
+            arguments.results / f'{name.strip("/").replace("/", "_").replace(":", "_")}.png',
+            name,
+            cases,
+        )
     print_result(summary, summary_table(summary), arguments.format)
     for name in summary:
         errors = [e for case in cases if (e := case['measures'].get(name, {}).get('error'))]
@@ -182,7 +186,14 @@ class _User:
 @functools.cache
 def _module_of(file: str) -> dict[str, Any]:
     """Return what a user's file defines."""
-    return runpy.run_path(file)
+    directory = str(Path(file).parent)
+    if directory not in sys.path:
+        # As when Python runs the file: it may import its neighbours.
+        sys.path.insert(0, directory)
+    try:
+        return runpy.run_path(file)
+    except (Exception, SystemExit) as error:
+        raise InputError(f'{file} cannot be loaded: {type(error).__name__}: {error}') from error
 
 
 def _digest(controller: Any) -> str:

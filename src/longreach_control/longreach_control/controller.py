@@ -82,8 +82,10 @@ class DampingController:
         spools = spool_positions(
             actuators, v, pistons, measured.head_pressures, measured.rod_pressures
         )
-        # Opened against pressures that are too high, a valve would let the load down.
-        return np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
+        # Opened against pressures that are too high, a valve would let the load down. A velocity
+        # that is no number stays one, for the caller to refuse.
+        spools = np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
+        return np.where(np.isfinite(v), spools, np.nan)
 
     def forces(self, measured: Measured) -> np.ndarray:
         """Return p_1 A_1 - p_2 A_2 (N,) [N]."""

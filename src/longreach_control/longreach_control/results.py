@@ -22,6 +22,7 @@ FILE = 'cases.jsonl'
 GOAL_RATIO, GOAL_FASTER = 0.15, 10.0
 # Shortest sum of times of settling that is told apart [s].
 _SHORTEST = 0.1
+_KEYS = {'posture', 'disturbance', 'settled', 'measures'}
 # Disturbances after which the boom swings freely, from which its damping is measured.
 IMPULSES = ('release', 'pick_up')
 # Those that end at once, after which only time can settle it.
@@ -40,11 +41,17 @@ def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]
         directory.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(head) + '\n', encoding='utf-8')
         return []
-    lines = file.read_text(encoding='utf-8').splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith('\n')]
     try:
+        lines = file.read_text(encoding='utf-8').splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith('\n')]
+        if not lines or (len(whole) == len(lines) == 1 and 'seed' in json.loads(lines[0])):
+            # No case yet: begun anew, also after a controller was mended.
+            file.write_text(json.dumps(head) + '\n', encoding='utf-8')
+            return []
         known, *cases = (json.loads(line) for line in whole)
-    except ValueError as error:
+        if not all(case.keys() >= _KEYS for case in cases):
+            raise ValueError('a line is no case')
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(
             f'{file} is no result of this benchmark; give another --results'
         ) from error
@@ -108,7 +115,11 @@ def _faster(cases: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     """Return how many times faster than without control each posture settles, in all its cases."""
     times: dict[int, list[tuple[float, float]]] = {}
     for case in cases:
-        pair = _settling(case, 'none'), _settling(case, name)
+        alone, own = _settling(case, 'none'), _settling(case, name)
+        if case['measures'][name]['settling'] is None:
+            # Not settled within its shorter run: not faster than without control.
+            own = max(alone, own)
+        pair = alone, own
         times.setdefault(case['posture'], []).append(pair)
     sums = [np.sum(pairs, axis=0) for pairs in times.values()]
     return [float(alone / max(own, _SHORTEST)) for alone, own in sums]

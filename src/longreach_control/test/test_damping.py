@@ -234,12 +234,12 @@ def test_situations_are_checked(boom: BoomParameters) -> None:
         ModalFeedback(Situation(truck, truck.pose('site')))
 
 
-@pytest.mark.parametrize('spools', [None, [0.0, 0.0], 'open'])
+@pytest.mark.parametrize('spools', [None, [0.0, 0.0], 'open', np.full(4, 1j)])
 def test_a_command_of_no_use_is_refused(boom: BoomParameters, spools: object) -> None:
     """What is no number for each valve is an error of the controller's author."""
     control = SimpleNamespace(cycle=lambda *_: spools)
     case = Case(postures(boom, 1)[0], 'stop')
-    with pytest.raises(InputError, match=r'returns .*, allowed: 4 numbers'):
+    with pytest.raises(InputError, match=r'commands .*, allowed: 4 real numbers'):
         run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
 
 
@@ -250,6 +250,15 @@ def test_a_command_out_of_range_ends_the_run(boom: BoomParameters, spool: float)
     trace = run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
     assert 'allowed: [-1, 1]' in trace.error
     assert trace.time.size == 1
+
+
+def test_velocities_that_are_no_numbers_end_the_run(boom: BoomParameters) -> None:
+    class Lost(DampingController):
+        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+            return np.full(4, math.nan)
+
+    trace = run_case(Case(postures(boom, 1)[0], 'stop'), boom, Lost, 0.1)
+    assert 'commands spools [nan' in trace.error
 
 
 @pytest.mark.slow
@@ -307,12 +316,21 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
     assert found['damped'] == pytest.approx(1.0 / 3.0)
     assert found['damping'] == pytest.approx(0.1)
     assert found['fast'] == pytest.approx(1.0 / 3.0)
-    assert found['faster'] == pytest.approx(40.0 / 19.0)
+    assert found['faster'] == 1.0
     assert found['failed'] == 1
     head = {'seed': 1}
     assert read_cases(tmp_path / 'new', head) == []
+    # Without a case another one can begin, with one it cannot.
+    assert read_cases(tmp_path / 'new', {'seed': 2}) == []
+    file = tmp_path / 'new' / 'cases.jsonl'
+    case = json.dumps({'posture': 0, 'disturbance': 'stop', 'settled': 0.1, 'measures': {}})
+    file.write_text(file.read_text() + case + '\n')
     with pytest.raises(InputError, match='was begun with another boom'):
-        read_cases(tmp_path / 'new', {'seed': 2})
+        read_cases(tmp_path / 'new', {'seed': 3})
+    for damaged in ('null\n', '{"posture": 0}\n', 'words\n'):
+        file.write_text('{"seed": 2}\n' + damaged)
+        with pytest.raises(InputError, match='is no result of this benchmark'):
+            read_cases(tmp_path / 'new', {'seed': 2})
 
 
 def test_what_settles_by_itself_cannot_settle_ten_times_faster(boom: BoomParameters) -> None:
