@@ -108,7 +108,7 @@ def test_a_dead_machine_is_stale_not_frozen(shown):
 def test_a_slider_of_the_machine_gives_its_value(shown):
     page = shown.page
     page.get_by_text('Controls', exact=True).click()
-    page.get_by_text('Set point [m]').wait_for()
+    page.get_by_text('Set point [m]').last.wait_for()
     number = page.locator('input[type=text]:visible, input[inputmode=decimal]:visible').last
     number.fill('2.5')
     number.press('Enter')
@@ -160,7 +160,7 @@ def test_what_can_be_operated_has_a_name(shown):
         .filter(e => e.offsetParent && e.type !== 'hidden' && !e.innerText?.trim()
             && !e.getAttribute('aria-label') && !e.labels?.length).length"""
     shown.page.get_by_text('Controls', exact=True).click()
-    shown.page.get_by_role('slider', name='Set point [m]').wait_for()
+    shown.page.get_by_role('slider', name='Set point [m]').last.wait_for()
     shown.until(lambda: shown.page.evaluate(unnamed) == 0, 'names of all fields')
     shown.page.get_by_text('Charts', exact=True).click()
     shown.page.get_by_role('slider', name='Seconds shown').wait_for()

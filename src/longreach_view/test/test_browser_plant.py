@@ -75,7 +75,7 @@ def test_the_page_shows_the_machine_that_was_started(crane):
 def test_the_slider_of_the_set_point_moves_the_car(crane):
     page = crane.tab.page
     page.get_by_text('Controls', exact=True).click()
-    page.get_by_text('Set point [m]').wait_for()
+    page.get_by_text('Set point [m]').last.wait_for()
     number = page.locator('input[type=text]:visible, input[inputmode=decimal]:visible').last
     number.fill('-4')
     number.press('Enter')
