@@ -14,6 +14,7 @@ import osqp
 from scipy import sparse
 from scipy.linalg import solve_discrete_are
 
+from longreach_dynamics.control import Horizon
 from longreach_links.linear import smooth_model
 from longreach_machine import linearize
 from longreach_symbolic.arm import arm_of
@@ -38,24 +39,14 @@ class Predictive:
         # Angles from the target [rad], speeds of all coordinates, torques.
         rates = np.diag(np.repeat([0.0, 1e-2], n // 2))
         Q, R = model.C.T @ model.C + rates, 1e-4 * np.eye(m)
-        end = solve_discrete_are(A, B, Q, R)
-        free, forced, power = [], [], np.eye(n)
-        reached = np.zeros((n, HORIZON * m))
-        for k in range(HORIZON):
-            power, reached = A @ power, A @ reached
-            reached[:, k * m : (k + 1) * m] += B
-            free.append(power)
-            forced.append(reached.copy())
-        weights = [Q] * (HORIZON - 1) + [end]
-        H = np.kron(np.eye(HORIZON), R)
-        H += sum(G.T @ W @ G for W, G in zip(weights, forced, strict=True))
-        self._gradient = sum(G.T @ W @ f for W, G, f in zip(weights, forced, free, strict=True))
+        ahead = Horizon.of(A, B, Q, R, solve_discrete_are(A, B, Q, R), HORIZON)
+        self._gradient = ahead.g
         self._solver = osqp.OSQP()
         low, high = (np.tile(side - target.torques, HORIZON) for side in (-limits, limits))
         self._solver.setup(
-            sparse.csc_matrix(np.triu(H)),
-            np.zeros(len(H)),
-            sparse.eye(len(H), format='csc'),
+            sparse.csc_matrix(np.triu(ahead.H)),
+            np.zeros(len(ahead.H)),
+            sparse.eye(len(ahead.H), format='csc'),
             low,
             high,
             verbose=False,

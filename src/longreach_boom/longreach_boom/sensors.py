@@ -53,7 +53,6 @@ class SensorParameters(Parameters):
         at_most=math.pi,
         default=(),
     )
-
     delay: float = quantity(
         'from a reading to its message, of all sensors; stamps are those of the readings',
         's',

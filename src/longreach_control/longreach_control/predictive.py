@@ -16,7 +16,7 @@ from scipy import sparse
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import RHO, Situation, delayed, regulator, relief_settings
-from longreach_dynamics.control import held_input
+from longreach_dynamics.control import Horizon, held_input
 
 # Cycles between two programs; steps of a horizon.
 EVERY, HORIZON = 5, 16
@@ -38,25 +38,13 @@ class PredictiveControl(ModalFeedback):
         # Sums over longer steps than the regulator's, of both parts of the cost.
         Q, R = plant.cost(size), RHO * np.eye(N)
         _, P = regulator(A, B, Q, R)
-        # x_k = free_k x_0 + forced_k V.
-        free, forced = [], []
-        power, reached = np.eye(size), np.zeros((size, HORIZON * N))
-        for k in range(HORIZON):
-            power, reached = A @ power, A @ reached
-            reached[:, k * N : (k + 1) * N] += B
-            free.append(power)
-            forced.append(reached.copy())
-        weights = [Q] * (HORIZON - 1) + [P]
-        H = np.kron(np.eye(HORIZON), R)
-        self._g = np.zeros((HORIZON * N, size))
-        for weight, f, G in zip(weights, free, forced, strict=True):
-            H += G.T @ weight @ G
-            self._g += G.T @ weight @ f
+        ahead = Horizon.of(A, B, Q, R, P, HORIZON)
+        self._g = ahead.g
         force = np.zeros((N, size))
         force[:, at.q] = -plant.oil[:, None] * plant.arms
         force[:, at.oil] = np.diag(plant.oil)
-        self._force_free = np.vstack([force @ f for f in free])
-        limits = np.vstack([np.eye(HORIZON * N), *(force @ G for G in forced)])
+        self._force_free = np.vstack([force @ f for f in ahead.free])
+        limits = np.vstack([np.eye(HORIZON * N), *(force @ G for G in ahead.forced)])
         head, rod = _PRESSURE * relief_settings(situation.boom)
         strongest = head * plant.actuators.head_area - plant.rest.forces
         weakest = -rod * plant.actuators.rod_area - plant.rest.forces
@@ -67,7 +55,7 @@ class PredictiveControl(ModalFeedback):
         self._solver = osqp.OSQP()
         none = np.full(len(limits), np.inf)
         self._solver.setup(
-            P=sparse.csc_matrix(np.triu(H)),
+            P=sparse.csc_matrix(np.triu(ahead.H)),
             q=np.zeros(HORIZON * N),
             A=sparse.csc_matrix(limits),
             l=-none,

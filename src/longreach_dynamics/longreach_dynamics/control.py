@@ -88,6 +88,45 @@ def held_input(A: np.ndarray, B: np.ndarray, interval: float) -> tuple[np.ndarra
     return grown[:n, :n], grown[:n, n:]
 
 
+class Horizon(NamedTuple):
+    """
+    States and cost of a sampled model over K steps from x, under stacked inputs V (K m,).
+
+    x_k = free_k x + forced_k V for k = 1 to K; the sum of x_k^T Q x_k + u^T R u, and of
+    x_K^T P x_K at the end, is V^T H V + 2 V^T g x, and what does not depend on V.
+    """
+
+    free: list[np.ndarray]  # (n, n) each
+    forced: list[np.ndarray]  # (n, K m) each
+    H: np.ndarray  # (K m, K m)
+    g: np.ndarray  # (K m, n)
+
+    @classmethod
+    def of(
+        cls,
+        A: np.ndarray,
+        B: np.ndarray,
+        Q: np.ndarray,
+        R: np.ndarray,
+        P: np.ndarray,
+        steps: int,
+    ) -> Horizon:
+        """Return the horizon of x_(k+1) = A x_k + B u_k (Rawlings, Mayne, Diehl 2017, 1.3)."""
+        n, m = B.shape
+        free, forced = [], []
+        power, reached = np.eye(n), np.zeros((n, steps * m))
+        H, g = np.kron(np.eye(steps), R), np.zeros((steps * m, n))
+        for k in range(steps):
+            power, reached = A @ power, A @ reached
+            reached[:, k * m : (k + 1) * m] += B
+            free.append(power)
+            forced.append(reached.copy())
+            weight = Q if k < steps - 1 else P
+            H += reached.T @ weight @ reached
+            g += reached.T @ weight @ power
+        return cls(free, forced, H, g)
+
+
 def low_pass(before: np.ndarray, now: np.ndarray, interval: float, time: float) -> np.ndarray:
     """Return the output of a first-order lag of time constant ``time`` [s], one interval later."""
     return np.asarray(before - math.expm1(-interval / time) * (now - before))

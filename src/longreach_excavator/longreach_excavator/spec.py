@@ -133,7 +133,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         """Return the equations at a time of a run."""
         from longreach_excavator.linear import smooth_model
 
-        machine = Excavator(parameters, scenario, options.step, options.tolerance)
+        machine, _, _ = self.cosimulation(parameters, scenario, options)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state, time, free)
 

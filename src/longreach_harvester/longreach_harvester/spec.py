@@ -125,7 +125,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         """Return the equations of the full model at a time of a run."""
         from longreach_harvester.linear import smooth_model
 
-        machine = machine_of(parameters, scenario, options, step=options.step)
+        machine, _, _ = self.cosimulation(parameters, scenario, options)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state, free)
 
