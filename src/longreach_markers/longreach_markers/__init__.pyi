@@ -1,6 +1,5 @@
 """What the package exports; ``__init__.py`` reads it."""
 
-from longreach_markers.camera.circles import Ellipse as Ellipse
 from longreach_markers.camera.geometry import Plane as Plane
 from longreach_markers.camera.geometry import Pose as Pose
 from longreach_markers.camera.geometry import fit_plane as fit_plane
@@ -27,6 +26,7 @@ from longreach_markers.marker.detection import Observation as Observation
 from longreach_markers.marker.detection import detect as detect
 from longreach_markers.marker.detection import find_markers as find_markers
 from longreach_markers.marker.limits import DetectionLimits as DetectionLimits
+from longreach_markers.marker.observation import Ellipse as Ellipse
 from longreach_markers.rig import Body as Body
 from longreach_markers.rig import MarkerOnBody as MarkerOnBody
 from longreach_markers.rig import MarkerOnRig as MarkerOnRig

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from rig_files import write_rig
 
-from longreach_markers.camera.circles import Ellipse
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import Observation, lost
+from longreach_markers.marker.observation import Ellipse
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 

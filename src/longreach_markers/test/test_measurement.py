@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.undistortion import image_of
 from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure, to_image
+from longreach_markers.marker.observation import Ellipse
 from longreach_markers.marker.pixel_model import (
     BAND,
     BLUR,
@@ -127,3 +129,34 @@ def test_shapes_of_a_circle_are_those_of_its_points():
         size = np.linalg.norm(np.linalg.solve(matrix(shape), away.T), axis=0)
         assert np.ptp(size) / size.mean() < 1e-3
         assert eigenvalues(*shape)[1] == pytest.approx(1.0)
+
+
+def test_the_longer_axis_of_an_ellipse_is_the_first():
+    angles = np.linspace(0.0, 2.0 * math.pi, 9)[:-1]
+    ellipse, turned = (
+        Ellipse((5.0, -3.0), axes, angle)
+        for axes, angle in (((2.0, 1.0), 0.7), ((1.0, 2.0), 0.7 - 2.5 * math.pi))
+    )
+    assert turned.axes.tolist() == [2.0, 1.0]
+    assert turned.angle == pytest.approx(0.7)
+    along, across = np.array([[0.7, 0.7 + math.pi / 2.0]]).T
+    points = ellipse.points(angles) - ellipse.center
+    assert points[0] == pytest.approx(2.0 * np.concatenate([np.cos(along), np.sin(along)]))
+    assert points[2] == pytest.approx(np.concatenate([np.cos(across), np.sin(across)]))
+    assert Ellipse((0.0, 0.0), (1.0, 1.0), 0.4).angle == 0.0
+
+
+@pytest.mark.parametrize(
+    ('center', 'axes', 'angle'),
+    [
+        ((0.0, math.nan), (2.0, 1.0), 0.0),
+        ((0.0, 0.0), (math.inf, 1.0), 0.0),
+        ((0.0, 0.0), (2.0, 1.0), math.nan),
+        ((0.0, 0.0), (2.0, 0.0), 0.0),
+        ((0.0, 0.0), (2.0, -1.0), 0.0),
+        ((0.0, 0.0, 0.0), (2.0, 1.0), 0.0),
+    ],
+)
+def test_impossible_ellipses_are_refused(center, axes, angle):
+    with pytest.raises(InputError, match=r'ellipse .* allowed: a centre of two finite numbers'):
+        Ellipse(center, axes, angle)

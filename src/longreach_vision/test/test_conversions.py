@@ -19,11 +19,11 @@ from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.circles import Ellipse
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_markers.marker.observation import Ellipse
 from longreach_markers.tracking.rig_tracker import Estimate
 from longreach_vision.ros.conversions import (
     array_to_image,

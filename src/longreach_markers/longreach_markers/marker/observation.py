@@ -6,13 +6,63 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from longreach_markers.camera.circles import Ellipse
+from longreach_dynamics.errors import InputError
 
 TRACKED = 'TRACKED'
 UNCERTAIN = 'UNCERTAIN'
 LOST = 'LOST'
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipse:
+    """
+    An ellipse in the image plane.
+
+    Parameters
+    ----------
+    center : ndarray, shape (2,)
+        Centre [px], or in other image coordinates.
+    axes : ndarray, shape (2,)
+        Semi-axes, the longer first.
+    angle : float
+        Angle of the longer semi-axis from u towards v, in (-pi/2, pi/2] [rad]; 0 for a circle.
+
+    Raises
+    ------
+    InputError
+        For numbers that are not finite, and semi-axes that are not positive.
+    """
+
+    center: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    angle: float
+
+    def __post_init__(self) -> None:
+        """Check the values; put the longer axis first and the angle into its range."""
+        center, axes = np.array(self.center, float), np.array(self.axes, float)
+        angle = float(self.angle)
+        good = center.shape == axes.shape == (2,) and bool((axes > 0.0).all())
+        if not (good and np.isfinite([*center, *axes, angle]).all()):
+            raise InputError(
+                f'ellipse {center.tolist()}, {axes.tolist()}, {angle}, allowed: a centre of two'
+                ' finite numbers, two semi-axes in (0, inf), a finite angle'
+            )
+        if axes[0] < axes[1]:
+            axes, angle = axes[::-1].copy(), angle + math.pi / 2.0
+        angle = math.remainder(angle, math.pi)
+        if angle <= -math.pi / 2.0:
+            angle = math.pi / 2.0
+        object.__setattr__(self, 'center', center)
+        object.__setattr__(self, 'axes', axes)
+        object.__setattr__(self, 'angle', 0.0 if axes[0] == axes[1] else angle)
+
+    def points(self, angles: ArrayLike) -> NDArray[np.float64]:
+        """Return the points (n, 2) at the parameter angles (n,) of the unit circle [rad]."""
+        c, s = math.cos(self.angle), math.sin(self.angle)
+        along = np.column_stack([np.cos(angles), np.sin(angles)]) * self.axes
+        return np.asarray(self.center + along @ np.array([[c, s], [-s, c]]))
 
 
 @dataclass(frozen=True)

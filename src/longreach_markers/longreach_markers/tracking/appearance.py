@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.circles import Ellipse
 from longreach_markers.camera.geometry import intersect, pixel_ray
 from longreach_markers.marker.detection import Observation, lost
+from longreach_markers.marker.observation import Ellipse
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 
 # Largest change of size, shape and inner edge of a marker between two observations, as a share
