@@ -7,7 +7,7 @@ import pytest
 from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.overlay import COLOURS, draw, magnify, side_by_side
+from longreach_markers.io.overlay import COLOURS, draw, side_by_side
 
 GREY = np.full((240, 320), 90, dtype=np.uint8)
 
@@ -74,20 +74,6 @@ def test_what_lies_outside_does_no_harm():
     far = {'a': seen_at(-900.0, 1e6), 'b': seen_at(315.0, 2.0), 'c': seen_at(1e9, -1e9, 'LOST')}
     picture = draw(GREY, far, caption='left 1.000 s')
     assert picture.shape == (240, 320, 3)
-    tiles = magnify(GREY, far, 64)
-    assert tiles.shape == (64, 192, 3)
-
-
-def test_magnified_markers_are_in_the_middle():
-    image = GREY.copy()
-    image[98:103, 198:203] = 255
-    tiles = magnify(image, {'one': seen_at(200.0, 100.0), 'two': seen_at(50.0, 50.0)}, 110)
-    assert tiles.shape == (110, 220, 3)
-    first = tiles[:, :110].min(axis=2)
-    v, u = np.nonzero(first == 255)
-    assert abs(u.mean() - 54.5) < 1.0
-    assert abs(v.mean() - 54.5) < 1.0
-    assert magnify(image, {}, 110).shape == (110, 0, 3)
 
 
 def test_side_by_side():
@@ -97,8 +83,6 @@ def test_side_by_side():
     assert (both[:, :6] == 10).all()
     assert (both[:3, 6:] == 20).all()
     assert (both[3, 6:] == 0).all()
-    with pytest.raises(InputError, match='no picture'):
-        side_by_side([])
 
 
 def test_what_is_no_image():

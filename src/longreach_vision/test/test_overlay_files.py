@@ -51,17 +51,6 @@ def test_a_video_has_every_pair_whatever_was_seen(tmp_path, ending):
     assert len(frames_in(tmp_path / f'over{ending}')) == 9
 
 
-def test_each_marker_has_its_place_below_the_image(tmp_path):
-    one = followed(0)
-    del one.frame.observations['left']['one']
-    overlaid(tmp_path / 'over', [one])
-    (file,) = (tmp_path / 'over').iterdir()
-    strip = cv2.imread(str(file))[300:, :400]
-    assert strip.shape[0] == 200
-    assert strip[:, :195].max() < 20
-    assert strip[:, 205:].max() > 100
-
-
 def test_a_picture_of_another_size_is_no_part_of_a_video(tmp_path):
     one = followed(1)
     half = {name: image[::2, ::2] for name, image in one.images.images.items()}

@@ -6,8 +6,6 @@ Green: tracked, orange: uncertain, red: lost. Pictures are in BGR order, as in O
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import cv2
@@ -25,12 +23,13 @@ _LARGEST = 16.0
 _SHIFT = 4
 # Half size of the cross at the centre in radii, and its minimum [px of the picture].
 _CROSS, _LEAST_CROSS = 0.35, 4.0
+# Lines (n, points, 2) of half size 1.
+_SQUARE = np.array([[[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]])
+_DIAGONAL = np.array([[[-1.0, -1.0], [1.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]]])
+_UPRIGHT = np.array([[[-1.0, 0.0], [1.0, 0.0]], [[0.0, -1.0], [0.0, 1.0]]])
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 73)[:-1]
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
-_DARK = (20, 20, 20)
-_LIGHT = (235, 235, 235)
-# Half size of a magnified window in radii.
-_AROUND = 2.2
+_DARK, _LIGHT = (20, 20, 20), (235, 235, 235)
 
 
 def draw(
@@ -79,8 +78,8 @@ def draw(
         image = np.asarray(cv2.resize(image, (width, height), interpolation=way))
     picture = np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
     for name, observation in observations.items():
-        window = (windows or {}).get(name)
-        _draw_marker(picture, name, observation, scale, window)
+        if np.isfinite(observation.center).all():
+            _draw_marker(picture, name, observation, scale, (windows or {}).get(name))
     if caption:
         _write(picture, caption, (8.0, 8.0 + _text_size(picture)), _LIGHT)
     return picture
@@ -93,65 +92,29 @@ def _draw_marker(
     scale: float,
     window: tuple[float, float, float] | None,
 ) -> None:
-    """Draw one marker."""
-    colour = COLOURS[observation.status]
-    # Pixel centres have integer coordinates.
-    center = (observation.center + 0.5) * scale - 0.5
-    if not np.isfinite(center).all():
-        return
+    """Draw window, ellipse, centre and name of a marker; of a lost one, a diagonal cross."""
+    colour, thickness = COLOURS[observation.status], 1 if max(picture.shape) < 1500 else 2
+
+    def lines(points: np.ndarray, is_closed: bool, thickness: int) -> None:
+        # Pixel centres have integer coordinates; points far outside are clipped.
+        near = np.clip((points + 0.5) * scale - 0.5, -2e4, 2e4)
+        fixed = list(np.rint(near * (1 << _SHIFT)).astype(np.int32))
+        cv2.polylines(picture, fixed, is_closed, colour, thickness, cv2.LINE_AA, _SHIFT)
+
+    center, radius = observation.center, observation.radius
     if window is not None:
         u, v, half = window
-        corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * half + (u, v)
-        _polygon(picture, (corners + 0.5) * scale - 0.5, colour, 1)
-    _draw_shape(picture, observation, scale, 1 if max(picture.shape) < 1500 else 2)
-    text = name if observation.status == TRACKED else f'{name}: {observation.reason}'
-    radius = observation.radius * scale
-    _write(picture, text, (float(center[0] + radius + 4.0), float(center[1] - radius)), colour)
-
-
-def _draw_shape(
-    picture: np.ndarray, observation: Observation, scale: float, thickness: int
-) -> None:
-    """Draw ellipse and centre of a marker, or a cross if it is lost."""
-    colour = COLOURS[observation.status]
-    center = (observation.center + 0.5) * scale - 0.5
-    radius = observation.radius * scale
+        lines(_SQUARE * half + (u, v), True, 1)
+    arm = max(_LEAST_CROSS / scale, _CROSS * radius)
     if observation.status == LOST:
         # At its expected position, with its previous size.
-        _lines(picture, center + _diagonals(max(_LEAST_CROSS, _CROSS * radius)), colour, thickness)
+        lines(center + arm * _DIAGONAL, False, thickness)
     else:
-        rim = (observation.ellipse.points(_ANGLES) + 0.5) * scale - 0.5
-        _polygon(picture, rim, colour, thickness)
-        arm = max(_LEAST_CROSS, _CROSS * radius)
-        across = np.array([[[-arm, 0.0], [arm, 0.0]], [[0.0, -arm], [0.0, arm]]])
-        _lines(picture, center + across, colour, 1)
-
-
-def _diagonals(arm: float) -> np.ndarray:
-    """Return the two lines of a diagonal cross, shape (2, 2, 2)."""
-    signs = np.array([[[-1.0, -1.0], [1.0, 1.0]], [[-1.0, 1.0], [1.0, -1.0]]])
-    return np.asarray(arm * signs)
-
-
-def _fixed(points: np.ndarray) -> np.ndarray:
-    """Return pixels in OpenCV's fixed-point format; points far outside are clipped."""
-    near = np.clip(points, -2e4, 2e4)
-    return np.asarray(np.rint(near * (1 << _SHIFT)), dtype=np.int32)
-
-
-def _polygon(
-    picture: np.ndarray, points: np.ndarray, colour: tuple[int, int, int], thickness: int
-) -> None:
-    """Draw a closed line."""
-    cv2.polylines(picture, [_fixed(points)], True, colour, thickness, cv2.LINE_AA, _SHIFT)
-
-
-def _lines(
-    picture: np.ndarray, points: np.ndarray, colour: tuple[int, int, int], thickness: int
-) -> None:
-    """Draw lines (n, 2, 2)."""
-    lines = list(_fixed(points))
-    cv2.polylines(picture, lines, False, colour, thickness, cv2.LINE_AA, _SHIFT)
+        lines(observation.ellipse.points(_ANGLES)[None], True, thickness)
+        lines(center + arm * _UPRIGHT, False, 1)
+    text = name if observation.status == TRACKED else f'{name}: {observation.reason}'
+    u, v = ((center + 0.5) * scale - 0.5).tolist()
+    _write(picture, text, (u + radius * scale + 4.0, v - radius * scale), colour)
 
 
 def _text_size(picture: np.ndarray) -> float:
@@ -174,52 +137,8 @@ def _write(
         cv2.putText(picture, text, (u, v), _FONT, size, colour_, thickness, cv2.LINE_AA)
 
 
-def magnify(
-    image: np.ndarray, observations: Mapping[str, Observation], size: int = 200
-) -> np.ndarray:
-    """Return magnified surroundings of all markers in one row."""
-    tiles = [_magnified(image, name, one, size) for name, one in observations.items()]
-    return np.hstack(tiles) if tiles else np.zeros((size, 0, 3), dtype=np.uint8)
-
-
-def _magnified(image: np.ndarray, name: str, observation: Observation, size: int) -> np.ndarray:
-    """Return the surroundings of a marker, shape (size, size, 3)."""
-    half = math.ceil(_AROUND * observation.radius)
-    if not np.isfinite(observation.center).all() or half < 1:
-        return np.zeros((size, size, 3), dtype=np.uint8)
-    side = 2 * half + 1
-    u, v = (int(value) - half for value in np.rint(observation.center))
-    crop = np.zeros((side, side), dtype=np.uint8)
-    height, width = image.shape
-    rows = slice(max(0, v), min(height, v + side))
-    columns = slice(max(0, u), min(width, u + side))
-    if rows.start < rows.stop and columns.start < columns.stop:
-        crop[rows.start - v : rows.stop - v, columns.start - u : columns.stop - u] = image[
-            rows, columns
-        ]
-    tile = cv2.resize(crop, (size, size), interpolation=cv2.INTER_NEAREST)
-    moved = dataclasses.replace(
-        observation,
-        center=observation.center - (u, v),
-        ellipse=dataclasses.replace(
-            observation.ellipse, center=observation.ellipse.center - (u, v)
-        ),
-    )
-    picture = np.asarray(cv2.cvtColor(tile, cv2.COLOR_GRAY2BGR))
-    _draw_shape(picture, moved, size / side, 1)
-    _write(picture, name, (4.0, size - 6.0), COLOURS[observation.status])
-    return picture
-
-
 def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
     """Join pictures (height, width, 3) from left to right; lower ones are padded with black."""
-    if not pictures:
-        raise InputError('no picture, allowed: one or more')
     height = max(picture.shape[0] for picture in pictures)
-    padded = [
-        cv2.copyMakeBorder(
-            picture, 0, height - picture.shape[0], 0, 0, cv2.BORDER_CONSTANT, value=(0, 0, 0)
-        )
-        for picture in pictures
-    ]
-    return np.asarray(np.hstack(padded))
+    missing = [((0, height - picture.shape[0]), (0, 0), (0, 0)) for picture in pictures]
+    return np.hstack([np.pad(*one) for one in zip(pictures, missing, strict=True)])

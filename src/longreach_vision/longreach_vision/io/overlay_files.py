@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.overlay import draw, magnify, side_by_side
-from longreach_markers.marker.detection import Observation
+from longreach_markers.io.overlay import draw, side_by_side
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.follower import Followed
 from longreach_tools.output import writing, writing_directory
@@ -61,28 +60,12 @@ def _overlaid(one: Followed, rig: Rig) -> np.ndarray:
         image = one.images.images.get(name)
         if image is None:
             dark = np.zeros((camera.height, camera.width), dtype=np.uint8)
-            picture = draw(dark, {}, scale, caption=f'{name}: no image')
-            strip = _strip(dark, rig.names, {}, picture.shape[1])
+            pictures.append(draw(dark, {}, scale, caption=f'{name}: no image'))
         else:
             caption = f'{name} {one.images.times[name]:.3f} s'
             seen = one.frame.observations.get(name, {})
-            picture = draw(image, seen, scale, one.windows.get(name), caption)
-            strip = _strip(image, rig.names, seen, picture.shape[1])
-        pictures.append(np.vstack([picture, strip]))
+            pictures.append(draw(image, seen, scale, one.windows.get(name), caption))
     return side_by_side(pictures)
-
-
-def _strip(
-    image: np.ndarray, names: Sequence[str], seen: Mapping[str, Observation], width: int
-) -> np.ndarray:
-    """Return magnified markers in a strip of a given width [px], each at a fixed position."""
-    # All pictures of a video must have the same size.
-    size = min(_WIDTH // 5, width // max(1, len(names)))
-    strip = np.zeros((size, width, 3), dtype=np.uint8)
-    for k, name in enumerate(names):
-        if size and name in seen:
-            strip[:, k * size : (k + 1) * size] = magnify(image, {name: seen[name]}, size)
-    return strip
 
 
 class _Video:
