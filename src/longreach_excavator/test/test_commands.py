@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_dynamics.resources import share_directory
 from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
@@ -53,15 +52,6 @@ def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err
 
 
-def test_dig_stalls_in_harder_soil(capsys):
-    found = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, '--format', 'json').json
-    assert found['stalled']
-    assert found['time_to_sweep_s'] is None
-    assert found['sweep_deg'] < 60.0
-    text = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000)
-    assert 'not reached' in text.out
-
-
 def test_more_flow_is_faster_and_less_is_slower(capsys):
     words = ('excavator', 'dig', *THESIS, '--duration', 15, '--format', 'json', '--flow')
     times = [Outcome(capsys, *words, flow).json['time_to_sweep_s'] for flow in (100, 200, 400)]
@@ -81,45 +71,7 @@ def test_dig_writes_table_and_picture(capsys, tmp_path):
     assert picture.read_bytes().startswith(PNG)
 
 
-def test_laws_and_depths_differ(capsys):
-    peaks = {
-        words: Outcome(
-            capsys, 'excavator', 'dig', *words, '--duration', 4, '--format', 'json'
-        ).json['peak_soil_force_n']
-        for words in ((), ('--law', 'earthmoving'), ('--depth', 'surface'))
-    }
-    assert len({round(peak) for peak in peaks.values()}) == 3
-
-
-def test_the_installed_scenarios_are_the_digging(capsys):
-    scenarios = share_directory('longreach_bringup') / 'config/scenarios'
-    for name, cohesion in (('17', 17000), ('20', 20000)):
-        words = ('run', scenarios / f'excavator_dig_{name}kpa.yaml', '--format', 'json')
-        run = Outcome(capsys, 'excavator', *words).json
-        del run['scenario']
-        words = ('dig', '--cohesion', cohesion, '--duration', 8, '--format', 'json')
-        assert run == Outcome(capsys, 'excavator', *words).json
-
-
 # --- run, pose, urdf ------------------------------------------------------------------------
-
-
-def test_run_takes_a_scenario(capsys, tmp_path):
-    file = tmp_path / 'lift.yaml'
-    file.write_text(
-        'duration: 2.0\npose: reach\nsoil: false\n'
-        'valve_commands:\n  - {time: 0.5, spools: [0.3, 0.0, 0.0]}\n',
-        encoding='utf-8',
-    )
-    table = tmp_path / 'lift.csv'
-    outcome = Outcome(capsys, 'excavator', 'run', file, '--csv', table, '--format', 'json')
-    assert outcome.json['peak_soil_force_n'] == 0.0
-    head, rows = read(table)
-    column = dict(zip(head, rows.T, strict=True))
-    still = column['time'] <= 0.5
-    # Closed spools leak.
-    assert np.ptp(column['theta_2'][still]) < 1e-5
-    assert column['theta_2'][-1] > column['theta_2'][0] + 0.05
 
 
 def test_the_tooth_is_where_it_shall_be(capsys):
@@ -159,24 +111,6 @@ def recorded(capsys, tmp_path):
     return file
 
 
-def test_inverse_gives_back_the_forces_of_a_dig(capsys, tmp_path, recorded):
-    loads, picture = tmp_path / 'loads.csv', tmp_path / 'loads.svg'
-    words = ('inverse', '--motion', recorded, '--csv', loads, '--plot', picture)
-    found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
-    head, rows = read(recorded)
-    names, table = read(loads)
-    for name in ('pin_force_boom', 'pin_force_arm', 'pin_force_bucket', 'force_lk'):
-        np.testing.assert_allclose(
-            table[:, names.index(name)], rows[:, head.index(name)], rtol=1e-9, atol=1e-3
-        )
-    top = found['extremes']['pin_c']
-    reaction = np.hypot(rows[:, head.index('arm_boom_x')], rows[:, head.index('arm_boom_z')])
-    assert top['highest'] == pytest.approx(reaction.max(), rel=1e-9)
-    assert top['highest_time'] == pytest.approx(rows[reaction.argmax(), 0])
-    assert b'<svg' in picture.read_bytes()
-    assert 'pin_c' in Outcome(capsys, 'excavator', 'inverse', '--motion', recorded).out
-
-
 @pytest.mark.slow
 def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path):
     recorded, fit, picture = (tmp_path / name for name in ('dug.csv', 'fit.csv', 'fit.png'))
@@ -192,15 +126,3 @@ def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path):
     assert head[:3] == ['time', 'force_lk_measured', 'force_lk_fitted']
     np.testing.assert_allclose(rows[:, 1], rows[:, 2], atol=50.0)
     assert picture.read_bytes().startswith(PNG)
-
-
-def test_sweep_of_the_scenarios_cohesion(capsys):
-    words = ('sweep', 'scenario.cohesion', '0:10e3:2', '--processes', 1, '--format', 'json')
-    soft, hard = Outcome(capsys, 'excavator', *words).json['rows']
-    assert soft['time_to_sweep_s'] < hard['time_to_sweep_s']
-    assert soft['peak_soil_force_n'] < hard['peak_soil_force_n']
-
-
-def test_sweep_of_what_the_scenario_sets_is_told(capsys):
-    words = ('sweep', 'soil.cohesion', '1e3:2e3:2', '--processes', 1)
-    assert 'all runs have the same results' in Outcome(capsys, 'excavator', *words).err

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
+from longreach_msgs.msg import PinForces, Terrain, ValveCommand
 from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
@@ -29,7 +28,6 @@ from longreach_excavator.visuals import Arrow, bucket_load, ground_line
 STAMP = Time(sec=47, nanosec=930_000_000)
 HEADER = Header(stamp=STAMP, frame_id='excavator_base')
 NAMES = ['boom', 'arm', 'bucket']
-JOINTS = [f'{name}_joint' for name in NAMES]
 NAN = math.nan
 # Each number stands for its place.
 Y = np.arange(SIZE) / 3.0
@@ -139,16 +137,9 @@ def test_a_command_by_names_leaves_the_others_closed(excavator: ExcavatorParamet
 @pytest.mark.parametrize(
     ('fields', 'error'),
     [
-        ({}, 'has 0 values, allowed: 3, one for each name'),
-        ({'spool': [0.0] * 2}, 'has 2 values, allowed: 3'),
-        ({'name': ['arm'], 'force': [0.0] * 2}, 'has 2 values, allowed: 1'),
         ({'spool': [0.0] * 3, 'force': [0.0] * 3}, '3 spool positions and 3 forces, allowed: one'),
-        ({'name': ['stick'], 'spool': [0.0]}, r"name 'stick', allowed, each once: boom \| arm"),
-        ({'name': ['arm', 'arm'], 'force': [0.0] * 2}, "name 'arm', allowed, each once"),
-        ({'spool': [0.0, NAN, 0.0]}, r'for arm = nan, allowed: \[-1, 1\]'),
         ({'spool': [0.0, 0.0, 1.01]}, r'for bucket = 1\.01, allowed: \[-1, 1\]'),
         ({'name': ['boom'], 'force': [NAN]}, r'for boom = nan N, allowed: \[-1'),
-        ({'force': [0.0, -math.inf, 0.0]}, r'for arm = -inf N, allowed: \[-'),
         ({'force': [0.0, 0.0, 1e9]}, r'for bucket = 1000000000\.0 N, allowed: \[-'),
     ],
 )
@@ -157,47 +148,6 @@ def test_commands_that_cannot_be(
 ) -> None:
     with pytest.raises(InputError, match=error):
         conversions.command_from_message(ValveCommand(**fields), excavator)
-
-
-def test_rates_go_by_names() -> None:
-    message = JointState(name=['bucket_joint', 'boom_joint'], velocity=[0.3, -0.1])
-    assert conversions.rates_from_message(message) == (-0.1, 0.0, 0.3)
-    assert conversions.rates_from_message(JointState(velocity=[0.1, 0.2, 0.3])) == (0.1, 0.2, 0.3)
-
-
-@pytest.mark.parametrize(
-    ('names', 'rates', 'error'),
-    [
-        ([], [0.1] * 2, 'joint_velocity has 2 values, allowed: 3'),
-        (['boom_joint'], [], 'joint_velocity has 0 values, allowed: 1'),
-        (['boom'], [0.1], r"the joint 'boom', allowed, each once: boom_joint \| arm_joint"),
-        (['arm_joint'] * 2, [0.1] * 2, "the joint 'arm_joint', allowed, each once"),
-        (['arm_joint'], [NAN], 'joint_velocity for arm_joint = nan rad/s, allowed: finite'),
-    ],
-)
-def test_rates_that_cannot_be(names: list[str], rates: list[float], error: str) -> None:
-    with pytest.raises(InputError, match=error):
-        conversions.rates_from_message(JointState(name=names, velocity=rates))
-
-
-def sample() -> tuple[JointState, HydraulicState]:
-    names = ['bucket_cylinder', *JOINTS[::-1], 'lever_joint']
-    joints = JointState(
-        header=HEADER, name=names, position=[9.0, 3, 2, 1, 9], velocity=[9.0, 6, 5, 4, 9]
-    )
-    hydraulics = HydraulicState(
-        name=NAMES[::-1], head_pressure=[3e7, 2e7, 1e7], rod_pressure=[6e6, 5e6, 4e6]
-    )
-    return joints, hydraulics
-
-
-def test_measurements_go_by_names() -> None:
-    measured = conversions.measurement_from_messages(*sample())
-    assert measured.time == 47.93
-    assert measured.angles.tolist() == [1.0, 2.0, 3.0]
-    assert measured.rates.tolist() == [4.0, 5.0, 6.0]
-    assert measured.head_pressures.tolist() == [1e7, 2e7, 3e7]
-    assert measured.rod_pressures.tolist() == [4e6, 5e6, 6e6]
 
 
 def test_an_empty_chamber_has_the_vapour_pressure() -> None:

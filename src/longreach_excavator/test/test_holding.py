@@ -11,7 +11,6 @@ from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
-from longreach_tools.testing import Outcome
 
 STANDING = ('boom', 'arm')
 HALF_OF_SUPPLY, SUPPLY = 144e5, 288e5
@@ -139,12 +138,3 @@ def test_cohesion_at_which_the_bucket_stalls(excavator, pressure, held, stall):
         for cohesion, stalls in ((limit - 100.0, False), (limit + 100.0, True)):
             scenario = dig_scenario(cohesion=cohesion, duration=20.0, depth=depth, held=held)
             assert simulate(excavator, scenario).stalled() == stalls
-
-
-def test_command_locks_boom_and_arm(capsys):
-    found = Outcome(capsys, 'excavator', 'dig', '--held', '--format', 'json')
-    assert found.json['bucket_joint_moved_m'] < 0.011
-    assert 'swing' not in found.err
-    Outcome(capsys, 'excavator', 'dig', '--held', '--mode', 'printed').refused(
-        'valve_commands, loose and held belong to mode: hydraulic'
-    )

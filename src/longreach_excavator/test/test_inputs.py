@@ -15,18 +15,6 @@ from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load
 from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
 
-DIG = """
-duration: 8.0
-pose_deg: [20, -95, 39.45]
-depth: swing
-cohesion: 15.0e+3
-surface: -1.2
-sweep_deg: 108.9
-loose: [boom]
-valve_commands:
-  - {time: 0.5, spools: [0, 0, 1]}
-  - {time: 1.25, spools: [0.2, -0.2, 0.5]}
-"""
 FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
 
 
@@ -78,23 +66,6 @@ def test_thesis_begins_with_the_tooth_in_front(excavator):
 # --- scenarios --------------------------------------------------------------------------------
 
 
-def test_file_becomes_a_scenario(tmp_path, excavator):
-    file = write(tmp_path, DIG, 'scenario.yaml')
-    assert load_scenario(file, excavator, STEP) == Scenario(
-        duration=8.0,
-        pose_deg=(20.0, -95.0, 39.45),
-        depth='swing',
-        cohesion=15e3,
-        surface=-1.2,
-        sweep_deg=108.9,
-        loose=('boom',),
-        valve_commands=(
-            ValveCommand(0.5, (0.0, 0.0, 1.0)),
-            ValveCommand(1.25, (0.2, -0.2, 0.5)),
-        ),
-    )
-
-
 def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
     forces = write(tmp_path, FORCES)
     (tmp_path / 'elsewhere').mkdir()
@@ -131,19 +102,6 @@ def test_soil_begins_at_the_edge_of_the_bucket(excavator):
 
 
 # --- given forces -----------------------------------------------------------------------------
-
-
-def test_trend_lines_at_hand_computed_times():
-    # (5.8) to (5.10): at 0 s the constants, at 1 s the sums, at 2 s by Horner's rule.
-    boom = 432.22 - 8025.2 + 55726.0 - 174147.0 + 203089.0 - 82794.0 + 304693.0
-    arm = 55.87 - 740.01 + 990.47 + 21511.0 - 124023.0 + 261122.0 + 143365.0
-    bucket = -33.321 + 695.16 - 5343.7 + 20582.0 - 45741.0 + 51376.0 - 305709.0
-    found = printed_forces().at(np.array([0.0, 1.0]))
-    # The thesis counts boom and bucket in tension.
-    expected = [[-304693.0, 143365.0, 305709.0], [-boom, arm, -bucket]]
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
-    two = (((((55.87 * 2 - 740.01) * 2 + 990.47) * 2 + 21511) * 2 - 124023) * 2 + 261122) * 2
-    assert printed_forces().at(np.array(2.0))[1] == pytest.approx(two + 143365, rel=1e-13)
 
 
 def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator):

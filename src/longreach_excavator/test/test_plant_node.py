@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from longreach_msgs.msg import HydraulicState, PinForces
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
@@ -20,9 +19,9 @@ from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import dig_scenario, load_scenario
-from longreach_excavator.state import CLOSED, ExcavatorState
+from longreach_excavator.state import CLOSED
 from longreach_excavator.terrain import heights
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
 
 SAMPLE = 10_000_000  # [ns]
@@ -44,7 +43,6 @@ def words(**parameters: Any) -> list[str]:
 
 
 FAST = words(real_time_factor=0.0)
-LOCKSTEP = words(real_time_factor=0.0, lockstep='true')
 
 
 @pytest.fixture(scope='module')
@@ -62,20 +60,8 @@ class Rig:
         self.hydraulics: list[HydraulicState] = b.listen(HydraulicState, 'hydraulics')
         self.reactions: list[PinForces] = b.listen(PinForces, 'reactions')
         self.soil: list[WrenchStamped] = b.listen(WrenchStamped, 'soil_force')
-        self.commands = b.driver.create_publisher(ValveCommand, 'cylinder_command', 10)
         self.plant = b.add(PlantNode)
         b.until(lambda: self.hydraulics and self.joints, 'first sample')
-
-    def send(self, *spools: float, sample: int | None = None, **fields: Any) -> None:
-        sample = len(self.hydraulics) - 1 if sample is None else sample
-        header = Header(stamp=stamp_of(sample * SAMPLE))
-        self.commands.publish(ValveCommand(header=header, spool=spools, **fields))
-
-    def cycle(self, *spools: float, **fields: Any) -> None:
-        """Answer the latest sample and wait for the next one."""
-        count = len(self.hydraulics)
-        self.send(*spools, **fields)
-        self.bench.until(lambda: len(self.hydraulics) == len(self.joints) == count + 1)
 
     def run_to_the_end(self, count: int) -> None:
         self.bench.until(self.plant.done.done, 'end')
@@ -153,43 +139,6 @@ def test_a_given_cohesion_is_used_instead_of_the_scenarios(
     for k in range(10):
         state = machine.advance(state, BY_SCENARIO, step_time(k, PERIOD), PERIOD)
     assert rig.soil[-1].wrench.force.x == machine.observed(state)['soil_x'] > 0.0
-
-
-def test_the_bucket_stops_by_itself_when_it_has_swept(
-    excavator: ExcavatorParameters, tmp_path: Path
-) -> None:
-    file = tmp_path / 'swept.yaml'
-    file.write_text(
-        'duration: 3.0\npose: dig\ncohesion: 5.0e+3\nsweep_deg: 20.0\n'
-        'valve_commands: [{time: 0.0, spools: [0.0, 0.0, 1.0]}]\n'
-    )
-    with bench(*FAST, *words(scenario=file, duration=3.0)) as b:
-        rig = Rig(b)
-        rig.run_to_the_end(301)
-    machine = Excavator(excavator, load_scenario(file, excavator, 1e-3))
-    state = machine.initial_state()
-    whole = machine.advance(state, BY_SCENARIO, 0.0, 3.0)
-    assert whole.swept
-    # One call of the library, or a sample at a time in the node.
-    np.testing.assert_array_equal(rig.plant.state.y, whole.y)
-    spools = [m.spool[2] for m in rig.hydraulics]
-    assert max(spools) > 0.9
-    assert abs(spools[-1]) < 1e-3
-
-
-def test_forces_are_worked_out_once_a_sample(
-    standing: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[ExcavatorState] = []
-    observed = Excavator.observed
-
-    def counted(self: Excavator, state: ExcavatorState) -> dict[str, float]:
-        asked.append(state)
-        return observed(self, state)
-
-    monkeypatch.setattr(Excavator, 'observed', counted)
-    advance(standing, 5)
-    assert len(asked) == 5
 
 
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(

@@ -109,18 +109,6 @@ def test_the_swing_is_seen_and_moves_nothing(station, pattern):
     assert not station.asks_for_swing(deflected(RIGHT_FORE_AFT, 1.0))
 
 
-def test_a_stick_within_its_dead_zone_is_in_its_middle(station):
-    edge = station.parameters.dead_zone
-    for value in (0.0, edge, -edge):
-        order = station.order_of_sticks(deflected(RIGHT_FORE_AFT, value))
-        assert order.spools == CLOSED.spools
-        assert not order.moves
-    beyond = station.order_of_sticks(deflected(RIGHT_FORE_AFT, edge + 1e-6))
-    # The valve's own dead band is behind the stick at once.
-    valve = station.excavator.cylinders[BOOM].valve
-    assert -valve.dead_band - 1e-4 < beyond.spools[BOOM] < -valve.dead_band
-
-
 def test_the_curve_of_a_stick():
     values = np.linspace(0.0, 1.0, 101)
     for dead_zone in (0.0, 0.1, 0.5):
@@ -242,12 +230,6 @@ def test_joints_turn_as_fast_as_they_are_told(station, joint, rate, pose):
     if abs(rate) > 0.1:
         np.testing.assert_allclose(rows[100:, RATE + joint], rate, rtol=0.1)
     assert np.abs(np.delete(mean, joint)).max() < 0.02 * abs(rate)
-
-
-def test_all_joints_at_once(station):
-    rates = (0.1, -0.15, -0.2)
-    rows = drive(station, Order(rates=rates))
-    np.testing.assert_allclose(rows[100:, RATE:HEAD].mean(axis=0), rates, rtol=0.03)
 
 
 def test_feedback_mends_what_the_valves_law_does_not_know(parameters, excavator):
