@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -110,14 +109,11 @@ def test_patterns(tmp_path: Path) -> None:
     for number in (3, 4, 6, 11):
         write(tmp_path / f'a{number:04d}.png', image(number))
         write(tmp_path / f'b{number}.png', image(number + 100))
-    write(tmp_path / 'a7.png', image(7))
     assert middles(open_source(f'{tmp_path}/b*.png')) == [103, 104, 106, 111]
-    assert middles(open_source(f'{tmp_path}/a00[01]?.png')) == [3, 4, 6, 11]
-    frames = list(open_source(f'{tmp_path}/a%04d.png'))
+    frames = list(open_source(f'{tmp_path}/a00[01]?.png'))
     assert [frame.image[12, 16] for frame in frames] == [3, 4, 6, 11]
     # Numbers that are missing are frames that were lost.
     assert [frame.number for frame in frames] == [0, 1, 3, 8]
-    assert middles(open_source(f'{tmp_path}/b%d.png')) == [103, 104, 106, 111]
 
 
 @pytest.mark.parametrize(
@@ -234,18 +230,6 @@ def test_pictures_are_not_turned(tmp_path: Path) -> None:
     assert frame.image.shape == (HEIGHT, WIDTH)
 
 
-@pytest.mark.parametrize('kind', ['png', 'jpg', 'bmp', 'tif', 'pgm', 'webp'])
-@pytest.mark.parametrize('part', [0.98, 0.5, 0.03, 0.0])
-def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: float) -> None:
-    noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH), np.uint8, endpoint=True)
-    write(tmp_path / f'1.{kind}', noise)
-    whole = (tmp_path / f'1.{kind}').read_bytes()
-    (tmp_path / f'2.{kind}').write_bytes(whole[: int(part * len(whole))])
-    source = open_source(tmp_path)
-    assert [frame.number for frame in source] == [0]
-    assert re.search(rf'2\.{kind} (is|cannot)', source.notes[0])
-
-
 def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None:
     # The thumbnail has an end of its own, which is not that of the picture.
     small = cv2.imencode('.jpg', image(7)[:8, :8])[1].tobytes()
@@ -295,8 +279,7 @@ def test_pictures_that_are_no_source(tmp_path, pictures, text):
         ('', "source = '', allowed: a camera"),
         ('{}', r'has no pictures, allowed: files \.bmp'),
         ('{}/*.png', r'no picture in .* matches \*\.png'),
-        ('{}/a%03d.png', 'no picture in .* matches a%03d'),
-        ('{}/none/*.png', 'folder .*/none does not exist'),
+        ('{}/none/*.png', r'no picture in .*none matches'),
         ('{}/text.avi', r'text\.avi cannot be read as a video or picture'),
         ('~nobody-of-this-name/left', 'left cannot be read: Could not determine home'),
         ('{}/a**.png', r"a\*\*\.png cannot be read: Invalid pattern: '\*\*'"),

@@ -15,7 +15,7 @@ import dataclasses
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -34,9 +34,6 @@ _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
 # The last number in a name, not longer than a counter.
 _LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
-# Conversion specifiers in printf patterns.
-_NUMBER = re.compile(r'%0?(\d*)d')
-
 # Timeouts for the start of a stream, and for the next image [s].
 _OPENING, _READING = 10.0, 5.0
 # Video4Linux: manual exposure, and its unit [1/s].
@@ -53,8 +50,6 @@ _BETWEEN_FRAMES = {
 }  # fmt: skip
 # Frame counts of containers are estimates; tolerance of the count.
 _COUNT_TOLERANCE = 2
-
-
 # Millisecond, and largest rounding error of a time rounded to it [ns].
 _MILLISECOND, _ROUNDED = 1_000_000, 600_000
 
@@ -118,49 +113,37 @@ class CaptureOptions:
 
 
 class ImageSource:
-    """
-    A source of images, made by :func:`open_source`; to be iterated once, then closed.
+    """A source of images, made by :func:`open_source`; to be iterated once, then closed."""
 
-    Attributes
-    ----------
-    name : str
-        Name for error messages.
-    live : bool
-        Whether images arrive in real time, with stamps of the clock.
-    frame_rate : float
-        [Hz]; 0 if unknown.
-    count : int
-        Number of frames, for files an estimate; 0 if unknown.
-    files : tuple of Path
-        Files that are read; empty for a camera.
-    lossy : str
-        Warning about a codec that compresses the differences between frames; empty for none.
-    refused : list of str
-        Warnings about controls that a camera did not take, with what it has instead.
-    damaged : dict
-        Pictures that could not be read so far and were left out, with the reasons.
-    numbers : Numbers, optional
-        Numbers in the names of pictures without times.
-    ahead : int
-        Added to the numbers of frames by a reader of several sources.
-    """
-
-    numbers: Numbers | None = None
-    ahead = 0
+    name: str
+    """Name for error messages."""
     live = False
-    lossy = ''
-    files: tuple[Path, ...] = ()
+    """Whether images arrive in real time, with stamps of the clock."""
     frame_rate = 0.0
+    """[Hz]; 0 if unknown."""
     count = 0
+    """Number of frames, for files an estimate; 0 if unknown."""
+    files: tuple[Path, ...] = ()
+    """Files that are read; empty for a camera."""
+    lossy = ''
+    """Warning about a codec that compresses the differences between frames; empty for none."""
+    refused: list[str]
+    """Warnings about controls that a camera did not take, with what it has instead."""
+    damaged: dict[str, str]
+    """Pictures that could not be read so far and were left out, with the reasons."""
+    numbers: Numbers | None = None
+    """Numbers in the names of pictures without times."""
+    ahead = 0
+    """Added to the numbers of frames by a reader of several sources."""
 
     def __init__(self, name: str, color: bool, loop: bool, bits: int) -> None:
         self.name = name
         self._convert = bgr_of if color else gray_of
         self._depth = BitDepth(bits)
         self._loop = loop
-        self.refused: list[str] = []
-        self.damaged: dict[str, str] = {}
+        self.refused, self.damaged = [], {}
         self._reader: ThreadPoolExecutor | None = None
+        self._capture: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -172,6 +155,8 @@ class ImageSource:
         """Release the resources."""
         if self._reader is not None:
             self._reader.shutdown()
+        if self._capture is not None:
+            self._capture.release()
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames; those of files are read in a thread, one ahead."""
@@ -187,10 +172,8 @@ class ImageSource:
 
     def _converted(self) -> Iterator[Frame]:
         """Yield the frames in grey or colour, as asked for, numbered through all loops."""
-        size: tuple[int, ...] = ()
-        first = Frame(0, None, np.empty((0, 0), np.uint8), '')
-        start, number = 0, 0
-        stamp: int | None = None
+        first: Frame | None = None
+        start, number, stamp = 0, 0, None
         while True:
             before = stamp
             for frame in self._frames():
@@ -198,19 +181,19 @@ class ImageSource:
                     image = self._convert(frame.image, self._depth)
                 except InputError as error:
                     raise InputError(f'{frame.name}: {error}') from error
-                if not size:
-                    size, first = image.shape, frame
-                if image.shape != size:
+                first = first or frame._replace(image=image)
+                if image.shape != first.image.shape:
+                    (rows, columns), (height, width) = image.shape[:2], first.image.shape[:2]
                     raise InputError(
-                        f'{frame.name} has {_size(image.shape)} px, allowed: {_size(size)} px, as'
-                        f' {first.name}; one source gives images of one size'
+                        f'{frame.name} has {columns} x {rows} px, allowed: {width} x {height} px,'
+                        f' as {first.name}; one source gives images of one size'
                     )
                 number, stamp = start + frame.number, frame.stamp
                 if stamp is not None and before is not None and first.stamp is not None:
                     # Time continues in a loop.
                     stamp += before + self._period(before, first.stamp, start) - first.stamp
                 yield Frame(number, stamp, image, frame.name)
-            if not self._loop or not size:
+            if not self._loop or first is None:
                 return
             start = number + 1
 
@@ -236,28 +219,22 @@ class ImageSource:
         raise NotImplementedError
 
 
-def _size(shape: tuple[int, ...]) -> str:
-    """Return a size as text, width first."""
-    return f'{shape[1]} x {shape[0]}'
-
-
 class _Pictures(ImageSource):
-    """Picture files, with their frame numbers."""
+    """Picture files, in natural order."""
 
-    def __init__(self, name: str, files: list[tuple[int, Path]], **options: Any) -> None:
+    def __init__(self, name: str, files: list[Path], **options: Any) -> None:
         super().__init__(name, **options)
-        self._files = files
-        self._stamps = _stamps_in([path for _, path in files])
-        if self._stamps[:1] == [None]:
-            # Pictures without times are counted: a number that is missing is a lost frame.
-            files, self.numbers = _counted(files)
-            self._files = files
+        self.files = tuple(sorted(files, key=natural_order))
         self.count = len(files)
-        self.files = tuple(path for _, path in files)
+        self._stamps = _stamps_in(self.files)
+        # Pictures without times are counted: a number that is missing is a lost frame.
+        self._numbers: Sequence[int] = range(self.count)
+        if self._stamps[:1] == [None]:
+            self._numbers, self.numbers = _counted(self.files)
 
     def _frames(self) -> Iterator[Frame]:
         readable = False
-        for (number, path), stamp in zip(self._files, self._stamps, strict=True):
+        for number, stamp, path in zip(self._numbers, self._stamps, self.files, strict=True):
             try:
                 image = stored_picture(path)
             except InputError as error:
@@ -270,39 +247,36 @@ class _Pictures(ImageSource):
             raise InputError(next(iter(self.damaged.values())))
 
 
-def _counted(files: list[tuple[int, Path]]) -> tuple[list[tuple[int, Path]], Numbers | None]:
+def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
     """
-    Return pictures with numbers of frames from the numbers in their names, and these.
+    Return numbers of frames from the numbers in the names of pictures, and these.
 
     Only if these are one number that increases between equal texts; its usual step is one frame.
     """
-    found = [_LAST_NUMBER.fullmatch(path.stem) for _, path in files]
-    names = [one for one in found if one]
-    if len(names) < max(2, len(files)) or len({(one[1], one[3]) for one in names}) > 1:
-        return files, None
+    names = [one for one in (_LAST_NUMBER.fullmatch(path.stem) for path in files) if one]
     numbers = np.array([int(one[2]) for one in names])
     steps = np.diff(numbers)
+    alike = len({(one[1], one[3]) for one in names}) == 1
+    if not alike or len(files) != len(names) or len(names) < 2 or steps.min() <= 0:
+        return range(len(files)), None
     step = int(steps.min())
-    if step <= 0 or (steps % step).any():
-        return files, None
+    if (steps % step).any():
+        return range(len(files)), None
     ahead = ((numbers - numbers[0]) // step).tolist()
-    counted = [(number, path) for number, (_, path) in zip(ahead, files, strict=True)]
-    return counted, Numbers(int(numbers[0]), int(numbers[-1]), step)
+    return ahead, Numbers(int(numbers[0]), int(numbers[-1]), step)
 
 
-def _stamps_in(paths: list[Path]) -> list[int] | list[None]:
+def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
     """Return the times [ns] in the names of all files, or None for each."""
-    stamps = [_stamp_in(path.stem) for path in paths]
-    for stamp, path in zip(stamps, paths, strict=True):
-        if stamp is not None and stamp >= _LAST:
-            raise InputError(
-                f'{path}: the time in the name is {stamp / 1e9:.6g} s, allowed: below'
-                f' {_LAST / 1e9:.0f} s, as in messages'
-            )
-    known = [stamp for stamp in stamps if stamp is not None]
+    known = [stamp for path in paths if (stamp := _stamp_in(path.stem)) is not None]
     if len(known) < len(paths) or len(paths) < 2:
         return [None] * len(paths)
-    for before, after, path in zip(known, known[1:], paths[1:], strict=False):
+    for before, after, path in zip([-1, *known], known, paths, strict=False):
+        if after >= _LAST:
+            raise InputError(
+                f'{path}: the time in the name is {after / 1e9:.6g} s, allowed: below'
+                f' {_LAST / 1e9:.0f} s, as in messages'
+            )
         if after <= before:
             raise InputError(
                 f'{path}: the time in the name is {after / 1e9:.9f} s, not after the'
@@ -365,13 +339,11 @@ class _Video(ImageSource):
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(str(path), **options)
         self.files = (path,)
-        self._capture = _opened(str(path), cv2.CAP_FFMPEG)
-        if self._capture is None:
+        if not self._open():
             raise InputError(
                 f'{path} cannot be read as a video or picture; is it whole, and is its codec one'
                 ' of FFmpeg?'
             )
-        self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
         self.count = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))
         code = _letters(self._capture)
@@ -383,20 +355,18 @@ class _Video(ImageSource):
             )
         self._begun = False
 
-    def close(self) -> None:
-        """Close the file."""
-        super().close()
-        self._capture.release()
+    def _open(self) -> bool:
+        """Open the file at its beginning: seeking is not exact in all containers."""
+        if self._capture is not None:
+            self._capture.release()
+        self._capture = _opened(self.name, cv2.CAP_FFMPEG)
+        if self._capture is not None:
+            self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        return self._capture is not None
 
     def _frames(self) -> Iterator[Frame]:
-        if self._begun:
-            # Seeking is not exact in all containers: open the file again.
-            self._capture.release()
-            again = _opened(self.name, cv2.CAP_FFMPEG)
-            if again is None:
-                raise LongreachError(f'{self.name} cannot be read any more')
-            self._capture = again
-            self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        if self._begun and not self._open():
+            raise LongreachError(f'{self.name} cannot be read any more')
         self._begun = True
         stamp, index, longest = -1, 0, 0
         times = _ExactTimes(self.frame_rate)
@@ -442,11 +412,8 @@ class _Camera(ImageSource):
         self._local = isinstance(device, int) or device.startswith('/dev/')
         waiting = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, round(_OPENING * 1e3)]
         waiting += [cv2.CAP_PROP_READ_TIMEOUT_MSEC, round(_READING * 1e3)]
-        self._capture = (
-            _opened(device, cv2.CAP_V4L2)
-            if self._local
-            else _opened(device, cv2.CAP_FFMPEG, waiting)
-        )
+        backend, wishes = (cv2.CAP_V4L2, []) if self._local else (cv2.CAP_FFMPEG, waiting)
+        self._capture = _opened(device, backend, wishes)
         if self._capture is None:
             remedy = (
                 'check that no other program uses it, and that you are in the group video'
@@ -469,19 +436,17 @@ class _Camera(ImageSource):
             code = cv2.VideoWriter.fourcc(*options.pixel_format)
             capture.set(cv2.CAP_PROP_FOURCC, code)
             self._compare('pixel_format', options.pixel_format, _letters(capture), '')
-        for name, wanted, key in (
-            ('width', options.width, cv2.CAP_PROP_FRAME_WIDTH),
-            ('height', options.height, cv2.CAP_PROP_FRAME_HEIGHT),
+        for name, wanted, key, unit in (
+            ('width', options.width, cv2.CAP_PROP_FRAME_WIDTH, ' px'),
+            ('height', options.height, cv2.CAP_PROP_FRAME_HEIGHT, ' px'),
+            ('frame_rate', options.frame_rate, cv2.CAP_PROP_FPS, ' Hz'),
         ):
             if wanted:
                 capture.set(key, wanted)
-                got = int(capture.get(key))
-                self._compare(name, wanted, got, ' px')
-        if options.frame_rate:
-            capture.set(cv2.CAP_PROP_FPS, options.frame_rate)
-            got_rate = capture.get(cv2.CAP_PROP_FPS)
-            if abs(got_rate - options.frame_rate) > 0.02 * options.frame_rate:
-                self._compare('frame_rate', options.frame_rate, got_rate, ' Hz')
+                got = capture.get(key)
+                # Of rates, cameras have some that are nearly as asked for.
+                is_near = abs(got - wanted) <= (0.02 * wanted if unit == ' Hz' else 0.0)
+                self._compare(name, wanted, wanted if is_near else type(wanted)(got), unit)
         if options.exposure:
             units = max(1, round(options.exposure * _EXPOSURE_UNITS))
             self._set('exposure by hand', cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)
@@ -515,11 +480,6 @@ class _Camera(ImageSource):
                 f'{name} = {wanted}{unit}, but {self.name} gives {got}{unit}; its modes are listed'
                 ' by v4l2-ctl --list-formats-ext'
             )
-
-    def close(self) -> None:
-        """Release the camera."""
-        super().close()
-        self._capture.release()
 
     def _frames(self) -> Iterator[Frame]:
         index = 0
@@ -573,7 +533,7 @@ def open_source(
     ----------
     spec : str or int
         Camera (0, /dev/video0), address of a stream, video, picture, folder, or pattern of
-        pictures (``*``, ``?``, ``%04d``).
+        pictures (``*``, ``?``).
     color : bool
         Frames in BGR instead of grey.
     loop : bool
@@ -621,71 +581,45 @@ def open_source(
 def _stored(device: str, options: dict[str, Any]) -> ImageSource:
     """Return a source of files."""
     path = Path(device.removeprefix('file://')).expanduser()
-    if not path.exists():
-        return _Pictures(device, _matching(path), **options)
     if path.is_dir():
-        files = _natural(p for p in path.iterdir() if _is_picture(p))
+        files = [one for one in path.iterdir() if is_picture(one)]
         if not files:
             raise InputError(
                 f'folder {path} has no pictures, allowed: files {" ".join(PICTURES)} in the'
                 ' folder itself'
             )
         return _Pictures(device, files, **options)
+    if not path.exists():
+        if not any(sign in path.name for sign in '*?['):
+            raise InputError(
+                f'{path} does not exist, allowed: a camera, address, file, folder or pattern'
+            )
+        files = [one for one in path.parent.glob(path.name) if is_picture(one)]
+        if not files:
+            raise InputError(f'no picture in {path.parent} matches {path.name}')
+        return _Pictures(device, files, **options)
     if not path.is_file():
         # Opening a pipe without a writer would block.
         raise InputError(f'{path} is a pipe or device, allowed: a camera, address, file or folder')
-    if _is_picture(path):
-        return _Pictures(device, [(0, path)], **options)
-    return _Video(path, **options)
+    return _Pictures(device, [path], **options) if is_picture(path) else _Video(path, **options)
 
 
 def _check_device(device: int | str) -> None:
     """Raise InputError for a missing camera device, with a list of the existing ones."""
     path = Path(f'/dev/video{device}' if isinstance(device, int) else device)
     if not path.exists():
-        there = ' '.join(str(p) for _, p in _natural(Path('/dev').glob('video*')))
+        there = ' '.join(map(str, sorted(Path('/dev').glob('video*'), key=natural_order)))
         raise InputError(f'camera {device}: there is no {path}, found: {there or "no camera"}')
 
 
-def _is_picture(path: Path) -> bool:
-    """Return whether a file has the extension of a picture."""
-    return path.suffix.lower() in PICTURES and path.is_file() and not path.name.startswith('.')
+def is_picture(path: Path) -> bool:
+    """Return whether a file has the name of a picture and is not hidden."""
+    # A broken link is not a file; a pipe would block.
+    shown = not path.name.startswith('.') and (path.is_file() or not path.exists())
+    return shown and path.suffix.lower() in PICTURES
 
 
-def _natural(paths: Iterator[Path]) -> list[tuple[int, Path]]:
-    """Return paths in natural order, numbered."""
-
-    def key(path: Path) -> list[tuple[int, str]]:
-        parts = re.split(r'(\d+)', path.name)
-        return [(int(part), '') if part.isdecimal() else (-1, part) for part in parts]
-
-    return list(enumerate(sorted(paths, key=lambda path: (key(path), path.name))))
-
-
-def _matching(path: Path) -> list[tuple[int, Path]]:
-    """Return the pictures that match a pattern, with their numbers."""
-    pattern = path.name
-    wild, numbered = any(sign in pattern for sign in '*?['), _NUMBER.search(pattern)
-    if not wild and not numbered:
-        raise InputError(
-            f'{path} does not exist, allowed: a camera, address, file, folder or pattern'
-        )
-    if not path.parent.is_dir():
-        raise InputError(f'folder {path.parent} does not exist')
-    if wild:
-        files = _natural(p for p in path.parent.glob(pattern) if _is_picture(p))
-    else:
-        files = _numbered(path, numbered)
-    if not files:
-        raise InputError(f'no picture in {path.parent} matches {pattern}')
-    return files
-
-
-def _numbered(path: Path, number: Any) -> list[tuple[int, Path]]:
-    """Return the pictures of a printf pattern, with numbers relative to the first."""
-    head, tail = path.name[: number.start()], path.name[number.end() :]
-    digits = rf'\d{{{number[1]},}}' if number[1] else r'\d+'
-    name = re.compile(f'{re.escape(head)}({digits}){re.escape(tail)}')
-    found = [(int(m[1]), p) for p in path.parent.iterdir() if (m := name.fullmatch(p.name))]
-    found = sorted((n, p) for n, p in found if _is_picture(p))
-    return [(n - found[0][0], p) for n, p in found]
+def natural_order(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """Return a key that sorts picture_2 before picture_10."""
+    parts = re.split(r'(\d+)', path.name)
+    return [(int(part), '') if part.isdecimal() else (-1, part) for part in parts], path.name

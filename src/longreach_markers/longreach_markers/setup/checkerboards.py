@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.image_sources import stored_picture
+from longreach_markers.io.image_sources import is_picture, natural_order, stored_picture
 from longreach_markers.io.images import gray_of
 
 PICTURES = ('.bmp', '.jpeg', '.jpg', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
@@ -112,30 +112,15 @@ def list_pictures(paths: Sequence[str | Path]) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [file for file in path.iterdir() if _is_picture(file)]
+            inside = [file for file in path.iterdir() if is_picture(file)]
             if not inside:
                 raise InputError(f'{path} holds no pictures, allowed: {" ".join(PICTURES)}')
-            found += sorted(inside, key=_natural)
+            found += sorted(inside, key=natural_order)
         elif path.is_file():
             found.append(path)
         else:
             raise InputError(f'{path} does not exist; give pictures or a folder of pictures')
     return list(dict.fromkeys(found))
-
-
-def _is_picture(file: Path) -> bool:
-    """Return whether a file has the name of a picture and is not hidden."""
-    # A broken link is not a file; a pipe would block.
-    shown = not file.name.startswith('.') and (file.is_file() or not file.exists())
-    return shown and file.suffix.lower() in PICTURES
-
-
-def _natural(file: Path) -> list[tuple[int, str]]:
-    """Return a key that sorts picture_2 before picture_10."""
-    return [
-        (int(part), '') if part.isdecimal() else (-1, part)
-        for part in re.split(r'(\d+)', file.name)
-    ]
 
 
 def read_picture(file: str | Path) -> np.ndarray:
