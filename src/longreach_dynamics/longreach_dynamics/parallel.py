@@ -1,22 +1,27 @@
 """
 Many jobs in parallel, with progress, and with what is done when they are stopped.
 
-The jobs run in processes of this computer, or on a Dask cluster. A process that is killed costs
-the time of its jobs, which run again.
+The jobs run in processes of this computer, or on a Dask cluster. They are taken from their
+iterable as workers need them, and handed over in groups that take a worker a fraction of a second,
+so that a million of short ones cost little memory and time. A process that is killed costs the
+time of its jobs, which run again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import itertools
+import logging
 import multiprocessing
 import os
 import re
 import signal
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
@@ -26,11 +31,18 @@ from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 
 Job = TypeVar('Job')
 Outcome = TypeVar('Outcome')
+# Jobs with their numbers, which a worker gets at once; what it returns: its time [s], outcomes.
+Group = list[tuple[int, Any]]
+Found = tuple[float, list[Any]]
 
 # How often a job's process may be killed before the job is given up, and how long a scheduler may
 # take to answer [s].
 _MOST_KILLS = 3
 _CONNECT = 10.0
+# Time that a group of jobs should take [s], its largest size, and groups under way a worker.
+_GROUP_TIME, _MOST_JOBS, _UNDER_WAY = 0.2, 2000, 3
+# Small matrices are slower with several threads, and the cores have their processes.
+_THREADS = ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS')
 
 
 class InterruptedSweep(KeyboardInterrupt):
@@ -61,26 +73,12 @@ def run_jobs(
     """
     Call a function once for each job.
 
-    It starts processes, so a script must call it below ``if __name__ == '__main__':``.
-
     Parameters
     ----------
-    function : callable
-        Defined at module level.
-    jobs : sequence
-        Its arguments.
-    processes : int, optional
-        Number of parallel processes; by default one for each core. 1: run in this process.
-    progress : bool, optional
-        Whether to show a progress bar on stderr; by default only on a terminal.
-    cluster : str, optional
-        Instead of processes: address of a Dask scheduler, such as ``tcp://host:8786``, whose
-        workers have the same Longreach, or ``local:4`` for a Dask cluster of four processes here.
+    function, jobs, processes, progress, cluster, lost
+        See :func:`each_outcome`.
     finished : callable, optional
         Called with the number of a job and its outcome when it has finished, in any order.
-    lost : callable, optional
-        Returns the outcome, from a message, of a job whose process was killed three times; by
-        default that is an error.
 
     Returns
     -------
@@ -89,45 +87,126 @@ def run_jobs(
 
     Raises
     ------
-    InputError
-        For less than one process, and for a cluster that does not answer.
-    LongreachError
-        Without ``lost``, if processes are killed again and again.
     InterruptedSweep
-        On Ctrl-C, with the outcomes of the finished jobs.
+        On Ctrl-C, with the outcomes of the finished jobs. Others: see :func:`each_outcome`.
     """
-    if processes is not None and processes < 1:
-        raise InputError(f'processes = {processes}, allowed: at least 1')
-    if processes is not None and cluster is not None:
-        raise InputError('processes and cluster are both given; give one')
-    processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
-    stream: Generator[tuple[int, Any]]
-    if cluster is not None:
-        stream = _on_cluster(function, jobs, cluster)
-    elif processes == 1:
-        stream = ((k, function(job)) for k, job in enumerate(jobs))
-    else:
-        stream = _in_processes(function, jobs, processes)
-    # None for tqdm: only on a terminal.
-    hidden = None if progress is None else not progress
     outcomes: list[Any] = [None] * len(jobs)
+    stream = each_outcome(
+        function, jobs, len(jobs), processes, progress, cluster=cluster, lost=lost
+    )
     try:
         # Closed at the end of the block: an interruption may come between two outcomes.
-        with contextlib.closing(stream), tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
+        with contextlib.closing(stream):
             for k, outcome in stream:
-                if isinstance(outcome, _Lost):
-                    if lost is None:
-                        raise LongreachError(outcome.message)
-                    outcome = lost(outcome.message)
                 outcomes[k] = outcome
                 if finished is not None:
                     finished(k, outcome)
-                bar.update()
     except (KeyboardInterrupt, SystemError) as error:
         if not isinstance(unwrapped(error), KeyboardInterrupt):
             raise
         raise InterruptedSweep(outcomes) from None
     return outcomes
+
+
+def each_outcome(
+    function: Callable[[Job], Outcome],
+    jobs: Iterable[Job],
+    count: int,
+    processes: int | None = None,
+    progress: bool | None = None,
+    *,
+    cluster: str | None = None,
+    lost: Callable[[str], Outcome] | None = None,
+) -> Generator[tuple[int, Outcome]]:
+    """
+    Yield the number and the outcome of each job when it has finished, in any order.
+
+    It starts processes, so a script must call it below ``if __name__ == '__main__':``.
+
+    Parameters
+    ----------
+    function : callable
+        Defined at module level.
+    jobs : iterable
+        Its arguments, taken as they are needed.
+    count : int
+        Their number.
+    processes : int, optional
+        Number of parallel processes; by default one for each core. 1: run in this process.
+    progress : bool, optional
+        Whether to show a progress bar on stderr; by default only on a terminal.
+    cluster : str, optional
+        Instead of processes: address of a Dask scheduler, such as ``tcp://host:8786``, whose
+        workers have the same Longreach, or ``local:4`` for a Dask cluster of four processes here.
+    lost : callable, optional
+        Returns the outcome, from a message, of a job whose process was killed three times; by
+        default that is an error.
+
+    Raises
+    ------
+    InputError
+        For less than one process, and for a cluster that does not answer.
+    LongreachError
+        Without ``lost``, if processes are killed again and again; if the scheduler ends.
+    """
+    if processes is not None and processes < 1:
+        raise InputError(f'processes = {processes}, allowed: at least 1')
+    if processes is not None and cluster is not None:
+        raise InputError('processes and cluster are both given; give one')
+    processes = min(processes or os.cpu_count() or 1, max(1, count))
+    stream: Generator[tuple[int, Any]]
+    if cluster is not None:
+        stream = _on_cluster(function, _Supply(jobs, count), cluster)
+    elif processes == 1:
+        stream = ((k, function(job)) for k, job in enumerate(jobs))
+    else:
+        stream = _in_processes(function, _Supply(jobs, count), processes)
+    # None for tqdm: only on a terminal.
+    hidden = None if progress is None else not progress
+    with contextlib.closing(stream), tqdm(total=count, disable=hidden, unit='run') as bar:
+        for k, outcome in stream:
+            if isinstance(outcome, _Lost):
+                if lost is None:
+                    raise LongreachError(outcome.message)
+                outcome = lost(outcome.message)
+            yield k, outcome
+            bar.update()
+
+
+class _Supply:
+    """Groups of jobs; jobs that are tried again come first, each by itself."""
+
+    def __init__(self, jobs: Iterable[Any], count: int) -> None:
+        self._jobs = iter(enumerate(jobs))
+        self._left = count
+        self._time, self._done = 0.0, 0
+        self.again: Group = []
+
+    def take(self, workers: int) -> Group:
+        """Return the next group for one of so many workers; empty: there is none."""
+        if self.again:
+            return [self.again.pop(0)]
+        size = 1
+        if self._done:
+            # Not so large at the end that some workers have nothing to do.
+            shares = self._left // (2 * _UNDER_WAY * workers)
+            size = max(1, min(int(_GROUP_TIME * self._done / self._time), shares, _MOST_JOBS))
+        group = list(itertools.islice(self._jobs, size))
+        self._left -= len(group)
+        return group
+
+    def learn(self, found: Found) -> list[Any]:
+        """Take the time of a group into account, and return its outcomes."""
+        duration, outcomes = found
+        self._time, self._done = self._time + max(duration, 1e-9), self._done + len(outcomes)
+        return outcomes
+
+
+def _run_group(function: Callable[[Any], Any], group: Group) -> Found:
+    """Run a group of jobs in a worker."""
+    start = time.perf_counter()
+    outcomes = [function(job) for _, job in group]
+    return time.perf_counter() - start, outcomes
 
 
 class _Kept:
@@ -175,46 +254,47 @@ class _Lost:
 
 
 def _in_processes(
-    function: Callable[[Job], Any], jobs: Sequence[Job], processes: int
+    function: Callable[[Any], Any], supply: _Supply, processes: int
 ) -> Generator[tuple[int, Any]]:
     """
     Yield the number and the outcome of each job when it has finished.
 
-    A pool ends when one of its processes is killed, and does not tell which job that process had.
-    After some kills the jobs run one at a time, so that one that does not get through is known.
+    A pool ends when one of its processes is killed, and does not tell which group that process
+    had. Their jobs are tried again, one by one, and at last alone, so that one that does not get
+    through is known.
     """
-    left = dict(enumerate(jobs))
     kills: Counter[int] = Counter()
-    pools = 0
-    while left:
-        alone = pools >= _MOST_KILLS
-        yield from _until_a_kill(function, left, 1 if alone else min(processes, len(left)))
-        pools += 1
-        if left and alone:
-            k = next(iter(left))
-            kills[k] += 1
-            if kills[k] == _MOST_KILLS:
-                del left[k]
-                yield k, _Lost()
+    while left := (yield from _until_a_kill(function, supply, processes)):
+        kills.update(k for k, _ in left)
+        for one in left:
+            if kills[one[0]] < _MOST_KILLS - 1:
+                supply.again.append(one)
+                continue
+            alone = _Supply((), 0)
+            alone.again.append(one)
+            if (yield from _until_a_kill(function, alone, 1)):
+                yield one[0], _Lost()
 
 
 def _until_a_kill(
-    function: Callable[[Job], Any], left: dict[int, Job], processes: int
-) -> Generator[tuple[int, Any]]:
-    """Run jobs, removing the finished ones, until all are done or a process is killed."""
+    function: Callable[[Any], Any], supply: _Supply, processes: int
+) -> Generator[tuple[int, Any], None, Group]:
+    """Run jobs until all are done; when a process is killed, return those that are not."""
     with _pool(processes) as pool:
+        running: dict[Future[Found], Group] = {}
         try:
-            with _deaf_to_interrupts():
-                futures = {pool.submit(function, job): k for k, job in left.items()}
-            for future in as_completed(futures):
-                if isinstance(future.exception(), BrokenProcessPool):
-                    continue
-                k = futures[future]
-                del left[k]
-                yield k, future.result()
-        except BrokenProcessPool:
-            # Killed before all jobs were handed over.
-            return
+            while True:
+                while len(running) < _UNDER_WAY * processes and (group := supply.take(processes)):
+                    running[_submit(pool, function, group)] = group
+                if not running:
+                    return []
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    if not isinstance(future.exception(), BrokenProcessPool):
+                        outcomes = supply.learn(future.result())
+                        numbers = [k for k, _ in running.pop(future)]
+                        yield from zip(numbers, outcomes, strict=True)
+                if pool._broken:
+                    return [one for group in running.values() for one in group]
         except BaseException:
             # On an interruption, do not wait for running jobs, but for the end of the processes: a
             # second Ctrl-C would interrupt the interpreter's own wait for them, at its exit.
@@ -256,6 +336,21 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 def _prepare_worker() -> None:
     """Give tqdm a lock that is no named semaphore, which a terminated process does not remove."""
     tqdm.set_lock(threading.RLock())
+    for name in _THREADS:
+        os.environ.setdefault(name, '1')
+
+
+def _submit(
+    pool: ProcessPoolExecutor, function: Callable[[Any], Any], group: Group
+) -> Future[Found]:
+    """Hand over a group."""
+    try:
+        with _deaf_to_interrupts():
+            return pool.submit(_run_group, function, group)
+    except BrokenProcessPool as error:
+        refused: Future[Found] = Future()
+        refused.set_exception(error)
+        return refused
 
 
 @contextlib.contextmanager
@@ -272,7 +367,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _on_cluster(
-    function: Callable[[Job], Any], jobs: Sequence[Job], cluster: str
+    function: Callable[[Any], Any], supply: _Supply, cluster: str
 ) -> Generator[tuple[int, Any]]:
     """Yield the number and the outcome of each job when a Dask cluster has finished it."""
     try:
@@ -289,25 +384,54 @@ def _on_cluster(
             if cluster not in kept.clients:
                 kept.clients[cluster] = _client(kept.stack, distributed, cluster)
             client = kept.clients[cluster]
-        # A later call may have other results: the function is not pure for Dask.
-        futures = client.map(function, jobs, pure=False, retries=0)
-        numbers = {future: k for k, future in enumerate(futures)}
         try:
-            for future in distributed.as_completed(futures):
-                error = future.exception()
-                if isinstance(error, distributed.KilledWorker):
-                    yield numbers[future], _Lost()
-                elif isinstance(error, ImportError):
-                    raise LongreachError(
-                        f'a worker of {cluster} reports: {error}; install the same Longreach for'
-                        ' all workers'
-                    )
-                else:
-                    yield numbers[future], future.result()
+            yield from _on_client(client, function, supply, distributed)
+        except (OSError, CancelledError) as error:
+            raise LongreachError(
+                f'the Dask scheduler {cluster} has ended ({error}); start another one'
+            ) from error
+
+
+def _on_client(
+    client: Any, function: Callable[[Any], Any], supply: _Supply, distributed: Any
+) -> Generator[tuple[int, Any]]:
+    """Yield the outcomes of jobs; OSError or CancelledError when the scheduler ends."""
+    running: dict[Any, Group] = {}
+    order = distributed.as_completed()
+    try:
+        while True:
+            workers = max(1, sum(client.nthreads().values()))
+            while len(running) < _UNDER_WAY * workers and (group := supply.take(workers)):
+                # A later call may have other results: the function is not pure for Dask.
+                future = client.submit(_run_group, function, group, pure=False, retries=0)
+                running[future] = group
+                order.add(future)
+            if not running:
+                return
+            for future in [next(order), *order.next_batch(block=False)]:
+                yield from _outcomes_of(future, running.pop(future), supply, distributed)
                 # The scheduler keeps a result for as long as somebody refers to it.
                 future.release()
-        finally:
-            client.cancel(futures)
+    finally:
+        with contextlib.suppress(OSError, CancelledError):
+            client.cancel(list(running))
+
+
+def _outcomes_of(
+    future: Any, group: Group, supply: _Supply, distributed: Any
+) -> list[tuple[int, Any]]:
+    """Return the outcomes of a group that has finished, or whose workers were killed."""
+    error = future.exception()
+    if isinstance(error, distributed.KilledWorker):
+        if len(group) == 1:
+            return [(group[0][0], _Lost())]
+        supply.again += group
+        return []
+    if isinstance(error, ImportError):
+        raise LongreachError(
+            f'a worker reports: {error}; install the same Longreach for all workers'
+        )
+    return [*zip((k for k, _ in group), supply.learn(future.result()), strict=True)]
 
 
 def _client(stack: contextlib.ExitStack, distributed: Any, cluster: str) -> Any:
@@ -317,6 +441,8 @@ def _client(stack: contextlib.ExitStack, distributed: Any, cluster: str) -> Any:
         raise InputError(
             f'cluster = {cluster!r}, allowed: tcp://HOST:PORT of a Dask scheduler, or local:COUNT'
         )
+    # What it says of a connection that ends is in our own errors.
+    logging.getLogger('distributed.client').setLevel(logging.CRITICAL)
     if local is not None:
         with _deaf_to_interrupts():
             address = stack.enter_context(
