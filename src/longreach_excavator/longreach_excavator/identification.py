@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.cohesion import BOUNDS, roughly
@@ -25,22 +22,19 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.measurements import Measurements
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.machine import (
     FreeParameter,
-    Identifiable,
     MeasuredSignal,
     Recording,
     Signal,
+    SpoolIdentification,
+    SpoolRun,
 )
 
-_FREE = (
-    FreeParameter('cohesion', 'soil', 'Pa', *BOUNDS, 'C or c'),
-    FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),
-    FreeParameter('supply_pressure', 'oil', 'Pa', 1e6, 1e8, 'of the pump'),
-)
-_PATHS = {
+_PLACES = {
     'cohesion': 'soil.cohesion',
     'bucket_mass': 'bucket.mass',
     'supply_pressure': 'oil.supply_pressure',
@@ -48,8 +42,6 @@ _PATHS = {
 _SIGNALS = ('theta_*', 'length_*', 'force_lk', 'force_pk', 'p_head_*', 'p_rod_*', 'spool_*')
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
-# Standard deviation of measured joint angles [rad].
-_POSE = 5e-3
 # Limits of the largest spool position in a recording, which percent exceed.
 _SPOOLS = (0.0, 1.05)
 # A spool that moved by less than this share of its stroke has not moved.
@@ -58,16 +50,8 @@ _STILL = 1e-3
 _AT_ONCE = 5e-3
 
 
-class Dig(NamedTuple):
-    """A run of the excavator by recorded spools."""
-
-    scenario: Scenario
-    start: float  # time of the recording at time 0 of the scenario [s]
-    end: float  # [s]
-
-
 @dataclasses.dataclass(frozen=True)
-class ExcavatorIdentification(Identifiable):
+class ExcavatorIdentification(SpoolIdentification):
     """
     The excavator, for ``longreach identify``.
 
@@ -78,6 +62,13 @@ class ExcavatorIdentification(Identifiable):
     depth: str = 'swing'
     name = 'excavator'
     compared = (*_JOINTS, *_RODS, 'length_*', 'p_*')
+    free = (
+        FreeParameter('cohesion', 'soil', 'Pa', *BOUNDS, 'C or c'),
+        FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),
+        FreeParameter('supply_pressure', 'oil', 'Pa', 1e6, 1e8, 'of the pump'),
+    )
+    places = _PLACES
+    actuators, angles = CYLINDERS, _JOINTS
 
     def __post_init__(self) -> None:
         """Check the depth."""
@@ -87,23 +78,6 @@ class ExcavatorIdentification(Identifiable):
     def load(self, file: str | None = None) -> ExcavatorParameters:
         """Return the parameters in an excavator file, by default the installed one."""
         return load_excavator(file)
-
-    def free_parameters(self, machine: ExcavatorParameters) -> tuple[FreeParameter, ...]:  # noqa: ARG002
-        """Return all parameters that can be free."""
-        return _FREE
-
-    def values(self, machine: ExcavatorParameters) -> dict[str, float]:
-        """Return the values of all of them."""
-        return {name: attrgetter(path)(machine) for name, path in _PATHS.items()}
-
-    def with_values(
-        self, machine: ExcavatorParameters, values: Mapping[str, float]
-    ) -> ExcavatorParameters:
-        """Return the excavator with some changed; InputError for values not allowed."""
-        self.check_names(machine, values)
-        for name, value in values.items():
-            machine = machine.with_value(_PATHS[name], value)
-        return machine
 
     def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""
@@ -118,73 +92,40 @@ class ExcavatorIdentification(Identifiable):
             if (column.family or column.name) in _SIGNALS
         )
 
-    def experiment(self, machine: ExcavatorParameters, recording: Recording) -> Dig:
+    def experiment(self, machine: ExcavatorParameters, recording: Recording) -> SpoolRun:
         """Return the digging that a recording shows, from its first spool on; InputError."""
-        needed = [*_JOINTS, *(f'spool_{name}' for name in CYLINDERS)]
-        missing = [name for name in needed if name not in recording.signals]
-        if missing:
-            raise InputError(
-                f'{recording.name} lacks {", ".join(missing)}; found:'
-                f' {", ".join(recording.signals)}'
-            )
-        signals = [recording.signals[name] for name in needed]
-        start = max(float(signal.times[0]) for signal in signals)
-        end = min(float(signal.times[-1]) for signal in signals)
+        angles, spools, start, end = self.recorded(recording)
         samples = math.floor((end - start) / SAMPLE_TIME + 1e-6)
         if samples < 1:
             raise InputError(
                 f'{recording.name} has {end - start:.3g} s with joints and spools, allowed: at'
                 f' least {SAMPLE_TIME:g} s'
             )
-        pose = tuple(
-            math.degrees(np.interp(start, signal.times, signal.values))
-            for signal in signals[: len(_JOINTS)]
-        )
         scenario = Scenario(
             duration=round(samples * SAMPLE_TIME, 12),
-            pose_deg=pose,
+            pose_deg=tuple(math.degrees(np.interp(start, *angle[:2])) for angle in angles),
             depth=self.depth,
-            valve_commands=_commands(start, signals[len(_JOINTS) :]),
+            valve_commands=_commands(start, spools),
         )
         scenario.check_with(machine, STEP)
-        return Dig(scenario, start, end)
+        return SpoolRun(scenario, start, end)
 
-    def predict(
-        self,
-        machine: ExcavatorParameters,
-        experiment: Dig,
-        times: Mapping[str, np.ndarray],
-    ) -> dict[str, np.ndarray]:
-        """Return columns of the run at given times; LongreachError when the run fails."""
-        run = simulate(_followed(machine), experiment.scenario)
-        if run.message:
-            raise LongreachError(run.message)
-        allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
-        rows = run.column('time') + experiment.start
-        for name in times:
-            if name not in allowed:
-                raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
-        return {name: np.interp(at, rows, run.column(name)) for name, at in times.items()}
+    def run(self, machine: ExcavatorParameters, scenario: Scenario) -> ExcavatorRun:
+        """Return the run of a scenario, whose spools are followed at once."""
+        return simulate(_followed(machine), scenario)
 
-    def corrections(self, machine: ExcavatorParameters, experiment: Dig) -> dict[str, float]:  # noqa: ARG002
-        """Return errors of the first joint angles [rad], each of a single noisy sample."""
-        return {f'pose_{name}': _POSE for name in CYLINDERS}
-
-    def corrected(
+    def turned(
         self,
         machine: ExcavatorParameters,  # noqa: ARG002
-        experiment: Dig,
-        values: Mapping[str, float],
-    ) -> Dig:
-        """Return the experiment from a corrected pose."""
-        pose = tuple(
-            angle + math.degrees(values[f'pose_{name}'])
-            for angle, name in zip(experiment.scenario.pose_deg, CYLINDERS, strict=True)
-        )
-        return experiment._replace(scenario=experiment.scenario.replace(pose_deg=pose))
+        scenario: Scenario,
+        changes: np.ndarray,
+    ) -> Scenario:
+        """Return the scenario with changes of the pose (3,) [rad]."""
+        pairs = zip(scenario.pose_deg, changes.tolist(), strict=True)
+        return scenario.replace(pose_deg=tuple(angle + math.degrees(by) for angle, by in pairs))
 
     def start_values(
-        self, machine: ExcavatorParameters, experiment: Dig, recording: Recording
+        self, machine: ExcavatorParameters, experiment: SpoolRun, recording: Recording
     ) -> dict[str, float]:
         """Return the best of some cohesions over the whole range."""
         times = recording.signals[_JOINTS[0]].times

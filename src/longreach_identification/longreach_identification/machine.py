@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Source
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.runs import Run, Source
 
 if TYPE_CHECKING:
     from longreach_identification.statics import StaticMachine
+
+# Standard deviation of the joint angles that one sample shows [rad].
+_POSE = 5e-3
 
 
 class FreeParameter(NamedTuple):
@@ -203,3 +207,96 @@ class Identifiable(ABC):
         for name in values:
             if name not in allowed:
                 raise InputError(f'parameter {name!r}, allowed: {", ".join(allowed)}')
+
+
+class SpoolRun(NamedTuple):
+    """A run by recorded spools."""
+
+    scenario: Any
+    start: float  # time of the recording at time 0 of the scenario [s]
+    end: float  # [s]
+
+
+class SpoolIdentification(Identifiable):
+    """
+    A machine that moves again by the recorded spools, from the pose that a recording begins with.
+
+    Attributes
+    ----------
+    free : tuple of FreeParameter
+        All parameters that can be free.
+    places : mapping of str to str
+        Where the machine's parameters have them, such as ``bucket.mass``.
+    actuators : tuple of str
+        Names of the joints' actuators; a recording needs ``spool_NAME`` of all.
+    angles : tuple of str
+        Signals of their joint angles, which it needs, too [rad].
+    """
+
+    free: tuple[FreeParameter, ...]
+    places: Mapping[str, str]
+    actuators: tuple[str, ...]
+    angles: tuple[str, ...]
+
+    @abstractmethod
+    def run(self, machine: Any, scenario: Any) -> Run[Any]:
+        """Return the run of a scenario; signals are its columns."""
+
+    @abstractmethod
+    def turned(self, machine: Any, scenario: Any, changes: np.ndarray) -> Any:
+        """Return the scenario with changes of the angles at time 0, (joints,) [rad]."""
+
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+        """Return all parameters that can be free."""
+        return self.free
+
+    def values(self, machine: Any) -> dict[str, float]:
+        """Return the values of all of them."""
+        return {name: float(attrgetter(place)(machine)) for name, place in self.places.items()}
+
+    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
+        """Return the machine with some of them changed; InputError for values not allowed."""
+        self.check_names(machine, values)
+        for name, value in values.items():
+            machine = machine.with_value(self.places[name], value)
+        return machine
+
+    def recorded(self, recording: Recording) -> tuple[list[Signal], list[Signal], float, float]:
+        """Return angles, spools, and first and last time with all [s]; InputError without them."""
+        needed = [*self.angles, *(f'spool_{name}' for name in self.actuators)]
+        missing = [name for name in needed if name not in recording.signals]
+        if missing:
+            raise InputError(
+                f'{recording.name} lacks {", ".join(missing)}; found:'
+                f' {", ".join(recording.signals)}'
+            )
+        signals = [recording.signals[name] for name in needed]
+        start = max(float(signal.times[0]) for signal in signals)
+        end = min(float(signal.times[-1]) for signal in signals)
+        return signals[: len(self.angles)], signals[len(self.angles) :], start, end
+
+    def predict(
+        self, machine: Any, experiment: SpoolRun, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return columns of the run at given times; LongreachError when the run fails."""
+        run = self.run(machine, experiment.scenario)
+        if run.message:
+            raise LongreachError(run.message)
+        allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
+        rows = run.column('time') + experiment.start
+        for name in times:
+            if name not in allowed:
+                raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
+        return {name: np.interp(at, rows, run.column(name)) for name, at in times.items()}
+
+    def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
+        """Return errors of the first joint angles [rad], each of a single noisy sample."""
+        return {f'pose_{name}': _POSE for name in self.actuators}
+
+    def corrected(
+        self, machine: Any, experiment: SpoolRun, values: Mapping[str, float]
+    ) -> SpoolRun:
+        """Return the experiment from a corrected pose."""
+        changes = np.array([values[f'pose_{name}'] for name in self.actuators])
+        scenario = self.turned(machine, experiment.scenario, changes)
+        return experiment._replace(scenario=scenario)
