@@ -131,18 +131,7 @@ _TO_GRAY = {
     'uyvy': cv2.COLOR_YUV2GRAY_UYVY,
     'yuyv': cv2.COLOR_YUV2GRAY_YUYV,
 }
-_TO_BGR = {
-    'gray': cv2.COLOR_GRAY2BGR,
-    'rgb': cv2.COLOR_RGB2BGR,
-    'bgra': cv2.COLOR_BGRA2BGR,
-    'rgba': cv2.COLOR_RGBA2BGR,
-    'rggb': cv2.COLOR_BayerRGGB2BGR,
-    'bggr': cv2.COLOR_BayerBGGR2BGR,
-    'gbrg': cv2.COLOR_BayerGBRG2BGR,
-    'grbg': cv2.COLOR_BayerGRBG2BGR,
-    'uyvy': cv2.COLOR_YUV2BGR_UYVY,
-    'yuyv': cv2.COLOR_YUV2BGR_YUYV,
-}
+_TO_BGR = {'gray': cv2.COLOR_GRAY2BGR, 'bgra': cv2.COLOR_BGRA2BGR}
 
 # Parameters of glibc's mallopt.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
@@ -207,11 +196,6 @@ def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
     return _gray(to_array(fields), _format(fields.encoding).order, bits)
 
 
-def to_bgr(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
-    """Convert an image to blue, green, red (height, width, 3), uint8, without alpha."""
-    return _bgr(to_array(fields), _format(fields.encoding).order, bits)
-
-
 def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Convert a picture read by OpenCV to grey levels.
@@ -236,7 +220,8 @@ def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
 
 def bgr_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
     """Convert a picture read by OpenCV to blue, green, red (height, width, 3), uint8."""
-    return _bgr(array, _order_of(array), bits)
+    order = _order_of(array)
+    return _eight_bits(array if order == 'bgr' else cv2.cvtColor(array, _TO_BGR[order]), bits)
 
 
 def _order_of(array: np.ndarray) -> str:
@@ -256,13 +241,6 @@ def _gray(array: np.ndarray, order: str, bits: int | BitDepth) -> np.ndarray:
     """Convert an array with a given channel order to grey levels."""
     if order != 'gray':
         array = cv2.cvtColor(array, _TO_GRAY[order])
-    return _eight_bits(array, bits)
-
-
-def _bgr(array: np.ndarray, order: str, bits: int | BitDepth) -> np.ndarray:
-    """Convert an array with a given channel order to blue, green, red."""
-    if order != 'bgr':
-        array = cv2.cvtColor(array, _TO_BGR[order])
     return _eight_bits(array, bits)
 
 

@@ -16,17 +16,14 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 
-def _positive(unit: str, description: str, default: float) -> Any:
-    """Return a field that is a positive number."""
-    return quantity(description, unit, above=0.0, at_most=1e6, default=default)
+def _limit(unit: str, description: str, default: float, **bounds: float) -> Any:
+    """Return a field that is a positive number, or within other bounds."""
+    bounds = bounds or {'above': 0.0, 'at_most': 1e6}
+    return quantity(description, unit, default=default, **bounds)
 
 
-def _share(description: str, default: float) -> Any:
-    """Return a field that is a share, 0 to 1."""
-    return quantity(description, at_least=0.0, at_most=1.0, default=default)
-
-
-_px, _ratio, _grey = (partial(_positive, unit) for unit in ('px', '1', 'grey levels'))
+_px, _ratio, _grey, _rad = (partial(_limit, unit) for unit in ('px', '1', 'grey levels', 'rad'))
+_share = partial(_limit, '1', at_least=0.0, at_most=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,35 +33,25 @@ class DetectionLimits(Parameters):
     # --- what is searched ---
     smallest: float = _px('least radius of a marker', 4.0)
     largest: float = _px('largest radius of a marker', 400.0)
-    elevation: float = quantity(
+    elevation: float = _rad(
         "least angle between the marker's plane and the line of sight",
-        'rad', above=0.0, at_most=1.5, default=math.radians(5.0),
+        math.radians(5.0), above=0.0, at_most=1.5,
     )  # fmt: skip
     edge: float = _ratio('least gradient of an edge point, in deviations of its noise', 4.0)
-    least_edge: float = _positive('grey levels/px', 'least gradient of an edge point', 2.5)
+    least_edge: float = _limit('grey levels/px', 'least gradient of an edge point', 2.5)
 
     # --- which hypothesis ---
     plain_rim: float = _share('share of the rim from which on a marker is not occluded', 0.85)
-    plain_radius: float = quantity(
+    plain_radius: float = _ratio(
         'largest ratio of the radius to the expected one, or its inverse, for the search to end',
-        above=1.0, at_most=10.0, default=1.2,
+        1.2, above=1.0, at_most=10.0,
     )  # fmt: skip
-    smallest_ratio: float = _ratio(
-        'least radius over the expected one, unless most of the rim is seen', 0.7
-    )
-    largest_ratio: float = _ratio(
-        'largest radius over the expected one, unless most of the rim is seen', 1.4
-    )
-    inner_ratio: float = _ratio(
-        'radius over the expected one below which a disc may be an inner edge', 0.85
-    )
-    smallest_rival: float = _ratio(
-        'least relative radius of a rival of a partly visible marker', 0.6
-    )
+    smallest_ratio: float = _ratio('least relative radius of a partly seen marker', 0.7)
+    largest_ratio: float = _ratio('largest relative radius of a partly seen marker', 1.4)
+    inner_ratio: float = _ratio('relative radius below which a disc may be an inner edge', 0.85)
+    smallest_rival: float = _ratio('least relative radius of a rival of a partly seen marker', 0.6)
     largest_rival: float = _ratio('largest relative radius of a rival', 1.6)
-    nearer: float = _ratio(
-        'distance in radii by which a rival is nearer to the expected position', 0.2
-    )
+    nearer: float = _ratio('distance in radii by which a rival is nearer to the position', 0.2)
 
     # --- rim ---
     trusted_rim: float = _share('least share of the rim that fits, for TRACKED', 0.4)
@@ -86,9 +73,7 @@ class DetectionLimits(Parameters):
     hidden_unexplained: float = _share('the same where less than plain_rim fits', 0.01)
     glare_unexplained: float = _share('the same with saturated pixels at the rim', 0.01)
     shaded_unexplained: float = _share("the same with a shadow's edge or light of sectors", 0.008)
-    shaded_rim: float = _share(
-        "least share of the rim with a shadow's edge or light of sectors", 0.6
-    )
+    shaded_rim: float = _share("least rim with a shadow's edge or light of sectors", 0.6)
     unexplained_grey: float = _grey('residual that is always allowed beyond the noise', 0.6)
     softest: float = _px('largest standard deviation of the blur of lens and focus', 1.8)
     fastest: float = _px('largest standard deviation of the blur along the motion', 3.2)
@@ -97,19 +82,14 @@ class DetectionLimits(Parameters):
     # --- geometry and covariance ---
     largest_deviation: float = _px('largest standard deviation of a TRACKED centre', 0.08)
     glare_deviation: float = _px('the same with saturated pixels at the rim', 0.07)
-    perspective: float = _ratio(
-        'largest perspective without normal, over that of a tilted plane', 1.5
-    )
+    perspective: float = _ratio('largest perspective without normal, over that of a plane', 1.5)
     astray: float = _share('largest relative difference from a circle in the given plane', 0.06)
-    tilt: float = quantity(
+    tilt: float = _rad(
         'largest standard deviation of the given normal, where an ellipse contradicts it',
-        'rad', at_least=0.0, at_most=1.0, default=math.radians(5.0),
+        math.radians(5.0), at_least=0.0, at_most=1.0,
     )  # fmt: skip
     inflation: float = _ratio('factor of the variance of the centre', 1.3)
-    floor: float = quantity(
-        'standard deviation added to the centre in quadrature',
-        'px', at_least=0.0, at_most=1.0, default=0.001,
-    )  # fmt: skip
+    floor: float = _px('deviation added to the centre in quadrature', 0.001, at_least=0, at_most=1)
 
     def check(self) -> None:
         """Raise InputError for limits in the wrong order."""
@@ -120,11 +100,9 @@ class DetectionLimits(Parameters):
             ('smallest_rival', 'largest_rival'),
             ('softest', 'fastest'),
         ):
-            if not getattr(self, low) <= getattr(self, high):
-                raise InputError(
-                    f'{low} = {getattr(self, low):g}, allowed: at most {high} ='
-                    f' {getattr(self, high):g}'
-                )
+            less, more = getattr(self, low), getattr(self, high)
+            if not less <= more:
+                raise InputError(f'{low} = {less:g}, allowed: at most {high} = {more:g}')
 
 
 LIMITS = DetectionLimits()
