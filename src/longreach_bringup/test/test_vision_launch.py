@@ -15,10 +15,11 @@ from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
+from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.io.track_table import row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import render_sequence, simulators_of
+from longreach_vision.simulator.sequences import simulators_of
 
 SCALE = 0.5
 DURATION = 1.0

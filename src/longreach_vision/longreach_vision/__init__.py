@@ -4,8 +4,9 @@ Cameras that track circular markers over ROS: nodes, commands, bags and simulate
 The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in files and bags.
 
 ``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
-                ``sequences``, ``due_frames`` (of a camera node)
-``io``          ``bag_files``, ``track_table`` (tracks as a table), ``overlay_files``
+                ``sequences``
+``io``          ``bag_files``, ``track_table`` (tracks as a table), ``overlay_files``,
+                ``rendered_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``;
                 ``camera_node``; ``simulated_node``; ``video_node`` with ``video_feed``; ``nodes``,
                 ``node_parameters``, ``image_publishers``, ``conversions``, ``remote``

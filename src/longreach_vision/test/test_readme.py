@@ -17,6 +17,7 @@ from longreach_dynamics.parameters import Parameters, load
 from longreach_markers.rig import load_rig, rig_file
 from longreach_markers.setup.reference_points import Reference
 from longreach_node.parameters import file_table, table
+from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.ros.node_parameters import (
     CameraNodeParameters,
@@ -26,7 +27,7 @@ from longreach_vision.ros.node_parameters import (
 from longreach_vision.ros.simulated_node import SimulatedParameters
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import render_sequence, simulators_of
+from longreach_vision.simulator.sequences import simulators_of
 
 PACKAGE = Path(__file__).resolve().parent.parent
 README = PACKAGE / 'README.md'

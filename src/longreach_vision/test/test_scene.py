@@ -11,7 +11,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane
-from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.marker_path import DueFrames, FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import (
     CameraLook,
     Occluder,
@@ -32,31 +32,18 @@ def test_the_installed_look_is_the_default_one() -> None:
     assert load_look() == CameraLook()
 
 
-def test_a_look_is_read_with_its_occluders(tmp_path: Path) -> None:
-    file = tmp_path / 'look.yaml'
-    file.write_text(
-        'blur: 0.5\nnoise_everywhere: false\n'
-        'occluders:\n  - {start: [0, 0], end: [0, 9], width: 3, appears: 1}\n'
-        '  - {kind: half_plane, frame: world, start: [0, 0, 0], end: [0, 0, 1]}\n'
-    )
-    look = load_look(file)
-    assert look.blur == 0.5
-    assert look.occluders[0] == Occluder((0.0, 0.0), (0.0, 9.0), width=3.0, appears=1.0)
-    assert look.occluders[1].frame == 'world'
-
-
 @pytest.mark.parametrize(
     ('text', 'match'),
     [
         ('blur: -1', r'blur = -1, allowed: \[0, 10\] px'),
         ('exposure: .nan', 'exposure = nan'),
+        ('white: 1.0e+300', r'white = 1e\+300, allowed: '),
         ('shading: [0.1]', 'shading has 1 values, allowed: 2'),
         ('blurr: 1', 'blurr is unknown, allowed here: exposure'),
-        ('occluders: [{start: [0, 0], end: [1], width: 2}]', 'end has 1 values, allowed in the'),
-        ('occluders: [{start: [0, 0], end: [1, 1]}]', r'width = 0.0, allowed for a bar: \(0, inf'),
+        ('occluders: [{start: [0, 0], end: [1], width: 2}]', r'have \[2, 1, 2\] values, allowed'),
+        ('occluders: [{start: [0, 0], end: [1, 1], width: 0}]', r'width = 0.*, allowed: \(0, inf'),
         ('occluders: [{start: [0, 0], end: [0, 0], width: 1}]', 'start and end are both'),
-        ('occluders: [{kind: ball, start: [0, 0], end: [1, 0]}]', r'bar \| half_plane'),
-        ('occluders: [{start: [0, 0], end: [1, 0], width: 1, velocity: [1]}]', 'velocity has 1'),
+        ('occluders: [{start: [0, 0], end: [1, 0], width: 1, velocity: [1]}]', r'\[2, 2, 1\]'),
     ],
 )
 def test_a_look_that_cannot_be_is_refused(tmp_path: Path, text: str, match: str) -> None:
@@ -66,17 +53,24 @@ def test_a_look_that_cannot_be_is_refused(tmp_path: Path, text: str, match: str)
         load_look(file)
 
 
-def test_a_look_for_smaller_images_moves_occluders_in_the_image_only() -> None:
-    inside = Occluder((9.5, 19.5), (99.5, -0.5), width=8.0, velocity=(4.0, 0.0))
-    world = Occluder((0.0, 1.0, 2.0), (1.0, 1.0, 2.0), frame='world', width=0.1)
-    scaled = CameraLook(occluders=(inside, world)).scaled(0.25)
+def test_occluders_in_the_image_are_scaled_with_it(tmp_path: Path) -> None:
+    file = tmp_path / 'look.yaml'
+    file.write_text(
+        'blur: 0.5\noccluders:\n'
+        '  - {start: [9.5, 19.5], end: [99.5, -0.5], width: 8, velocity: [4, 0], camera: left}\n'
+        '  - {start: [0, 1, 2], end: [1, 1, 2], width: 0.1}\n'
+    )
+    look = load_look(file)
+    inside, world = look.scaled(0.25).occluders
     # The centre of the first pixel is 0, its edge -0.5.
-    assert scaled.occluders[0].start == (2.0, 4.5)
-    assert scaled.occluders[0].end == (24.5, -0.5)
-    assert scaled.occluders[0].width == 2.0
-    assert scaled.occluders[0].velocity == (1.0, 0.0)
-    assert scaled.occluders[1] == world
-    assert scaled.blur == CameraLook().blur
+    assert inside == Occluder((2.0, 4.5), (24.5, -0.5), 2.0, (1.0, 0.0), 'left')
+    assert world == look.occluders[1]
+    assert look.scaled(0.25).blur == 0.5
+    rig: Any = SimpleNamespace(cameras={'up': 0}, plane=Plane(np.eye(3)[1], 0.0), markers=())
+    with pytest.raises(
+        InputError, match=r"occluders\[0\]\.camera = 'left', allowed by the rig: up, or"
+    ):
+        scene_of(rig, look)
 
 
 # --- background ----------------------------------------------------------------------------------
@@ -121,20 +115,6 @@ def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
     assert scene.markers[0] == tip
     assert scene.markers[1].inner == 0.0
     assert scene.look.blur == 0.6
-
-
-def test_an_occluder_before_no_camera_of_the_rig_is_refused() -> None:
-    bars = [
-        Occluder((0.0, 0.0), (0.0, 9.0), width=3.0, camera=name) for name in ('', 'left', 'up')
-    ]
-    rig: Any = SimpleNamespace(
-        cameras={'left': None, 'right': None}, plane=Plane(np.eye(3)[1], 0.0), markers=()
-    )
-    assert scene_of(rig, CameraLook(occluders=tuple(bars[:2]))).look.occluders == tuple(bars[:2])
-    with pytest.raises(
-        InputError, match=r"occluders\[2\]\.camera = 'up', allowed by the rig: left, right, or"
-    ):
-        scene_of(rig, CameraLook(occluders=tuple(bars)))
 
 
 def test_markers_that_cannot_be_are_refused() -> None:
@@ -201,22 +181,13 @@ def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
     assert path.names == ('tip', 'arm.2')
     assert path.at(0.33)[0] == pytest.approx(cubic(0.33)[0], abs=1e-12)
     assert path.of(['arm.2']).at(0.33)[1] == pytest.approx(cubic(0.33)[1][1:], abs=1e-12)
-
-
-def test_y_is_0_where_a_table_does_not_say(tmp_path: Path) -> None:
-    file = tmp_path / 'path.csv'
+    # y is 0 where the table does not say; a path of one time stands still.
     file.write_text('time,tip.x,tip.z\n0,1,2\n1,2,4\n')
-    path = MarkerPath.from_csv(file)
-    positions, velocities = path.at(0.5)
-    assert positions.tolist() == [[1.5, 0.0, 3.0]]
-    assert velocities.tolist() == [[1.0, 0.0, 2.0]]
-
-
-def test_a_path_of_one_time_stands_still() -> None:
-    path = MarkerPath(('a',), np.array([2.0]), np.ones((1, 1, 3)))
-    positions, velocities = path.at(2.0)
-    assert positions.tolist() == [[1.0, 1.0, 1.0]]
-    assert not velocities.any()
+    positions, velocities = MarkerPath.from_csv(file).at(0.5)
+    assert (positions.tolist(), velocities.tolist()) == ([[1.5, 0.0, 3.0]], [[1.0, 0.0, 2.0]])
+    file.write_text('time,tip.x,tip.z\n2,1,2\n')
+    positions, velocities = MarkerPath.from_csv(file).at(2.0)
+    assert (positions.tolist(), velocities.tolist()) == ([[1.0, 0.0, 2.0]], [[0.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize(
@@ -273,11 +244,14 @@ def taken(frames: FrameTimes, stamps: Any) -> list[Any]:
     return found
 
 
-def test_images_are_of_their_own_time_between_samples() -> None:
+@pytest.mark.parametrize('offset', [0, 4 * MS])
+@pytest.mark.parametrize('rate', [7.0, 15.0, 29.97, 200.0, 333.3])
+def test_images_are_of_their_own_time_between_samples(rate: float, offset: int) -> None:
     # 5 ms and 1/15 s: no image but every third falls on a sample.
-    frames = taken(FrameTimes(15.0), np.arange(0, 2001 * MS, 5 * MS))
-    assert [frame.number for frame in frames] == list(range(31))
-    assert [frame.stamp for frame in frames] == [round(k * 1e9 / 15.0) for k in range(31)]
+    frames = taken(FrameTimes(rate, offset * 1e-9), np.arange(0, 2001 * MS, 5 * MS))
+    assert [frame.number for frame in frames] == list(range(len(frames)))
+    stamps = [round(k * 1e9 / rate) + offset for k in range(int(2.1 * rate) + 1)]
+    assert [frame.stamp for frame in frames] == [one for one in stamps if one <= 2000 * MS]
     for frame in frames:
         positions, velocities = cubic(frame.stamp / 1e9)
         assert frame.positions == pytest.approx(positions, abs=1e-12)
@@ -306,23 +280,12 @@ def test_images_of_samples(sent: tuple[int, ...], expected: tuple[int, ...], mis
     assert frames.missed == missed
 
 
-def test_an_offset_delays_all_images() -> None:
-    frames = taken(FrameTimes(10.0, 0.004), np.arange(0, 301 * MS, 5 * MS))
-    assert [frame.stamp for frame in frames] == [4 * MS, 104 * MS, 204 * MS]
-    assert frames[1].positions == pytest.approx(cubic(0.104)[0], abs=1e-12)
-
-
-@pytest.mark.parametrize('rate', [7.0, 29.97, 60.0, 200.0, 333.3])
-def test_no_image_is_lost_or_doubled_at_any_rate(rate: float) -> None:
-    frames = taken(FrameTimes(rate, 0.001), np.arange(0, 3001 * MS, 5 * MS))
-    assert [frame.number for frame in frames] == list(range(len(frames)))
-    assert len(frames) in (int(2.999 * rate), int(2.999 * rate) + 1)
-
-
-@pytest.mark.parametrize(('rate', 'offset'), [(0.0, 0.0), (float('nan'), 0.0), (1.0, -1.0)])
-def test_rates_that_cannot_be_are_refused(rate: float, offset: float) -> None:
-    with pytest.raises(InputError, match='allowed'):
-        FrameTimes(rate, offset)
+@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), 1e-300, 1e300])
+def test_rates_and_offsets_that_no_camera_has(rate: float) -> None:
+    with pytest.raises(InputError, match=r'Hz, allowed: \[1e-06, 1e\+06\] Hz'):
+        FrameTimes(rate)
+    with pytest.raises(InputError, match=r's, allowed: \[0, 1e\+12\] s'):
+        FrameTimes(15.0, -1.0)
 
 
 def test_images_of_a_path_are_those_between_its_ends() -> None:
@@ -353,3 +316,35 @@ def test_images_of_a_path_are_those_of_its_samples() -> None:
     assert [frame[:2] for frame in live] == [frame[:2] for frame in filed]
     for one, other in zip(live, filed, strict=True):
         assert one.positions == pytest.approx(other.positions, abs=1e-12)
+
+
+# --- images that are to be drawn -----------------------------------------------------------------
+
+
+def test_samples_complete_images_up_to_the_duration() -> None:
+    place, frames = np.zeros((1, 3)), DueFrames([FrameTimes(10.0), FrameTimes(10.0, 0.01)], 0.2)
+    assert not frames.add(-1, place, place, now=1.0)
+    assert frames.add(50 * MS, place, place, now=2.0)
+    found = [(one.camera, one.frame.stamp, one.due) for one in frames.waiting]
+    assert found == [(0, 0, 2.0), (1, 10 * MS, 2.0)]
+    assert not frames.is_complete
+    assert frames.add(200 * MS, place, place, now=3.0)
+    assert frames.is_complete
+
+
+@pytest.mark.parametrize(
+    ('factor', 'expected'),
+    # Without a pace, an image is due when listeners have the previous one.
+    [(0.5, [(0, 100.0), (1, 100.02), (0, 100.2)]), (0.0, [(0, 99.0), (1, 99.0), (0, 99.0)])],
+)
+def test_a_path_has_its_pace(factor: float, expected: list[tuple[int, float]]) -> None:
+    frames = DueFrames([FrameTimes(10.0), FrameTimes(10.0, 0.01)], 0.0)
+    path = MarkerPath(('one',), np.array([0.0, 0.1]), np.zeros((2, 1, 3)))
+    frames.follow(path, real_time_factor=factor, begin=100.0)
+    assert frames.has_next(99.0, lambda: False) == bool(factor)
+    due = []
+    while frames.has_next(99.0, lambda: True):
+        one = frames.waiting.popleft()
+        due.append((one.camera, round(one.due, 6)))
+    assert due == expected
+    assert frames.is_complete

@@ -1,4 +1,4 @@
-"""Sequences of pictures as folders and videos: all of them, or nothing."""
+"""Sequences of pictures: their times, as folders and videos (all or nothing), and as tracked."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from small_path import small_path
+from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
+from longreach_markers.tracking.follower import Follower, follow
+from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
-from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
 CAMERA = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)
 LOOK = CameraLook(clutter=3)
-RING = SimulatedMarker('ring', 0.15, 0.55, normal=(0.0, 1.0, 0.0))
+SCENE = Scene((SimulatedMarker('ring', 0.15, 0.55, normal=(0.0, 1.0, 0.0)),), LOOK)
 # Along the world's y, as towards the boom: x to the right, z up.
 AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.zeros(3))
+
+
+def simulator(name: str, **changes: int) -> CameraSimulator:
+    return CameraSimulator(CAMERA.replace(name=name, **changes), AHEAD, SCENE)
 
 
 def sway() -> MarkerPath:
@@ -34,12 +42,10 @@ def sway() -> MarkerPath:
 
 @pytest.mark.parametrize('video', [False, True])
 def test_a_sequence_is_what_single_pictures_are(tmp_path: Path, video: bool) -> None:
-    scene = Scene((RING,), LOOK)
-    simulators = {
-        name: CameraSimulator(CAMERA.replace(name=name), AHEAD, scene)
-        for name in ('left', 'right')
-    }
+    simulators = {name: simulator(name) for name in ('left', 'right')}
     times = [0.0, 0.25, 0.5, 1.0]
+    # A directory that is empty may be there.
+    (tmp_path / 'run').mkdir()
     files = render_sequence(simulators, sway(), times, tmp_path / 'run', video=video)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
     assert (tmp_path / 'run' / 'times.csv').read_text() == 'time\n0.0\n0.25\n0.5\n1.0\n'
@@ -49,40 +55,75 @@ def test_a_sequence_is_what_single_pictures_are(tmp_path: Path, video: bool) -> 
             pictures = [capture.read()[1][:, :, 0] for _ in times]
             assert not capture.read()[0]
         else:
+            assert (file / '000001_0.250000000.png').exists()
             pictures = [cv2.imread(str(p), cv2.IMREAD_UNCHANGED) for p in sorted(file.iterdir())]
         assert len(pictures) == 4
         rng = frame_rng(LOOK.seed, name, 2)
-        simulator = CameraSimulator(CAMERA.replace(name=name), AHEAD, scene)
-        expected = simulator.image(*sway().of(['ring']).at(0.5), 0.5, rng)
+        expected = simulator(name).image(*sway().of(['ring']).at(0.5), 0.5, rng)
         assert np.array_equal(pictures[2], expected)
 
 
-def test_a_sequence_that_cannot_be_leaves_nothing(tmp_path: Path) -> None:
-    simulators = {'left': CameraSimulator(CAMERA, AHEAD, Scene((RING,), LOOK))}
-    with pytest.raises(InputError, match=r'time = 2 s, allowed for this path: \[0, 1\] s'):
-        render_sequence(simulators, sway(), [0.0, 2.0], tmp_path / 'a')
-    with pytest.raises(InputError, match='times do not increase'):
-        render_sequence(simulators, sway(), [0.5, 0.5], tmp_path / 'a')
-    with pytest.raises(InputError, match="no marker 'ring', found: other"):
-        render_sequence(simulators, sway().of(['other']), [0.5], tmp_path / 'a')
-    odd = {'left': CameraSimulator(CAMERA.replace(height=51), AHEAD, Scene((RING,), LOOK))}
-    with pytest.raises(InputError, match=r'video of \d+ x 51 px of left, allowed: even numbers'):
-        render_sequence(odd, sway(), [0.5], tmp_path / 'a', video=True)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ('change', 'options', 'text'),
+    [
+        ({}, {'times': [0.0, 2.0]}, r'time = 2 s, allowed for this path: \[0, 1\] s'),
+        ({}, {'path': sway().of(['other'])}, "no marker 'ring', found: other"),
+        ({'height': 51}, {'video': True}, r'video of \d+ x 51 px of left, allowed: even numbers'),
+        ({}, {'video': True, 'delays': {'left': 1}}, 'no delays in videos'),
+        ({}, {'delays': {'left': -1}}, 'allowed: stamps from 0 s on'),
+        ({}, {'out_dir': 'full'}, 'full is not empty; give a new directory'),
+    ],
+)
+def test_a_sequence_that_cannot_be_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, options, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full' / 'mine').write_text('')
-    with pytest.raises(InputError, match='full is not empty; give a new directory'):
-        render_sequence(simulators, sway(), [0.5], tmp_path / 'full')
-    (tmp_path / 'empty').mkdir()
-    render_sequence(simulators, sway(), [0.5], tmp_path / 'empty')
-    assert (tmp_path / 'empty' / 'left' / '000000_0.500000000.png').exists()
+    given = {'path': sway(), 'times': [0.0, 0.5], 'out_dir': 'a', **options}
+    with pytest.raises(InputError, match=text):
+        render_sequence({'left': simulator('left', **change)}, **given)
+    assert [path.name for path in tmp_path.rglob('*')] == ['full', 'mine']
 
 
 def test_a_failure_while_writing_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cv2, 'imwrite', lambda *_: False)
-    simulators = {'left': CameraSimulator(CAMERA, AHEAD, Scene((RING,), LOOK))}
     with pytest.raises(LongreachError, match='cannot be written; is the disk full'):
-        render_sequence(simulators, sway(), [0.5], tmp_path / 'a')
+        render_sequence({'left': simulator('left')}, sway(), [0.5], tmp_path / 'a')
     assert not list(tmp_path.iterdir())
+
+
+def test_times_of_images_on_a_path() -> None:
+    path = small_path(1.0)
+    assert len(frame_times(path, 10.0)) == 11
+    np.testing.assert_allclose(frame_times(path, 10.0, 0.3), [0.0, 0.1, 0.2, 0.3])
+    late = MarkerPath(('one',), np.array([0.72, 0.78]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match=r'no image at 10 Hz falls on the path of \[0\.72, 0\.78'):
+        frame_times(late, 10.0)
+
+
+def test_the_tracker_follows_pair_by_pair_until_time_goes_back() -> None:
+    rig, path = small_rig(), small_path(0.7)
+    times = frame_times(path, 15.0)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, times))
+    followed = list(follow(Follower(rig), iter(drawn)))
+    assert [one.images.stamp for one in followed] == [round(time * 1e9) for time in times]
+    for one in followed:
+        assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}
+        truth = path.at(one.frame.time)[0]
+        for place, name in zip(truth, rig.names, strict=True):
+            assert np.abs(one.frame.estimates[name].in_plane.position - place).max() < 5e-4
+    # Markers were looked for where they were.
+    last = followed[-1]
+    for camera, seen in last.frame.observations.items():
+        for name, (u, v, half) in last.windows[camera].items():
+            assert np.abs(seen[name].center - (u, v)).max() < half
+    now = 5_000_000_000
+    again = [*(one._replace(stamp=one.stamp + now) for one in drawn[:10]), *drawn[10:]]
+    frames = follow(Follower(rig), again)
+    assert [next(frames).images.stamp - now for _ in range(5)] == [p.stamp for p in drawn[:10:2]]
+    with pytest.raises(InputError, match=r'time goes back to 0\.\d+ s, .* in its own bag') as info:
+        next(frames)
+    assert 'reset' not in str(info.value)

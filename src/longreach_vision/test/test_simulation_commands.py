@@ -15,9 +15,11 @@ from small_commands import FRAMES, call, make_scene, printed, refused, rendering
 from small_path import small_path, write_path
 from small_rig import small_rig
 
+from longreach_dynamics.errors import InputError
 from longreach_vision.commands import simulation_commands
+from longreach_vision.io import rendered_files
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.simulator import sequences
+from longreach_vision.simulator.sequences import drawn_pictures
 
 
 @pytest.fixture(scope='module')
@@ -28,8 +30,7 @@ def scene(tmp_path_factory) -> Path:
 def test_a_video_that_would_lose_a_row_is_refused_before_it_is_drawn(scene, tmp_path):
     # 75 rows.
     words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
-    refused('100 x 75 px of left, 100 x 75 px of right', *words, '--video', '--scale', 0.25)
-    with pytest.raises(Exception, match='give --scale') as info:
+    with pytest.raises(InputError, match=r'\[100, 75, 100, 75\] px .*give --scale') as info:
         call(*words, '--video', '--scale', 0.25)
     assert not list(tmp_path.iterdir())
     advised = re.search(r'give --scale (\S+),', str(info.value))[1]
@@ -87,47 +88,33 @@ def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
 
 
 @pytest.mark.parametrize('kind', [KeyboardInterrupt, SystemExit])
-def test_an_interrupted_simulation_leaves_nothing(monkeypatch, scene, tmp_path, kind):
-    drawn = simulation_commands.drawn_pictures
-    begun = ('.mcap', '.jpg', '.avi')
-
+def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
     def interrupted(*arguments) -> Iterator:
-        for number, picture in enumerate(drawn(*arguments)):
+        for number, picture in enumerate(drawn_pictures(*arguments)):
             if number == 9:
                 # The bag and the pictures are there, under other names.
+                begun = ('.mcap', '.jpg', '.avi', '.png')
                 assert [one for one in tmp_path.rglob('*.*') if one.suffix in begun]
                 raise kind
             yield picture
 
-    monkeypatch.setattr(simulation_commands, 'drawn_pictures', interrupted)
-    words = ('simulate', scene / 'path.csv', *rendering(scene))
+    for module in (simulation_commands, rendered_files):
+        monkeypatch.setattr(module, 'drawn_pictures', interrupted)
+    path = (scene / 'path.csv', *rendering(scene))
+    out, mine = tmp_path / 'new/run', tmp_path / 'mine'
+    for words in (
+        ('simulate', *path, '--out', out, '--overlay', tmp_path / 'seen'),
+        ('simulate', *path, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv'),
+        ('render', *path, '--out', out),
+        ('render', *path, '--out', out, '--video'),
+    ):
+        with pytest.raises(kind):
+            call(*words)
+        assert not list(tmp_path.iterdir())
+    mine.mkdir()
     with pytest.raises(kind):
-        call(*words, '--out', tmp_path / 'new/run', '--overlay', tmp_path / 'seen')
-    assert not list(tmp_path.iterdir())
-    (tmp_path / 'mine').mkdir()
-    with pytest.raises(kind):
-        call(*words, '--bag', tmp_path / 'bag', '--out', tmp_path / 'mine', '--csv', '/dev/null')
-    with pytest.raises(kind):
-        call(*words, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv')
+        call('simulate', *path, '--bag', tmp_path / 'bag', '--out', mine, '--csv', '/dev/null')
     assert sorted(path.name for path in tmp_path.rglob('*')) == ['mine']
-
-
-@pytest.mark.parametrize('video', [(), ('--video',)])
-def test_an_interrupted_rendering_leaves_nothing(monkeypatch, scene, tmp_path, video):
-    write, count = sequences._Writer.write, 0
-
-    def interrupted(self, *arguments) -> None:
-        nonlocal count
-        count += 1
-        if count == FRAMES + 3:
-            raise KeyboardInterrupt
-        write(self, *arguments)
-
-    monkeypatch.setattr(sequences._Writer, 'write', interrupted)
-    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
-    with pytest.raises(KeyboardInterrupt):
-        call(*words, *video)
-    assert not list(tmp_path.iterdir())
 
 
 # --- places ----------------------------------------------------------------------------------

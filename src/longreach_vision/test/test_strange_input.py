@@ -26,8 +26,7 @@ from longreach_markers.setup.checkerboards import (
 )
 from longreach_vision.commands.detection_commands import configure_detection
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.marker_path import FrameTimes
-from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+from longreach_vision.simulator.scene import Scene, SimulatedMarker
 
 CONFIG = share_directory('longreach_vision') / 'config'
 # Whatever numpy has to say would stand beside the error.
@@ -141,31 +140,3 @@ def test_normal_of_any_length(tmp_path, capsys):
         told.add(re.search(r'"center": \[([\d.]{7})', capsys.readouterr().out)[1])
     assert len(told) == 1
     refused('--normal 0,0,0', detect, *words, *view[:2], '--normal', '0,0,0')
-
-
-@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), 1e-300, 1e300, float('inf')])
-def test_rates_that_no_camera_has(rate):
-    refused('Hz, allowed: [1e-06, 1e+06] Hz', FrameTimes, rate)
-    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, -1.0)
-    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, 1e300)
-
-
-@pytest.mark.parametrize('name', ['white', 'black', 'gain', 'read_noise', 'shot_noise'])
-def test_looks_beyond_all_sensors(name):
-    for value in (1e300, float('nan'), -1.0):
-        refused(f'{name} = {value!r}, allowed: ', CameraLook, **{name: value})
-
-
-def test_hardly_any_blur_is_none():
-    rig = small_rig()
-    pictures = []
-    for blur in (0.0, 1e-300, 1e-9, 0.004):
-        look = CameraLook(blur=blur, clutter=0, texture=0.0, read_noise=0.0, shot_noise=0.0)
-        one = rig.cameras['left']
-        simulator = CameraSimulator(
-            one.camera, one.pose, Scene((SimulatedMarker('one', 0.14),), look)
-        )
-        zero = np.zeros((1, 3))
-        pictures.append(simulator.image(zero, zero, 0.0, np.random.default_rng(0)).copy())
-    for picture in pictures[1:]:
-        assert np.abs(picture.astype(int) - pictures[0]).max() <= 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_tools.arguments import positive
 from longreach_tools.output import check_places
 from longreach_vision.commands.arguments import (
@@ -20,16 +20,13 @@ from longreach_vision.commands.arguments import (
     rig_of,
 )
 from longreach_vision.commands.track_output import Targets, track_markers
+from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.simulator.scene import CameraLook, load_look
 from longreach_vision.simulator.sequences import (
     drawn_pictures,
     frame_times,
-    render_sequence,
     simulators_of,
 )
-
-# Scales tried for a video, relative to the given one, up and down.
-_SCALE_STEP, _SCALES = 1e-3, 300
 
 
 def configure_simulation(commands: Any) -> None:
@@ -92,7 +89,7 @@ def _run_render(arguments: argparse.Namespace) -> None:
     rig = rig_of(arguments)
     check_places({'--out': arguments.out}, _read(arguments))
     if arguments.video:
-        _check_video(rig, arguments)
+        _check_video(arguments)
     path = motion_of(arguments.path, arguments.truth_topic)
     times = frame_times(path, arguments.rate, arguments.duration)
     simulators = simulators_of(rig, _look_of(arguments))
@@ -105,26 +102,23 @@ def _run_render(arguments: argparse.Namespace) -> None:
         print(f'  {name}: {place}')
 
 
-def _check_video(rig: Rig, arguments: argparse.Namespace) -> None:
-    """Raise InputError if a video would lose a row or column; suggest a scale."""
-    odd = [
-        f'{mounted.camera.width} x {mounted.camera.height} px of {name}'
-        for name, mounted in rig.cameras.items()
-        if mounted.camera.width % 2 or mounted.camera.height % 2
-    ]
-    if not odd:
+def _check_video(arguments: argparse.Namespace) -> None:
+    """Raise InputError if videos would lose a row or column; suggest a scale."""
+    cameras = [one.camera for one in load_rig(rig_files(arguments)[0]).cameras.values()]
+
+    def sizes(scale: float) -> list[int]:
+        return [round(side * scale) for one in cameras for side in (one.width, one.height)]
+
+    def is_even(scale: float) -> bool:
+        return all(side > 0 and side % 2 == 0 for side in sizes(scale))
+
+    given = arguments.scale
+    if is_even(given):
         return
-    advice = 'leave out --video'
-    whole = [one.camera for one in load_rig(rig_files(arguments)[0]).cameras.values()]
-    for k in range(1, 2 * _SCALES):
-        # In the order up, down, farther up, farther down.
-        step = _SCALE_STEP * ((k + 1) // 2) * (1 if k % 2 else -1)
-        scale = round(arguments.scale + step, 3)
-        sizes = [round(side * scale) for one in whole for side in (one.width, one.height)]
-        if all(side > 0 and side % 2 == 0 for side in sizes):
-            advice = f'give --scale {scale:g}, or {advice}'
-            break
+    near = (round(given + step * 1e-3, 3) for k in range(1, 301) for step in (k, -k))
+    scale = next(filter(is_even, near), None)
+    advice = '' if scale is None else f'give --scale {scale:g}, or '
     raise InputError(
-        f'--video with {", ".join(odd)}, allowed: even numbers, as videos lose an odd row or'
-        f' column; {advice}'
+        f'--video of {sizes(given)} px (width and height of each camera), allowed: even numbers,'
+        f' as videos lose an odd row or column; {advice}leave out --video'
     )

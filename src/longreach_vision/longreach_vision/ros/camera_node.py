@@ -33,8 +33,9 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import CameraNodeParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
-from longreach_vision.simulator.due_frames import DueFrame, DueFrames
 from longreach_vision.simulator.marker_path import (
+    DueFrame,
+    DueFrames,
     Frame,
     FrameTimes,
     MarkerPath,

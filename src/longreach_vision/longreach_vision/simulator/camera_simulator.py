@@ -46,12 +46,9 @@ class CameraSimulator:
         buffer: np.ndarray | None = None,
         line_time: float = 0.0,
     ) -> None:
-        self.camera = camera
+        self.camera, self.pose, self.scene = camera, pose, scene
         self._line_time = line_time
-        self.pose = pose
-        self.scene = scene
-        look = scene.look
-        shape = (camera.height, camera.width)
+        look, shape = scene.look, (camera.height, camera.width)
         if buffer is None:
             buffer = np.empty(shape, dtype=np.uint8)
         if buffer.shape != shape or buffer.dtype != np.uint8 or not buffer.flags.c_contiguous:
@@ -72,7 +69,6 @@ class CameraSimulator:
             across=look.shading[0],
             down=look.shading[1],
         )
-        self._packed = camera.packed
         self._pose_rows = np.vstack([pose.rotation, pose.translation])
         self._weights = cell_weights(look.blur)
         self._markers = np.zeros((len(scene.markers), 13))
@@ -85,14 +81,11 @@ class CameraSimulator:
         own = np.random.default_rng([look.seed, *camera.name.encode()])
         self._noise = noise_field(own, camera.width)
         self._clean = lit_background(backdrop(look, camera.width, camera.height), self._view)
-        # Stored background with static occluders, and with noise if that is constant.
-        self._covered = self._clean.copy() if look.occluders else self._clean
         self._starts = own.integers(0, NOISE_LENGTH, camera.height)
-        self._behind = self._image.copy()
-        self._draw_background(self._behind, self._starts)
-        self._image[:] = self._behind
+        # Background with occluders, and with noise as well if that is constant.
+        self._covered, self._behind = self._clean.copy(), np.empty_like(buffer)
+        self._bars = np.full((1, 8), np.nan)
         self._windows = np.zeros((len(scene.markers), 4), dtype=np.int64)
-        self._bars = np.zeros((0, 8))
 
     @property
     def windows(self) -> np.ndarray:
@@ -102,8 +95,7 @@ class CameraSimulator:
     def centers(self, marker_positions: np.ndarray) -> np.ndarray:
         """Return the exact centres (n, 2) [px] of markers at (n, 3) [m]; NaN if not seen."""
         points = np.asarray(marker_positions, dtype=np.float64) + self._offsets
-        in_camera = (points - self.pose.translation) @ self.pose.rotation
-        return np.asarray(self.camera.project(in_camera, strict=False))
+        return np.asarray(self.camera.project(self.pose.to_camera(points), strict=False))
 
     def image(
         self,
@@ -115,17 +107,18 @@ class CameraSimulator:
         """Draw the picture at a time."""
         markers = self._placed(marker_positions, marker_velocities)
         bars = self._bars_at(time)
-        everywhere = self.scene.look.noise_everywhere
+        everywhere, noise = self.scene.look.noise_everywhere, (self._noise, self._view)
         if not np.array_equal(bars, self._bars):
             # Seldom, unless they move.
             self._bars = bars
-            self._covered[:] = self._clean
-            draw_bars(self._covered, self._clean, self._view, bars)
+            if self.scene.look.occluders:
+                draw_bars(self._covered, self._clean, self._view, bars)
             if not everywhere:
-                self._draw_background(self._behind, self._starts)
+                draw_background(self._behind, self._covered, *noise, self._starts)
                 self._image[:] = self._behind
         if everywhere:
-            self._draw_background(self._image, rng.integers(0, NOISE_LENGTH, self.camera.height))
+            starts = rng.integers(0, NOISE_LENGTH, self.camera.height)
+            draw_background(self._image, self._covered, *noise, starts)
         else:
             for u0, v0, u1, v1 in self._windows:
                 self._image[v0:v1, u0:u1] = self._behind[v0:v1, u0:u1]
@@ -134,7 +127,7 @@ class CameraSimulator:
             self._clean,
             self._noise,
             self._weights,
-            self._packed,
+            self.camera.packed,
             self._pose_rows,
             markers,
             self._view,
@@ -178,35 +171,25 @@ class CameraSimulator:
         """Return the visible occluders (m, 8), each as a rectangle in the image."""
         rows = []
         for occluder in self.scene.look.occluders:
-            if occluder.camera not in ('', self.camera.name):
-                continue
             ends = occluder.at(time)
-            if ends is None:
+            if occluder.camera not in ('', self.camera.name) or ends is None:
                 continue
             width = occluder.width
-            pixels = np.array(ends)
-            if occluder.frame == 'world':
-                points = (pixels - self.pose.translation) @ self.pose.rotation
-                pixels = self.camera.project(points, strict=False)
-                if not np.isfinite(pixels).all():
+            if ends.shape[1] == 3:
+                points = self.pose.to_camera(ends)
+                ends = self.camera.project(points, strict=False)
+                if not np.isfinite(ends).all():
                     continue
                 width *= math.sqrt(self.camera.fx * self.camera.fy) / float(points[:, 2].mean())
-            way = pixels[1] - pixels[0]
+            way = ends[1] - ends[0]
             length = float(np.hypot(*way))
             if length < 1e-6:
                 continue
-            # To the right of the direction of motion, in the image.
             normal = np.array([-way[1], way[0]]) / length
-            whole = occluder.kind == 'half_plane'
-            reach = 1e6
-            limits = (0.0, reach, reach) if whole else (-width / 2.0, width / 2.0, length / 2.0)
+            limits = (-width / 2.0, width / 2.0, length / 2.0)
             grey = occluder.grey * self._view.gain
-            rows.append([*pixels.mean(axis=0), *normal, *limits, grey])
+            rows.append([*ends.mean(axis=0), *normal, *limits, grey])
         return np.array(rows).reshape(-1, 8)
-
-    def _draw_background(self, image: np.ndarray, starts: np.ndarray) -> None:
-        """Draw background, occluders and noise, whose positions in the field are given by row."""
-        draw_background(image, self._covered, self._noise, self._view, starts)
 
 
 def warm_up() -> None:

@@ -368,29 +368,6 @@ def _draw_tile(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _span(bar, margin, v, width):  # type: ignore[no-untyped-def]
-    """Return the first column, and one past the last column, that an occluder covers in a row."""
-    low, high = 0.0, width - 1.0
-    y = v - bar[1]
-    for k in range(2):
-        if k == 0:
-            slope, offset = bar[2], y * bar[3]
-            least, most = bar[4] - margin, bar[5] + margin
-        else:
-            slope, offset = -bar[3], y * bar[2]
-            least, most = -bar[6] - margin, bar[6] + margin
-        if abs(slope) < 1e-9:
-            if not least <= offset <= most:
-                return 0, 0
-            continue
-        one, two = (least - offset) / slope + bar[0], (most - offset) / slope + bar[0]
-        low, high = max(low, min(one, two)), min(high, max(one, two))
-    if low > high:
-        return 0, 0
-    return math.ceil(low), math.floor(high) + 1
-
-
-@_compiled
 def _rise(distance, deviation):  # type: ignore[no-untyped-def]
     """Return a step blurred with a standard deviation [px] at a distance [px] from it."""
     if abs(distance) > _REACH * deviation:
@@ -415,21 +392,17 @@ def draw_bars(covered, background, view, bars):  # type: ignore[no-untyped-def]
     """Draw occluders over the background into ``covered``; edges are error functions."""
     height, width = background.shape
     deviation = math.sqrt(view.blur**2 + 1.0 / 12.0)
-    margin = _REACH * deviation
-    for b in range(bars.shape[0]):
-        for i in range(height):
-            first, last = _span(bars[b], margin, i, width)
-            for j in range(first, last):
-                light = _light(view, width, height, j, i)
-                level = background[i, j] / _PART
-                # Draw all of them: the next bar may cover the edge of this one.
-                for bar in bars:
-                    x, y = j - bar[0], i - bar[1]
-                    across, along = x * bar[2] + y * bar[3], y * bar[2] - x * bar[3]
-                    a = _rise(across - bar[4], deviation) * _rise(bar[5] - across, deviation)
-                    a *= _rise(bar[6] - abs(along), deviation)
-                    level += a * (light * bar[7] - level)
-                covered[i, j] = int(_PART * min(255.0, level) + 0.5)
+    for i in range(height):
+        for j in range(width):
+            level = background[i, j] / _PART
+            for bar in bars:
+                x, y = j - bar[0], i - bar[1]
+                across, along = x * bar[2] + y * bar[3], y * bar[2] - x * bar[3]
+                a = _rise(across - bar[4], deviation) * _rise(bar[5] - across, deviation)
+                a *= _rise(bar[6] - abs(along), deviation)
+                if a > 0.0:
+                    level += a * (_light(view, width, height, j, i) * bar[7] - level)
+            covered[i, j] = int(_PART * min(255.0, level) + 0.5)
 
 
 @kernel

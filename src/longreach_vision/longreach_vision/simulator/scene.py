@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 
 # Largest cells of the coarsest and of the finest texture [px].
@@ -33,10 +33,7 @@ class SimulatedMarker(Parameters):
     name: str = quantity('name of the marker', '')
     radius: float = quantity('radius of the outer edge', 'm', above=0.0)
     inner: float = quantity(
-        'inner over outer radius; 0: a disc',
-        at_least=0.0,
-        below=1.0,
-        default=0.5,
+        'inner over outer radius; 0: a disc', at_least=0.0, below=1.0, default=0.5
     )
     bright: bool = quantity('whether ring or disc is brighter than its card', default=False)
     offset: float = quantity(
@@ -60,30 +57,19 @@ class SimulatedMarker(Parameters):
 @dataclasses.dataclass(frozen=True)
 class Occluder(Parameters):
     """
-    Object of one grey level in front of all markers during some time.
+    Bar of one grey level in front of all markers during some time.
 
-    Its edges are straight in the image (no lens distortion), without motion blur.
+    It is in the image if its ends have two coordinates, in the world if they have three. Its edges
+    are straight in the image (no lens distortion), without motion blur.
     """
 
-    start: tuple[float, ...] = quantity('start of the line, px or m')
-    end: tuple[float, ...] = quantity('end of the line, px or m')
-    kind: str = choice(
-        'a bar along the line, or everything to the right of the line',
-        ('bar', 'half_plane'),
-        default='bar',
-    )
-    frame: str = choice(
-        'image: u, v [px], width [px]; world: x, y, z [m], width [m]',
-        ('image', 'world'),
-        default='image',
+    start: tuple[float, ...] = quantity('start of its middle line: u, v [px], or x, y, z [m]')
+    end: tuple[float, ...] = quantity('end of its middle line, likewise')
+    width: float = quantity('width, px or m', above=0.0)
+    velocity: tuple[float, ...] = quantity(
+        'velocity, px/s or m/s; start and end are positions at the time appears', default=()
     )
     camera: str = quantity('camera in which it is visible; empty for all', '', default='')
-    width: float = quantity('width of a bar, px or m', at_least=0.0, default=0.0)
-    velocity: tuple[float, ...] = quantity(
-        'velocity of both ends, px/s or m/s; start and end are their positions at the time'
-        ' appears',
-        default=(),
-    )
     grey: float = quantity('grey level', 'grey levels', at_least=0.0, at_most=255.0, default=60.0)
     appears: float = quantity('time at which it appears', 's', default=0.0)
     vanishes: float | None = quantity(
@@ -92,22 +78,36 @@ class Occluder(Parameters):
 
     def check(self) -> None:
         """Raise InputError for inconsistent sizes."""
-        size = 2 if self.frame == 'image' else 3
-        for name in ('start', 'end', 'velocity'):
-            count = len(getattr(self, name))
-            if count != size and (count or name != 'velocity'):
-                raise InputError(f'{name} has {count} values, allowed in the {self.frame}: {size}')
+        counts = [len(self.start), len(self.end), len(self.velocity) or len(self.start)]
+        if counts not in ([2, 2, 2], [3, 3, 3]):
+            raise InputError(
+                f'start, end and velocity have {counts} values, allowed: 2 (image) or 3 (world)'
+            )
         if self.start == self.end:
             raise InputError(f'start and end are both {list(self.start)}, allowed: two points')
-        if self.kind == 'bar' and not self.width:
-            raise InputError('width = 0.0, allowed for a bar: (0, inf)')
 
-    def at(self, time: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return both ends at a time [s], in px or m; None while it is not visible."""
+    def at(self, time: float) -> np.ndarray | None:
+        """Return both ends (2, 2 or 3) at a time [s], in px or m; None while it is not visible."""
         if time < self.appears or (self.vanishes is not None and time >= self.vanishes):
             return None
         way = np.array(self.velocity or (0.0,) * len(self.start)) * (time - self.appears)
-        return np.array(self.start) + way, np.array(self.end) + way
+        return np.array([self.start, self.end]) + way
+
+    def scaled(self, factor: float) -> Occluder:
+        """Return the occluder for images resized by a factor."""
+        if len(self.start) == 3:
+            return self
+        # Pixel centres have integer coordinates.
+        start, end = (
+            tuple((value + 0.5) * factor - 0.5 for value in one) for one in (self.start, self.end)
+        )
+        velocity = tuple(value * factor for value in self.velocity)
+        return self.replace(start=start, end=end, width=self.width * factor, velocity=velocity)
+
+
+def _grey(meaning: str, default: float, most: float = 255.0) -> Any:
+    """Declare a quantity in grey levels."""
+    return quantity(meaning, 'grey levels', at_least=0.0, at_most=most, default=default)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,16 +128,8 @@ class CameraLook(Parameters):
         at_most=10.0,
         default=0.8,
     )
-    white: float = quantity(
-        'grey level of bright parts of markers and cards',
-        'grey levels',
-        at_least=0.0,
-        at_most=1e3,
-        default=215.0,
-    )
-    black: float = quantity(
-        'grey level of dark parts', 'grey levels', at_least=0.0, at_most=1e3, default=35.0
-    )
+    white: float = _grey('grey level of bright parts of markers and cards', 215.0, 1e3)
+    black: float = _grey('grey level of dark parts', 35.0, 1e3)
     card: float = quantity(
         'half the side of the card over the outer radius of the marker; 0: no card',
         at_least=0.0,
@@ -147,20 +139,8 @@ class CameraLook(Parameters):
     gain: float = quantity(
         'factor on all grey levels before noise', above=0.0, at_most=1e3, default=1.0
     )
-    read_noise: float = quantity(
-        'standard deviation of the noise without light',
-        'grey levels',
-        at_least=0.0,
-        at_most=255.0,
-        default=1.5,
-    )
-    shot_noise: float = quantity(
-        'noise variance per grey level',
-        'grey levels',
-        at_least=0.0,
-        at_most=255.0,
-        default=0.02,
-    )
+    read_noise: float = _grey('standard deviation of the noise without light', 1.5)
+    shot_noise: float = _grey('noise variance per grey level', 0.02)
     noise_everywhere: bool = quantity(
         'new noise in the whole image each time; else only around markers, constant elsewhere',
         default=True,
@@ -175,19 +155,9 @@ class CameraLook(Parameters):
         length=2,
         default=(0.1, 0.05),
     )
-    sky: float = quantity(
-        'background at the top', 'grey levels', at_least=0.0, at_most=255.0, default=190.0
-    )
-    ground: float = quantity(
-        'background at the bottom', 'grey levels', at_least=0.0, at_most=255.0, default=120.0
-    )
-    texture: float = quantity(
-        "standard deviation of the background's texture",
-        'grey levels',
-        at_least=0.0,
-        at_most=100.0,
-        default=8.0,
-    )
+    sky: float = _grey('background at the top', 190.0)
+    ground: float = _grey('background at the bottom', 120.0)
+    texture: float = _grey("standard deviation of the background's texture", 8.0, 100.0)
     clutter: int = quantity(
         'polygons, lines and discs in the background', at_least=0, at_most=10_000, default=60
     )
@@ -198,20 +168,7 @@ class CameraLook(Parameters):
         """Return the look for images resized by a factor; scales occluders in the image."""
         if factor == 1.0:
             return self
-        return self.replace(
-            occluders=tuple(
-                occluder
-                if occluder.frame == 'world'
-                else occluder.replace(
-                    # Pixel centres have integer coordinates.
-                    start=tuple((value + 0.5) * factor - 0.5 for value in occluder.start),
-                    end=tuple((value + 0.5) * factor - 0.5 for value in occluder.end),
-                    width=occluder.width * factor,
-                    velocity=tuple(value * factor for value in occluder.velocity),
-                )
-                for occluder in self.occluders
-            )
-        )
+        return self.replace(occluders=tuple(one.scaled(factor) for one in self.occluders))
 
 
 def load_look(path: str | Path | None = None) -> CameraLook:
@@ -229,7 +186,6 @@ class Scene:
 
     def __post_init__(self) -> None:
         """Check the names."""
-        object.__setattr__(self, 'markers', tuple(self.markers))
         for index, name in enumerate(self.names):
             if name in self.names[:index]:
                 raise InputError(f'the marker name {name!r} is given twice, allowed: once')
@@ -248,17 +204,11 @@ def scene_of(rig: Any, look: CameraLook) -> Scene:
                 f'occluders[{number}].camera = {occluder.camera!r}, allowed by the rig:'
                 f' {", ".join(rig.cameras)}, or empty for all'
             )
+    normal = tuple(rig.plane.normal.tolist())
     return Scene(
         tuple(
-            SimulatedMarker(
-                marker.name,
-                marker.radius,
-                marker.inner,
-                marker.bright,
-                marker.offset,
-                tuple(float(value) for value in rig.plane.normal),
-            )
-            for marker in rig.markers
+            SimulatedMarker(one.name, one.radius, one.inner, one.bright, one.offset, normal)
+            for one in rig.markers
         ),
         look,
     )
@@ -313,6 +263,3 @@ def _draw_clutter(image: np.ndarray, rng: np.random.Generator) -> None:
         cv2.line(image, ends[0].tolist(), ends[1].tolist(), (grey,), thickness)
     else:
         cv2.circle(image, np.rint(middle).astype(int).tolist(), round(size / 2.0), (grey,), -1)
-
-
-# --- motion --------------------------------------------------------------------------------------
