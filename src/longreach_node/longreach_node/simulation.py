@@ -97,7 +97,6 @@ class Simulation(Generic[State, Command]):
         self._clock_published = 0.0
         self._repeated_sample = -1
         self._steps_left = 0
-        self._on_step: Callable[[int], None] | None = None
         self._on_steps_done: Callable[[int, str], None] | None = None
         self.sample = 0
         self._restore(state=True, time=True)
@@ -302,11 +301,8 @@ class Simulation(Generic[State, Command]):
         if self._steps_left:
             self._steps_left -= 1
         self._publish()
-        if self._on_steps_done is not None:
-            if self._on_step is not None:
-                self._on_step(self._steps_left)
-            if not self._steps_left:
-                self.stop_steps('')
+        if self._on_steps_done is not None and not self._steps_left:
+            self.stop_steps('')
 
     def _make_steps(self) -> bool:
         """Make the steps to the next sample; return whether the process let it be reached."""
@@ -384,22 +380,16 @@ class Simulation(Generic[State, Command]):
         self.go_on()
         return ''
 
-    def step_many(
-        self,
-        count: int,
-        on_done: Callable[[int, str], None],
-        on_step: Callable[[int], None] | None = None,
-    ) -> None:
+    def step_many(self, count: int, on_done: Callable[[int, str], None]) -> None:
         """
         Advance a paused simulation by some samples, as fast as possible.
 
         ``on_done`` is called once, with the number of samples that were not simulated and why not:
-        0 and an empty text when all were. ``on_step`` is called after each sample with the number
-        of those that are left.
+        0 and an empty text when all were.
         """
         self.stop_steps('other steps were requested')
         self._steps_left = count
-        self._on_step, self._on_steps_done = on_step, on_done
+        self._on_steps_done = on_done
         self._begin_anew()
 
     def stop_steps(self, reason: str) -> None:

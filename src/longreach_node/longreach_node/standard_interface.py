@@ -6,19 +6,18 @@ of a simulator. One of its steps is one sample here, because messages are publis
 only entity is the machine. It is fixed to the ground, so that its pose cannot be set.
 
 Only this module imports the package: 1.5 with Jazzy, 2.1 with newer distributions. Services that
-the installed version does not have are omitted, with a log message.
+the installed version does not have are omitted, with a log message; so is the action, which does
+what a service does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from rclpy.action.server import ActionServer, CancelResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
@@ -28,7 +27,6 @@ from longreach_node.stamps import stamp_of
 
 _PACKAGE = 'simulation_interfaces'
 _MESSAGES = ('Result', 'SimulationState', 'SimulatorFeatures', 'EntityCategory', 'EntityState')
-_ACTION = 'SimulateSteps'
 # Services by type, in order of creation: the first one describes the others.
 SERVICES = {
     'GetSimulatorFeatures': 'get_simulator_features',
@@ -46,7 +44,6 @@ _FEATURES = {
     'GetSimulationState': ('SIMULATION_STATE_GETTING',),
     'SetSimulationState': ('SIMULATION_STATE_SETTING', 'SIMULATION_STATE_PAUSE'),
     'StepSimulation': ('STEP_SIMULATION_SINGLE', 'STEP_SIMULATION_MULTIPLE'),
-    'SimulateSteps': ('STEP_SIMULATION_MULTIPLE', 'STEP_SIMULATION_ACTION'),
     'ResetSimulation': ('SIMULATION_RESET', 'SIMULATION_RESET_TIME', 'SIMULATION_RESET_STATE'),
     'GetEntities': ('ENTITY_CATEGORIES',),
     'GetEntityInfo': ('ENTITY_INFO_GETTING',),
@@ -56,21 +53,17 @@ _DESCRIPTION = (
     'Longreach: a step is one sample, 1 / publish_rate of simulation time; the entity is the'
     ' machine, which stands on the ground; in lockstep a step waits for its command'
 )
-_CANCELLED = 'the goal was cancelled'
 
 
 def installed_types() -> tuple[dict[str, Any], list[str]]:
     """Return the installed types by name, none without the package, and the names it lacks."""
     types: dict[str, Any] = {}
     missing: list[str] = []
-    for module, names in (('msg', _MESSAGES), ('srv', SERVICES), ('action', (_ACTION,))):
-        found: Any
+    for module, names in (('msg', _MESSAGES), ('srv', SERVICES)):
         try:
             found = import_module(f'{_PACKAGE}.{module}')
         except ImportError:
-            if module == 'msg':
-                return {}, []
-            found = None
+            return {}, []
         types |= {name: getattr(found, name) for name in names if hasattr(found, name)}
         missing += [name for name in names if not hasattr(found, name)]
     return types, missing
@@ -83,10 +76,9 @@ def add_standard_services(
     types: Callable[[], tuple[dict[str, Any], list[str]]] = installed_types,
 ) -> StandardInterface | None:
     """
-    Create the services and the action on the node of a simulation.
+    Create the services on the node of a simulation; None when the package is not installed.
 
     ``frame`` is that of the entity's pose, ``types`` another source than the installed package.
-    Returns None when the package is not installed.
     """
     found, missing = types()
     log = node.get_logger()
@@ -102,20 +94,6 @@ def add_standard_services(
         if kind in found:
             callback = interface.callback(name)
             node.create_service(found[kind], f'~/{name}', callback, callback_group=group)
-    if _ACTION in found:
-
-        def cancel(goal: Any) -> CancelResponse:
-            interface.cancel_steps(goal)
-            return CancelResponse.ACCEPT
-
-        interface.action = ActionServer(
-            node,
-            found[_ACTION],
-            '~/simulate_steps',
-            interface.simulate_steps,
-            cancel_callback=cancel,
-            callback_group=group,
-        )
     return interface
 
 
@@ -141,10 +119,6 @@ class StandardInterface:
         self._is_stopped = False
         # Requests of steps whose response is still to be sent.
         self.answering = 0
-        # The goal whose steps are being made.
-        self._goal: Any = None
-        # The action server, which nothing else keeps.
-        self.action: Any = None
 
     def callback(self, name: str) -> Callable[[Any, Any], Any]:
         """Return the callback of a service: one of the methods below fills in its response."""
@@ -277,61 +251,19 @@ class StandardInterface:
 
     async def step_simulation(self, request: Any, _: Any) -> None:
         """Make steps, and answer when they are made."""
-        await self._make_steps(int(request.steps), lambda _: None)
-
-    async def simulate_steps(self, goal: Any) -> Any:
-        """Make steps as an action, with feedback after each."""
-        action = self._types[_ACTION]
-        result, steps = action.Result(), int(goal.request.steps)
-
-        def on_step(left: int) -> None:
-            goal.publish_feedback(
-                action.Feedback(completed_steps=steps - left, remaining_steps=left)
-            )
-
-        with self._result_in(result):
-            if goal.is_cancel_requested:
-                # Before this goal's turn came.
-                raise self._not_made(steps, _CANCELLED)
-            await self._make_steps(steps, on_step, goal)
-        if result.result.result == self._codes.RESULT_OK:
-            goal.succeed()
-        elif goal.is_cancel_requested:
-            goal.canceled()
-        else:
-            goal.abort()
-        return result
-
-    def cancel_steps(self, goal: Any) -> None:
-        """Make no more steps of a goal; those of another request go on."""
-        if goal is self._goal:
-            self._simulation.stop_steps(_CANCELLED)
-
-    async def _make_steps(
-        self, steps: int, on_step: Callable[[int], None], goal: Any = None
-    ) -> None:
-        """Make steps, or raise a refusal with the number of those that were not made."""
-        self._check_can_step(steps)
+        self._check_can_step(int(request.steps))
         done = Future()
-
-        def on_done(left: int, reason: str) -> None:
-            self._goal = None
-            done.set_result((left, reason))
-
         self.answering += 1
-        self._goal = goal
         try:
-            self._simulation.step_many(steps, on_done, on_step)
+            self._simulation.step_many(
+                int(request.steps), lambda left, reason: done.set_result((left, reason))
+            )
             left, reason = await done
         finally:
             self.answering -= 1
         if left:
-            raise self._not_made(left, reason)
-
-    def _not_made(self, left: int, reason: str) -> _RefusedError:
-        """Return the refusal for steps that were not all made."""
-        text = f'{left} steps were not simulated: {reason}'
-        return _RefusedError('OPERATION_FAILED', text)
+            text = f'{left} steps were not simulated: {reason}'
+            raise _RefusedError('OPERATION_FAILED', text)
 
     # --- entities ------------------------------------------------------------------------------
 
@@ -359,13 +291,10 @@ class StandardInterface:
 
     def _passes(self, filters: Any) -> bool:
         """Return whether the machine passes filters."""
-        bounds, pattern = filters.bounds, filters.filter
-        if filters.tags.tags or (bounds.points and bounds.type != bounds.TYPE_SPHERE):
-            text = 'no tags, and of bounds only a sphere are supported here: leave others empty'
+        if filters.tags.tags or filters.bounds.points:
+            text = 'neither tags nor bounds are supported here: leave them empty'
             raise _RefusedError('FEATURE_UNSUPPORTED', text)
-        if bounds.points and (len(bounds.points) != 2 or not bounds.points[1].x >= 0.0):
-            text = 'bounds.points of a sphere: centre, then the radius as x, 0 or more [m]'
-            raise _RefusedError('OPERATION_FAILED', text)
+        pattern = filters.filter
         try:
             # Python would take the classes of POSIX for sets of letters.
             if classes := re.search(r'\[[:.=].*?[:.=]\]', pattern):
@@ -374,10 +303,6 @@ class StandardInterface:
         except re.error as error:
             text = f'filter = {pattern!r} is no regular expression here: {error}'
             raise _RefusedError('OPERATION_FAILED', text) from error
-        if bounds.points:
-            # The machine is at the origin of its root frame.
-            centre, radius = bounds.points[0], bounds.points[1].x
-            found = found and math.hypot(centre.x, centre.y, centre.z) <= radius
         robot = self._types['EntityCategory'].CATEGORY_ROBOT
         wanted = [category.category for category in filters.categories]
         return found and (not wanted or robot in wanted)

@@ -7,7 +7,6 @@ The stand-ins have the fields and constants of versions 1.5 and 2.1, and refuse 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import sys
 from types import ModuleType, SimpleNamespace
@@ -16,7 +15,6 @@ from unittest.mock import Mock
 
 import pytest
 from geometry_msgs.msg import Accel, Pose, Twist, Vector3
-from rclpy.action.server import CancelResponse
 from rclpy.node import Node
 from rclpy.task import Future
 from std_msgs.msg import Header
@@ -25,12 +23,10 @@ from std_srvs.srv import Trigger
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import JointSample
 from longreach_node import simulation as simulation_module
-from longreach_node import standard_interface
 from longreach_node.simulation import Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.standard_interface import (
     SERVICES,
-    StandardInterface,
     add_standard_services,
     installed_types,
 )
@@ -83,9 +79,7 @@ FEATURES = (
     ' SIMULATION_STATE_SETTING=25 SIMULATION_STATE_PAUSE=26 STEP_SIMULATION_SINGLE=31'
     ' STEP_SIMULATION_MULTIPLE=32'
 )
-SimulatorFeatures = message(
-    'SimulatorFeatures', f'{FEATURES} STEP_SIMULATION_ACTION=33', features=list, custom_info=str
-)
+SimulatorFeatures = message('SimulatorFeatures', FEATURES, features=list, custom_info=str)
 EntityCategory = message('EntityCategory', 'CATEGORY_OBJECT=0 CATEGORY_ROBOT=1', category=int)
 EntityInfo = message('EntityInfo', category=EntityCategory, description=str, tags=list)
 EntityState = message('EntityState', header=Header, pose=Pose, twist=Twist, acceleration=Accel)
@@ -93,11 +87,6 @@ TagsFilter = message('TagsFilter', 'FILTER_MODE_ANY=0 FILTER_MODE_ALL=1', tags=l
 Bounds = message('Bounds', 'TYPE_EMPTY=0 TYPE_BOX=1 TYPE_SPHERE=3', type=int, points=list)
 EntityFilters = message(
     'EntityFilters', filter=str, categories=list, tags=TagsFilter, bounds=Bounds
-)
-SimulateSteps = SimpleNamespace(
-    Goal=message('Goal', steps=int),
-    Result=message('Result', result=Result),
-    Feedback=message('Feedback', completed_steps=int, remaining_steps=int),
 )
 FILTERED = {'filters': EntityFilters}
 TYPES: dict[str, Any] = {
@@ -121,7 +110,6 @@ TYPES: dict[str, Any] = {
     'GetEntityInfo': service({'entity': str}, {'result': Result, 'info': EntityInfo}),
     'GetEntityState': service({'entity': str}, {'result': Result, 'state': EntityState}),
     'GetEntitiesStates': service(FILTERED, {'result': Result, 'entities': list, 'states': list}),
-    'SimulateSteps': SimulateSteps,
 }
 
 
@@ -152,10 +140,6 @@ class Rig:
         self.node.create_service = lambda _, name, callback, **__: self.services.update(
             {name: callback}
         )
-        actions: list[Any] = []
-        monkeypatch.setattr(
-            standard_interface, 'ActionServer', lambda *a, **named: actions.append((*a, named))
-        )
         parameters = SimulatorParameters(**{'start_paused': True, **settings})
         self.simulation: Any = Simulation(Decay(), parameters, 0, 0, self.node)
         interface = add_standard_services(
@@ -163,19 +147,20 @@ class Rig:
         )
         assert interface is not None
         self.interface = interface
-        ((node, kind, name, self.simulate_steps, named),) = actions
-        assert (node, kind, name) == (self.node, SimulateSteps, '~/simulate_steps')
-        self.cancel = named['cancel_callback']
         self.simulation.start()
 
     def monotonic(self) -> float:
         self.now += 5e-3
         return self.now
 
+    def begin(self, kind: str, **fields: Any) -> Any:
+        """Call a service, and return its response or the coroutine that waits for it."""
+        callback = self.services[f'~/{SERVICES[kind]}']
+        return callback(TYPES[kind].Request(**fields), TYPES[kind].Response())
+
     def call(self, kind: str, **fields: Any) -> Any:
         """Call a service and return its response."""
-        callback = self.services[f'~/{SERVICES[kind]}']
-        answer = callback(TYPES[kind].Request(**fields), TYPES[kind].Response())
+        answer = self.begin(kind, **fields)
         return self.finish(answer) if hasattr(answer, 'send') else answer
 
     def result(self, kind: str, **fields: Any) -> tuple[int, str]:
@@ -209,37 +194,10 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(monkeypatch)
 
 
-class Goal:
-    """Stands for rclpy's goal handle."""
-
-    def __init__(self, steps: int) -> None:
-        self.request = SimulateSteps.Goal(steps=steps)
-        self.is_cancel_requested = False
-        self.feedback: list[tuple[int, int]] = []
-        self.ended = ''
-        self.succeed, self.abort, self.canceled = (
-            functools.partial(setattr, self, 'ended', end)
-            for end in ('succeed', 'abort', 'canceled')
-        )
-
-    def publish_feedback(self, feedback: Any) -> None:
-        self.feedback.append((feedback.completed_steps, feedback.remaining_steps))
-
-
 def test_features(rig: Rig) -> None:
     features = rig.call('GetSimulatorFeatures').features
-    assert features.features == [8, 10, 12, 20, 21, 22, 24, 25, 26, 31, 32, 33]
+    assert features.features == [8, 10, 12, 20, 21, 22, 24, 25, 26, 31, 32]
     assert 'a step is one sample' in features.custom_info
-
-
-def test_features_of_an_older_version(rig: Rig) -> None:
-    names = ('Result', 'SimulationState', 'GetSimulationState', 'SimulateSteps')
-    older = {name: TYPES[name] for name in names}
-    older['SimulatorFeatures'] = message('SimulatorFeatures', FEATURES)
-    response = TYPES['GetSimulatorFeatures'].Response()
-    interface = StandardInterface(rig.node, rig.simulation, 'world', older)
-    interface.get_simulator_features(None, response)
-    assert response.features.features == [24, 32]
 
 
 def test_states(rig: Rig) -> None:
@@ -304,23 +262,11 @@ def test_scopes_of_a_reset(rig: Rig, scope: int, code: int, state: bool, sample:
     assert rig.simulation.sample == (5 if sample else 0)
 
 
-def test_the_action(rig: Rig) -> None:
-    goal = Goal(4)
-    result = rig.finish(rig.simulate_steps(goal))
-    assert (goal.ended, result.result.result) == ('succeed', OK)
-    assert goal.feedback == [(1, 3), (2, 2), (3, 1), (4, 0)]
-    rig.set_state(PLAYING)
-    goal = Goal(4)
-    result = rig.finish(rig.simulate_steps(goal))
-    assert (goal.ended, result.result.result, goal.feedback) == ('abort', FAILED, [])
-
-
 def diverge(*_: float) -> float:
     raise LongreachError('the pendulum diverges')
 
 
 INTERRUPTIONS = {
-    'cancel': 'the goal was cancelled',
     'resume': 'the simulation was resumed',
     PLAYING: 'the simulation was resumed',
     PAUSED: 'the simulation was paused',
@@ -333,18 +279,13 @@ INTERRUPTIONS = {
 
 
 @pytest.mark.parametrize('how', INTERRUPTIONS)
-def test_the_action_is_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) -> None:
+def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) -> None:
     rig = Rig(monkeypatch, duration=0.05 if how == 'end' else 0.0)
-    goal = Goal(10**9)
-    coroutine = rig.simulate_steps(goal)
+    coroutine = rig.begin('StepSimulation', steps=10**9)
     coroutine.send(None)
     rig.tick(5)
-    assert len(goal.feedback) == 5
-    assert rig.interface.answering == 1
-    if how == 'cancel':
-        goal.is_cancel_requested = True
-        assert rig.cancel(goal) is CancelResponse.ACCEPT
-    elif isinstance(how, int):
+    assert (rig.simulation.sample, rig.interface.answering) == (5, 1)
+    if isinstance(how, int):
         assert rig.set_state(how) == (OK, '')
     elif how == 'reset':
         assert rig.result('ResetSimulation') == (OK, '')
@@ -354,53 +295,25 @@ def test_the_action_is_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | i
         rig.simulation.machine.advance = diverge
         rig.tick()
     rig.tick(how == 'end')
-    with pytest.raises(StopIteration) as stop:
-        coroutine.send(None)
-    result = stop.value.value.result
+    result = rig.finish(coroutine).result
     text = f'{10**9 - 5} steps were not simulated: {INTERRUPTIONS[how]}'
     assert (result.result, result.error_message) == (FAILED, text)
-    assert goal.ended == ('canceled' if how == 'cancel' else 'abort')
     assert rig.interface.answering == 0
-    rig.tick(3)
-    assert len(goal.feedback) == 5
 
 
 def test_other_requests_while_steps_are_made(rig: Rig) -> None:
-    goal = Goal(10**9)
-    coroutine = rig.simulate_steps(goal)
+    coroutine = rig.begin('StepSimulation', steps=10)
     coroutine.send(None)
     rig.tick(5)
     code, text = rig.result('StepSimulation')
     assert code == FAILED
     assert text.startswith('steps of another request are being simulated')
-    other = Goal(3)
-    assert rig.finish(rig.simulate_steps(other)).result.result == FAILED
-    assert (other.ended, other.feedback) == ('abort', [])
-    # Neither does the end of another goal stop these steps.
-    rig.cancel(other)
     assert rig.simulation.step_once() != ''
     assert rig.call('GetEntities', filters=EntityFilters()).entities == ['crane']
     assert rig.state() == PAUSED
     rig.tick(5)
-    assert [done for done, _ in goal.feedback] == list(range(1, 11))
-    goal.is_cancel_requested = True
-    rig.cancel(goal)
-    assert rig.result('StepSimulation', steps=2) == (OK, '')
-    with pytest.raises(StopIteration):
-        coroutine.send(None)
-    assert goal.ended == 'canceled'
-    assert rig.simulation.sample == 12
-
-
-def test_a_goal_that_is_cancelled_before_it_runs_makes_no_steps(rig: Rig) -> None:
-    goal = Goal(10**9)
-    goal.is_cancel_requested = True
-    rig.cancel(goal)
-    result = rig.finish(rig.simulate_steps(goal))
-    assert (goal.ended, result.result.result, rig.simulation.sample) == ('canceled', FAILED, 0)
-
-
-_FAR = Vector3(x=3.0, y=4.0)
+    assert rig.finish(coroutine).result.result == OK
+    assert rig.simulation.sample == 10
 
 
 @pytest.mark.parametrize(
@@ -414,11 +327,7 @@ _FAR = Vector3(x=3.0, y=4.0)
         ({'categories': [EntityCategory(category=0), EntityCategory(category=1)]}, OK, True),
         ({'categories': [EntityCategory(category=0)]}, OK, False),
         ({'tags': TagsFilter(tags=['red'])}, UNSUPPORTED, False),
-        ({'bounds': Bounds(type=1, points=[Vector3(), Vector3()])}, UNSUPPORTED, False),
-        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=5.0)])}, OK, True),
-        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=4.9)])}, OK, False),
-        ({'bounds': Bounds(type=3, points=[_FAR])}, FAILED, False),
-        ({'bounds': Bounds(type=3, points=[_FAR, Vector3(x=math.nan)])}, FAILED, False),
+        ({'bounds': Bounds(type=3, points=[Vector3(), Vector3(x=5.0)])}, UNSUPPORTED, False),
     ],
 )
 def test_filters_of_entities(rig: Rig, filters: Any, code: int, found: bool) -> None:
@@ -445,18 +354,16 @@ def test_entities(rig: Rig) -> None:
 # --- what is installed -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('lacks', [set(), {'SimulateSteps', 'GetEntitiesStates'}])
+@pytest.mark.parametrize('lacks', [set(), {'GetEntitiesStates'}])
 def test_what_a_version_lacks_is_left_out(
     monkeypatch: pytest.MonkeyPatch, lacks: set[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', ModuleType('simulation_interfaces'))
-    modules = {kind: ModuleType(kind) for kind in ('msg', 'srv', 'action')}
+    modules = {kind: ModuleType(kind) for kind in ('msg', 'srv')}
     for kind, module in modules.items():
-        found = None if lacks and kind == 'action' else module
-        monkeypatch.setitem(sys.modules, f'simulation_interfaces.{kind}', found)
-    kinds = dict.fromkeys(SERVICES, 'srv') | {'SimulateSteps': 'action'}
+        monkeypatch.setitem(sys.modules, f'simulation_interfaces.{kind}', module)
     for name in TYPES.keys() - lacks:
-        setattr(modules[kinds.get(name, 'msg')], name, TYPES[name])
+        setattr(modules['srv' if name in SERVICES else 'msg'], name, TYPES[name])
     types, missing = installed_types()
     assert set(missing) == lacks
     assert types == {k: v for k, v in TYPES.items() if k not in lacks}
@@ -469,9 +376,9 @@ def test_without_the_package_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_missing_is_logged() -> None:
     node = Mock()
-    assert add_standard_services(node, Mock(), '', lambda: ({}, ['SimulateSteps'])) is None
+    assert add_standard_services(node, Mock(), '', lambda: ({}, ['GetEntities'])) is None
     (lacks,), (none,) = (call.args for call in node.get_logger().info.call_args_list)
-    assert lacks == 'the installed simulation_interfaces lacks SimulateSteps: left out'
+    assert lacks == 'the installed simulation_interfaces lacks GetEntities: left out'
     assert none.startswith('simulation_interfaces is not installed')
 
 
