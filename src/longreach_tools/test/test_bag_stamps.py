@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import struct
 
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.bag._mcap import _Fields, _UnreadableError
 from longreach_tools.bag._stamps import HeaderClock, StampStatistics, is_wall_clock, stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic
 from longreach_tools.bag._topics import MachineTypes, definition_file, message_class
@@ -183,9 +181,3 @@ def test_bag_times_from_stamps(stamps, times, waiting):
     assert clock.waiting_time == waiting
     assert is_wall_clock(WALL)
     assert not is_wall_clock(60 * SECOND)
-
-
-def test_fields_of_a_short_record_are_unreadable():
-    fields = _Fields(struct.pack('<I', 9) + b'short')
-    with pytest.raises(_UnreadableError):
-        fields.text()

@@ -1,11 +1,9 @@
 """
-Check an MCAP file, and read the intact records of one that was not closed or is damaged.
+MCAP files by rosbags, with the checksums that it leaves out, also those that are damaged.
 
-The records are scanned from the start. Where bytes do not form a record, the scan continues at the
-next ones that do; a chunk with a damaged header, or a truncated one, is read message by message if
-it is not compressed. The messages of a chunk whose checksum does not match are not used, because
-it does not say which of them is wrong. Only files as written by rosbag2 are supported: profile
-``ros2``, and chunks without compression, with lz4 or with zstd. Times are in ns.
+The reader of rosbags goes by the summary at the end of a file. :class:`IntactMcap` searches for
+the heads of chunks instead. A chunk whose checksum or structure is damaged is left out as a whole,
+because nothing says which of its messages are wrong. Times are in ns.
 
 Layout of a record: one byte of type, eight of length, the content; values are little-endian.
 Source: MCAP file format specification, version 0.
@@ -13,493 +11,345 @@ Source: MCAP file format specification, version 0.
 
 from __future__ import annotations
 
-import heapq
-import importlib
 import io
 import re
 import struct
 import sys
 import zlib
-from array import array
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from operator import itemgetter
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from rosbags.rosbag2 import ReaderError
+from rosbags.rosbag2.storage_mcap import ChunkInfo, McapReader, McapWriter, decompress
 
 from longreach_dynamics.errors import InputError
 
-from ._topics import Message, Topic, topic_of
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
-MAGIC = b'\x89MCAP0\r\n'
+if TYPE_CHECKING:
+    from rosbags.interfaces import Connection
 
-_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 1, 2, 3, 4, 5, 6, 7, 15
-_DEFINITIONS = (_HEADER, _SCHEMA, _CHANNEL)
-RECORD = struct.Struct('<BQ')
+_MAGIC = b'\x89MCAP0\r\n'
+_FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 2, 3, 4, 5, 6, 7, 15
+_RECORD = struct.Struct('<BQ')
 _MESSAGE_HEAD = struct.Struct('<HIQQ')
 _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
 # Bytes from the start of the footer to its checksum, and to the end of the file.
-FOOTER_CHECKED = RECORD.size + 16
-FOOTER_TO_END = RECORD.size + _FOOTER_CONTENT.size + len(MAGIC)
-# Lengths of the records that end the messages: a wrong match would lose all messages after it.
-DATA_END_SIZE = 4
-_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: DATA_END_SIZE}
-_COMPRESSIONS = ('', 'lz4', 'zstd')
-_DATA, _SUMMARY = 'data section', 'summary'
-# Number of bad chunks that are described.
-_NAMED = 3
+_FOOTER_CHECKED = _RECORD.size + 16
+_FOOTER_TO_END = _RECORD.size + _FOOTER_CONTENT.size + len(_MAGIC)
+_DATA_END_SIZE = 4
+_PROFILE = b'\x04\x00\x00\x00ros2'
+_COMPRESSIONS = (b'', b'lz4', b'zstd')
+# The head of a chunk, of which the name of the compression has at most four letters.
+_LONGEST_HEAD = _RECORD.size + _CHUNK_HEAD.size + 4 + 4 + 8
+# Possible start of a chunk: its type, and a length below 2^40.
+_CANDIDATE = re.compile(rb'\x06.{5}\x00\x00\x00', re.DOTALL)
+# What is raised by content that is damaged.
+_BROKEN = (
+    ReaderError,
+    RuntimeError,
+    zstd.ZstdError,
+    struct.error,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+# Number of bytes that are read at a time, and of bad chunks that are described.
+_WINDOW, _NAMED = 1 << 16, 3
 
-# Possible start of a record after damage: a type whose content can be checked (the other types are
-# not needed), and a length below 2^40.
-_CANDIDATE = re.compile(rb'(?=[\x01\x03-\x07\x0f].{5}\x00\x00\x00)', re.DOTALL)
-# Number of bytes that are searched at a time for the next record, and approximate size of the
-# blocks in which messages outside of chunks are read back.
-_WINDOW = _BLOCK_SIZE = 1 << 20
+# Size of a chunk that is written [bytes]: it is lost as a whole if its checksum does not match.
+_CHUNK_SIZE = 1 << 16
+# Bytes of a chunk's record before its checksum.
+_TO_CHECKSUM = _RECORD.size + 24
 
 
-@dataclass
-class _Block:
-    """
-    Part of the file with messages: the stored data of a chunk, or plain records.
+class _Chunk(NamedTuple):
+    """A chunk by its head: places in the file of its record, the record's end, and its data."""
 
-    ``places`` are the positions of the messages' records in the data after decompression.
-    """
-
-    offset: int
-    stored_size: int
+    begin: int
+    end: int
+    data: int
+    compression: str
     size: int
-    compression: str = ''
-    checksum: int = 0
-    times: tuple[int, int] = (0, 0)
-    places: array[int] = field(default_factory=lambda: array('Q'))
-
-
-class _BadChunk(NamedTuple):
-    """A chunk whose checksum does not match: its place, times, and messages by channel."""
-
-    offset: int
+    checksum: int
     times: tuple[int, int]
-    counts: dict[int, int]
 
 
-class _Channel(NamedTuple):
-    """A topic of the file, and the number of its schema."""
+class IntactMcap(McapReader):
+    """
+    Reads the intact chunks of a file, which may be not closed, truncated, or damaged.
 
-    topic: str
-    schema: int
-    serialization: str
-    qos: str
+    ``damage`` says what is left out, empty for an intact file; ``checksums`` which ones it has.
+    """
 
+    damage = checksums = ''
 
-class _UnreadableError(Exception):
-    """The content of a record does not match its type."""
-
-
-class McapSource:
-    """The intact records of an MCAP file, which may be not closed, truncated, or damaged."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._profile: str | None = None
-        self._schemas: dict[int, tuple[str, str, str]] = {}
-        self._channels: dict[int, _Channel] = {}
-        self._counts: dict[int, int] = {}
-        self._times: tuple[int, int] | None = None
+    def _open(self) -> None:
+        assert self.bio is not None
+        self._file = self.bio
+        self._counts = Counter[int]()
         # Start and end of the parts without records, in bytes from the start of the file.
         self._lost: list[tuple[int, int]] = []
-        self._bad_chunks: list[_BadChunk] = []
-        self._bad: _BadChunk | None = None
-        self._checked_sections: list[str] = []
-        self._bad_sections: list[str] = []
-        self._chunks = self._checked_chunks = 0
-        self._blocks: list[_Block] = []
-        self._plain = _Block(-1, 0, 0)
-        with path.open('rb') as file:
-            self._scan(file)
-        # If the header is damaged, use the encoding of the messages.
-        cdr = any(channel.serialization == 'cdr' for channel in self._channels.values())
-        if self._profile != 'ros2' and not (self._profile is None and cdr):
+        # With the number of messages by channel.
+        self._bad: list[tuple[_Chunk, dict[int, int]]] = []
+        # Up to which byte, and its checksum.
+        self._data_section = (0, 0)
+        ending = _ending(self._file)
+        end = ending[1] if ending else self._file.seek(0, 2)
+        place, found, checked = len(_MAGIC), 0, 0
+        for chunk in _chunks(self._file, place, end):
+            self._look_between(place, chunk.begin)
+            self._add(chunk)
+            place, found, checked = chunk.end, found + 1, checked + bool(chunk.checksum)
+        self._look_between(place, end)
+        profile = _read(self._file, len(_MAGIC) + _RECORD.size, len(_PROFILE))
+        if profile != _PROFILE and not self.connections:
             raise InputError(
-                f'{path}: truncated before its first record, or not a recording of ROS 2'
+                f'{self.path}: truncated before its first record, or not a recording of ROS 2'
             )
-        # A channel without type cannot be read.
-        self._topics = {n: c.topic for n, c in self._channels.items() if c.schema in self._schemas}
-        self.topics = [self._topic(number) for number in self._topics]
-        self.start_time, self.end_time = self._times or (0, 0)
-        self.damage = list(filter(None, [self._describe_damage()]))
-        self.checksums = self._describe_checksums()
+        types = {schema.name for schema in self.schemas.values()}
+        self.connections = [
+            one._replace(msgcount=self._counts[one.id])
+            for one in self.connections
+            if one.msgtype in types
+        ]
+        self.metadata = self.metadata._replace(
+            message_count=sum(one.msgcount for one in self.connections),
+            start_time=min((one.message_start_time for one in self.chunks), default=0),
+            end_time=max((one.message_end_time for one in self.chunks), default=-1) + 1,
+        )
+        sections = []
+        data_is_bad = summary_is_bad = False
+        place, expected = self._data_section
+        if expected:
+            sections += ['data section']
+            data_is_bad = expected != _checksum(self._file, 0, place)
+        if ending and ending[2]:
+            sections += ['summary']
+            summary_is_bad = _is_damaged(self._file, ending)
+        self.damage = self._describe(data_is_bad, summary_is_bad)
+        if checked:
+            sections = [f'{checked} of {found} chunks', *sections]
+        elif found:
+            self.checksums = 'no checksums of messages' + ' but of ' * bool(sections)
+        self.checksums = self.checksums or ('checksums of ' if sections else 'no checksums')
+        self.checksums += ', '.join(sections)
 
-    def _topic(self, number: int) -> Topic:
-        """Return the topic of a channel."""
-        channel = self._channels[number]
-        typename, encoding, definition = self._schemas[channel.schema]
-        count = self._counts.get(number, 0)
-        return topic_of(channel.topic, typename, count, encoding, definition, channel.qos)
+    def _add(self, chunk: _Chunk) -> None:
+        """Add a chunk, or note that it is damaged."""
+        stored = _read(self._file, chunk.data, chunk.end - chunk.data)
+        try:
+            records = decompress(stored, chunk.compression, chunk.size, chunk.checksum)
+            counts, times = _messages_in(records)
+            first, last = chunk.times
+            if times and not (chunk.checksum or first <= min(times) <= max(times) <= last):
+                raise ReaderError('times outside of the range of the chunk')
+            self._define(records)
+        except _BROKEN:
+            self._bad.append((chunk, {}))
+            return
+        if times:
+            self._counts += counts
+            self.chunks.append(
+                ChunkInfo(
+                    min(times), max(times), chunk.begin, chunk.end - chunk.begin, {}, 0,
+                    chunk.compression, len(stored), chunk.size, dict(counts),
+                )
+            )  # fmt: skip
 
-    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield messages of some topics from a time on, in the order of time, then of the file."""
-        # Memory holds only the blocks that overlap in time.
-        waiting: list[tuple[int, int, str, bytes]] = []
-        order = 0
-        with self._path.open('rb') as file:
-            for block in sorted(self._blocks, key=lambda block: block.times):
-                while waiting and waiting[0][0] < block.times[0]:
-                    time, _, topic, data = heapq.heappop(waiting)
-                    yield topic, time, data
-                content = _load(file, block)
-                for place in block.places:
-                    _, length = RECORD.unpack_from(content, place)
-                    begin = place + RECORD.size
-                    channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content, begin)
-                    topic = self._topics.get(channel, '')
-                    if time >= start and topic in names:
-                        data = content[begin + _MESSAGE_HEAD.size : begin + length]
-                        heapq.heappush(waiting, (time, order, topic, data))
-                    order += 1
-        for time, _, topic, data in sorted(waiting, key=itemgetter(0, 1)):
-            yield topic, time, data
+    def _look_between(self, begin: int, end: int) -> None:
+        """Look at the records between chunks, whose heads are sound; others are damage."""
+        place = begin
+        while place < end:
+            kind, length = _RECORD.unpack(_read(self._file, place, _RECORD.size).ljust(9, b'\0'))
+            behind = place + _RECORD.size + length
+            if not 0 < kind <= _DATA_END or kind in (_FOOTER, _MESSAGE, _CHUNK) or behind > end:
+                break
+            if kind == _INDEX and self._bad and begin == self._bad[-1][0].end:
+                head = _read(self._file, place + _RECORD.size, _INDEX_HEAD.size)
+                channel, size = _INDEX_HEAD.unpack(head.ljust(_INDEX_HEAD.size, b'\0'))
+                self._bad[-1][1][channel] = size // _INDEX_ENTRY
+            elif kind in (_SCHEMA, _CHANNEL):
+                try:
+                    self._define(_read(self._file, place, behind - place))
+                except _BROKEN:
+                    break
+            elif kind == _DATA_END and length == _DATA_END_SIZE:
+                data = _read(self._file, place + _RECORD.size, length)
+                self._data_section = (place, int.from_bytes(data, 'little'))
+            place = behind
+        if place < end:
+            self._lost.append((place, end))
 
-    def _describe_damage(self) -> str:
-        """Return what is damaged, empty for an intact file."""
-        name, parts = self._path.name, []
+    def _define(self, records: bytes) -> None:
+        """Note the types and topics that are defined by records."""
+        self.bio, self.data_end = io.BytesIO(records + bytes([_FOOTER])), 0
+        try:
+            self.read_index()
+        finally:
+            self.bio = self._file
+
+    def _describe(self, data_is_bad: bool, summary_is_bad: bool) -> str:
+        """Return what is damaged."""
+        name, parts = Path(str(self.path)).name, []
         if self._lost:
             size = sum(end - begin for begin, end in self._lost)
             parts.append(f'{size} bytes of {name}, the first at byte {self._lost[0][0]}')
-        for offset, times, counts in self._bad_chunks[:_NAMED]:
-            found = [f'{n} {self._topics[k]}' for k, n in counts.items() if k in self._topics]
-            first, last = (time * 1e-9 for time in times)
+        topics = {one.id: one.topic for one in self.connections}
+        for chunk, counts in self._bad[:_NAMED]:
+            found = [f'{n} {topics[k]}' for k, n in counts.items() if k in topics]
+            first, last = (time * 1e-9 for time in chunk.times)
+            reason = 'its checksum does not match' if chunk.checksum else 'its content is damaged'
             parts.append(
-                f'chunk at byte {offset} of {name} ({first:.13g} s to {last:.13g} s;'
-                f' {", ".join(found) or "topics unknown"}): its checksum does not match'
+                f'chunk at byte {chunk.begin} of {name} ({first:.13g} s to {last:.13g} s;'
+                f' {", ".join(found) or "topics unknown"}): {reason}'
             )
-        if len(self._bad_chunks) > _NAMED:
-            parts.append(f'{len(self._bad_chunks) - _NAMED} more chunks')
+        if len(self._bad) > _NAMED:
+            parts.append(f'{len(self._bad) - _NAMED} more chunks')
         # The checksum of the data section covers the chunks and all bytes between them.
-        if _DATA in self._bad_sections and not parts:
+        if data_is_bad and not parts:
             parts.append(f'{name} outside its chunks: the checksum of its data does not match')
-        if _SUMMARY in self._bad_sections:
+        if summary_is_bad:
             parts.append(f'summary of {name}: its checksum does not match')
         return '; '.join(parts)
 
-    def _describe_checksums(self) -> str:
-        """Return which checksums the file has."""
-        sections = ', '.join(self._checked_sections)
-        if self._checked_chunks:
-            chunks = f'{self._checked_chunks} of {self._chunks} chunks'
-            return f'checksums of {", ".join([chunks, *self._checked_sections])}'
-        if self._blocks:
-            return 'no checksums of messages' + (f' but of {sections}' if sections else '')
-        return f'checksums of {sections}' if sections else 'no checksums'
 
-    # --- scan --------------------------------------------------------------------------------
-
-    def _scan(self, file: BinaryIO) -> None:
-        """Find the readable part of the file."""
-        size = file.seek(0, 2)
-        if _read(file, 0, len(MAGIC)) != MAGIC:
-            raise InputError(
-                f'{self._path}: {"an empty file" if size == 0 else "not an MCAP file"}; '
-                'expected a file written by longreach bag record or ros2 bag record'
-            )
-        self._read_summary(file, size)
-        for kind, begin, length in self._records(file, len(MAGIC), size, self._lost):
-            if kind in (_FOOTER, _DATA_END):
-                self._end_data(file, begin, kind)
-                break
-            if kind == _INDEX and self._bad is not None:
-                number, entries = _INDEX_HEAD.unpack(_read(file, begin, _INDEX_HEAD.size))
-                self._bad.counts.setdefault(number, entries // _INDEX_ENTRY)
-            elif kind == _CHUNK:
-                self._add_chunk(file, begin, length)
-            elif kind == _MESSAGE:
-                self._add_message(file, begin, length)
-
-    def _records(
-        self, file: BinaryIO, begin: int, end: int, lost: list[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, int]]:
-        """Yield type, position of the content, and its length for each intact record."""
-        position = begin
-        record = self._sound(file, position, end)
-        while position < end:
-            if record is None:
-                behind = self._next(file, position + 1, end, end)
-                lost.append((position, behind))
-                position, record = behind, self._sound(file, behind, end)
-                continue
-            kind, length = record
-            content, behind = position + RECORD.size, position + RECORD.size + length
-            if kind in _DEFINITIONS:
-                self._define(kind, _read(file, content, length))
-            following = self._sound(file, behind, end)
-            if following is None and behind < end and kind == _MESSAGE:
-                # Either the damage starts after this message, or its length is wrong.
-                inner = self._next(file, position + 1, behind, end)
-                if inner < behind:
-                    lost.append((position, inner))
-                    position, record = inner, self._sound(file, inner, end)
-                    continue
-            yield kind, content, length
-            position, record = behind, following
-
-    def _read_summary(self, file: BinaryIO, size: int) -> None:
-        """Read the definitions that a closed file repeats at its end."""
-        footer = size - FOOTER_TO_END
-        mark = RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
-        if footer < 0 or _read(file, footer, RECORD.size) != mark:
-            return
-        start, _, checksum = read_footer(file, footer)
-        if checksum:
-            self._checked_sections.append(_SUMMARY)
-            if _summary_fault(file, footer):
-                self._bad_sections.append(_SUMMARY)
-                return
-        if start:
-            for _ in self._records(file, start, footer, self._lost):
-                pass
-
-    def _end_data(self, file: BinaryIO, content: int, kind: int) -> None:
-        """Check the data section, which ends with the record of this kind and content."""
-        # Without its end a data section cannot be checked, and the end is damaged.
-        expected = 0 if kind == _FOOTER else int.from_bytes(_read(file, content, 4), 'little')
-        if expected:
-            self._checked_sections.insert(0, _DATA)
-        if kind == _FOOTER or expected not in (0, checksum_of(file, 0, content - RECORD.size)):
-            self._bad_sections.insert(0, _DATA)
-
-    def _add_message(self, file: BinaryIO, content: int, length: int) -> None:
-        """Add a message outside of chunks, whose content is at a position of the file."""
-        begin, end = content - RECORD.size, content + length
-        channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, content, _MESSAGE_HEAD.size))
-        self._count(channel, time)
-        plain = self._plain
-        if begin != plain.offset + plain.size or plain.size > _BLOCK_SIZE:
-            plain = self._plain = _Block(begin, 0, 0, times=(time, time))
-            self._blocks.append(plain)
-        plain.places.append(begin - plain.offset)
-        plain.size = plain.stored_size = end - plain.offset
-        plain.times = (min(time, plain.times[0]), max(time, plain.times[1]))
-
-    def _add_chunk(self, file: BinaryIO, begin: int, length: int) -> None:
-        """Add a chunk whose content is at a position of the file."""
-        start, end, size, checksum = _CHUNK_HEAD.unpack(_read(file, begin, _CHUNK_HEAD.size))
-        fields = _Fields(_read(file, begin + _CHUNK_HEAD.size, min(length, 64)))
-        compression, stored_size = fields.text(), fields.number('<Q')
-        offset = begin + _CHUNK_HEAD.size + fields.position
-        block = _Block(offset, stored_size, size, compression, checksum)
-        self._bad = None
-        self._chunks += 1
-        self._checked_chunks += bool(checksum)
-        try:
-            data = _load(file, block)
-        except _UnreadableError:
-            if checksum:
-                self._bad = _BadChunk(begin - RECORD.size, (start, end), {})
-                self._bad_chunks.append(self._bad)
-            elif compression:
-                self._lost.append((begin, begin + length))
-            if compression:
-                return
-            # Without a checksum, read message by message; else, only the definitions.
-            data = _read(file, offset, stored_size)
-            block = _Block(offset, stored_size, stored_size)
-        lost: list[tuple[int, int]] = []
-        found = []
-        for kind, content, size in self._records(io.BytesIO(data), 0, len(data), lost):
-            if kind == _MESSAGE:
-                channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
-                found.append((channel, time, content - RECORD.size, content + size))
-        if self._bad is not None:
-            return
-        if not checksum:
-            # Times outside the chunk's range are damaged, or the range is if most are outside.
-            within = [item for item in found if start <= item[1] <= end]
-            if 2 * len(within) >= len(found):
-                lost += [item[2:] for item in found if not start <= item[1] <= end]
-                found = within
-        for channel, time, place, _ in found:
-            self._count(channel, time)
-            block.places.append(place)
-        if found:
-            block.times = (min(item[1] for item in found), max(item[1] for item in found))
-            self._blocks.append(block)
-        if lost and compression:
-            lost = [(0, stored_size)]
-        self._lost += [(offset + first, offset + last) for first, last in lost]
-
-    def _count(self, channel: int, time: int) -> None:
-        """Count a message of a channel whose definition is known."""
-        first, last = self._times or (time, time)
-        self._times = (min(first, time), max(last, time))
-        self._counts[channel] = self._counts.get(channel, 0) + 1
-
-    def _sound(self, file: BinaryIO, position: int, end: int) -> tuple[int, int] | None:
-        """Return type and length of a record confirmed by its content, or None."""
-        head = _read(file, position, RECORD.size + _CHUNK_HEAD.size + 32)
-        if len(head) < RECORD.size or position + RECORD.size > end:
-            return None
-        kind, length = RECORD.unpack_from(head)
-        behind = position + RECORD.size + length
-        if not _HEADER <= kind <= _DATA_END or behind > end:
-            return None
-        fields = _Fields(head[RECORD.size :])
-        try:
-            if kind == _MESSAGE:
-                sound = fields.numbers(_MESSAGE_HEAD)[0] in self._channels
-                sound = sound and length >= _MESSAGE_HEAD.size
-            elif kind == _CHUNK:
-                fields.numbers(_CHUNK_HEAD)
-                sound = fields.text() in _COMPRESSIONS
-                sound = sound and fields.number('<Q') + fields.position == length
-            elif kind == _INDEX:
-                size = fields.numbers(_INDEX_HEAD)[1]
-                sound = size + _INDEX_HEAD.size == length and size % _INDEX_ENTRY == 0
-            elif kind in _DEFINITIONS:
-                sound = self._define(kind, _read(file, position + RECORD.size, length), dry=True)
-            else:
-                # The content of other types is not used: check the following record.
-                after = _read(file, behind, 1)
-                sound = behind == end or _HEADER <= after[0] <= _DATA_END
-                sound = sound and length == _ENDS.get(kind, length)
-        except _UnreadableError:
-            return None
-        return (kind, length) if sound else None
-
-    def _next(self, file: BinaryIO, begin: int, limit: int, end: int) -> int:
-        """Return the start of two intact records, or of the last one; the limit if none."""
-        while begin < limit:
-            window = _read(file, begin, min(_WINDOW, limit + RECORD.size - begin))
-            for match in _CANDIDATE.finditer(window):
-                position = begin + match.start()
-                record = self._sound(file, position, end) if position < limit else None
-                if record is not None:
-                    behind = position + RECORD.size + record[1]
-                    if behind == end or self._sound(file, behind, end) is not None:
-                        return position
-            if len(window) < _WINDOW:
-                break
-            begin += len(window) - RECORD.size
-        return limit
-
-    def _define(self, kind: int, content: bytes, dry: bool = False) -> bool:
-        """Read a header, schema or channel record; return whether its fields fill it."""
-        fields = _Fields(content)
-        if kind == _HEADER:
-            profile, _ = fields.text(), fields.text()
-            if not dry:
-                self._profile = profile
-        elif kind == _SCHEMA:
-            number = fields.number('<H')
-            texts = fields.text(), fields.text(), fields.text()
-            if not dry:
-                self._schemas.setdefault(number, texts)
-        else:
-            number, schema = fields.number('<H'), fields.number('<H')
-            topic, serialization = fields.text(), fields.text()
-            metadata = _Fields(fields.block())
-            pairs = {}
-            while metadata.left:
-                key = metadata.text()
-                pairs[key] = metadata.text()
-            if not dry:
-                qos = pairs.get('offered_qos_profiles', '')
-                channel = _Channel(topic, schema, serialization, qos)
-                self._channels.setdefault(number, channel)
-        return not fields.left
+def _chunks(file: BinaryIO, begin: int, end: int) -> Iterator[_Chunk]:
+    """Yield the chunks with a sound head in a part of a file."""
+    while end - begin >= _RECORD.size:
+        window = _read(file, begin, min(_WINDOW, end - begin))
+        places = (begin + match.start() for match in _CANDIDATE.finditer(window))
+        chunk = next(filter(None, (_chunk_at(file, place, end) for place in places)), None)
+        if chunk is not None:
+            yield chunk
+        # A head may begin in this window and end in the next one.
+        begin = chunk.end if chunk else begin + len(window) - _RECORD.size + 1
 
 
-class _Fields:
-    """Reads the fields of a record in turn; raises if the record is too short."""
+def _chunk_at(file: BinaryIO, place: int, end: int) -> _Chunk | None:
+    """Return the chunk at a place of a file; None if there is none, or its head is damaged."""
+    head = _read(file, place, _LONGEST_HEAD).ljust(_LONGEST_HEAD, b'\0')
+    _, length = _RECORD.unpack_from(head)
+    first, last, size, checksum = _CHUNK_HEAD.unpack_from(head, _RECORD.size)
+    fields = io.BytesIO(head[_RECORD.size + _CHUNK_HEAD.size :])
+    compression = fields.read(int.from_bytes(fields.read(4), 'little'))
+    stored = int.from_bytes(fields.read(8), 'little')
+    data = place + _RECORD.size + _CHUNK_HEAD.size + fields.tell()
+    behind = place + _RECORD.size + length
+    if compression not in _COMPRESSIONS or data + stored != behind or behind > end:
+        return None
+    return _Chunk(place, behind, data, compression.decode(), size, checksum, (first, last))
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self.position = 0
 
-    @property
-    def left(self) -> int:
-        """Number of bytes not yet read."""
-        return len(self._content) - self.position
+def _messages_in(records: bytes) -> tuple[Counter[int], list[int]]:
+    """Return the number of messages by channel, and their times; raise for a damaged structure."""
+    counts, times, place = Counter[int](), [], 0
+    while place < len(records):
+        kind, length = _RECORD.unpack_from(records, place)
+        place += _RECORD.size
+        least = _MESSAGE_HEAD.size if kind == _MESSAGE else 0
+        if (
+            kind not in (_SCHEMA, _CHANNEL, _MESSAGE)
+            or not least <= length <= len(records) - place
+        ):
+            raise ReaderError('no record')
+        if kind == _MESSAGE:
+            channel, _, time, _ = _MESSAGE_HEAD.unpack_from(records, place)
+            counts[channel] += 1
+            times.append(time)
+        place += length
+    return counts, times
 
-    def take(self, size: int) -> bytes:
-        """Return the next bytes."""
-        if size > self.left:
-            raise _UnreadableError
-        self.position += size
-        return self._content[self.position - size : self.position]
 
-    def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Return values of a layout."""
-        return layout.unpack(self.take(layout.size))
-
-    def number(self, layout: str) -> int:
-        """Return one value."""
-        return self.numbers(struct.Struct(layout))[0]
-
-    def block(self) -> bytes:
-        """Return a block of bytes with a length prefix."""
-        return self.take(self.number('<I'))
-
-    def text(self) -> str:
-        """Return a string with a length prefix."""
-        try:
-            return self.block().decode()
-        except UnicodeDecodeError as error:
-            raise _UnreadableError from error
+# --- checksums ------------------------------------------------------------------------------
 
 
 def fault_at_end(path: Path) -> str:
     """Return why the end of an MCAP file, by which it is read, cannot be used; empty if it can."""
     with path.open('rb') as file:
-        footer = file.seek(0, 2) - FOOTER_TO_END
-        if footer < len(MAGIC) or _read(file, footer + FOOTER_TO_END - len(MAGIC), 8) != MAGIC:
+        ending = _ending(file)
+        if ending is None:
             return 'truncated, its end is missing'
-        return 'the checksum of its summary does not match' * _summary_fault(file, footer)
+        return 'the checksum of its summary does not match' * _is_damaged(file, ending)
 
 
-def read_footer(file: BinaryIO, footer: int) -> tuple[int, int, int]:
-    """Return start of the summary (0: none), start of its offsets, and its checksum (0: none)."""
-    start, offsets, checksum = _FOOTER_CONTENT.unpack(_read(file, footer + RECORD.size, 20))
-    return start, offsets, checksum
+def _ending(file: BinaryIO) -> tuple[int, int, int] | None:
+    """Return start of the summary, start of the footer, checksum (0: none); None if not closed."""
+    footer = file.seek(0, 2) - _FOOTER_TO_END
+    content = _read(file, footer, _FOOTER_TO_END) if footer > 0 else b''
+    mark = _RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
+    if not (content.startswith(mark) and content.endswith(_MAGIC)):
+        return None
+    start, _, checksum = _FOOTER_CONTENT.unpack_from(content, _RECORD.size)
+    return min(start or footer, footer), footer, checksum
 
 
-def _summary_fault(file: BinaryIO, footer: int) -> bool:
+def _is_damaged(file: BinaryIO, ending: tuple[int, int, int]) -> bool:
     """Return whether a closed file's summary has a checksum that does not match."""
-    start, _, expected = read_footer(file, footer)
-    begin = min(start or footer, footer)
-    return expected not in (0, expected and checksum_of(file, begin, footer + FOOTER_CHECKED))
+    start, footer, checksum = ending
+    return bool(checksum) and checksum != _checksum(file, start, footer + _FOOTER_CHECKED)
 
 
-def checksum_of(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
+def _checksum(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
     """Return the CRC-32 of a part of a file, continued from that of the bytes before."""
     file.seek(begin)
-    while begin < end and (data := file.read(min(_BLOCK_SIZE, end - begin))):
+    while begin < end and (data := file.read(min(_WINDOW, end - begin))):
         checksum = zlib.crc32(data, checksum)
         begin += len(data)
     return checksum
 
 
-def _read(file: BinaryIO, position: int, size: int) -> bytes:
+def _read(file: BinaryIO, place: int, size: int) -> bytes:
     """Return bytes of a file; fewer at its end."""
-    file.seek(position)
+    file.seek(place)
     return file.read(size)
 
 
-def _load(file: BinaryIO, block: _Block) -> bytes:
-    """Return the records of a block."""
-    data = _read(file, block.offset, block.stored_size)
-    # The libraries come with rosbags.
-    if block.compression == 'zstd':
-        modern = sys.version_info >= (3, 14)
-        library = importlib.import_module('compression.zstd' if modern else 'backports.zstd')
-        failure: type[Exception] = library.ZstdError
-    elif block.compression == 'lz4':
-        library, failure = importlib.import_module('lz4.frame'), RuntimeError
-    try:
-        data = bytes(library.decompress(data)) if block.compression else data
-    except failure as error:
-        raise _UnreadableError from error
-    if len(data) != block.size or (block.checksum and zlib.crc32(data) != block.checksum):
-        raise _UnreadableError
-    return data
+class CheckedMcapWriter(McapWriter):
+    """Writes the checksums of chunks, data section and summary."""
+
+    # Of the bytes before the end of the last chunk.
+    _checksum = 0
+    _counted = 0
+
+    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
+        """Write a message; close the chunk when it is large enough."""
+        super().write(connection, timestamp, data)
+        if self.chunk.bio.tell() > _CHUNK_SIZE:
+            self.close_chunk()
+
+    def close_chunk(self) -> None:
+        """Write the chunk and its indexes, then its checksum."""
+        begin, checksum = self.bio.tell(), zlib.crc32(self.chunk.bio.getbuffer())
+        super().close_chunk()
+        self.bio.flush()
+        # A second time: the file is open for writing only.
+        with self.path.open('r+b') as file:
+            file.seek(begin + _TO_CHECKSUM)
+            file.write(checksum.to_bytes(4, 'little'))
+            file.seek(self._counted)
+            self._checksum = zlib.crc32(file.read(), self._checksum)
+            self._counted = file.tell()
+
+    def close(self, version: int, metadata: str) -> None:
+        """Write index and metadata, then the other checksums."""
+        super().close(version, metadata)
+        with self.path.open('r+b') as file:
+            ending = _ending(file)
+            assert ending is not None
+            start, footer, _ = ending
+            data_end = start - _RECORD.size - _DATA_END_SIZE
+            checksum = _checksum(file, self._counted, data_end, self._checksum)
+            file.seek(data_end + _RECORD.size)
+            file.write(checksum.to_bytes(4, 'little'))
+            checksum = _checksum(file, start, footer + _FOOTER_CHECKED)
+            file.seek(footer + _FOOTER_CHECKED)
+            file.write(checksum.to_bytes(4, 'little'))

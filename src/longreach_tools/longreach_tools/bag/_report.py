@@ -32,7 +32,7 @@ class BagReport(NamedTuple):
 
 def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
     """Inspect a recording, including a damaged one."""
-    with open_bag(path, accept_damage=True, check=scan) as bag:
+    with open_bag(path, check=scan) as bag:
         stamps = _compare_stamps(bag) if scan else {}
         duration = (bag.end_time - bag.start_time) / NANOSECONDS
         entries = [

@@ -8,43 +8,28 @@ never changes a recording. Times are integer nanoseconds.
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
+import sqlite3
+import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import load_yaml
 
-from ._mcap import MAGIC, McapSource, fault_at_end
-from ._sqlite import NO_CHECKSUMS, BrokenSqliteSource, is_whole, rolled_back
 from ._topics import Message, Topic, absolute_name, need_rosbags
 
+_MCAP_MAGIC = b'\x89MCAP0\r\n'
 _SQLITE_MAGIC = b'SQLite format 3\x00'
 _ROS1_MAGIC = b'#ROSBAG V'
 _ROS1_REMEDY = 'convert it first: rosbags-convert --src FILE.bag --dst DIRECTORY'
-
-
-class Source(Protocol):
-    """
-    Source of messages, for each kind of file.
-
-    ``damage`` says what cannot be read, for each file, ``checksums`` which ones the files have;
-    empty if this was not looked at.
-    """
-
-    topics: list[Topic]
-    start_time: int
-    end_time: int
-    damage: list[str]
-    checksums: str
-
-    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield messages of some topics from a time [ns] on, in the order of time."""
-        ...
+_NO_CHECKSUMS = 'no checksums: sqlite3 has none; its pages are checked, but not the messages'
 
 
 class Bag:
@@ -61,25 +46,25 @@ class Bag:
         Why only a part can be read; empty for an intact recording.
     checksums : str
         Which ones it has; empty unless it was opened with ``check``.
+    damaged : bool
+        Whether parts of the files cannot be read, apart from an end that was never written.
     topics : dict
         Name to :class:`Topic`, sorted by name.
     start_time, end_time : int
         Times of the first and last message [ns]; 0 without messages.
     """
 
-    def __init__(
-        self, path: Path, storage: str, problem: str, source: Source, resources: ExitStack
-    ) -> None:
-        self.path, self.storage, self.problem = path, storage, problem
-        self._source, self._resources = source, resources
-        self.checksums = source.checksums
-        self.topics = _merged(path, source.topics)
-        self.start_time, self.end_time = source.start_time, source.end_time
-
-    @property
-    def damaged(self) -> bool:
-        """Whether parts of the files cannot be read, apart from an end that was never written."""
-        return bool(self._source.damage)
+    def __init__(self, path: Path, storage: str, readers: Sequence[Any]) -> None:
+        self.path, self.storage = path, storage
+        self.problem = self.checksums = ''
+        self.damaged = False
+        self._readers = readers
+        self._resources = ExitStack()
+        self.topics = _merged(path, readers)
+        times = [r.metadata for r in readers if r.metadata.message_count]
+        self.start_time = min((one.start_time for one in times), default=0)
+        # That of rosbags is behind the last message.
+        self.end_time = max((one.end_time - 1 for one in times), default=0)
 
     @property
     def message_count(self) -> int:
@@ -104,20 +89,21 @@ class Bag:
         a topic is missing, or the recording is damaged.
         """
         wanted = self.select(names)
-        remedy = f'to save what is left: longreach bag recover {self.path} --out NEW'
         read = 0
         try:
             with _readable(self.path):
-                for message in self._source.messages(wanted, start):
-                    read += 1
-                    yield message
+                for reader in self._readers:
+                    chosen = [one for one in reader.connections if one.topic in wanted]
+                    for connection, time, data in reader.messages(chosen, start) if chosen else ():
+                        read += 1
+                        yield connection.topic, time, data
         except InputError as error:
-            raise InputError(f'{error}{self._places()}; {remedy}') from error
+            raise InputError(f'{error}{self._places()}; {_remedy(self.path)}') from error
         count = sum(self.topics[name].count for name in wanted)
         if start <= self.start_time and read != count:
             raise InputError(
                 f'{self.path}: damaged: {read} of {count} messages could be read{self._places()};'
-                f' {remedy}'
+                f' {_remedy(self.path)}'
             )
 
     def _places(self) -> str:
@@ -125,7 +111,9 @@ class Bag:
         files = _storage_files(self.path)
         if self.storage != 'mcap' or any(file.suffix == '.zstd' for file in files):
             return ''
-        return ''.join(f': {text}' for file in files for text in McapSource(file).damage)
+        with ExitStack() as resources:
+            readers = [_open_file(file, 'mcap', resources, check=True) for file in files]
+            return ''.join(f': {reader.damage}' for reader in readers if reader.damage)
 
     def close(self) -> None:
         """Close the files."""
@@ -138,19 +126,18 @@ class Bag:
         self.close()
 
 
-def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = False) -> Bag:
+def open_bag(path: str | Path, *, check: bool = False) -> Bag:
     """
     Open a recording of ROS 2: a directory or a storage file.
 
     Parameters
     ----------
     path : path
-        The recording.
-    accept_damage : bool
-        Read the intact part of a recording that was damaged after it was closed. Without it, only
-        a recording that was never closed is read in part.
+        The recording. What can be read of one that was never closed is read.
     check : bool
-        With ``accept_damage``: read the whole recording first to find damage within it.
+        Read the whole recording first to find damage within it, and give what is intact. Without
+        it, a recording that was damaged after it was closed is refused, at the latest when it is
+        read.
 
     Raises
     ------
@@ -158,53 +145,48 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
         If it is missing, not a recording of ROS 2, damaged or empty.
     """
     need_rosbags()
+    from ._mcap import fault_at_end
+
     path = Path(path)
     if not path.exists():
         raise InputError(f'{path}: no such bag; give the directory of a recording')
     files = _storage_files(path)
     storage = _storage_of(files)
-    packed = any(file.suffix == '.zstd' for file in files)
-    expected = _Expected.of(path)
-    resources = ExitStack()
+    check = check and not any(file.suffix == '.zstd' for file in files)
     problems: list[str] = []
-    try:
-        closed = (path / 'metadata.yaml').is_file()
-        try:
-            if closed:
-                source = _open_closed(path, files, resources)
-            else:
-                source = _Files(files, storage, expected, resources, check=False)
-                if path.is_dir() or (storage == 'mcap' and fault_at_end(path)):
-                    problems.append('not closed')
-            if check and accept_damage and not packed:
-                # By the files, whatever the metadata say.
-                source = _Files(files, storage, expected, resources, check=True)
-        except InputError as error:
-            if not accept_damage:
-                if not closed:
-                    raise
-                raise InputError(
-                    f'{error}; to save what is left: longreach bag recover {path} --out NEW'
-                ) from error
+    readers: list[Any] = []
+    with ExitStack() as resources:
+        if (path / 'metadata.yaml').is_file():
             try:
-                source = _Files(files, storage, expected, resources, check=True)
-            except InputError as worse:
-                raise error from worse
-            problems.append(str(error))
-        if source.damage or (check and expected.missing(source.topics)):
-            problems.append(_what_is_lost(source, expected))
-        return Bag(path, storage, '; '.join(problems), source, resources)
-    except BaseException:
-        resources.close()
-        raise
+                readers = [_open_closed(path, files, resources)]
+            except InputError as error:
+                if not check:
+                    raise InputError(f'{error}; {_remedy(path)}') from error
+                problems.append(str(error))
+        elif path.is_dir() or (storage == 'mcap' and fault_at_end(path)):
+            problems.append('not closed')
+        if check or not readers:
+            # By the files, whatever the metadata say.
+            readers = [_open_file(file, storage, resources, check) for file in files]
+        bag = Bag(path, storage, readers)
+        damage = [one.damage for one in readers if getattr(one, 'damage', '')]
+        lost = ''
+        if check:
+            bag.checksums = '; '.join(dict.fromkeys(reader.checksums for reader in readers))
+            lost = _lost(path, bag)
+        if damage or lost:
+            problems.append('; '.join(filter(None, [': '.join(['damaged', *damage]), lost])))
+        bag.problem, bag.damaged = '; '.join(problems), bool(damage)
+        bag._resources = resources.pop_all()
+        return bag
 
 
-@contextmanager
+@contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Convert errors of the readers for damaged files to InputError."""
     try:
         yield
-    except (InputError, OSError):
+    except (LongreachError, OSError):
         raise
     except Exception as error:
         # Readers that trust a damaged file can raise any exception.
@@ -215,43 +197,26 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f'{path}: damaged or not a bag of ROS 2: {reason}') from error
 
 
-@dataclass(frozen=True)
-class _Expected:
-    """Message counts by topic, and their limits of time [ns], according to the metadata."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    times: tuple[int, int] = (-(2**63), 2**63 - 1)
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """Read ``metadata.yaml`` of a recording as far as it is valid."""
-        try:
-            known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
-            start = known['starting_time']['nanoseconds_since_epoch']
-            counts = {
-                topic['topic_metadata']['name']: int(topic['message_count'])
-                for topic in known['topics_with_message_count']
-            }
-            return cls(counts, (start, start + known['duration']['nanoseconds']))
-        except (InputError, LookupError, TypeError, ValueError):
-            return cls()
-
-    def missing(self, topics: Sequence[Topic]) -> dict[str, int]:
-        """Return the number of missing messages of each incomplete topic."""
-        found = Counter[str]()
-        for topic in topics:
-            found[topic.name] += topic.count
-        return {name: n - found[name] for name, n in self.counts.items() if n > found[name]}
+def _remedy(path: Path) -> str:
+    """Return what to do with a damaged recording."""
+    return f'to save what is left: longreach bag recover {path} --out NEW'
 
 
-def _what_is_lost(source: Source, expected: _Expected) -> str:
-    """Return the damaged parts of a recording and its missing messages."""
-    text = f'damaged: {"; ".join(source.damage)}' if source.damage else 'damaged'
-    if missing := expected.missing(source.topics):
-        count = sum(missing.values())
-        topics = ', '.join(f'{name} {n}' for name, n in missing.items())
-        text += f'; {count} of {sum(expected.counts.values())} messages lost ({topics})'
-    return text
+def _lost(path: Path, bag: Bag) -> str:
+    """Return how many messages are missing according to the metadata, empty if none is."""
+    try:
+        known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
+        counts = {
+            topic['topic_metadata']['name']: int(topic['message_count'])
+            for topic in known['topics_with_message_count']
+        }
+    except (InputError, LookupError, TypeError, ValueError):
+        return ''
+    found = Counter({name: topic.count for name, topic in bag.topics.items()})
+    missing = {name: n - found[name] for name, n in counts.items() if n > found[name]}
+    topics = ', '.join(f'{name} {n}' for name, n in missing.items())
+    text = f'{sum(missing.values())} of {sum(counts.values())} messages lost ({topics})'
+    return text if missing else ''
 
 
 def _storage_files(path: Path) -> list[Path]:
@@ -280,7 +245,7 @@ def _storage_of(files: Sequence[Path]) -> str:
         return 'mcap' if '.mcap' in file.name else 'sqlite3'
     with file.open('rb') as stream:
         begin = stream.read(16)
-    if begin.startswith(MAGIC):
+    if begin.startswith(_MCAP_MAGIC):
         return 'mcap'
     if begin == _SQLITE_MAGIC:
         return 'sqlite3'
@@ -294,10 +259,12 @@ def _storage_of(files: Sequence[Path]) -> str:
     )
 
 
-def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:
+def _merged(path: Path, readers: Sequence[Any]) -> dict[str, Topic]:
     """Return one entry for each name: a topic can occur in several files, or several times."""
     merged: dict[str, Topic] = {}
-    for topic in topics:
+    for c in (connection for reader in readers for connection in reader.connections):
+        qos = tuple(c.ext.offered_qos_profiles)
+        topic = Topic(c.topic, c.msgtype, c.msgcount, c.msgdef, qos)
         known = merged.setdefault(topic.name, topic)
         if known.typename != topic.typename:
             raise LongreachError(
@@ -310,37 +277,7 @@ def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:
     return dict(sorted(merged.items()))
 
 
-# --- sources --------------------------------------------------------------------------------
-
-
-class _RosbagsSource:
-    """An intact recording, read by rosbags."""
-
-    def __init__(self, path: Path, resources: ExitStack, checksums: str = '') -> None:
-        from rosbags.rosbag2 import Reader
-
-        self._reader = resources.enter_context(Reader(path))
-        self.damage: list[str] = []
-        self.checksums = checksums
-        self.start_time = self._reader.start_time if self._reader.message_count else 0
-        self.end_time = self._reader.end_time - 1 if self._reader.message_count else 0
-        self.file_count = 1
-        if path.is_dir():
-            directory: Any = self._reader.storage
-            _match_by_name(directory)
-            self.file_count = len(directory.storages)
-        connections: list[Any] = self._reader.connections
-        self.topics = [
-            Topic(c.topic, c.msgtype, c.msgcount, c.msgdef, tuple(c.ext.offered_qos_profiles))
-            for c in connections
-        ]
-
-    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield messages of some topics from a time [ns] on, in the order of time."""
-        chosen = [known for known in self._reader.connections if known.topic in names]
-        if chosen:
-            for connection, time, data in self._reader.messages(chosen, start=start):
-                yield connection.topic, time, data
+# --- readers of rosbags ----------------------------------------------------------------------
 
 
 def _match_by_name(reader: Any) -> None:
@@ -360,63 +297,81 @@ def _match_by_name(reader: Any) -> None:
         ]
 
 
-def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Source:
+def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Any:
     """Open a recording with metadata; its MCAP files must be complete."""
+    from rosbags.rosbag2.reader import DirectoryReader
+
+    from ._mcap import fault_at_end
+
     for file in files:
         if file.suffix == '.mcap' and (fault := fault_at_end(file)):
             raise InputError(f'{file}: {fault}')
     with _readable(path):
-        source = _RosbagsSource(path, resources)
+        reader: Any = DirectoryReader(path)
+        reader.open()
+        resources.callback(reader.close)
+        _match_by_name(reader)
     present = {file.name.removesuffix('.zstd') for file in files}
-    if len(present) > source.file_count:
+    named = len(reader.storages)
+    if len(present) > named:
         raise InputError(
-            f'{path}: {len(present)} storage files, but metadata.yaml names {source.file_count};'
+            f'{path}: {len(present)} storage files, but metadata.yaml names {named};'
             f' remove those that are not of this recording, or: ros2 bag reindex {path}'
         )
-    return source
+    return reader
 
 
-class _Files:
-    """Storage files without metadata, one after the other; ``check`` reads them for damage."""
+def _open_file(file: Path, storage: str, resources: ExitStack, check: bool) -> Any:
+    """Open a storage file; of an MCAP file that was not closed only what is intact."""
+    from rosbags.rosbag2.storage_mcap import McapReader
+    from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 
-    def __init__(
-        self,
-        files: Sequence[Path],
-        storage: str,
-        expected: _Expected,
-        resources: ExitStack,
-        *,
-        check: bool,
-    ) -> None:
-        if packed := [file for file in files if file.suffix == '.zstd']:
-            raise InputError(
-                f'{packed[0]}: compressed as a whole; unpack it first: unzstd {packed[0]}'
-            )
-        sources = [_open_file(file, storage, expected, resources, check) for file in files]
-        self._sources = sources
-        self.topics = [topic for source in sources for topic in source.topics]
-        filled = [source for source in sources if any(topic.count for topic in source.topics)]
-        self.start_time = min((source.start_time for source in filled), default=0)
-        self.end_time = max((source.end_time for source in filled), default=0)
-        self.damage = [text for source in sources for text in source.damage]
-        self.checksums = '; '.join(dict.fromkeys(source.checksums for source in sources))
+    from ._mcap import IntactMcap, fault_at_end
 
-    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield messages of some topics from a time [ns] on, file by file."""
-        for source in self._sources:
-            yield from source.messages(names, start)
-
-
-def _open_file(
-    file: Path, storage: str, expected: _Expected, resources: ExitStack, check: bool
-) -> Source:
-    """Open a storage file; an MCAP file that was not closed is always checked."""
+    if file.suffix == '.zstd':
+        raise InputError(f'{file}: compressed as a whole; unpack it first: unzstd {file}')
     with _readable(file):
-        if storage == 'mcap':
-            whole = not check and not fault_at_end(file)
-            return _RosbagsSource(file, resources) if whole else McapSource(file)
-        file = rolled_back(file, resources)
-        if check and not is_whole(file):
-            rows = sum(expected.counts.values())
-            return BrokenSqliteSource(file, rows, expected.times, resources)
-        return _RosbagsSource(file, resources, NO_CHECKSUMS)
+        reader: Any
+        if storage == 'sqlite3':
+            whole = _rolled_back(file, resources)
+            if check and not _is_whole(whole):
+                raise LongreachError(
+                    f'{file}: damaged: pages of the database are not intact; to save what is left:'
+                    f' sqlite3 {file} .recover | sqlite3 NEW.db3'
+                )
+            reader = Sqlite3Reader(whole)
+            reader.checksums = _NO_CHECKSUMS
+        else:
+            reader = (IntactMcap if check or fault_at_end(file) else McapReader)(file)
+        reader.open()
+        resources.callback(reader.close)
+        return reader
+
+
+def _is_whole(file: Path) -> bool:
+    """Return whether all pages of an SQLite file are intact."""
+    try:
+        with closing(sqlite3.connect(f'{file.resolve().as_uri()}?immutable=1', uri=True)) as data:
+            return bool(data.execute('PRAGMA integrity_check(1)').fetchone() == ('ok',))
+    except sqlite3.Error:
+        return False
+
+
+def _rolled_back(file: Path, resources: ExitStack) -> Path:
+    """
+    Return an SQLite file without an unfinished transaction, as a copy if it has one.
+
+    SQLite would write to the recording to roll back a transaction of a killed recorder.
+    """
+    companions = [file.with_name(file.name + suffix) for suffix in ('-journal', '-wal')]
+    unfinished = [companion for companion in companions if companion.is_file()]
+    if not any(companion.stat().st_size for companion in unfinished):
+        return file
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+    for source in (file, *unfinished):
+        shutil.copy(source, folder)
+    copy = folder / file.name
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute('SELECT count(*) FROM sqlite_master').fetchone()
+        connection.execute('PRAGMA journal_mode=DELETE')
+    return copy

@@ -59,23 +59,6 @@ class Topic:
     qos: tuple[Qos, ...]
 
 
-def topic_of(
-    name: str, typename: str, count: int, encoding: str, definition: str, qos: str
-) -> Topic:
-    """Return a topic from the texts of a storage file; damaged QoS is left out."""
-    from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
-    from rosbags.rosbag2 import ReaderError
-    from rosbags.rosbag2.metadata import parse_qos
-
-    formats = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
-    form = formats.get(encoding, MessageDefinitionFormat.NONE)
-    try:
-        offers = tuple(parse_qos(qos))
-    except (ReaderError, AttributeError, LookupError, TypeError, ValueError):
-        offers = ()
-    return Topic(name, typename, count, MessageDefinition(form, definition), offers)
-
-
 def need(module: str, remedy: str) -> None:
     """Raise InputError with instructions if a module is missing."""
     try:

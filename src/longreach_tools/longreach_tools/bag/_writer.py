@@ -66,7 +66,7 @@ class BagWriter:
         need_rosbags()
         from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
-        from ._mcap_writer import CheckedMcapWriter
+        from ._mcap import CheckedMcapWriter
 
         self.path = Path(path)
         if self.path.exists():
@@ -200,12 +200,13 @@ def recover(
     ``storage`` is by default the same as before; ``say`` prints a line about losses. InputError if
     nothing can be read, or the output exists; no output is then created.
     """
-    with open_bag(path, accept_damage=True, check=True) as bag:
+    with open_bag(path, check=True) as bag:
         if not bag.message_count:
             reason = f'{bag.problem}; ' if bag.problem else ''
             raise InputError(f'{path}: {reason}no readable message; nothing to recover')
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
+        unchecked = bag.checksums.startswith('no checksums')
         writer = BagWriter(output, storage or bag.storage)
         try:
             with writer:
@@ -219,7 +220,7 @@ def recover(
                     for topic in bag.topics.values()
                 }
                 for name, time, data in bag.messages():
-                    if bag.damaged:
+                    if bag.damaged or unchecked:
                         try:
                             stores[name].deserialize_cdr(data, bag.topics[name].typename)
                         except InputError:
@@ -231,7 +232,7 @@ def recover(
             raise
         if bag.problem:
             say(f'{path}: {bag.problem}')
-        if bag.checksums.startswith('no checksums'):
+        if unchecked:
             say(f'{path}: {bag.checksums}; a changed bit in a message is not noticed')
         for name, count in unreadable.items():
             say(f'{path}: {count} more messages of {name} are damaged and were skipped')
