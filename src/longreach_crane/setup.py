@@ -27,7 +27,6 @@ setup(
     entry_points={
         'console_scripts': [
             'controller = longreach_crane.nodes:controller',
-            'markers = longreach_crane.nodes:markers',
             'plant = longreach_crane.nodes:plant',
         ],
         'longreach.machines': ['crane = longreach_crane.spec:CRANE'],

@@ -5,8 +5,7 @@ The crane of ARGESIM benchmark C13R.
 ``control``                             its digital controller, with sensors and diagnosis
 ``design``                              controllers for other cranes
 ``scenario``, ``simulation``, ``c13r``  simulated runs of crane and controller
-``plant_node``, ``controller_node``, ``markers_node``, ``conversions``, ``nodes``
-                                        the same over ROS
+``plant_node``, ``controller_node``     the same over ROS
 ``commands``                            ``longreach crane``
 """
 

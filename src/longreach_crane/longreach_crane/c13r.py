@@ -7,7 +7,6 @@ the scenarios of the controlled crane, without and with diagnosis (C13R section 
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import NamedTuple
 
@@ -15,8 +14,9 @@ import numpy as np
 
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import Constants, load_position
-from longreach_crane.parameters import CraneParameters
-from longreach_crane.scenario import Disturbance, Scenario, SetPoint
+from longreach_crane.parameters import CraneParameters, load_machinery
+from longreach_crane.scenario import Disturbance, Scenario, load_scenario
+from longreach_dynamics.resources import share_directory
 
 TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
@@ -99,15 +99,6 @@ def _load_position_at_end(
 
 
 def task_scenario(task: str) -> Scenario:
-    """Return the scenario of Task 'b' or 'c'."""
-    disturbances = (Disturbance(time=42.0, duration=1.0, force=-200.0),)
-    scenario = Scenario(
-        duration=60.0,
-        diagnosis=False,
-        set_points=(SetPoint(0.0, 3.0), SetPoint(16.0, -0.5), SetPoint(36.0, 3.8)),
-        disturbances=disturbances,
-    )
-    if task == 'b':
-        return scenario
-    second = Disturbance(time=46.0, duration=1.0, force=200.0)
-    return dataclasses.replace(scenario, diagnosis=True, disturbances=(*disturbances, second))
+    """Return the installed scenario of Task 'b' or 'c'."""
+    directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    return load_scenario(directory / f'task_{task}.yaml', load_machinery().controller.sample_time)

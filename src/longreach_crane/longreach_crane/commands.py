@@ -61,8 +61,7 @@ def _run_task(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, CraneOptions)
     machinery = machine_of(CRANE, arguments, options)
     scenario = c13r.task_scenario(arguments.task)
-    title = {'task': arguments.task}
-    return run_scenario(CRANE, arguments, machinery, scenario, options, title)
+    return run_scenario(CRANE, arguments, machinery, scenario, options, {'task': arguments.task})
 
 
 def _run_task_a(arguments: argparse.Namespace) -> None:

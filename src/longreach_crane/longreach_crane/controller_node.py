@@ -20,7 +20,6 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
 from longreach_crane.control import Controller, Emergency, Sample, is_permitted
-from longreach_crane.conversions import command_to_message, sample_from_message, status_to_message
 from longreach_crane.machine import Command
 from longreach_crane.spec import CRANE, ControlOptions
 from longreach_dynamics.errors import InputError
@@ -94,7 +93,8 @@ class ControllerNode(CycleNode[CraneCommand]):
 
     def run_cycle(self, stamp: int, joints: CraneSensors, hydraulics: Any) -> CraneCommand:  # noqa: ARG002
         """Return the command to a sample, after the missed cycles before it."""
-        sample, latest, missed = sample_from_message(joints), self._samples.latest, 0
+        sample = Sample(joints.car_position, joints.below_minimum, joints.above_maximum)
+        latest, missed = self._samples.latest, 0
         if latest is None:
             in_mid_run = stamp >= self._period and self._watch_clock is not None
             if in_mid_run and not sample.is_valid:
@@ -147,12 +147,21 @@ class ControllerNode(CycleNode[CraneCommand]):
     def _run_one(self, sample: Sample | None, stamp: int, missed: int = 0) -> CraneCommand:
         """Return the command of a cycle after publishing its status."""
         self._advance(sample, stamp)
-        header, counts = header_at(stamp, self._frame), self._samples.counts
-        missed = min(counts['missed'] + counts['invalid'] + missed, _MOST_MISSED)
+        header, counts, state = header_at(stamp, self._frame), self._samples.counts, self._state
+        names = ('motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity')
         self._status.publish(
-            status_to_message(self._state, self._controller, self._set_point(), missed, header)
+            CraneStatus(
+                header=header,
+                set_point=self._set_point(),
+                **dict(zip(names, state.observer.tolist(), strict=True)),
+                steady_time=self._controller.steady_time(state),
+                brake=state.command.brake,
+                emergency_mode=bool(state.emergency),
+                emergency_reason=int(state.emergency),
+                missed_samples=min(counts['missed'] + counts['invalid'] + missed, _MOST_MISSED),
+            )
         )
-        return command_to_message(self._state.command, header)
+        return CraneCommand(header=header, force=state.command.force, brake=state.command.brake)
 
     def _set_point(self) -> float:
         """Return the desired position in this cycle [m]: the received one, or the scenario's."""

@@ -5,5 +5,4 @@ from __future__ import annotations
 from longreach_node.entry import node_entry
 
 controller = node_entry('longreach_crane.controller_node:ControllerNode')
-markers = node_entry('longreach_crane.markers_node:MarkersNode')
 plant = node_entry('longreach_crane.plant_node:PlantNode')

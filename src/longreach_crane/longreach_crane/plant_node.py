@@ -9,13 +9,13 @@ from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.publisher import Publisher
 
 from longreach_crane.control import sense
-from longreach_crane.conversions import command_from_message, sample_to_message
 from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import Machinery
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import warm_up
 from longreach_crane.spec import CRANE, PlantOptions
+from longreach_dynamics.errors import InputError
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.machine_parameters import MachineParameters
@@ -66,8 +66,15 @@ class PlantNode(Base[CraneState, Command]):
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the readings of the sensors."""
         sample = sense(self.state.x[CAR_POSITION], self.described.crane)
-        self._sensors.publish(sample_to_message(sample, header_at(nanoseconds, self.frame)))
+        header = header_at(nanoseconds, self.frame)
+        self._sensors.publish(CraneSensors(header=header, **sample._asdict()))
 
     def command_of(self, message: CraneCommand) -> Command:
         """Return the command of a message; refuse one beyond the maximum force."""
-        return command_from_message(message, self.described.controller.maximum_force)
+        most = self.described.controller.maximum_force
+        if not abs(message.force) <= most:
+            raise InputError(
+                f'force = {message.force:g} N, allowed: [{-most:g}, {most:g}] N, the maximum_force'
+                ' of the crane file'
+            )
+        return Command(message.force, message.brake)

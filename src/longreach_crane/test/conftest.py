@@ -1,11 +1,12 @@
-"""The crane of C13R and its two scenarios, built here so that no other package is needed."""
+"""The crane of C13R and its two scenarios."""
 
 from __future__ import annotations
 
 import pytest
 
+from longreach_crane.c13r import task_scenario
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
-from longreach_crane.scenario import Disturbance, Scenario, SetPoint
+from longreach_crane.scenario import Scenario
 
 
 @pytest.fixture(scope='session')
@@ -21,15 +22,9 @@ def crane(machinery: Machinery) -> CraneParameters:
 
 @pytest.fixture(scope='session')
 def task_b() -> Scenario:
-    return Scenario(
-        duration=60.0,
-        set_points=(SetPoint(0.0, 3.0), SetPoint(16.0, -0.5), SetPoint(36.0, 3.8)),
-        disturbances=(Disturbance(42.0, 1.0, -200.0),),
-        diagnosis=False,
-    )
+    return task_scenario('b')
 
 
 @pytest.fixture(scope='session')
-def task_c(task_b: Scenario) -> Scenario:
-    disturbances = (*task_b.disturbances, Disturbance(46.0, 1.0, 200.0))
-    return task_b.replace(disturbances=disturbances, diagnosis=True)
+def task_c() -> Scenario:
+    return task_scenario('c')

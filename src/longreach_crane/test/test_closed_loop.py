@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from longreach_msgs.msg import CraneCommand, CraneStatus
 from sensor_msgs.msg import JointState
 
 from longreach_crane.controller_node import ControllerNode
-from longreach_crane.parameters import Machinery, load_machinery
+from longreach_crane.parameters import Machinery
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import simulate
@@ -30,31 +31,6 @@ set_points:
 disturbances:
   - {time: 8.0, duration: 1.0, force: 150.0}
   - {time: 8.5, duration: 1.0, force: 200.0}
-"""
-CRANE = """
-crane:
-  car_mass: 20.0
-  load_mass: 50.0
-  cable_length: 3.0
-  gravity: 9.81
-  car_friction: 0.5
-  brake_friction: 1.0e+5
-  load_friction: 0.001
-  motor_rate: 4.0
-  minimum_position: -2.0
-  maximum_position: 3.0
-controller:
-  sample_time: 0.02
-  matrices: designed
-  output: next_cycle
-  maximum_force: 100.0
-  brake_condition: 0.01
-  steady_time: 1.0
-  sensor_timeout: 0.5
-design:
-  state_weights: [0.355, 11990.0, 28911.0, 773034.0, 1032890.0]
-  effort_weight: 1.0
-  observer_poles: [[-12.0, 0.0], [-6.0, 6.0], [-6.0, -6.0], [-1.5, 3.0], [-1.5, -3.0]]
 """
 
 
@@ -135,9 +111,13 @@ def test_lockstep_equals_the_library(
         np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, columns[1:]])
 
 
-def test_another_crane_with_another_cycle(tmp_path: Path) -> None:
+def test_another_crane_with_another_cycle(machinery: Machinery, tmp_path: Path) -> None:
     crane, file = tmp_path / 'crane.yaml', tmp_path / 'scenario.yaml'
-    crane.write_text(CRANE)
+    other = machinery.replace(
+        crane=machinery.crane.replace(car_mass=20.0, cable_length=3.0, maximum_position=3.0),
+        controller=machinery.controller.replace(sample_time=0.02, output='next_cycle'),
+    )
+    crane.write_text(yaml.safe_dump(other.as_mapping()))
     file.write_text('duration: 4.0\nset_points: [{time: 0.5, car_position: 1.0}]\n')
     common = {'lockstep': 'true', 'scenario': file, 'file': crane}
     rates = {'plant__step': 0.02, 'plant__publish_rate': 50.0, 'plant__duration': 4.0}
@@ -145,7 +125,7 @@ def test_another_crane_with_another_cycle(tmp_path: Path) -> None:
         loop = Loop(b)
         b.until(loop.plant.done.done, 'end')
         b.until(lambda: len(loop.commands) == len(loop.statuses) == len(loop.joints) == 201)
-    expected = simulate(load_machinery(crane), load_scenario(file, 0.02))
+    expected = simulate(other, load_scenario(file, 0.02))
     np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, [1, 2, 3, 4, 5, 7, 8, 9]])
 
 
@@ -172,17 +152,3 @@ def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_pa
         b.until(lambda: not loop.plant.command.brake, 'brake released')
         b.until(lambda: loop.plant.state.x[1] > here + 0.05, 'the car on its way')
         assert not loop.statuses[-1].emergency_mode
-
-
-def test_without_its_plant_the_controller_brakes(tmp_path: Path) -> None:
-    with bench(*words(controller__use_sim_time='true', plant__start_timeout=0.0)) as b:
-        loop = Loop(b)
-        b.until(lambda: len(loop.statuses) > 10, 'a running loop')
-        b.remove(loop.plant)
-        # Neither samples nor /clock come: the wall's time leads to the emergency mode.
-        b.until(lambda: loop.statuses[-1].emergency_mode, 'emergency mode')
-        assert loop.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
-        b.until(lambda: loop.commands[-1].brake)
-        assert loop.commands[-1].force == 0.0
-        predictions = loop.statuses[-1].missed_samples
-        assert predictions >= 51

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +22,8 @@ from longreach_tools.testing import Outcome
 
 def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
     result = Outcome(capsys, 'crane', 'c13r', '--task', 'a', '--format', 'json').json
-    assert set(result) == {'task', 'time', 'rows'}
-    assert (result['task'], result['time']) == ('a', 2000.0)
     assert [row['disturbance'] for row in result['rows']] == [-750.0, -800.0, -850.0]
     for row in result['rows']:
-        assert set(row) == {
-            'disturbance', 'nonlinear', 'linear', 'difference', 'limit', 'error_estimate'
-        }  # fmt: skip
         assert row['difference'] == row['nonlinear'] - row['linear']
         assert 0.0 < row['error_estimate'] < 1e-9
         # 15 s of 160 N and 3 s of the disturbance, used up by friction.
@@ -43,13 +37,6 @@ def test_task_c(
     table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
     words = ('c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture)
     result = Outcome(capsys, 'crane', *words).json
-    assert {'task', 'events', 'extrema', 'final'} <= set(result)
-    assert result['task'] == 'c'
-    assert all(set(event) == {'time', 'name'} for event in result['events'])
-    assert set(result['extrema']) == {'max_abs_angle', 'max_car_position', 'min_car_position'}
-    assert list(result['final']) == [
-        'time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position'
-    ]  # fmt: skip
     expected = simulate(machinery, task_c)
     assert [(e['time'], e['name']) for e in result['events']] == list(expected.events)
     assert result['final']['car_position'] == expected.column('car_position')[-1]
@@ -58,10 +45,6 @@ def test_task_c(
     with table.open(newline='') as stream:
         head, *rows = csv.reader(stream)
     assert tuple(head) == expected.columns.names
-    assert head == [
-        *('time', 'motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity'),
-        *('load_position', 'command', 'brake', 'emergency', 'set_point'),
-    ]
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected.table)
     assert {row[8] for row in rows} == {'0', '1'}
     assert picture.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
@@ -125,25 +108,7 @@ def test_design_says_which_crane_it_is_for(
     assert head == f'crane of {crane}: cable_length 7.5 (C13R: 5); sample_time 0.02 (C13R: 0.01)'
 
 
-def test_urdf_with_another_cable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    crane = tmp_path / 'crane.yaml'
-    crane.write_text(default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5'))
-    done = Outcome(capsys, 'crane', 'urdf', '--file', crane)
-    assert done.code == 0
-    origin = ElementTree.fromstring(done.out).find("joint[@name='load_joint']/origin")
-    assert origin is not None
-    assert origin.attrib['xyz'] == '0 0 -7.5'
-    # A launch file passes an empty name for C13R's.
-    empty = Outcome(capsys, 'crane', 'urdf', '--file=')
-    assert empty.out == Outcome(capsys, 'crane', 'urdf').out != done.out
-
-
 # --- set-point ----------------------------------------------------------------------------------
-
-
-def test_a_set_point_that_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Outcome(capsys, 'crane', 'set-point', '2.5', '--namespace', 'moon', '--timeout', '0.2')
-    done.refused('no controller listens to /moon/set_point after 0.2 s', code=1)
 
 
 @pytest.mark.parametrize('value', ['2.5', '-0.5'])
@@ -158,16 +123,3 @@ def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> 
         assert done.out == f'set point {value} m sent to /north/set_point\n'
         b.until(lambda: heard)
     assert [message.data for message in heard] == [float(value)]
-
-
-def test_sweep_has_results_of_each_crane(capsys):
-    words = ('sweep', 'crane.load_mass', '50:150:2', 'crane.cable_length', '5:10:2')
-    options = ('--processes', 1, '--format', 'json')
-    rows = Outcome(capsys, 'crane', *words, *options).json['rows']
-    assert [row['crane.cable_length'] for row in rows] == [5, 10, 5, 10]
-    assert len({row['max_abs_angle'] for row in rows}) == 4
-    usual = Outcome(capsys, 'crane', 'c13r', '--task', 'c', '--format', 'json').json
-    words = ('sweep', 'crane.cable_length', '5:5:1')
-    (row,) = Outcome(capsys, 'crane', *words, *options).json['rows']
-    assert row['max_abs_angle'] == usual['extrema']['max_abs_angle']
-    assert row['first_emergency'] == 47.93

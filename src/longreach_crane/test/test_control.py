@@ -7,16 +7,17 @@ rule, saturation and delay can be driven directly.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from longreach_crane.control import Controller, ControllerState, Emergency, Sample
+from longreach_crane.control import Controller, ControllerState, Emergency, Sample, sense
 from longreach_crane.design import ControllerMatrices
 from longreach_crane.machine import Command
-from longreach_crane.parameters import Machinery
+from longreach_crane.parameters import CraneParameters, Machinery
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)
@@ -103,12 +104,6 @@ def test_saturation(machinery: Machinery) -> None:
     assert forces(run(controller(machinery, maximum_force=3.0), [5.0, -5.0])) == [3.0, -3.0]
 
 
-def test_next_cycle_delays_the_force_by_exactly_one_cycle(machinery: Machinery) -> None:
-    wanted = [10.0, 20.0, -30.0, 40.0, 0.0, 5.0]
-    delayed = forces(run(controller(machinery, output='next_cycle'), wanted))
-    assert delayed == [0.0, *wanted[:-1]]
-
-
 def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery: Machinery) -> None:
     wanted = [50.0] * 5 + [0.0] * 310 + [50.0] * 5
     now = run(controller(machinery), wanted)
@@ -183,12 +178,6 @@ def test_emergency_closes_the_brake_in_its_cycle_and_latches(
     assert all(s.command == Command(0.0, True) for s in later)
 
 
-def test_the_first_reason_for_an_emergency_stays(machinery: Machinery) -> None:
-    control = controller(machinery)
-    state = control.cycle(control.initial_state(), BEYOND, 0.0)
-    assert run(control, [0.0] * 60, None, state)[-1].emergency is Emergency.POSITION_LIMIT
-
-
 def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
     control = controller(machinery, diagnosis=False)
     for sample in (BEYOND, None):
@@ -197,11 +186,55 @@ def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
         assert states[-1].command == Command(50.0, False)
 
 
-def test_initial_state_is_at_rest(machinery: Machinery) -> None:
-    control = Controller.of(machinery)
-    assert control.initial_state().observer.tolist() == [0.0] * 5
-    assert control.initial_state(1.5).observer.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
-    assert control.initial_state().command == Command(0.0, False)
-    # Taking over at the set point moves nothing.
-    states = run(control, [1.5] * 100, Sample(1.5, False, False), control.initial_state(1.5))
-    assert max(abs(force) for force in forces(states)) < 1e-9
+# --- diagnosis --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('position', 'below', 'above'),
+    [
+        (5.0, False, False),
+        (math.nextafter(5.0, 6.0), False, True),
+        (-5.0, False, False),
+        (math.nextafter(-5.0, -6.0), True, False),
+        (math.nan, False, False),
+    ],
+)
+def test_switches_close_strictly_beyond_the_limits(
+    position: float, below: bool, above: bool, crane: CraneParameters
+) -> None:
+    sample = sense(position, crane)
+    assert sample[1:] == (below, above)
+    assert sample.is_valid == math.isfinite(position)
+    shifted = crane.replace(minimum_position=6.0, maximum_position=8.0)
+    assert sense(position, shifted)[1:] == (math.isfinite(position), False)
+
+
+@pytest.mark.parametrize(
+    ('sample', 'emergency'),
+    [
+        (Sample(5.0, False, False), Emergency.NONE),
+        (Sample(0.0, True, False), Emergency.POSITION_LIMIT),
+        (Sample(math.nan, False, True), Emergency.POSITION_LIMIT),
+        (Sample(-5.1, False, False), Emergency.POSITION_LIMIT),
+        (Sample(5.1, False, False), Emergency.POSITION_LIMIT),
+        (Sample(math.nan, False, False), Emergency.NONE),
+    ],
+)
+def test_a_switch_or_the_position_alone_suffices(
+    sample: Sample, emergency: Emergency, machinery: Machinery
+) -> None:
+    controller = Controller.of(machinery)
+    assert controller.cycle(controller.initial_state(), sample, 0.0).emergency is emergency
+
+
+@pytest.mark.parametrize(('timeout', 'last_silent'), [(0.5, 50), (0.05, 5), (0.005, 0)])
+@pytest.mark.parametrize('sample', [None, Sample(math.inf, False, False)])
+def test_silence_is_an_emergency_when_longer_than_the_timeout(
+    timeout: float, last_silent: int, sample: Sample | None, machinery: Machinery
+) -> None:
+    rules = machinery.controller.replace(sensor_timeout=timeout)
+    controller = Controller.of(dataclasses.replace(machinery, controller=rules))
+    state, silent = controller.initial_state(), 0
+    while state.emergency is Emergency.NONE:
+        state, silent = controller.cycle(state, sample, 0.0), silent + 1
+    assert (state.emergency, silent) == (Emergency.SENSOR_TIMEOUT, last_silent + 1)

@@ -19,7 +19,7 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
-from longreach_crane.control import Controller, ControllerState, Sample
+from longreach_crane.control import Controller, ControllerState, Emergency, Sample
 from longreach_crane.controller_node import ControllerNode
 from longreach_crane.parameters import Machinery
 from longreach_dynamics.errors import InputError
@@ -127,10 +127,11 @@ def told(
 # --- a stream as it should be -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
-@pytest.mark.parametrize('matrices', ['corrected', 'as_printed', 'designed'])
+@pytest.mark.parametrize(
+    ('matrices', 'output'), [('corrected', 'same_cycle'), ('designed', 'next_cycle')]
+)
 def test_a_stream_gives_the_librarys_commands(
-    machinery: Machinery, tmp_path: Path, output: str, matrices: str
+    machinery: Machinery, tmp_path: Path, matrices: str, output: str
 ) -> None:
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO.format(diagnosis='true'))
@@ -166,12 +167,14 @@ def test_status_is_the_state_of_the_same_cycle(machinery: Machinery, rig: Rig) -
     # At rest at the set point from the first cycle on: the brake closes after 3 s.
     assert [m.brake for m in rig.statuses].index(True) == 301
     assert not any(m.emergency_mode or m.emergency_reason for m in rig.statuses)
+    for emergency in Emergency:
+        assert getattr(CraneStatus, f'REASON_{emergency.name}') == emergency
 
 
 # --- samples that are not the next one ----------------------------------------------------------
 
 
-@pytest.mark.parametrize('gap', [1, 2, 49])
+@pytest.mark.parametrize('gap', [1, 49])
 def test_dropped_samples_are_predicted(machinery: Machinery, rig: Rig, gap: int) -> None:
     sent = [*range(5), *range(5 + gap, 30 + gap)]
     for cycle in sent:
@@ -195,7 +198,7 @@ def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig)
     assert rig.statuses[-1].missed_samples == 2**32 - 1
 
 
-@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize('value', [math.nan, math.inf])
 def test_what_is_no_number_never_reaches_the_observer(
     machinery: Machinery, rig: Rig, value: float
 ) -> None:
@@ -408,17 +411,6 @@ def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
         assert rig.commands[-1].brake
 
 
-def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
-    rig.send(0)
-    rig.answers(1)
-    wall.seconds += 60.0
-    assert len(rig.answers(1)) == 1
-    rig.send(1)
-    rig.answers(2)
-    assert not rig.statuses[-1].emergency_mode
-    assert rig.statuses[-1].missed_samples == 0
-
-
 # --- start --------------------------------------------------------------------------------------
 
 
@@ -427,7 +419,6 @@ def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
     [
         ('output:=later', r"output = 'later', allowed: as_in_file \| same_cycle \| next_cycle"),
         ('late_after:=0.0', r'late_after = 0\.0, allowed: \[0\.5, inf\)'),
-        ('sample_time:=0.01', r"'sample_time' is unknown to node /controller"),
     ],
 )
 def test_refusals(words: str, error: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from longreach_crane.scenario import (
@@ -33,16 +32,6 @@ def load_text(tmp_path: Path, text: str, sample_time: float = T) -> Scenario:
     file = tmp_path / 'scenario.yaml'
     file.write_text(text)
     return load_scenario(file, sample_time)
-
-
-def test_file_becomes_a_scenario(tmp_path: Path, task_c: Scenario) -> None:
-    assert load_text(tmp_path, TASK_C) == task_c
-
-
-def test_initial_state_in_the_order_of_the_state(tmp_path: Path) -> None:
-    text = 'duration: 1.0\ninitial_state: {angle: 4, angular_velocity: 5, motor_force: 1,'
-    scenario = load_text(tmp_path, text + ' car_position: 2, car_velocity: 3}')
-    assert np.array_equal(scenario.initial_state.vector(), [1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def test_set_points_hold_from_their_cycle_on(task_c: Scenario) -> None:
