@@ -45,8 +45,6 @@ MESSAGE_PACKAGES = re.compile(r'\w+_(msgs|srvs|interfaces)')
 ALLOWED = (
     'longreach_tools.** -> longreach_node.middleware',
     'longreach_tools.machine_command -> longreach_node.remote',
-    'longreach_tools.machine_command -> longreach_node.remote_trajectory',
-    'longreach_tools.machine_command -> longreach_node.remote_valves',
 )
 
 

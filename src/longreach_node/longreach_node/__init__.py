@@ -10,9 +10,9 @@ Bases of nodes: ``plant_node``, ``cycle_node`` (with ``samples``), ``trajectory_
 FollowJointTrajectory.
 
 Process and graph: ``entry``, ``executor``, ``middleware``, ``parameters``, ``qos``, ``frames``,
-``transforms``, ``clock``, ``stamps``, ``diagnostics``.
+``clock``, ``stamps``, ``diagnostics``.
 
-Commands: ``remote`` and ``remote_...``, ``keyboard``. Tests: ``testing``.
+Commands: ``remote``, ``remote_drive``, ``keyboard``. Tests: ``testing``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ from longreach_node.clock import steady_clock as steady_clock
 from longreach_node.cycle_node import CycleNode as CycleNode
 from longreach_node.entry import node_entry as node_entry
 from longreach_node.frames import FrameParameters as FrameParameters
+from longreach_node.frames import Transforms as Transforms
 from longreach_node.frames import frame_name as frame_name
 from longreach_node.frames import header_at as header_at
+from longreach_node.frames import optional_message as optional_message
 from longreach_node.hydraulic_messages import finite_values as finite_values
 from longreach_node.hydraulic_messages import hydraulic_state as hydraulic_state
 from longreach_node.hydraulic_messages import spools_from_message as spools_from_message
@@ -26,10 +28,10 @@ from longreach_node.markers import triangles_marker as triangles_marker
 from longreach_node.parameters import declare as declare
 from longreach_node.plant_node import HydraulicPlantNode as HydraulicPlantNode
 from longreach_node.plant_node import PlantNode as PlantNode
+from longreach_node.remote import command_valves as command_valves
+from longreach_node.remote import send_trajectory as send_trajectory
 from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
-from longreach_node.remote_trajectory import send_trajectory as send_trajectory
-from longreach_node.remote_valves import command_valves as command_valves
 from longreach_node.simulator import SimulatorNode as SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters as CycleParameters
 from longreach_node.simulator_parameters import SimulatorParameters as SimulatorParameters
@@ -39,5 +41,3 @@ from longreach_node.stamps import stamp_of as stamp_of
 from longreach_node.trajectory_controller import (
     TrajectoryControllerNode as TrajectoryControllerNode,
 )
-from longreach_node.transforms import Transforms as Transforms
-from longreach_node.transforms import optional_message as optional_message

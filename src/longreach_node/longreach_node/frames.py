@@ -1,21 +1,29 @@
 """
-Names of coordinate frames.
+Names of coordinate frames, and transforms between them on /tf and /tf_static.
 
 All machines on one graph share ``/tf``, so that the frames of each begin with a prefix: by default
 its namespace and a slash, as in ``north/track``. The prefix belongs to the frames, which are the
 links of the robot description; joints keep their names, because ``joint_states`` lies in the
 machine's namespace already.
+
+Without ROS's own installation, ``tf2_msgs`` does not exist: a node then works without transforms,
+and its log says so once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
+from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
+from longreach_node.qos import STATIC_TRANSFORMS, TRANSFORMS
 from longreach_node.stamps import stamp_of
 
 # In a prefix this stands for the node's namespace.
@@ -65,3 +73,48 @@ def frame_name(node: Node, parameters: FrameParameters, frame: str) -> str:
 def header_at(nanoseconds: int, frame: str) -> Header:
     """Return a message's header: a time since the epoch of the clock [ns], and a frame."""
     return Header(stamp=stamp_of(nanoseconds), frame_id=frame)
+
+
+def optional_message(node: Node, name: str, without: str) -> Any:
+    """
+    Return a message type of a package that need not be installed; the log says when it is not.
+
+    Parameters
+    ----------
+    node : Node
+    name : str
+        Such as ``tf2_msgs/TFMessage``.
+    without : str
+        What does not work without it.
+
+    Returns
+    -------
+    type or None
+        None if it is not installed.
+    """
+    package, _, kind = name.partition('/')
+    try:
+        return getattr(import_module(f'{package}.msg'), kind)
+    except ImportError:
+        node.get_logger().info(f'{package} is not installed: {without}')
+        return None
+
+
+class Transforms:
+    """Publisher of transforms on a node; without ``tf2_msgs`` it does nothing."""
+
+    def __init__(self, node: Node) -> None:
+        self._kind = optional_message(node, 'tf2_msgs/TFMessage', 'no transforms on /tf')
+        if self._kind is not None:
+            self._static = node.create_publisher(self._kind, '/tf_static', STATIC_TRANSFORMS)
+            self._moving = node.create_publisher(self._kind, '/tf', TRANSFORMS)
+
+    def hold(self, transforms: Sequence[TransformStamped]) -> None:
+        """Publish transforms that do not change; they replace those of the previous call."""
+        if self._kind is not None:
+            self._static.publish(self._kind(transforms=list(transforms)))
+
+    def send(self, transforms: Sequence[TransformStamped]) -> None:
+        """Publish transforms of one time, if there are any."""
+        if self._kind is not None and transforms:
+            self._moving.publish(self._kind(transforms=list(transforms)))

@@ -1,14 +1,16 @@
-"""A temporary node with which a command calls, publishes to and listens to running nodes."""
+"""Commands to running nodes: a temporary node that calls, publishes and listens."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rclpy
+from builtin_interfaces.msg import Duration as DurationMessage
+from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rcl_interfaces.msg import Log
 from rclpy.context import Context
@@ -19,13 +21,17 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.validate_namespace import validate_namespace
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_machine import MachineSpec
 from longreach_node import qos
-from longreach_node.stamps import nanoseconds_of
+from longreach_node.hydraulic_messages import valve_command
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
 
-# Longest duration that the middleware accepts [s].
+# Longest duration that the middleware accepts, and of a trajectory, as in a scenario [s].
 _LONGEST = 1e6
 # Between commands that are repeated [s]: a fraction of a plant's usual command_timeout.
 _PERIOD = 0.02
@@ -66,11 +72,7 @@ class Remote:
             self._executor.spin_once(timeout_sec=left)
 
     def call(self, kind: Any, name: str, request: Any = None) -> str:
-        """
-        Call a service that answers with ``success`` and ``message``, and return the message.
-
-        Raises LongreachError also when the service refuses.
-        """
+        """Return the message of a service with ``success``; LongreachError when it refuses."""
         client = self.node.create_client(kind, name)
         service = client.service_name
         self.until(client.service_is_ready, f'no service {service}', self._advice)
@@ -107,8 +109,7 @@ class Remote:
         """
         Raise LongreachError when other nodes publish on a topic, or it has no subscriber.
 
-        ``others`` is the message for the former, with ``{topic}`` for the topic. Other publishers
-        are discovered some time after the first one: :meth:`sole_publisher` waits for that.
+        ``others`` is the message for the former, with ``{topic}`` for the topic.
         """
         topic = publisher.topic_name
         senders = [other.node_name for other in self.node.get_publishers_info_by_topic(topic)]
@@ -121,6 +122,7 @@ class Remote:
     def sole_publisher(self, kind: Any, topic: str, others: str) -> Publisher:
         """Return a publisher to the plant, checked by :meth:`check_alone`."""
         publisher = self.publisher(kind, topic, qos.STREAM, 'plant')
+        # The others are discovered some time after the first one.
         self.spin(min(_DISCOVERY, self.timeout))
         self.check_alone(publisher, others)
         return publisher
@@ -144,12 +146,7 @@ class Remote:
             self.deliver(publisher, last)
 
     def moving_sample(self, kind: Any, topic: str, machine: str, remedy: str) -> Any:
-        """
-        Return a message of a topic, once its stamps increase.
-
-        ``machine`` is its name and ``remedy`` what to do when simulation time has stopped, for the
-        error.
-        """
+        """Return a message of a topic, once its stamps increase; the rest is for the error."""
         samples: dict[int, Any] = {}
 
         def add(message: Any) -> None:
@@ -189,23 +186,10 @@ class Remote:
 @contextlib.contextmanager
 def remote(name: str, namespace: str, timeout: float, start: str) -> Iterator[Remote]:
     """
-    Create a node in a context of its own, and destroy it at the end.
+    Create a node in a context of its own for the nodes of a namespace; destroy it at the end.
 
-    Parameters
-    ----------
-    name : str
-        The node's name.
-    namespace : str
-        Namespace of the other nodes.
-    timeout : float
-        Longest wait for anything [s].
-    start : str
-        The command that starts the others, for error messages.
-
-    Raises
-    ------
-    InputError
-        For a namespace that ROS does not allow.
+    ``timeout`` is the longest wait for anything [s], ``start`` the command that starts the others,
+    for errors. InputError for a namespace that ROS does not allow.
     """
     try:
         validate_namespace(f'/{namespace.removeprefix("/")}')
@@ -232,21 +216,83 @@ def remote(name: str, namespace: str, timeout: float, start: str) -> Iterator[Re
 
 
 def call_plant(service: str, namespace: str, timeout: float, start: str) -> str:
-    """
-    Call a service of the plant that takes no arguments, such as ``pause``; return its answer.
-
-    Parameters and errors are those of :func:`remote`; raises LongreachError when there is no
-    plant, or it refuses the call.
-    """
+    """Call a service of the plant without arguments, such as ``pause``; return its answer."""
     with remote(service, namespace, timeout, start) as far:
         return far.call(Trigger, f'plant/{service}')
 
 
 def attach_load(fields: Mapping[str, Any], namespace: str, timeout: float, start: str) -> str:
-    """
-    Attach a load to the machine of a running plant, and return the plant's answer.
-
-    ``fields`` are those of the request, AttachLoad; the rest is as of :func:`call_plant`.
-    """
+    """Attach a load, fields of AttachLoad, to a running machine; return the plant's answer."""
     with remote('attach_load', namespace, timeout, start) as far:
         return far.call(AttachLoad, 'plant/attach_load', AttachLoad.Request(**fields))
+
+
+def command_valves(
+    spec: MachineSpec[Any, Any, Any],
+    spools: Sequence[float],
+    duration: float,
+    namespace: str,
+    timeout: float,
+) -> str:
+    """
+    Command the valves for some time [s of real time], close them, and return the topic.
+
+    They are also closed when the function is interrupted. ``spools`` has a value in [-1, 1] for
+    each cylinder, InputError for another number. LongreachError when there is no plant, its time
+    has stopped, or another node commands the valves.
+    """
+    with remote('valves', namespace, timeout, spec.launch) as far:
+        publisher = far.sole_publisher(ValveCommand, spec.valves, spec.other_senders)
+        sample = far.moving_sample(HydraulicState, 'hydraulics', spec.name, spec.stands_still)
+        names = list(sample.name)
+        if len(names) != len(spools):
+            raise InputError(
+                f'{len(spools)} spool positions, allowed: {len(names)}, one for each of'
+                f' {", ".join(names)}'
+            )
+        # A stamp of zero is now.
+        told = valve_command(names, Header(), spools)
+        closed = valve_command(names, Header(), [0.0] * len(names))
+        far.repeat(publisher, told, duration, closed, spec.other_senders)
+        return str(publisher.topic_name)
+
+
+def send_trajectory(
+    angles: Sequence[float],
+    duration: float,
+    joints: Sequence[str],
+    namespace: str,
+    timeout: float,
+    start: str,
+) -> str:
+    """
+    Let the controller move joints to angles [rad], and return the topic.
+
+    They are there after ``duration`` [s of simulation]; without names all joints move. ``start``
+    is the command that starts a controller, for errors. LongreachError when there is no
+    controller, or it refuses the trajectory.
+    """
+    if joints and len(joints) != len(angles):
+        raise InputError(f'{len(angles)} angles, allowed: {len(joints)}, one for each joint named')
+    if not 0.0 < duration <= _LONGEST:
+        raise InputError(f'time = {duration:g} s, allowed: (0, {_LONGEST:g}] s')
+    seconds, nanoseconds = divmod(seconds_to_nanoseconds(duration), 1_000_000_000)
+    point = JointTrajectoryPoint(
+        positions=angles, time_from_start=DurationMessage(sec=seconds, nanosec=nanoseconds)
+    )
+    message = JointTrajectory(joint_names=joints, points=[point])
+    with remote('move', namespace, timeout, start) as far:
+        publisher = far.publisher(JointTrajectory, 'trajectory', qos.SET_POINT, 'controller')
+        # The topic brings no answer back; what the controller thinks of it stands in its log.
+        log = far.log_of('controller')
+        far.deliver(publisher, message)
+        answers: list[str] = []
+
+        def answered() -> bool:
+            answers.extend(text for text in log if text.startswith('trajectory'))
+            return bool(answers)
+
+        far.until(answered, f'{publisher.topic_name}: no answer in the log of the controller')
+        if answers[0].startswith('trajectory ignored'):
+            raise LongreachError(f'{publisher.topic_name}: {answers[0]}')
+        return str(publisher.topic_name)

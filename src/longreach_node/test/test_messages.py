@@ -16,11 +16,10 @@ from std_msgs.msg import Float64
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
-from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.frames import FrameParameters, Transforms, frame_name, header_at
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_node.testing import bench
-from longreach_node.transforms import Transforms
 
 
 @pytest.mark.parametrize(

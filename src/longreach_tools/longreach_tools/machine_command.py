@@ -503,7 +503,7 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         return values
 
     def run(arguments: argparse.Namespace) -> None:
-        from longreach_node.remote_valves import command_valves
+        from longreach_node.remote import command_valves
 
         given = (arguments.values, arguments.duration)
         where = command_valves(spec, *given, arguments.namespace, arguments.timeout)
@@ -560,7 +560,7 @@ def _add_move(spec: Spec, commands: Any) -> None:
 
 def _move(spec: Spec, arguments: argparse.Namespace) -> None:
     """Run ``move``."""
-    from longreach_node.remote_trajectory import send_trajectory
+    from longreach_node.remote import send_trajectory
 
     angles = arguments.angles
     if arguments.degrees:

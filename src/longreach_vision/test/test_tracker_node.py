@@ -42,9 +42,9 @@ from longreach_markers.rig import (
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
+from longreach_node.frames import Transforms
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
-from longreach_node.transforms import Transforms
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode

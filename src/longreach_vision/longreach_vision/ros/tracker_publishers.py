@@ -22,9 +22,8 @@ from longreach_markers.rig import Rig
 from longreach_markers.tracking.image_sets import ImageSet
 from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_node import qos
-from longreach_node.frames import frame_name
+from longreach_node.frames import Transforms, frame_name, optional_message
 from longreach_node.stamps import stamp_of
-from longreach_node.transforms import Transforms, optional_message
 from longreach_vision.io.track_table import cameras_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.node_parameters import TrackerParameters
