@@ -21,19 +21,19 @@ import numpy as np
 from bench_table import Row, Section, measure
 from scipy.integrate import solve_ivp
 
-from longreach_dynamics.hydraulics.lines import DEAD_BAND
+from longreach_dynamics.hydraulics.lines import DEAD_BAND, SUPPLY
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
+from longreach_harvester.linear import derivatives
 from longreach_harvester.machine import Harvester
 from longreach_harvester.model import SIZE
 from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario, load_scenario
 from longreach_harvester.simulation import simulate
 
-# The right-hand side, and the second derivation.
+# The second derivation.
 sys.path.insert(0, str(Path(__file__).parent.parent / 'src/longreach_harvester/test'))
-derivatives = importlib.import_module('harvester_equations').derivatives
 _SCENARIO = Path(__file__).parent.parent / 'config/scenarios/harvester_sine.yaml'
 # Of the paper: 28 min, and 47 s with the reduced, compiled model, for 40 s.
 _PAPER = (('the paper, full', 28.0 * 60.0), ('the paper, reduced and compiled', 47.0))
@@ -90,7 +90,7 @@ def models(quick: bool) -> list[Row]:
 def _compiled(y, u, closed, model):  # type: ignore[no-untyped-def]
     """Return the time derivatives of the full model."""
     dy = np.empty(y.size)
-    derivatives(y, u, closed, model, dy)
+    derivatives(y, u, closed, model.lines[0][0, SUPPLY], model, dy)
     return dy
 
 

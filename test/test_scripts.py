@@ -210,10 +210,6 @@ def tree_with_a_machine(tmp_path):
             ignore=shutil.ignore_patterns('test', '*.egg-info', '__pycache__'),
         )
     shutil.copytree(ROOT / 'scripts', root / 'scripts')
-    # The benchmark has the equations of the tests.
-    equations = Path('src/longreach_harvester/test/harvester_equations.py')
-    (root / equations).parent.mkdir(parents=True)
-    shutil.copy(ROOT / equations, root / equations)
     (root / 'docs').mkdir()
     (root / 'README.md').write_text('# Longreach\n')
     package = root / 'src' / 'longreach_swing' / 'longreach_swing'

@@ -13,18 +13,29 @@ from longreach_dynamics.hydraulics.lines import (
     INERTANCE,
     RELIEF_1,
     RELIEF_2,
+    RESIDUAL_TIME,
     SPOOL_FASTEST,
     SPOOL_RATE,
     TANK,
     orifice_resistances,
     relief_and_make_up,
+    residual_flow,
     sources,
 )
 from longreach_dynamics.hydraulics.valves import chamber_pressure, spool_rate
 from longreach_dynamics.kernels import kernel
 from longreach_harvester.bodies import HEAD, PRESSURE_1
 from longreach_harvester.machine import Harvester, HarvesterState
-from longreach_harvester.model import FLOW_1, FLOW_2, PRESSURE_2, RAIL, SIZE, WIDTH, rates
+from longreach_harvester.model import (
+    BALANCE,
+    FLOW_1,
+    FLOW_2,
+    PRESSURE_2,
+    RAIL,
+    SIZE,
+    WIDTH,
+    rates,
+)
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.simulation import columns_of, series
 from longreach_machine.linear import Signal, SmoothModel
@@ -34,20 +45,21 @@ _EDGE = 1e-2
 
 
 @kernel
-def fill_rates(y, spools, closed, model, dy):  # type: ignore[no-untyped-def]
+def derivatives(y, spools, closed, rail, model, dy):  # type: ignore[no-untyped-def]
     """
-    Write the derivative of y at spool positions (3,): the equations that full_step splits.
+    Write the derivative of y, (A6) corrected: the equations that full_step splits.
 
-    Residual flows of closed valves, which act on nothing, stay.
+    ``rail``: pressure with which the pump feeds the valves [Pa]. Returns whether all linkages have
+    a lever.
     """
     f1, f2, table = np.zeros(3), np.zeros(3), model.lines[0]
     for i in range(3):
         if not closed[i]:
             f1[i], f2[i] = y[FLOW_1 + i], y[FLOW_2 + i]
     dy[:] = 0.0
-    rates(y, f1, f2, model, dy, np.empty(9))
+    valid = rates(y, f1, f2, model, dy, np.empty(len(BALANCE)))
     for i in range(3):
-        side_1, side_2 = sources(spools[i], y[RAIL], table[i, TANK])
+        side_1, side_2 = sources(spools[i], rail, table[i, TANK])
         C_1, C_2 = orifice_resistances(spools[i], i, model.lines)
         p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
         p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
@@ -55,7 +67,9 @@ def fill_rates(y, spools, closed, model, dy):  # type: ignore[no-untyped-def]
         drop_2 = p2 + side_2 if model.as_printed else p2 - side_2
         for k, drop, C in ((FLOW_1 + i, drop_1, C_1), (FLOW_2 + i, drop_2, C_2)):
             Q = y[k]
-            if not closed[i]:
+            if closed[i]:
+                dy[k] = (residual_flow(drop, C) - Q) / table[i, RESIDUAL_TIME]
+            else:
                 dy[k] = (drop - C * Q * abs(Q)) / table[i, INERTANCE]
         if model.ports:
             dy[PRESSURE_1 + i] += (
@@ -64,6 +78,7 @@ def fill_rates(y, spools, closed, model, dy):  # type: ignore[no-untyped-def]
             dy[PRESSURE_2 + i] += (
                 relief_and_make_up(p2, RELIEF_2, i, table) / table[i, CAPACITANCE]
             )
+    return valid
 
 
 def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> SmoothModel:
@@ -107,7 +122,9 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     def f(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         dy = np.empty(WIDTH)
         now = positions(x, u)
-        fill_rates(whole(x), now, closed, model, dy)
+        derivatives(whole(x), now, closed, state.y[RAIL], model, dy)
+        # Residual flows of closed valves, which act on nothing, stay.
+        dy[FLOW_1:SIZE].reshape(2, 3)[:, closed] = 0.0
         moving = [spool_rate(now[i], u[i], *table[i, [SPOOL_RATE, SPOOL_FASTEST]]) for i in lagged]
         return np.concatenate([dy[kept], moving])
 

@@ -4,11 +4,10 @@ import casadi as ca
 import harvester_reference as reference
 import numpy as np
 import pytest
-from harvester_equations import actuator_space, derivatives
 from harvesters import STANDARD, changed, hanging, scenario, small_pump, without
 
-from longreach_dynamics.hydraulics.lines import VISCOUS
-from longreach_dynamics.linkages import piston_and_arm
+from longreach_dynamics.hydraulics.lines import SUPPLY, VISCOUS, rail_of
+from longreach_dynamics.linkages import arm_slope, piston_and_arm
 from longreach_harvester.bodies import (
     HEAD,
     HEAD_RATE,
@@ -18,6 +17,7 @@ from longreach_harvester.bodies import (
     masses,
     weights,
 )
+from longreach_harvester.linear import derivatives
 from longreach_harvester.machine import Harvester
 from longreach_harvester.model import BALANCE, WIDTH, energies, rates
 from longreach_harvester.stepping import forces_of
@@ -88,11 +88,28 @@ def test_a_head_that_hangs_moves_by_lagranges_equations(log):
         torques = arms * (forces[0] - rows[:, VISCOUS] * arms * v[:3])
         torques = np.r_[torques, -hanging().head.pendulum.damping * v[3:]]
         dy = np.zeros(WIDTH)
-        assert derivatives(y, np.zeros(3), np.ones(3, bool), model, dy)
+        supply = rows[0, SUPPLY]
+        assert derivatives(y, np.zeros(3), np.ones(3, bool), supply, model, dy)
         found = np.r_[dy[3:6], dy[HEAD_RATE : HEAD_RATE + 2]]
         wanted = np.array(expected(q, v, torques)[0]).ravel()
         assert np.abs(found - wanted).max() < 1e-9 * np.abs(wanted).max()
         assert dy[HEAD : HEAD + 2] == pytest.approx(v[3:])
+
+
+def actuator_space(q, v, a, model):
+    """Return M_Eq, F_S of M_Eq x'' + B x' + F_S = F_Act, (9) to (12), for accelerations a."""
+    M11, M22, M23, M33 = masses(q, model.bodies)
+    rows = model.lines[0]
+    arms = np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
+    slopes = np.array([arm_slope(rows, i, q[i]) for i in range(3)])
+    diagonal = np.array([M11, M22, M33])
+    # x'' = J q'' + J' q', so that d(J^-1)/dt x' = -J^-1 J' q'.
+    accelerated = arms * a + slopes * v * v
+    turned = -slopes * v * v / arms
+    M = np.diag(diagonal)
+    M[1, 2] = M[2, 1] = M23
+    coupled = (M - np.diag(diagonal)) @ (accelerated / arms)
+    return diagonal / arms**2, (coupled + M @ turned + np.array(bias(q, v, model.bodies))) / arms
 
 
 def test_actuator_space_is_joint_space():
@@ -156,6 +173,9 @@ def test_right_hand_side_is_that_of_the_second_derivation(machine, options):
         u = random.uniform(-0.2, 0.2, 3)
         closed = np.abs(u) <= bands
         expected = np.asarray(f(y, u, closed.astype(float))).ravel()
-        found = np.empty(18)
-        assert derivatives(y, u, closed & options.get('switching', True), model, found)
+        found, rail = np.empty(18), model.lines[0][0, SUPPLY]
+        if machine.pump:
+            fed = np.where(u > 0.0, y[12:15], -y[15:])
+            rail, _ = rail_of(fed[~closed].sum(), model.lines[0])
+        assert derivatives(y, u, closed & options.get('switching', True), rail, model, found)
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
