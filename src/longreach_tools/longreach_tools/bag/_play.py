@@ -25,7 +25,6 @@ from ._topics import (
     PLAYER_DEPTH,
     MachineTypes,
     Message,
-    Topic,
     definition_in,
     message_class,
     need_ros,
@@ -39,8 +38,9 @@ _CLOCK_CDR = struct.Struct('<4xiI')
 # Longest sleep between checks of the stop condition [s].
 _NAP = 0.05
 
-# A publisher detects a match before its subscriber does; time for the subscriber to do so [s].
-_MATCH_PAUSE = 0.1
+# Longest wait for subscribers [s]; time for them to find the player without, and with waiting: a
+# publisher detects a match before its subscriber does.
+WAIT_LIMIT, _DELAY, _MATCH_PAUSE = 10.0, 0.5, 0.1
 
 # As fast as possible: after this many messages of a topic, half the depth of its history, the
 # player waits until its reliable subscribers have them; at most this long [s].
@@ -63,8 +63,7 @@ class PlayOptions:
     ``rate`` is the speed (0: as fast as possible), ``passes`` the number of repetitions (0: until
     stopped), ``clock_rate`` that of /clock in bag time [Hz], with which the recorded one is left
     out. ``remap`` gives published names by recorded ones. ``subscribers`` of each topic are waited
-    for, at most ``wait_limit``; then, or without, for ``delay``. Times in s, of the bag for
-    ``start_offset`` and ``duration``.
+    for. ``start_offset`` and ``duration`` are in s of the bag.
     """
 
     rate: float = 1.0
@@ -75,13 +74,9 @@ class PlayOptions:
     topics: Sequence[str] | None = None
     remap: Mapping[str, str] = field(default_factory=dict)
     subscribers: int = 0
-    wait_limit: float = 10.0
-    delay: float = 0.5
-    keep_going: bool = False
-    node_name: str = f'longreach_bag_play_{os.getpid()}'
 
     def __post_init__(self) -> None:
-        for name in ('rate', 'passes', 'start_offset', 'subscribers', 'wait_limit', 'delay'):
+        for name in ('rate', 'passes', 'start_offset', 'subscribers'):
             value = getattr(self, name)
             if not 0 <= value < float('inf'):
                 raise InputError(f'{name} = {value}; allowed: finite and not negative')
@@ -140,10 +135,10 @@ def play(
         names = bag.select(options.topics)
         if options.clock_rate is not None:
             names = [name for name in names if name != _CLOCK]
-        classes = _classes(bag, names, options, say)
+        classes = _classes(bag, names, options)
         # Check the options before creating publishers.
         next(timeline(bag, list(classes), options), None)
-        with quiet_node(options.node_name) as node:
+        with quiet_node(f'longreach_bag_play_{os.getpid()}') as node:
             publishers = {
                 name: node.create_publisher(
                     kind,
@@ -165,39 +160,28 @@ def play(
             return player.published
 
 
-def _classes(
-    bag: Bag, names: list[str], options: PlayOptions, say: Callable[[str], None]
-) -> dict[str, type]:
-    """Return the Python class of each topic that can be published on this machine."""
+def _classes(bag: Bag, names: list[str], options: PlayOptions) -> dict[str, type]:
+    """Return the Python class of each topic; InputError for what cannot be published here."""
     if unknown := [name for name in options.remap if name not in bag.topics]:
         there = ', '.join(bag.topics) or 'none'
         raise InputError(f'remap of {", ".join(unknown)}; topics of the bag: {there}')
     machine = MachineTypes()
     classes = {}
     for name in names:
-        topic = bag.topics[name]
+        typename = bag.topics[name].typename
         try:
-            kind = message_class(topic.typename)
-            _check_definition(bag, topic, machine)
-            classes[name] = kind
+            classes[name] = message_class(typename)
+            if bag.topics[name].definition.data:
+                _, recorded = definition_in(store_of(bag, [name])[name], typename)
+                if recorded != machine.definition(typename)[1]:
+                    # Subscribers on this machine would misread them.
+                    raise InputError(
+                        f'message type {typename} is defined differently on this machine than in'
+                        ' the bag; source a workspace with the version it was recorded with'
+                    )
         except InputError as error:
-            if not options.keep_going:
-                raise InputError(f'{name}: {error}; or leave it out: --keep-going') from error
-            say(f'{name}: not played: {error}')
+            raise InputError(f'{name}: {error}; or leave it out: --topics') from error
     return classes
-
-
-def _check_definition(bag: Bag, topic: Topic, machine: MachineTypes) -> None:
-    """Raise InputError for messages that subscribers on this machine would misread."""
-    if not topic.definition.data:
-        return
-    _, recorded = definition_in(store_of(bag, [topic.name])[topic.name], topic.typename)
-    _, here = machine.definition(topic.typename)
-    if recorded != here:
-        raise InputError(
-            f'message type {topic.typename} is defined differently on this machine than in the'
-            ' bag; source a workspace with the version it was recorded with'
-        )
 
 
 class _Player:
@@ -224,15 +208,15 @@ class _Player:
     def await_subscribers(self) -> None:
         """Wait for the requested subscribers, then until all have discovered the player."""
         wanted = self._options.subscribers
-        limit = time.monotonic() + self._options.wait_limit
+        limit = time.monotonic() + WAIT_LIMIT
         while not self._stop() and (missing := self._fewer(wanted)):
             if time.monotonic() > limit:
                 raise LongreachError(
-                    f'after {self._options.wait_limit:g} s fewer than {wanted} subscribers of '
-                    f'{missing}; start them first, or allow more by --wait-limit'
+                    f'after {WAIT_LIMIT:g} s fewer than {wanted} subscribers of {missing}; start'
+                    ' them first'
                 )
             time.sleep(0.02)
-        self._sleep_until(time.monotonic() + (_MATCH_PAUSE if wanted else self._options.delay))
+        self._sleep_until(time.monotonic() + (_MATCH_PAUSE if wanted else _DELAY))
         if (unheard := self._fewer(1)) and not self._stop():
             self._say(f'no subscribers of {unheard} yet; use --wait-for-subscribers to wait')
 

@@ -62,7 +62,6 @@ class RecordOptions:
     compress: bool = False
     stamps: str = 'receive'
     duration: float | None = None
-    node_name: str = f'longreach_bag_record_{os.getpid()}'
 
     def __post_init__(self) -> None:
         if self.duration is not None and not 0.0 < self.duration < float('inf'):
@@ -97,7 +96,7 @@ def record(
         BagWriter(
             options.output, options.storage, compress=options.compress, notes=notes
         ) as writer,
-        quiet_node(options.node_name) as node,
+        quiet_node(f'longreach_bag_record_{os.getpid()}') as node,
     ):
         recorder = Recorder(writer, options.stamps, say)
         subscriptions = Subscriptions(node, options.wants, say)
@@ -189,7 +188,7 @@ class Recorder:
         _, topic, received, data = item
         stamp = topic.read_stamp(data) if topic.read_stamp else None
         if stamp is not None:
-            topic.statistics.add(stamp)
+            topic.arrived.append(stamp)
         bag_time = received if self._clock is None else self._clock.assign(stamp)
         if bag_time is None:
             self._waiting.append(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,10 @@ from ._record import RecordSummary
 from ._stamps import (
     NANOSECONDS,
     StampReport,
-    StampStatistics,
     is_shared,
     is_wall_clock,
     stamp_reader,
+    stamp_report,
 )
 from ._storage import Bag, open_bag
 from ._topics import qos_summary
@@ -41,7 +42,7 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
                 'type': topic.typename,
                 'count': topic.count,
                 'qos': qos_summary(topic.qos),
-                'stamps': stamps[topic.name].as_dict() if topic.name in stamps else None,
+                'stamps': stamps[topic.name]._asdict() if topic.name in stamps else None,
             }
             for topic in bag.topics.values()
         ]
@@ -85,11 +86,11 @@ def _compare_stamps(bag: Bag) -> dict[str, StampReport]:
         if not is_shared(bag.topics[name].typename, len(bag.topics[name].qos))
         and (reader := stamp_reader(bag.topics[name].typename, store)) is not None
     }
-    statistics = {name: StampStatistics() for name in readers}
+    stamps = {name: array('q') for name in readers}
     for name, _, data in bag.messages(list(readers)):
         if (stamp := readers[name](data)) is not None:
-            statistics[name].add(stamp)
-    return {name: found.report() for name, found in statistics.items()}
+            stamps[name].append(stamp)
+    return {name: stamp_report(found) for name, found in stamps.items()}
 
 
 def recording_as_dict(summary: RecordSummary) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def recording_as_dict(summary: RecordSummary) -> dict[str, Any]:
                 'type': topic.typename,
                 'count': topic.count,
                 'lost': topic.lost,
-                'stamps': topic.stamps.as_dict(),
+                'stamps': topic.stamps._asdict(),
             }
             for topic in summary.topics
         ],
@@ -121,8 +122,8 @@ def recording_as_text(summary: RecordSummary) -> str:
             lines.append(
                 f'{topic.name}: {topic.lost} messages lost between publisher and recorder'
             )
-        if not topic.stamps.clean:
-            lines.append(f'{topic.name}: {topic.stamps.sentence()}')
+        if findings := topic.stamps.sentence():
+            lines.append(f'{topic.name}: {findings}')
     lines += [f'{name}: {reason}' for name, reason in summary.skipped.items()]
     lines += [f'{name}: did not appear' for name in summary.unseen]
     lines.append(f'{sum(topic.count for topic in summary.topics)} messages in {summary.bag}')

@@ -9,12 +9,11 @@ position of the CDR bytes, and no message needs to be deserialised. Times are in
 
 from __future__ import annotations
 
-import math
 import struct
+from array import array
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -32,10 +31,6 @@ _SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage'
 
 # Smaller stamps (before September 2001) are simulation time, which starts near zero.
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
-
-# Intervals are counted in bins of a constant ratio, 2**(1/64) = 1.1 %, so that the memory for a
-# recording of any length is bounded.
-_BINS_PER_OCTAVE = 64
 
 _TIMES = (struct.Struct('>iI'), struct.Struct('<iI'))
 
@@ -124,8 +119,7 @@ class HeaderClock:
         return 0 if self._latest is None and self._zero_seen else self._waiting_time
 
 
-@dataclass(frozen=True)
-class StampReport:
+class StampReport(NamedTuple):
     """Statistics of the stamps of a topic."""
 
     period_s: float | None = None  # median of the positive intervals; None for fewer than three
@@ -135,13 +129,8 @@ class StampReport:
     backwards: int = 0  # stamps earlier than the one before
     duplicates: int = 0
 
-    @property
-    def clean(self) -> bool:
-        """Whether the stamps increase evenly."""
-        return not (self.gaps or self.backwards or self.duplicates)
-
     def sentence(self) -> str:
-        """Return the findings as text, empty if there are none."""
+        """Return the findings as text, empty if the stamps increase evenly."""
         parts = []
         if self.gaps and self.period_s is not None:
             noun = 'gap' if self.gaps == 1 else 'gaps'
@@ -155,54 +144,23 @@ class StampReport:
             parts.append(f'{self.duplicates} repeated stamps')
         return '; '.join(parts)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary for JSON."""
-        return asdict(self)
 
+def stamp_report(stamps: array[int]) -> StampReport:
+    """Return the statistics of stamps [ns] in the order of arrival."""
+    import numpy as np  # not for commands that read no stamps
 
-class StampStatistics:
-    """Intervals between the stamps of one topic, in the order of arrival."""
-
-    def __init__(self) -> None:
-        self._previous: int | None = None
-        # Number, sum and maximum of intervals of similar length [ns].
-        self._bins: dict[int, tuple[int, int, int]] = {}
-        self._backwards = 0
-        self._duplicates = 0
-
-    def add(self, stamp: int) -> None:
-        """Add the next stamp [ns]."""
-        previous, self._previous = self._previous, stamp
-        if previous is None:
-            return
-        step = stamp - previous
-        if step > 0:
-            key = int(_BINS_PER_OCTAVE * math.log2(step))
-            count, total, largest = self._bins.get(key, (0, 0, 0))
-            self._bins[key] = (count + 1, total + step, max(largest, step))
-        elif step == 0:
-            self._duplicates += 1
-        else:
-            self._backwards += 1
-
-    def report(self) -> StampReport:
-        """Return the statistics so far."""
-        bins = [self._bins[key] for key in sorted(self._bins)]
-        steps = sum(count for count, _, _ in bins)
-        if steps < _MINIMUM_STEPS:
-            return StampReport(backwards=self._backwards, duplicates=self._duplicates)
-        below = 0
-        for count, total, _ in bins:
-            below += count
-            period = total / count
-            if 2 * below >= steps:
-                break
-        late = [one for one in bins if one[1] > _GAP_FACTOR * period * one[0]]
-        return StampReport(
-            period_s=period / NANOSECONDS,
-            gaps=sum(count for count, _, _ in late),
-            largest_gap_s=max((largest for *_, largest in late), default=0) / NANOSECONDS,
-            missing=sum(round(total / period) - count for count, total, _ in late),
-            backwards=self._backwards,
-            duplicates=self._duplicates,
-        )
+    steps = np.diff(np.array(stamps))
+    backwards, duplicates = int((steps < 0).sum()), int((steps == 0).sum())
+    steps = steps[steps > 0]
+    if len(steps) < _MINIMUM_STEPS:
+        return StampReport(backwards=backwards, duplicates=duplicates)
+    period = float(np.median(steps))
+    gaps = steps[steps > _GAP_FACTOR * period]
+    return StampReport(
+        period_s=period / NANOSECONDS,
+        gaps=len(gaps),
+        largest_gap_s=float(gaps.max(initial=0)) / NANOSECONDS,
+        missing=int((np.rint(gaps / period) - 1).sum()),
+        backwards=backwards,
+        duplicates=duplicates,
+    )

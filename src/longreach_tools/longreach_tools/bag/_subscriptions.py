@@ -9,13 +9,14 @@ messages per second, and leaves the rest to the recorded processes.
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
-from ._stamps import StampReader, StampReport, StampStatistics, is_shared, stamp_reader
+from ._stamps import StampReader, StampReport, is_shared, stamp_reader, stamp_report
 from ._topics import (
     MachineTypes,
     is_looser,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordedTopic:
-    """A topic during the recording; ``offers`` is the QoS of the publishers, as far as known."""
+    """A topic being recorded: QoS of the publishers as far as known, stamps that arrived [ns]."""
 
     name: str
     typename: str
@@ -42,7 +43,7 @@ class RecordedTopic:
     offers: tuple[Qos, ...] = ()
     connection: Connection | None = None
     count: int = 0
-    statistics: StampStatistics = field(default_factory=StampStatistics)
+    arrived: array[int] = field(default_factory=lambda: array('q'))
     subscription: Any = None
     publishers: int = 0
     # Messages of publishers that were not looked at yet: a topic is known from its subscribers,
@@ -72,7 +73,7 @@ class RecordedTopic:
         """Statistics of the stamps, empty where several publishers share the topic."""
         if is_shared(self.typename, 1 + self._several_publishers):
             return StampReport()
-        return self.statistics.report()
+        return stamp_report(self.arrived)
 
     @property
     def lost(self) -> int:

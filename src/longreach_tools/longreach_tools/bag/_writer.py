@@ -189,16 +189,13 @@ def _of_ros(metadata: str) -> str:
 
 
 def recover(
-    path: str | Path,
-    output: str | Path,
-    storage: str | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    path: str | Path, output: str | Path, say: Callable[[str], None] = lambda _: None
 ) -> int:
     """
     Write an intact recording from the readable part of any, and return the number of messages.
 
-    ``storage`` is by default the same as before; ``say`` prints a line about losses. InputError if
-    nothing can be read, or the output exists; no output is then created.
+    ``say`` prints a line about losses. InputError if nothing can be read, or the output exists; no
+    output is then created.
     """
     with open_bag(path, check=True) as bag:
         if not bag.message_count:
@@ -207,7 +204,7 @@ def recover(
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
         unchecked = bag.checksums.startswith('no checksums')
-        writer = BagWriter(output, storage or bag.storage)
+        writer = BagWriter(output, bag.storage)
         try:
             with writer:
                 connections = {

@@ -49,7 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     recover.add_argument(
         '-o', '--out', '--output', required=True, type=Path, metavar='DIR', help='new directory'
     )
-    recover.add_argument('-s', '--storage', choices=_STORAGES, help='default: unchanged')
     recover.set_defaults(run=_recover)
 
 
@@ -88,7 +87,6 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         'simulation that ran faster than real time is played in real time',
     )
     add_namespace(parser, 'relative topic names', '/')
-    add('--node-name', metavar='NAME', help='default: with the process number')
     add_network(parser)
     add_format(parser)
     parser.set_defaults(run=_record)
@@ -150,22 +148,6 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         metavar='N',
         help='wait until each topic has N subscribers (default: 1)',
     )
-    add(
-        '--wait-limit',
-        type=float,
-        default=10.0,
-        metavar='S',
-        help='longest wait for subscribers [s] (default: 10)',
-    )
-    add(
-        '--delay',
-        type=float,
-        default=0.5,
-        metavar='S',
-        help='without --wait-for-subscribers: time for subscribers to find the player [s]'
-        ' (default: 0.5)',
-    )
-    add('--keep-going', action='store_true', help='skip topics whose type is not installed')
     add_network(parser)
     parser.set_defaults(run=_play)
 
@@ -191,7 +173,6 @@ def _record(arguments: argparse.Namespace) -> None:
         compress=arguments.compress,
         stamps=arguments.stamps,
         duration=arguments.duration,
-        **({'node_name': arguments.node_name} if arguments.node_name else {}),
     )
     summary = record(options, stop, say)
     if arguments.format == 'json':
@@ -238,5 +219,5 @@ def _recover(arguments: argparse.Namespace) -> None:
     """Run ``recover``."""
     from ._writer import recover
 
-    count = recover(arguments.bag, arguments.out, arguments.storage, say)
+    count = recover(arguments.bag, arguments.out, say)
     say(f'{count} messages in {arguments.out}')
