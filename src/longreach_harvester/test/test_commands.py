@@ -5,7 +5,6 @@ import csv
 import numpy as np
 import pytest
 
-from longreach_harvester.parameters import default_file
 from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
@@ -55,19 +54,6 @@ def test_run_prints_and_writes_its_results(capsys, result, short, tmp_path):
     assert 'real_time_factor' in text
 
 
-def test_options_choose_the_model_and_the_file(result, short, tmp_path):
-    file = tmp_path / 'mine.yaml'
-    file.write_text(default_file().read_text().replace('mass: 850.0', 'mass: 1500.0'))
-    choices = ((), ('--model', 'reduced'), ('--switching', 'off'), ('--file', file))
-    angles = [
-        result('run', short, *words)['final']['q_stick'] for words in (*choices, ('--as-printed',))
-    ]
-    assert len(set(angles[:4])) == 4
-    # With the tank at 0 the printed sign shows only for negative spools; no vapour pressure.
-    assert angles[4] == pytest.approx(angles[0], abs=2e-3)
-    assert np.ptp(np.delete(angles, 3)) < 0.05
-
-
 def test_as_printed_the_stick_hangs(result):
     """The return line pushes against the supply: 0.5 rad above where it shall be."""
     corrected, printed = (
@@ -75,15 +61,6 @@ def test_as_printed_the_stick_hangs(result):
     )
     assert printed == pytest.approx(-0.53, abs=0.01)
     assert corrected < -1.0
-
-
-def test_realistic_machine_by_its_file(result, short, tmp_path):
-    file, csv_file = default_file().parent / 'harvester_realistic.yaml', tmp_path / 'run.csv'
-    found = result('run', short, '--file', file, '--csv', csv_file)
-    assert 'q_head_pitch' in found['final']
-    assert found['lowest_pressure'] > 0.0
-    names = {'rail_pressure', 'port_1_boom', 'q_head_roll', 'loss_ports'}
-    assert names <= set(table(csv_file))
 
 
 def test_compare_models_draws_the_figures_of_the_paper(result, tmp_path):
@@ -115,13 +92,3 @@ def test_drift_of_closed_valves_with_and_without_switching(capsys, result):
     assert max(found['drift']['on'].values()) < 1e-9
     assert max(found['drift']['off'].values()) > 1e-2
     assert 'switching off' in Outcome(capsys, 'harvester', 'drift', '--duration', 5).out
-
-
-@pytest.mark.slow
-def test_sweep_of_a_parameter(result, short, tmp_path):
-    file = tmp_path / 'sweep.csv'
-    found = result('sweep', 'head.mass', '600:1000:3', '--scenario', short, '--csv', file)
-    assert [row['head.mass'] for row in found['rows']] == [600, 800, 1000]
-    assert len({row['q_stick'] for row in found['rows']}) == 3
-    assert np.all(np.diff([row['highest_p_1_boom'] for row in found['rows']]) > 0)
-    assert file.read_text().startswith('head.mass,q_swing')

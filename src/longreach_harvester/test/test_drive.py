@@ -103,14 +103,6 @@ def test_without_a_terminal_it_says_so_at_once(monkeypatch, capsys):
     )
 
 
-def test_without_a_plant_the_terminal_is_left_alone(person, capsys):
-    before = termios.tcgetattr(sys.stdin.fileno())
-    found = Outcome(capsys, 'harvester', 'drive', '--timeout', '0.3')
-    assert found.code == 1
-    assert 'no plant listens to /harvester/valve_command after 0.3 s' in found.err
-    assert termios.tcgetattr(sys.stdin.fileno()) == before
-
-
 def test_speeds_are_shares(person, capsys):
     found = Outcome(capsys, 'harvester', 'drive', '--speed', '1.5')
     assert found.code == 2

@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from harvesters import STANDARD, scenario
-from visualization_msgs.msg import Marker, MarkerArray
+from harvesters import STANDARD
 
 from longreach_harvester.kinematics import tip_at
-from longreach_harvester.machine import Harvester
-from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.training import head_swing
 from longreach_harvester.visuals import FORCE_SCALE, cylinder_forces, head_lines
-from longreach_node import qos
-from longreach_node.testing import bench
 
 
 def moment_arm(angles, arrow, joint):
@@ -54,20 +49,3 @@ def test_lines_of_a_head_have_the_angle_of_its_swing():
         swing = head_swing(angles[None], head[None])[0]
         assert np.arccos(cosine) == pytest.approx(swing, abs=1e-7)
         assert a[2] == -np.linalg.norm(a)
-
-
-def test_the_plant_draws_the_weight_of_the_machine():
-    with bench() as b:
-        plant = b.add(PlantNode)
-        shown = b.listen(MarkerArray, 'forces', qos.VISUAL)
-        b.until(lambda: shown, 'drawing')
-        b.until(lambda: plant.sample > 2, 'samples')
-    boom, stick = shown[0].markers
-    assert (boom.ns, stick.ns) == ('boom', 'stick')
-    assert boom.header.frame_id == 'harvester_base'
-    assert boom.type == Marker.ARROW
-    machine = Harvester(STANDARD, scenario())
-    sample = machine.joint_sample(machine.initial_state(), (0.0, 0.0, 0.0))
-    held = sample.efforts[sample.names.index('boom_cylinder')]
-    first, second = (np.array([p.x, p.y, p.z]) for p in boom.points)
-    assert np.linalg.norm(second - first) == pytest.approx(FORCE_SCALE * held)
