@@ -125,7 +125,7 @@ REFUSED = [
     ),
     (
         refused(IDENTIFICATION.experiment, STANDARD, Recording('r', {})),
-        'r lacks q_swing, .* spool_swing',
+        'r lacks q_swing',
     ),
     (
         refused(IDENTIFICATION.predict, STANDARD, RUN, {'spool_boom': np.zeros(2)}),
