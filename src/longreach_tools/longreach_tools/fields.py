@@ -20,7 +20,6 @@ from __future__ import annotations
 import array
 import difflib
 import functools
-import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -86,9 +85,9 @@ def numeric_arrays(message: Any, longest: int = LONGEST) -> dict[str, np.ndarray
     }
 
 
-def read_field(message: Any, field: str) -> float:
+def read_field(message: Any, field: str) -> float | None:
     """
-    Return one field of a message; NaN for an entry that this message does not have.
+    Return one field of a message; None for an entry that this message does not have.
 
     InputError if the type of the message has no such field, or it is not a number.
     """
@@ -113,9 +112,9 @@ def read_field(message: Any, field: str) -> float:
         elif label.isdecimal():
             place = int(label)
         else:
-            return math.nan
+            return None
         if place >= len(value):
-            return math.nan
+            return None
         value = value[place]
     number = _number(value)
     if number is None:
@@ -200,15 +199,15 @@ def _labels_of(message: Any) -> tuple[str, ...]:
         if field in _fields(message):
             value = getattr(message, field)
             if isinstance(value, list) and value and isinstance(value[0], str):
-                return _usable(value)
+                return _usable(tuple(value))
     return ()
 
 
-def _usable(names: list[Any]) -> tuple[str, ...]:
+@functools.lru_cache(maxsize=256)
+def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names that can be written in brackets and are unique; otherwise empty."""
-    return (
-        tuple(names) if len(set(names)) == len(names) and all(map(_LABEL.fullmatch, names)) else ()
-    )
+    usable = len(set(names)) == len(names) and all(map(_LABEL.fullmatch, names))
+    return names if usable else ()
 
 
 def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -219,7 +218,7 @@ def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
         for field in ('name', 'child_frame_id'):
             names = [getattr(entry, field, None) for entry in values]
             if names and all(isinstance(name, str) for name in names):
-                return _usable(names)
+                return _usable(tuple(names))
     return ()
 
 

@@ -7,15 +7,17 @@ they were recorded, converted to the clock of the stamps where the two differ.
 
 from __future__ import annotations
 
+import functools
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import Column, Derived
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
@@ -31,19 +33,24 @@ class TopicData(NamedTuple):
     Samples of a topic in the order of time.
 
     Stamps (samples,) of int64 [ns], and values (samples,) by field; NaN where a message does not
-    have it.
+    have it, which is so for the fields ``lacking``.
     """
 
-    name: str
-    typename: str
     time: np.ndarray
     values: dict[str, np.ndarray]
+    lacking: frozenset[str] = frozenset()
+
+    def at(self, time: np.ndarray) -> TopicData:
+        """Return the samples at some of the stamps; of equal ones the last."""
+        if time is self.time:
+            return self
+        places = np.searchsorted(self.time, time, side='right') - 1
+        return TopicData(time, {name: values[places] for name, values in self.values.items()})
 
 
 class Recording(NamedTuple):
     """Signals by topic; ``notes`` say what was assumed about times, and what cannot be read."""
 
-    path: Path
     topics: dict[str, TopicData]
     notes: tuple[str, ...]
 
@@ -65,7 +72,9 @@ class _Reader:
         self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
         self._known: dict[str, None] = {}
         # Places and numbers by field.
-        self._found: dict[str, tuple[array[int], array[float]]] = {}
+        self._found: dict[str, tuple[array[int], array[float]]] = {
+            field: (array('q'), array('d')) for field in self._is_number
+        }
 
     def add(self, time: int, message: Any, data: bytes) -> None:
         """Add a message with its time of recording [ns] and its CDR bytes."""
@@ -83,7 +92,8 @@ class _Reader:
                     pass
                 else:
                     self._is_number[field] = True
-                    self._add(field, place, number)
+                    if number is not None:
+                        self._add(field, place, number)
                     continue
             if everything is None:
                 everything = numeric_fields(message)
@@ -99,8 +109,8 @@ class _Reader:
             places.append(place)
             numbers.append(number)
 
-    def values(self) -> dict[str, np.ndarray]:
-        """Return the numbers by field, in the order of the request, shape (messages,)."""
+    def data(self, time: np.ndarray) -> TopicData:
+        """Return the numbers by field, in the order of the request; times (messages,) [ns]."""
         for field, is_number in self._is_number.items():
             if is_number is None:
                 has = near_names(field, self._known) if self._known else ''
@@ -109,20 +119,55 @@ class _Reader:
                     f'{self._bag.path}: {self._name} ({self.typename}) has {what}'
                     + (f'; similar: {has}' if has else '')
                 )
-        result = {}
-        for wanted in self._is_number:
+        order = np.argsort(time, kind='stable')
+        result, lacking = {}, set()
+        for wanted, is_number in self._is_number.items():
             for field, (places, numbers) in self._found.items():
-                if field == wanted or _is_below(field, wanted):
-                    values = np.full(len(self.bag_time), math.nan)
-                    values[np.frombuffer(places, dtype=np.int64)] = numbers
-                    if not np.isnan(values).all() or field == wanted:
-                        result[field] = values
-        return result
+                if field == wanted if is_number else _is_below(field, wanted):
+                    values = np.full(len(time), math.nan)
+                    values[np.array(places)] = numbers
+                    if is_number or not np.isnan(values).all():
+                        result[field] = values[order]
+                        lacking |= {field} if len(places) < len(time) else set()
+        return TopicData(time[order], result, frozenset(lacking))
 
 
 def _is_below(field: str, above: str) -> bool:
     """Return whether a field is part of another."""
     return not above or field.startswith((f'{above}.', f'{above}['))
+
+
+def signals_of(column: Column, space: str) -> list[Signal]:
+    """Return the signals of which a machine's column is made, in a namespace."""
+    source = column.source
+    if source is None:
+        raise ValueError(f'{column.name} is not in any message')
+    found = []
+    for one in source.sources if isinstance(source, Derived) else (source,):
+        # The name of an entry follows the first part of the field.
+        head, dot, tail = one.field.partition('.')
+        entry = f'[{one.name}]' if one.name else ''
+        found.append(Signal(absolute_name(one.topic, space), f'{head}{entry}{dot}{tail}'))
+    return found
+
+
+def column_of(
+    topics: Mapping[str, TopicData], column: Column, space: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return times [ns] and values of a column, at the times that all its topics have (n,)."""
+    signals = signals_of(column, space)
+    time = common_times([topics[one.topic] for one in signals])
+    found = [topics[one.topic].at(time).values.get(one.field) for one in signals]
+    table = np.stack([np.full(len(time), math.nan) if v is None else v for v in found], axis=1)
+    source = column.source
+    values = source.function(table) if isinstance(source, Derived) else table[:, 0]
+    return time, np.asarray(values, dtype=float)
+
+
+def common_times(topics: Iterable[TopicData]) -> np.ndarray:
+    """Return the times [ns] that all topics have (n,)."""
+    times = list({id(one): one.time for one in topics}.values())
+    return times[0] if len(times) == 1 else functools.reduce(np.intersect1d, times)
 
 
 def find_topic(bag: Bag, name: str) -> str:
@@ -159,12 +204,8 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
             readers[name].add(time, message, data)
         notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
         times = _times(bag, readers, notes)
-        topics = {}
-        for name, reader in readers.items():
-            order = np.argsort(times[name], kind='stable')
-            values = {field: found[order] for field, found in reader.values().items()}
-            topics[name] = TopicData(name, reader.typename, times[name][order], values)
-        return Recording(Path(path), topics, tuple(notes))
+        topics = {name: reader.data(times[name]) for name, reader in readers.items()}
+        return Recording(topics, tuple(notes))
 
 
 def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str, np.ndarray]:

@@ -6,17 +6,19 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import WrenchStamped
+from longreach_msgs.msg import CraneStatus
+from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
-from longreach_tools.bag import named_values
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.recording import read_columns
+from longreach_tools.testing import write_bag
 
 COLUMNS = Columns((Column('time', 's'), Column('position', 'm'), Column('force', 'N')))
 EXPECTED = np.array([[0.0, 1.0, 10.0], [0.1, 2.0, 20.0], [0.2, 3.0, 30.0]])
@@ -114,37 +116,50 @@ def test_a_run_that_failed_is_handed_out(
     assert 'duration' in capsys.readouterr().out
 
 
-def test_values_come_in_the_order_of_names() -> None:
-    messages = [
-        SimpleNamespace(name=['a', 'b', 'c'], position=[1.0, 2.0, 3.0]),
-        SimpleNamespace(name=['c', 'b', 'a'], position=np.array([6.0, 5.0, 4.0])),
-    ]
-    values = named_values('joint_states', messages, 'position', ['c', 'a'], 'crane')
-    np.testing.assert_array_equal(values, [[3.0, 1.0], [6.0, 4.0]])
-    error = '^joint_states has no d, found: a, b, c; give the crane file of the run$'
+FORCE, SPEED = Source('pins', 'wrench.force.x'), Source('joints', 'velocity', 'j')
+RECORDED = (
+    Column('time', 's'),
+    Column('speed', 'm/s', source=SPEED),
+    Column('force', 'N', source=FORCE),
+    Column('brake', source=Source('state', 'brake')),
+    Column('power', 'W', source=Derived((FORCE, SPEED), lambda v: v[:, 0] * v[:, 1])),
+)
+
+
+def recorded(path: Path, times: dict[str, list[int]], names: list[str]) -> Path:
+    """Write a bag with messages at some times [ns], of which joints have these names."""
+    rows = []
+    for time in times['joints']:
+        # Names come in another order in each message.
+        names = names[::-1]
+        speeds = [time * (3.0 if name == 'j' else 1.0) for name in names]
+        rows.append(('joints', time, JointState(name=names, velocity=speeds)))
+    rows += [('pins', time, WrenchStamped()) for time in times['pins']]
+    rows += [('state', time, CraneStatus(brake=True)) for time in times['state']]
+    for topic, time, message in rows:
+        message.header.stamp.nanosec = time
+        if topic == 'pins':
+            message.wrench.force.x = 2.0
+    return write_bag(path, 'north', rows)
+
+
+def test_columns_are_read_by_their_sources_where_all_topics_have_a_message(tmp_path: Path) -> None:
+    times = {'joints': [5, 6, 7, 8], 'pins': [5, 6, 8], 'state': [4, 5, 6, 8]}
+    table = read_columns(recorded(tmp_path / 'bag', times, ['i', 'j']), 'north', RECORDED, 'crane')
+    expected = [[t / 1e9, 3.0 * t, 2.0, 1.0, 6.0 * t] for t in (5, 6, 8)]
+    np.testing.assert_array_equal(table, expected)
+
+
+@pytest.mark.parametrize(
+    ('pins', 'names', 'error'),
+    [
+        ([6], ['i', 'j'], r'no run of the crane in namespace /north: .*found /north/joints: 1, '),
+        ([5], ['i', 'k'], r'/north/joints has not always velocity\[j\]; give the crane file'),
+    ],
+)
+def test_a_recording_of_something_else_is_refused(
+    tmp_path: Path, pins: list[int], names: list[str], error: str
+) -> None:
+    bag = recorded(tmp_path / 'bag', {'joints': [5], 'pins': pins, 'state': [5]}, names)
     with pytest.raises(InputError, match=error):
-        named_values('joint_states', messages, 'position', ['a', 'd'], 'crane')
-
-
-def test_columns_are_read_by_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    force, speed = Source('pins', 'force.x', 'b'), Source('joints', 'velocity', 'j')
-    columns = (
-        Column('time', 's'),
-        Column('speed', 'm/s', source=speed),
-        Column('force', 'N', source=force),
-        Column('flag', source=Source('state', 'mode.on')),
-        Column('power', 'W', source=Derived((force, speed), lambda v: v[:, 0] * v[:, 1])),
-    )
-    joints = SimpleNamespace(name=['i', 'j'], velocity=[1.0, 2.0])
-    pins = SimpleNamespace(name=['b'], force=[SimpleNamespace(x=3.0)])
-    state = SimpleNamespace(mode=SimpleNamespace(on=True))
-    asked = []
-
-    def read_samples(bag: object, namespace: str, topics: list[str], machine: str) -> Any:
-        asked.append((namespace, topics, machine))
-        return [5_000_000], [[{'joints': joints, 'pins': pins, 'state': state}[t]] for t in topics]
-
-    monkeypatch.setattr('longreach_tools.recording.read_samples', read_samples)
-    table = read_columns('bag', 'north', columns, 'crane')
-    assert asked == [('north', ['joints', 'pins', 'state'], 'crane')]
-    np.testing.assert_array_equal(table, [[0.005, 2.0, 3.0, 1.0, 6.0]])
+        read_columns(bag, 'north', RECORDED, 'crane')

@@ -11,7 +11,7 @@ This does not need a ROS installation: a recording contains the definitions of i
 
 from __future__ import annotations
 
-from ._reading import bag_typestore, named_values, read_bag, read_samples
+from ._reading import bag_typestore, read_bag
 from ._storage import Bag, open_bag
 from ._subscriptions import Subscriptions
 from ._topics import Topic, absolute_name, checked_name
@@ -25,9 +25,7 @@ __all__ = [
     'absolute_name',
     'bag_typestore',
     'checked_name',
-    'named_values',
     'open_bag',
     'read_bag',
-    'read_samples',
     'recover',
 ]

@@ -13,12 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from longreach_dynamics.errors import InputError
 
 from ._storage import Bag, open_bag
-from ._topics import MachineTypes, absolute_name, store_of_definitions
+from ._topics import MachineTypes, store_of_definitions
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -152,51 +150,3 @@ def first_messages(path: str | Path, names: Sequence[str]) -> dict[str, Any]:
             if not waiting:
                 break
     return found
-
-
-def read_samples(
-    bag: str | Path, namespace: str, names: Sequence[str], machine: str
-) -> tuple[list[int], list[list[Any]]]:
-    """
-    Return the stamps [ns] that several topics have in common, and the messages of each topic.
-
-    ``names`` are topics in the namespace whose messages have headers. InputError if no stamp has
-    messages on all of them.
-    """
-    found: dict[str, dict[int, Any]] = {absolute_name(name, namespace): {} for name in names}
-    for topic, _, message in read_bag(bag, list(found)):
-        stamp = message.header.stamp
-        found[topic][stamp.sec * 1_000_000_000 + stamp.nanosec] = message
-    stamps = sorted(set.intersection(*(set(messages) for messages in found.values())))
-    if not stamps:
-        counts = ', '.join(f'{topic}: {len(messages)}' for topic, messages in found.items())
-        raise InputError(
-            f'{bag} has no run of the {machine} in namespace /{namespace.strip("/")}: messages'
-            f' with equal stamps on all of {", ".join(names)} are required; found {counts}'
-        )
-    return stamps, [[messages[stamp] for stamp in stamps] for messages in found.values()]
-
-
-def named_values(
-    topic: str, messages: Sequence[Any], field: str, names: Sequence[str], machine: str
-) -> np.ndarray:
-    """
-    Return a field of messages with a list ``name``, in the order of ``names`` (messages, names).
-
-    InputError if a name is missing in a message.
-    """
-    rows = []
-    places: list[int] = []
-    known: list[str] = []
-    for message in messages:
-        if message.name != known:
-            known = list(message.name)
-            missing = [name for name in names if name not in known]
-            if missing:
-                raise InputError(
-                    f'{topic} has no {missing[0]}, found: {", ".join(known)}; give the {machine}'
-                    ' file of the run'
-                )
-            places = [known.index(name) for name in names]
-        rows.append(np.asarray(getattr(message, field))[places])
-    return np.array(rows)

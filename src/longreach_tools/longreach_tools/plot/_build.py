@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Derived, Source, convert
+from longreach_dynamics.runs import Column, convert
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
 from longreach_tools import presets
@@ -22,7 +22,14 @@ from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
 from longreach_tools.fields import Signal
-from longreach_tools.signals import NANOSECONDS, Recording, find_topic, read_signals
+from longreach_tools.signals import (
+    NANOSECONDS,
+    Recording,
+    column_of,
+    find_topic,
+    read_signals,
+    signals_of,
+)
 
 from ._events import Watched, event_signals, events_of, spans
 from ._picture import Curve, Panel, Picture, Strip, group
@@ -98,23 +105,10 @@ class _Data:
         """Return the times of a topic from the origin [s], shape (samples,)."""
         return np.asarray((self.recording.topics[topic].time - self.origin) / NANOSECONDS)
 
-    def column(self, column: Column, sources: Sequence[Signal]) -> Curve:
-        """Return a column of a machine over the times that all its sources have [ns]."""
-        topics = [self.recording.topics[one.topic] for one in sources]
-        time = topics[0].time
-        for other in topics[1:]:
-            if other is not topics[0]:
-                time = np.intersect1d(time, other.time)
-        parts = []
-        for one, topic in zip(sources, topics, strict=True):
-            values = topic.values.get(one.field, np.full(len(topic.time), np.nan))
-            parts.append(
-                values if topic.time is time else values[np.searchsorted(topic.time, time)]
-            )
-        table = np.stack(parts, axis=1)
-        source = column.source
-        values = source.function(table) if isinstance(source, Derived) else table[:, 0]
-        return Curve(column.name, column.name, column.unit, time, np.asarray(values, dtype=float))
+    def column(self, column: Column, space: str) -> Curve:
+        """Return a column of a machine over the times that all its topics have [ns]."""
+        time, values = column_of(self.recording.topics, column, space)
+        return Curve(column.name, column.name, column.unit, time, values)
 
 
 # A curve of either recording over its stamps [ns], and its label.
@@ -155,7 +149,7 @@ def build_preset(
     columns = {column.name: column for column in preset.columns}
     used = [c.name for panel in preset.panels for c, _ in curves_of(panel, preset.columns)]
     used += [lane.column for lane in preset.lanes]
-    wanted = {name: _sources(columns[name], space) for name in used}
+    wanted = {name: signals_of(columns[name], space) for name in used}
     with open_bag(bag) as opened:
         recorded = {name for name, topic in opened.topics.items() if topic.count}
     topics = sorted({one.topic for sources in wanted.values() for one in sources})
@@ -176,7 +170,7 @@ def build_preset(
 
     def curve(name: str, panel: machine_panels.Panel, side: _Data) -> Curve:
         """Return a column in the unit of its panel, from its first value on where it asks so."""
-        found = side.column(columns[name], have[name])
+        found = side.column(columns[name], space)
         values = convert(found.values, found.unit, panel.unit)
         known = values[np.isfinite(values)]
         if panel.relative and known.size:
@@ -202,7 +196,7 @@ def build_preset(
 
     def strips() -> list[Strip]:
         lanes = [lane for lane in preset.lanes if lane.column in have]
-        found = [data.column(columns[lane.column], have[lane.column]) for lane in lanes]
+        found = [data.column(columns[lane.column], space) for lane in lanes]
         return [
             Strip(lane.label, spans((c.time - data.origin) / NANOSECONDS, c.values > 0.0))
             for lane, c in zip(lanes, found, strict=True)
@@ -309,19 +303,3 @@ def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> prese
     point, *_ = metadata.entry_points(group=presets.PRESET_GROUP, name=machine)
     make: Callable[[presets.Request], presets.Preset] = point.load()
     return make(presets.Request(file, first))
-
-
-def _sources(column: Column, space: str) -> list[Signal]:
-    """Return the signals of a column."""
-    source = column.source
-    if source is None:
-        raise ValueError(f'{column.name} is not in any message')
-    sources = source.sources if isinstance(source, Derived) else (source,)
-    return [_signal(one, space) for one in sources]
-
-
-def _signal(source: Source, space: str) -> Signal:
-    """Return the signal of a source; the name of an entry follows the first part of the field."""
-    head, dot, tail = source.field.partition('.')
-    entry = f'[{source.name}]' if source.name else ''
-    return Signal(f'{space}/{source.topic}', f'{head}{entry}{dot}{tail}')
