@@ -10,16 +10,40 @@ from __future__ import annotations
 
 import os
 import pickle
+import tempfile
 import time
+from pathlib import Path
 
 from bench_table import Row, Section
 
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import simulate
-from longreach_dynamics.parallel import keep_workers, run_jobs
+from longreach_dynamics.parallel import each_outcome, keep_workers, run_jobs
+from longreach_tools.sweeps import Measured, Results
 
 _CORES = 1000
+# Time of a short run [s].
+_SHORT = 5e-4
+
+
+def _short(_job: int) -> Measured:
+    """Take the time of a short run."""
+    until = time.perf_counter() + _SHORT
+    while time.perf_counter() < until:
+        pass
+    return Measured((1.0,))
+
+
+def _written(count: int, cores: int) -> float:
+    """Return the time of a short run whose results are written [s]."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Results(Path(folder), ['a'], {'b': 'm'}, {}, 'key')
+        started = time.perf_counter()
+        with results.open():
+            for k, one in each_outcome(_short, range(count), count, cores, False):
+                results.add((float(k),), one)
+        return (time.perf_counter() - started) / count
 
 
 def _nothing(job: int) -> int:
@@ -56,6 +80,7 @@ def rows(quick: bool) -> list[Row]:
         started = time.perf_counter()
         run_jobs(_nothing, empty, cores, False)
         over = (time.perf_counter() - started) / len(empty)
+        written = _written(2000 if quick else 40_000, cores)
     efficiency = single / (cores * shared)
     note = f'efficiency {efficiency:.0%} on {cores} cores'
     found.append(Row(f'the same in {cores} processes, per run', (shared,), note=note))
@@ -65,6 +90,8 @@ def rows(quick: bool) -> list[Row]:
         f' {most * single / _CORES:.0%} busy, {most * size / 1e6:.3g} MB/s of results'
     )
     found.append(Row('handing over a run', (over,), note=note))
+    note = f'{_SHORT / (cores * written):.0%} of the processes do runs of {1e3 * _SHORT:g} ms'
+    found.append(Row('a short run, results written', (written,), note=note))
     return found
 
 

@@ -11,6 +11,7 @@ Values are SI units and radians.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
@@ -106,9 +107,7 @@ def quantity(
     kw_only : bool, optional
         True for a field with a default that derived classes follow with others.
     **rule
-        Bounds ``at_least``, ``above``, ``at_most``, ``below``, which hold for each value of a
-        sequence; its ``length``; the ``source`` of the value; ``read_only`` (default True): as a
-        node's parameter fixed from the start on; ``zero``: word for 0 in commands.
+        Further fields of :class:`Rule`, such as the bounds ``at_least`` and ``below``.
     """
     keyword_only: Any = dataclasses.MISSING if kw_only is None else kw_only
     metadata = {'rule': Rule(description, unit, **rule)}
@@ -155,19 +154,10 @@ class Parameters:
         """
         Return a checked copy with one value changed, however deep it lies.
 
-        Parameters
-        ----------
-        path : str
-            Names between dots, as in a YAML file: ``oil.density``, ``beams.beam_2.length``. What
-            stands in a list is meant by its name, or its number from 0 on.
-        value : object
-            What a YAML file could hold.
-
-        Raises
-        ------
-        InputError
-            For a path that leads nowhere, with what would be allowed there, or a value that is not
-            allowed.
+        ``path`` has names between dots, as in a YAML file: ``oil.density``,
+        ``beams.beam_2.length``; what stands in a list is meant by its name, or its number from 0
+        on. ``value`` is what a YAML file could hold. InputError for a path that leads nowhere,
+        with what would be allowed there, or a value that is not allowed.
         """
         name, _, rest = path.partition('.')
         fields = {field.name for field in dataclasses.fields(self)}
@@ -294,21 +284,10 @@ T = typing.TypeVar('T', bound=Parameters)
 
 def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
     """
-    Build a parameter object from nested mappings.
+    Build a parameter object from nested mappings, values by field name.
 
-    Parameters
-    ----------
-    cls : type
-        A class derived from :class:`Parameters`.
-    mapping : mapping
-        Values by field name.
-    path : str
-        What error messages name before the keys.
-
-    Raises
-    ------
-    InputError
-        For an unknown key, a missing one, or a value that is not allowed, with its path.
+    InputError for an unknown key, a missing one, or a value that is not allowed, with its path,
+    which begins with ``path``.
     """
     prefix = f'{path}.' if path else ''
     fields = {field.name: field for field in dataclasses.fields(cls)}
@@ -338,26 +317,12 @@ def load(
     check: Callable[[T], object] | None = None,
 ) -> T:
     """
-    Build a parameter object from a YAML file.
+    Build a parameter object from a YAML file, or of its top-level key ``section``.
 
     A file with ``base: FILE``, a path from where it is, has the values of that file but for those
-    that it gives itself; entries of lists are matched by their ``name``.
-
-    Parameters
-    ----------
-    cls : type
-        A class derived from :class:`Parameters`.
-    file : path
-        The YAML file.
-    section : str, optional
-        The top-level key that holds the values; None for the whole file.
-    check : callable, optional
-        Raises InputError for values that do not fit something outside the file.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or holds something else, with file name and path of the key.
+    that it gives itself; entries of lists are matched by their ``name``. ``check`` raises
+    InputError for values that do not fit something outside the file. InputError, with file name
+    and path of the key, for a file that cannot be read or holds something else.
     """
     values = _with_base(load_yaml(file), Path(file))
     if section is not None:
@@ -486,16 +451,19 @@ for _tag, _pattern in (
     )
 
 
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> Any:
+    """Return what a text contains; a sweep reads the same file for each run."""
+    return yaml.load(text, Loader=_Loader)
+
+
 def load_yaml(file: str | Path) -> dict[str, Any]:
     """
     Read a YAML file whose top is a mapping.
 
-    Raises
-    ------
-    InputError
-        When there is no such file, it is a device or too large, it is not YAML (with line and
-        column), a key stands twice, an alias contains itself or all of them repeat too much, or
-        the top is not a mapping.
+    InputError when there is no such file, it is a device or too large, it is not YAML (with line
+    and column), a key stands twice, an alias contains itself or all of them repeat too much, or
+    the top is not a mapping.
     """
     path = Path(file)
     with open_text(path) as stream:
@@ -506,7 +474,7 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
             ' parameters'
         )
     try:
-        values = yaml.load(text, Loader=_Loader)
+        values = copy.deepcopy(_parsed(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f':{mark.line + 1}:{mark.column + 1}' if mark else ''

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import time
 from multiprocessing.synchronize import SemLock
 from pathlib import Path
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics import parallel
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.parallel import InterruptedSweep, keep_workers, run_jobs
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parallel import InterruptedSweep, each_outcome, keep_workers, run_jobs
 
 
 def square(number):
@@ -151,6 +153,47 @@ def test_a_cluster_that_exists_is_used_and_goes_on(tmp_path: Path):
         for _ in range(2):
             address = cluster.scheduler_address
             assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
+
+
+@pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
+def test_jobs_are_taken_as_they_are_needed_and_handed_over_in_groups(where):
+    taken = done = 0
+
+    def jobs():
+        nonlocal taken
+        for taken in range(1, 30_001):
+            # No more ahead than the groups of all workers.
+            assert taken <= done + 2 * 3 * 2000
+            yield taken
+
+    for k, outcome in each_outcome(square, jobs(), 30_000, **where):
+        done += 1
+        assert outcome == (k + 1) ** 2
+    assert done == taken == 30_000
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_ends_is_an_error(tmp_path: Path):
+    distributed = pytest.importorskip('distributed')
+    file = str(tmp_path / 'scheduler.json')
+    command = [sys.executable, '-m', 'distributed.cli.dask_scheduler', '--no-dashboard']
+    place = ['--host', '127.0.0.1', '--port', '0', '--scheduler-file', file]
+    processes = [subprocess.Popen([*command, *place], stderr=subprocess.DEVNULL)]
+    try:
+        worker = [sys.executable, '-m', 'distributed.cli.dask_worker', '--no-dashboard']
+        options = ['--scheduler-file', file, '--nthreads', '1', '--no-nanny']
+        processes.append(subprocess.Popen([*worker, *options], stderr=subprocess.DEVNULL))
+        with distributed.Client(scheduler_file=file) as client:
+            client.wait_for_workers(1)
+            address = client.scheduler.address
+        with pytest.raises(LongreachError, match=r'the Dask scheduler tcp://.* has ended'):
+            run_jobs(
+                square, range(100_000), cluster=address, finished=lambda *_: processes[0].kill()
+            )
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.parametrize(

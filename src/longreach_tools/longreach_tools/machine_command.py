@@ -12,16 +12,16 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, field_types, rule_of
-from longreach_dynamics.runs import Run
+from longreach_dynamics.runs import Columns, Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
@@ -44,6 +44,7 @@ class _Job(NamedTuple):
     machine: Any
     scenario: Any
     options: Parameters
+    series: tuple[str, ...]
 
 
 def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
@@ -287,30 +288,43 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     options = options_of(arguments, spec.options)
     machine = machine_of(spec, arguments, options)
 
-    def jobs_of(values: Sequence[dict[str, float]]) -> list[_Job]:
-        """Return the jobs; all values are checked before the first run."""
-        jobs = []
-        for changes in values:
-            one = _changed(machine, changes.items(), of_scenario=False)
-            scenario = _scenario_of(spec, arguments, one, options)
-            scenario = _changed(scenario, changes.items(), of_scenario=True)
-            spec.check(scenario, options)
-            jobs.append(_Job(spec, one, scenario, options))
-        return jobs
+    arguments.series = (
+        tuple(dict.fromkeys(('time', *arguments.series))) if arguments.series else ()
+    )
+    columns = spec.columns(machine) if arguments.series else Columns()
+    series = {name: columns.unit(name) for name in arguments.series}
+    base = argparse.Namespace(
+        **{name: getattr(arguments, name, None) for name in ('scenario', 'duration', 'series')},
+        set=getattr(arguments, 'set', ()),
+    )
+    job_of = functools.partial(_job_of, spec, machine, options, base)
+    return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series)
 
-    return run_sweep(spec.name, arguments, spec.results, _measure, jobs_of)
+
+def _job_of(
+    spec: Spec,
+    machine: Any,
+    options: Any,
+    arguments: argparse.Namespace,
+    values: Mapping[str, float],
+) -> _Job:
+    """Return a job of a sweep with those values by path."""
+    one = _changed(machine, values.items(), of_scenario=False)
+    scenario = _scenario_of(spec, arguments, one, options)
+    scenario = _changed(scenario, values.items(), of_scenario=True)
+    spec.check(scenario, options)
+    return _Job(spec, one, scenario, options, arguments.series)
 
 
 def _measure(job: _Job) -> Measured:
     """Run one job of a sweep."""
     spec = job.spec
-    nothing = (math.nan,) * len(spec.results)
-    try:
-        run = spec.simulate(job.machine, job.scenario, job.options)
-        measured = tuple(map(float, spec.measure(run))) if len(run.table) else nothing
-        return Measured(measured, run.message, tuple(run.warnings()) if len(run.table) else ())
-    except LongreachError as error:
-        return Measured(nothing, str(error))
+    run = spec.simulate(job.machine, job.scenario, job.options)
+    if not len(run.table):
+        return Measured((math.nan,) * len(spec.results), run.message)
+    numbers = tuple(map(float, spec.measure(run)))
+    series = tuple(run.column(name) for name in job.series)
+    return Measured(numbers, run.message, tuple(run.warnings()), series=series)
 
 
 # --- recordings -----------------------------------------------------------------------------

@@ -1,38 +1,44 @@
 """
 The subcommand ``sweep`` of a machine: runs for many values of parameters.
 
-Finished runs can be written to a file as they come, from which a stopped sweep is continued.
+Finished runs can be written to a folder as they come, from which a stopped sweep is continued.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import fcntl
+import functools
 import hashlib
 import itertools
 import math
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import InterruptedSweep, run_jobs
-from longreach_tools.arguments import allow_lists, count, finite
+from longreach_dynamics.errors import InputError, LongreachError, unwrapped
+from longreach_dynamics.parallel import each_outcome
+from longreach_tools.arguments import allow_lists, count, finite, names
 from longreach_tools.options import add_results, add_workers
-from longreach_tools.output import check_output, figure, print_result, table, write_csv, writing
+from longreach_tools.output import figure, print_result, table, write_csv, writing
 
-_MOST_RUNS = 100_000
-_FORMATS = ('.csv', '.parquet')
-# Columns of a file of results besides parameters and measured quantities.
-_NUMBER, _KEY, _MESSAGE, _WARNINGS = 'run', 'key', 'message', 'warnings'
-_BETWEEN = ' | '
+_MOST_RUNS = 10_000_000
+# Above, results are in a folder, and a summary is printed.
+_MOST_SHOWN = 100_000
+_MESSAGE, _WARNINGS, _BETWEEN = 'message', 'warnings', ' | '
+# A file of results is written after so many runs, numbers of time series, or seconds (or 1 % of
+# the time of the sweep).
+_ROWS, _NUMBERS, _SECONDS = 20_000, 4_000_000, 10.0
+# So many different messages are printed.
+_MOST_LINES = 20
+_STATISTICS = 'smallest', 'mean', 'largest'
 
 
 class Measured(NamedTuple):
@@ -42,6 +48,10 @@ class Measured(NamedTuple):
     message: str = ''  # why it failed; empty for a complete run
     warnings: tuple[str, ...] = ()
     killed: bool = False  # with its process: no result of the run
+    series: tuple[np.ndarray, ...] = ()  # the columns of --series, (rows,) each
+
+
+Job = Any
 
 
 # --- arguments ------------------------------------------------------------------------------
@@ -67,10 +77,17 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
     add_workers(parser)
     parser.add_argument(
         '--results',
-        metavar='FILE',
+        metavar='DIR',
         type=Path,
-        help='.csv or .parquet, one row for each run, written as they finish; a stopped sweep is'
-        ' continued from it',
+        help='folder of Parquet files, one row for each run, written as they finish; a stopped'
+        ' sweep is continued from it',
+    )
+    parser.add_argument(
+        '--series',
+        metavar='COLUMN,COLUMN,..',
+        type=names,
+        default=(),
+        help='columns of the runs over time, which --results gets, too',
     )
     add_results(parser, 'one row for each run', 'the measured quantities over the parameters')
 
@@ -87,26 +104,26 @@ def design_of(arguments: argparse.Namespace) -> tuple[tuple[str, ...], np.ndarra
         raise InputError(
             f'{" ".join(words)}: allowed are pairs of a parameter and START:STOP:COUNT'
         )
-    names = tuple(words[::2])
-    if len({*names}) < len(names):
-        raise InputError(f'parameters = {", ".join(names)}, allowed: each of them once')
+    swept = tuple(words[::2])
+    if len({*swept}) < len(swept):
+        raise InputError(f'parameters = {", ".join(swept)}, allowed: each of them once')
     ranges = [_range(text) for text in words[1::2]]
     if arguments.samples is not None:
         generator = np.random.default_rng(arguments.seed)
         places = generator.permuted(
-            np.tile(np.arange(arguments.samples), (len(names), 1)), axis=1
+            np.tile(np.arange(arguments.samples), (len(swept), 1)), axis=1
         ).T
         shares = (places + generator.random(places.shape)) / arguments.samples
         start, stop = np.array([one[:2] for one in ranges]).T
-        return names, start + (stop - start) * shares
+        return swept, start + (stop - start) * shares
     for (*_, number), text in zip(ranges, words[1::2], strict=True):
         if not number:
             raise InputError(f'{text}, allowed without --samples: START:STOP:COUNT')
     total = math.prod(number for *_, number in ranges)
     if total > _MOST_RUNS:
         raise InputError(f'{total} runs, allowed: up to {_MOST_RUNS}')
-    steps = [np.linspace(*one) for one in ranges]
-    return names, np.array(list(itertools.product(*steps)))
+    steps = np.meshgrid(*(np.linspace(*one) for one in ranges), indexing='ij')
+    return swept, np.column_stack([one.ravel() for one in steps])
 
 
 def _range(text: str) -> tuple[float, float, int]:
@@ -126,147 +143,143 @@ def _range(text: str) -> tuple[float, float, int]:
 
 class Results:
     """
-    Results of a sweep on disk (.csv or .parquet), written as they come.
+    Finished runs of a sweep, in a folder of Parquet files.
 
-    Each row has a key of all that its run depends on, one of ``keys`` (runs,). A row whose key is
-    wanted again in an existing file is not run again. While a sweep runs, ``FILE.parquet`` is
-    written as ``FILE.parquet.part``, a CSV file: Parquet can be read only when it is complete.
+    A row has the values of the parameters, which identify the run, the measured quantities,
+    message and warnings, and lists of numbers for time series. Files appear when they are
+    complete, with the ``key`` of all else that the runs depend on.
     """
 
     def __init__(
         self,
-        file: Path,
-        names: Sequence[str],
+        folder: Path,
+        swept: Sequence[str],
         units: Mapping[str, str],
-        values: np.ndarray,
-        keys: Sequence[str],
+        series: Mapping[str, str],
+        key: str,
     ) -> None:
-        if file.suffix not in _FORMATS:
+        if folder.suffix not in ('', '.parquet') or folder.is_file():
             raise InputError(
-                f'{file} has the extension {file.suffix!r}, allowed: {", ".join(_FORMATS)}'
+                f'--results {folder}, allowed: a folder, such as out/{folder.stem}.parquet; --csv'
+                ' writes a table of few runs'
             )
-        if file.suffix == '.parquet':
-            _parquet()
-        check_output(csv=file)
-        self.file, self._units = file, dict(units)
-        self._values, self._keys = values, list(keys)
-        self._head = [_NUMBER, *names, *units, _KEY, _MESSAGE, _WARNINGS]
-        self._part = file if file.suffix == '.csv' else file.with_name(file.name + '.part')
-        self.done: dict[int, Measured] = {}
+        self._pa, self._parquet = _parquet()
+        self.folder, self._units, self._size = folder, dict(units), len(swept)
+        self._numbers = [*swept, *units]
+        columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
+        if len({*columns}) < len(columns):
+            raise InputError(f'columns = {", ".join(columns)}, allowed: different names')
+        number, text, pa = self._pa.float64(), self._pa.string(), self._pa
+        units = {**units, **series}
+        kinds = [number] * len(self._numbers) + [text] * 2 + [pa.list_(number)] * len(series)
+        fields = [
+            pa.field(name, kind, metadata={'unit': units.get(name, '')})
+            for name, kind in zip(columns, kinds, strict=True)
+        ]
+        self._schema = pa.schema(fields, metadata={'longreach': key})
+        self._rows: list[tuple[tuple[float, ...], Measured]] = []
+        self._waiting = 0
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Results]:
-        """Read the rows that are there, keep the file open for more, and complete it."""
-        fresh = not self._part.exists()
-        stream = self._locked()
+    def open(self) -> Iterator[None]:
+        """Lock the folder, check the files that are there, and write what is added."""
         try:
-            with stream:
-                try:
-                    rows = self._read(stream)
-                    if self._part != self.file and self.file.exists():
-                        rows += _rows_of_parquet(self.file, self._head)
-                    self._take(rows)
-                except BaseException:
-                    # An existing file is left as it was.
-                    if fresh:
-                        self._part.unlink(missing_ok=True)
-                    raise
-                self._writer = csv.writer(stream, lineterminator='\n')
-                self._stream = stream
-                if stream.tell() == 0:
-                    self._write(self._head)
-                try:
-                    yield self
-                finally:
-                    if self._part != self.file:
-                        self._write_parquet()
-                        self._part.unlink(missing_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder, os.O_RDONLY)
         except OSError as error:
-            raise LongreachError(f'{self._part} cannot be written: {error.strerror}') from error
-
-    def add(self, k: int, one: Measured) -> None:
-        """Append the result of run k."""
-        self.done[k] = one
-        self._write(self._row(k, one))
-
-    def _row(self, k: int, one: Measured) -> list[object]:
-        values = [repr(float(value)) for value in (*self._values[k], *one.numbers)]
-        # One line for each run, so that a line without an end is one that was not finished.
-        texts = [' '.join(text.splitlines()) for text in (one.message, *one.warnings)]
-        return [k, *values, self._keys[k], texts[0], _BETWEEN.join(texts[1:])]
-
-    def _write(self, row: Sequence[object]) -> None:
-        """Append a row; it is complete on disk, or, after a kill, its line has no end."""
-        self._writer.writerow(row)
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-    def _locked(self) -> IO[str]:
-        """Open the file for this sweep alone."""
-        # newline: the csv module's own line ends, also in messages.
-        stream = self._part.open('a+', encoding='utf-8', newline='')
+            raise InputError(f'{self.folder} cannot be written: {error.strerror}') from error
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            stream.close()
+            os.close(handle)
             raise InputError(
-                f'{self.file} is being written by another sweep; give another file'
+                f'{self.folder} is being written by another sweep; give another folder'
             ) from error
-        return stream
+        self._begun = self._written = time.monotonic()
+        try:
+            for file in self._files():
+                self._check(file)
+            yield
+        finally:
+            self._write()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+            os.close(handle)
 
-    def _read(self, stream: IO[str]) -> list[list[str]]:
-        """Return the rows of the CSV file, and cut off a line that was not finished."""
-        stream.seek(0)
-        text = stream.read()
-        whole = text[: text.rfind('\n') + 1]
-        if whole != text:
-            stream.truncate(len(whole.encode()))
-        stream.seek(0, os.SEEK_END)
-        rows = list(csv.reader(whole.splitlines(keepends=True)))
-        if rows and rows[0] != self._head:
-            raise self._foreign(f'has the columns {", ".join(rows[0])}')
-        return rows[1:]
+    def add(self, values: tuple[float, ...], one: Measured) -> None:
+        """Add a run; it is on disk some seconds later, or at the end."""
+        self._rows.append((values, one))
+        self._waiting += sum(map(len, one.series))
+        now = time.monotonic()
+        pause = max(_SECONDS, 0.01 * (now - self._begun))
+        if len(self._rows) >= _ROWS or self._waiting > _NUMBERS or now > self._written + pause:
+            self._write()
 
-    def _take(self, rows: Sequence[Sequence[str]]) -> None:
-        """Assign rows to the runs of this sweep."""
-        numbers = {key: k for k, key in enumerate(self._keys)}
-        first = 1 + self._values.shape[1]
-        for row in rows:
-            try:
-                k = numbers[row[first + len(self._units)]]
-                found = tuple(float(value) for value in row[first : first + len(self._units)])
-                message, warnings = row[-2:]
-            except (KeyError, IndexError, ValueError) as error:
-                raise self._foreign('contains other runs') from error
-            self.done[k] = Measured(found, message, tuple(filter(None, warnings.split(_BETWEEN))))
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, list[str], list[str]]]:
+        """Yield values (rows, parameters), numbers, messages and warnings of each file."""
+        self._write()
+        for file in self._files():
+            found = self._parquet.read_table(file, columns=[*self._numbers, _MESSAGE, _WARNINGS])
+            numbers = np.column_stack([found[name].to_numpy() for name in self._numbers])
+            texts = found[_MESSAGE].to_pylist(), found[_WARNINGS].to_pylist()
+            yield numbers[:, : self._size], numbers[:, self._size :], *texts
 
-    def _foreign(self, reason: str) -> InputError:
-        return InputError(
-            f'{self.file} {reason}, allowed: the results of this sweep, with the same machine,'
-            ' scenario and options; give a new file'
+    def done(self, design: np.ndarray) -> np.ndarray:
+        """Return which runs of a design (runs, parameters) are there."""
+        there = [np.empty((0, self._size)), *(part[0] for part in self.parts())]
+        return np.isin(_as_bytes(design), _as_bytes(np.concatenate(there)))
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob('part-*.parquet'))
+
+    def _check(self, file: Path) -> None:
+        """Raise InputError for a file that is not of this sweep."""
+        try:
+            schema = self._parquet.read_schema(file)
+        except (self._pa.ArrowInvalid, OSError) as error:
+            raise InputError(f'{file} is no Parquet file: {error}; give a new folder') from error
+        if not schema.equals(self._schema):
+            reason = f'has the columns {", ".join(schema.names)}'
+        elif schema.metadata != self._schema.metadata:
+            reason = 'is of other runs'
+        else:
+            return
+        raise InputError(
+            f'{file} {reason}, allowed: the results of this sweep, with the same machine, scenario'
+            ' and options; give a new folder'
         )
 
-    def _write_parquet(self) -> None:
-        """Write all results in the order of the runs."""
-        pa, parquet = _parquet()
-        order = sorted(self.done)
-        columns = list(zip(*(self._row(k, self.done[k]) for k in order), strict=True))
-        if not columns:
+    def _write(self) -> None:
+        """Write a file of what is waiting."""
+        if not self._rows:
             return
-        kinds = [pa.int64(), *[pa.float64()] * (len(self._head) - 4), *[pa.string()] * 3]
+        values, runs = zip(*self._rows, strict=True)
+        numbers = np.column_stack([values, [one.numbers for one in runs]])
         arrays = [
-            pa.array(
-                [float(v) if kind == pa.float64() else v for v in column],
-                kind,
-            )
-            for column, kind in zip(columns, kinds, strict=True)
-        ]
-        fields = [
-            pa.field(name, kind, metadata={'unit': self._units.get(name, '')})
-            for name, kind in zip(self._head, kinds, strict=True)
-        ]
-        with writing(self.file) as path:
-            parquet.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path)
+            *numbers.T,
+            [one.message for one in runs],
+            [_BETWEEN.join(one.warnings) for one in runs],
+            *([one.series[k] if one.series else None for one in runs]
+              for k in range(len(self._schema) - numbers.shape[1] - 2)),
+        ]  # fmt: skip
+        found = self._pa.table(
+            [
+                self._pa.array(one, kind)
+                for one, kind in zip(arrays, self._schema.types, strict=True)
+            ],
+            schema=self._schema,
+        )
+        files = self._files()
+        number = int(files[-1].stem.removeprefix('part-')) + 1 if files else 0
+        with writing(self.folder / f'part-{number:06d}.parquet') as path:
+            self._parquet.write_table(found, path)
+        self._rows, self._waiting, self._written = [], 0, time.monotonic()
+
+
+def _as_bytes(values: np.ndarray) -> np.ndarray:
+    """Return rows (n, m) as one item each (n,), for exact comparison; -0 is 0."""
+    rows = np.ascontiguousarray(values + 0.0)
+    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
 
 
 def _parquet() -> tuple[Any, Any]:
@@ -276,25 +289,10 @@ def _parquet() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError:
         raise InputError(
-            'a .parquet file needs the package pyarrow; install it: pip install pyarrow; or give a'
-            ' .csv file'
+            '--results needs the package pyarrow; install it: pip install pyarrow; a table of few'
+            ' runs is written by --csv'
         ) from None
     return pyarrow, pyarrow.parquet
-
-
-def _rows_of_parquet(file: Path, head: Sequence[str]) -> list[list[str]]:
-    """Return the rows of a Parquet file as text."""
-    pa, parquet = _parquet()
-    try:
-        found = parquet.read_table(file)
-    except pa.ArrowInvalid as error:
-        raise InputError(f'{file} is no Parquet file: {error}; give a new file') from error
-    if found.column_names != list(head):
-        raise InputError(
-            f'{file} has the columns {", ".join(found.column_names)}, allowed:'
-            f' {", ".join(head)}; give a new file'
-        )
-    return [[str(value) for value in row.values()] for row in found.to_pylist()]
 
 
 # --- runs -----------------------------------------------------------------------------------
@@ -304,113 +302,265 @@ def run_sweep(
     machine: str,
     arguments: argparse.Namespace,
     units: Mapping[str, str],
-    measure: Callable[[Any], Measured],
-    jobs_of: Callable[[Sequence[dict[str, float]]], Sequence[Any]],
+    job_of: Callable[[Mapping[str, float]], Job],
+    measure: Callable[[Job], Measured],
+    series: Mapping[str, str] | None = None,
 ) -> int:
     """
     Run a sweep, print and write its finished runs, and return the exit code.
 
-    ``units`` are of the measured quantities, by name; ``measure``, defined at module level, makes
-    one run of a job. ``jobs_of`` takes the values of the parameters by name, one mapping for each
-    run, and returns the jobs, whose ``repr`` tells all that a run depends on.
+    Parameters
+    ----------
+    machine : str
+        For messages.
+    arguments : Namespace
+        Of :func:`add_design`.
+    units : mapping
+        Of the measured quantities, by name.
+    job_of, measure : callable
+        Defined at module level. The first makes a job of the values of the parameters by name,
+        whose ``repr`` shows all that a run depends on; the second runs it.
+    series : mapping
+        Units of the time series that ``measure`` returns, by name.
+
+    Raises
+    ------
+    InputError
+        Before the first run: for wrong options, and where the ends of the ranges are not allowed
+        for parameters or scenario. A run with values between that is refused is a failed run.
     """
-    names, values = design_of(arguments)
+    swept, design = design_of(arguments)
     for text in getattr(arguments, 'set', ()):
-        if (path := text.partition('=')[0]) in names:
+        if (path := text.partition('=')[0]) in swept:
             raise InputError(
                 f'--set {text}: {path} is swept; give its range only, or its value only'
             )
-    jobs = jobs_of([dict(zip(names, row, strict=True)) for row in values.tolist()])
-    done: dict[int, Measured] = {}
+    if series and arguments.results is None:
+        raise InputError('--series needs --results DIR, where time series are written')
+    is_large = len(design) > _MOST_SHOWN
+    if is_large and (arguments.results is None or arguments.csv or arguments.plot):
+        raise InputError(
+            f'{len(design)} runs, allowed: up to {_MOST_SHOWN}, or --results DIR without --csv and'
+            ' --plot: pandas.read_parquet(DIR) reads it'
+        )
+    for row in itertools.product(
+        *({*ends} for ends in zip(design.min(0), design.max(0), strict=True))
+    ):
+        job_of(dict(zip(swept, row, strict=True)))
+    found: dict[int, Measured] = {}
     with contextlib.ExitStack() as stack:
         results = None
+        left = np.arange(len(design))
         if arguments.results is not None:
-            keys = [_key(job) for job in jobs]
-            results = Results(arguments.results, names, units, values, keys)
-            done = dict(stack.enter_context(results.open()).done)
-            if done:
+            key = _key((job_of({}), sorted(series or ())))
+            results = Results(arguments.results, swept, units, series or {}, key)
+            stack.enter_context(results.open())
+            left = np.flatnonzero(~results.done(design))
+            if len(left) < len(design):
                 print(
-                    f'longreach {machine}: {len(done)} of {len(jobs)} runs are in'
+                    f'longreach {machine}: {len(design) - len(left)} of {len(design)} runs are in'
                     f' {arguments.results}',
                     file=sys.stderr,
                 )
-        left = [k for k in range(len(jobs)) if k not in done]
-
-        def finished(number: int, one: Measured) -> None:
-            # The next sweep with this file tries again what was killed.
-            if results is not None and not one.killed:
-                results.add(left[number], one)
 
         def lost(message: str) -> Measured:
             return Measured((math.nan,) * len(units), message, killed=True)
 
-        outcomes: Sequence[Any]
+        stream = each_outcome(
+            functools.partial(_run_one, job_of, measure, swept, len(units)),
+            (tuple(design[k].tolist()) for k in left),
+            len(left),
+            arguments.processes,
+            cluster=arguments.cluster,
+            lost=lost,
+        )
         try:
-            outcomes = run_jobs(
-                measure, [jobs[k] for k in left], arguments.processes,
-                cluster=arguments.cluster, finished=finished, lost=lost,
-            )  # fmt: skip
-        except InterruptedSweep as interrupt:
-            outcomes = interrupt.outcomes
-    done |= {k: one for k, one in zip(left, outcomes, strict=True) if one is not None}
-    shown = sorted(done.items())
-    if shown:
-        rows = [(values[k], one) for k, one in shown]
-        _hand_out(machine, arguments, names, units, rows)
-    if len(shown) < len(jobs):
+            # Closed at the end of the block: an interruption may come between two outcomes.
+            with contextlib.closing(stream):
+                for number, one in stream:
+                    k = int(left[number])
+                    # The next sweep with this folder tries again what was killed.
+                    if results is None or one.killed:
+                        found[k] = one
+                    else:
+                        results.add(tuple(design[k].tolist()), one)
+        except (KeyboardInterrupt, SystemError) as error:
+            if not isinstance(unwrapped(error), KeyboardInterrupt):
+                raise
+        said = _Said(machine, swept)
+        if is_large and results is not None:
+            done, failed = _summarize(arguments, units, results, design, said)
+            done, failed = done + len(found), failed + len(found)
+            for k, one in found.items():
+                said.add(design[k], [one.message])
+        else:
+            found |= _known(results, design)
+            done, failed = len(found), sum(bool(one.message) for one in found.values())
+            if found:
+                _hand_out(
+                    arguments,
+                    swept,
+                    units,
+                    [(design[k], one) for k, one in sorted(found.items())],
+                    said,
+                )
+    said.print()
+    if done < len(design):
         print(
-            f'longreach {machine}: interrupted: {len(shown)} of {len(jobs)} runs are done',
+            f'longreach {machine}: interrupted: {done} of {len(design)} runs are done',
             file=sys.stderr,
         )
         return 130
-    return int(any(one.message for _, one in shown))
+    return int(failed > 0)
 
 
-def _key(job: Any) -> str:
+def _run_one(
+    job_of: Callable[[Mapping[str, float]], Job],
+    measure: Callable[[Job], Measured],
+    swept: Sequence[str],
+    size: int,
+    values: tuple[float, ...],
+) -> Measured:
+    """Make and run a job in a worker."""
+    try:
+        return measure(job_of(dict(zip(swept, values, strict=True))))
+    except LongreachError as error:
+        return Measured((math.nan,) * size, str(error))
+
+
+def _key(job: Job) -> str:
     """Return a key of all that a run depends on."""
     # The addresses of objects are others in each process.
     text = re.sub(r' at 0x[0-9a-f]+', '', repr(job))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _hand_out(
-    machine: str,
+class _Said:
+    """Messages of runs, each of which is printed once."""
+
+    def __init__(self, machine: str, swept: Sequence[str]) -> None:
+        self._machine, self._swept = machine, swept
+        self._lines: dict[str, tuple[str, int]] = {}
+        self._more = 0
+
+    def add(self, values: np.ndarray, lines: Sequence[str]) -> None:
+        """Add the message and the warnings of a run."""
+        for line in filter(None, lines):
+            if line not in self._lines and len(self._lines) >= _MOST_LINES:
+                self._more += 1
+                continue
+            pairs = zip(self._swept, values, strict=True)
+            where, number = self._lines.get(line) or (
+                ', '.join(f'{name} = {value:g}' for name, value in pairs), 0,
+            )  # fmt: skip
+            self._lines[line] = where, number + 1
+
+    def print(self) -> None:
+        """Print them on stderr."""
+        for line, (where, number) in self._lines.items():
+            more = f' and {number - 1} more runs' if number > 1 else ''
+            print(f'longreach {self._machine}: {where}{more}: {line}', file=sys.stderr)
+        if self._more:
+            print(
+                f'longreach {self._machine}: {self._more} other messages and warnings; --results'
+                ' has all of them',
+                file=sys.stderr,
+            )
+
+
+def _known(results: Results | None, design: np.ndarray) -> dict[int, Measured]:
+    """Return the runs of a design that are on disk."""
+    found: dict[int, Measured] = {}
+    if results is not None:
+        numbers = {one.tobytes(): k for k, one in enumerate(_as_bytes(design))}
+        for values, rows, messages, warnings in results.parts():
+            keys = map(bytes, _as_bytes(values))
+            for key, row, *texts in zip(keys, rows.tolist(), messages, warnings, strict=True):
+                if (k := numbers.get(key)) is not None:
+                    found[k] = Measured(tuple(row), texts[0], tuple(texts[1].split(_BETWEEN)))
+    return found
+
+
+def _summarize(
     arguments: argparse.Namespace,
-    names: Sequence[str],
+    units: Mapping[str, str],
+    results: Results,
+    design: np.ndarray,
+    said: _Said,
+) -> tuple[int, int]:
+    """Print what many runs gave in short; return how many there are, and how many failed."""
+    wanted = _as_bytes(design)
+    done = failed = 0
+    count, total = np.zeros(len(units), int), np.zeros(len(units))
+    low, high = np.full(len(units), np.inf), np.full(len(units), -np.inf)
+    for values, numbers, messages, warnings in results.parts():
+        own = np.flatnonzero(np.isin(_as_bytes(values), wanted))
+        rows = numbers[own]
+        count += np.isfinite(rows).sum(0)
+        total += np.nansum(rows, 0)
+        low = np.fmin(low, np.fmin.reduce(rows, initial=np.inf))
+        high = np.fmax(high, np.fmax.reduce(rows, initial=-np.inf))
+        done += len(own)
+        for k in own:
+            if messages[k] or warnings[k]:
+                failed += bool(messages[k])
+                said.add(values[k], [messages[k], *warnings[k].split(_BETWEEN)])
+    mean = np.divide(total, count, out=np.full(len(units), np.nan), where=count > 0)
+    shown = {
+        name: {'unit': unit, 'runs': int(count[k])}
+        | dict(
+            zip(_STATISTICS, (low[k], mean[k], high[k]) if count[k] else (None,) * 3, strict=True)
+        )
+        for k, (name, unit) in enumerate(units.items())
+    }
+    cells = [
+        (
+            f'{name} [{one["unit"]}]',
+            *('-' if one[k] is None else one[k] for k in ('runs', *_STATISTICS)),
+        )
+        for name, one in shown.items()
+    ]
+    result = {'runs': done, 'failed': failed, 'results': shown}
+    print_result(
+        result,
+        f'{done} runs, {failed} failed\n' + table(('quantity', 'runs', *_STATISTICS), cells),
+        arguments.format,
+    )
+    return done, failed
+
+
+def _hand_out(
+    arguments: argparse.Namespace,
+    swept: Sequence[str],
     units: Mapping[str, str],
     done: Sequence[tuple[np.ndarray, Measured]],
+    said: _Said,
 ) -> None:
     """Print and write the finished runs: values, results and messages."""
-    columns = (*names, *units)
+    columns = (*swept, *units)
     numbers = np.array([(*values, *one.numbers) for values, one in done])
     if arguments.csv is not None:
         write_csv(arguments.csv, columns, numbers)
     if arguments.plot is not None:
-        _draw(arguments.plot, names, units, numbers)
+        _draw(arguments.plot, swept, units, numbers)
     rows, cells = [], []
     for row, (_, one) in zip(numbers.tolist(), done, strict=True):
         known = [number if math.isfinite(number) else None for number in row]
         rows.append(dict(zip(columns, known, strict=True)) | {'message': one.message})
         shown = ['-' if number is None else number for number in known]
         cells.append((*shown, 'failed' if one.message else 'complete'))
-    result = {'parameters': list(names), 'units': dict(units), 'rows': rows}
-    head = (*names, *(f'{name} [{unit}]' for name, unit in units.items()), 'status')
+    result = {'parameters': list(swept), 'units': dict(units), 'rows': rows}
+    head = (*swept, *(f'{name} [{unit}]' for name, unit in units.items()), 'status')
     print_result(result, table(head, cells), arguments.format)
     complete = np.array([one.numbers for _, one in done if not one.message])
     if len(complete) > 1 and np.array_equal(complete, complete[:1].repeat(len(complete), 0), True):
         print(
-            f'longreach {machine}: all runs have the same results: does the scenario set, or not'
-            f' use, {", ".join(names)}?',
+            'all runs have the same results: does the scenario set, or not use,'
+            f' {", ".join(swept)}?',
             file=sys.stderr,
         )
-    said: dict[str, list[str]] = {}
     for values, one in done:
-        where = ', '.join(f'{name} = {value:g}' for name, value in zip(names, values, strict=True))
-        for line in filter(None, (one.message, *one.warnings)):
-            said.setdefault(line, []).append(where)
-    for line, places in said.items():
-        more = f' and {len(places) - 1} more runs' if len(places) > 1 else ''
-        print(f'longreach {machine}: {places[0]}{more}: {line}', file=sys.stderr)
+        said.add(values, [one.message, *one.warnings])
 
 
 def _draw(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import fcntl
+import json
 import math
+import os
+import shutil
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from longreach_dynamics.errors import InputError
+from longreach_tools import sweeps
 from longreach_tools.sweeps import Measured, add_design, design_of, run_sweep
 
 UNITS = {'sum': 'm', 'product': 'm^2'}
@@ -32,14 +36,13 @@ def arguments():
     return lambda *words: parser.parse_args([*map(str, words), '--processes', '1'])
 
 
-def run(arguments, measure=measure):
+def run(arguments, measure=measure, job_of=dict, series=None):
     calls.clear()
-    return run_sweep('machine', arguments, UNITS, measure, lambda values: values)
+    return run_sweep('machine', arguments, UNITS, job_of, measure, series)
 
 
-def read(file):
-    with file.open(newline='') as stream:
-        return list(csv.DictReader(stream))
+def read(folder):
+    return parquet.read_table(folder).to_pylist()
 
 
 # --- designs --------------------------------------------------------------------------------
@@ -72,7 +75,7 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
         (('a', '1:2:0'), "'1:2:0', allowed: START:STOP:COUNT"),
         (('a', '1:nan:2'), "'1:nan:2', allowed"),
         (('a', '1:2:3:4'), "'1:2:3:4', allowed"),
-        (('a', '1:2:1000', 'b', '1:2:1000'), '1000000 runs, allowed: up to 100000'),
+        (('a', '1:2:5000', 'b', '1:2:5000'), '25000000 runs, allowed: up to 10000000'),
     ],
 )
 def test_wrong_designs_are_refused(arguments, words, message):
@@ -83,113 +86,178 @@ def test_wrong_designs_are_refused(arguments, words, message):
 # --- results --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('ending', ['csv', 'parquet'])
-def test_results_have_a_row_for_each_run_also_for_failed_ones(arguments, tmp_path, ending):
-    file = tmp_path / f'results.{ending}'
-    assert run(arguments('a', '1:3:3', 'b', '10:20:2', '--results', file)) == 1
+def test_results_have_a_row_for_each_run_also_for_failed_ones(arguments, tmp_path):
+    folder = tmp_path / 'results.parquet'
+    assert run(arguments('a', '1:3:3', 'b', '10:20:2', '--results', folder)) == 1
     assert len(calls) == 6
-    if ending == 'csv':
-        rows = read(file)
-    else:
-        parquet = pytest.importorskip('pyarrow.parquet')
-        found = parquet.read_table(file)
-        assert found.schema.field('product').metadata[b'unit'] == b'm^2'
-        rows = found.to_pylist()
-    assert [int(row['run']) for row in rows] == list(range(6))
-    assert [float(row['product']) for row in rows[:4]] == [10, 20, 20, 40]
-    assert math.isnan(float(rows[4]['sum']))
-    assert rows[5]['message'] == 'three, "too much" by far'
+    assert parquet.read_table(folder).schema.field('product').metadata[b'unit'] == b'm^2'
+    rows = read(folder)
+    assert [(row['a'], row['b'], row['product']) for row in rows[:4]] == [
+        (1.0, 10.0, 10.0), (1.0, 20.0, 20.0), (2.0, 10.0, 20.0), (2.0, 20.0, 40.0),
+    ]  # fmt: skip
+    assert math.isnan(rows[4]['sum'])
+    assert rows[5]['message'] == 'three, "too much"\nby far'
     assert rows[5]['warnings'] == 'odd; very | odd'
-    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert [path.name for path in folder.iterdir()] == ['part-000000.parquet']
 
 
-@pytest.mark.parametrize('ending', ['csv', 'parquet'])
-def test_a_stopped_sweep_goes_on_where_it_stopped(arguments, tmp_path, capsys, ending):
-    file = tmp_path / f'results.{ending}'
+def test_time_series_are_a_part_of_the_results(arguments, tmp_path):
+    folder = tmp_path / 'results'
+    words = ('a', '1:2:2', '--series', 'height')
+
+    def with_series(job):
+        return measure(job)._replace(series=(np.arange(2.0), job['a'] * np.ones(2)))
+
+    with pytest.raises(InputError, match='--series needs --results DIR'):
+        run(arguments(*words), with_series, series={'time': 's', 'height': 'm'})
+    given = arguments(*words, '--results', folder)
+    run(given, with_series, series={'time': 's', 'height': 'm'})
+    assert [row['height'] for row in read(folder)] == [[1.0, 1.0], [2.0, 2.0]]
+    assert parquet.read_schema(folder / 'part-000000.parquet').field('height').metadata == {
+        b'unit': b'm'
+    }
+    with pytest.raises(InputError, match='has the columns'):
+        run(arguments('a', '1:2:2', '--results', folder))
+
+
+def test_a_stopped_sweep_goes_on_where_it_stopped(arguments, tmp_path, capsys):
+    folder = tmp_path / 'results'
 
     def stops(job):
         if len(calls) == 3:
             raise KeyboardInterrupt
         return measure(job)
 
-    words = ('a', '1:3:3', 'b', '10:20:2', '--results', file, '--format', 'json')
+    words = ('a', '1:3:3', 'b', '10:20:2', '--results', folder, '--format', 'json')
     assert run(arguments(*words), stops) == 130
     assert '3 of 6 runs are done' in capsys.readouterr().err
     assert run(arguments(*words)) == 1
     assert len(calls) == 3
     resumed = capsys.readouterr()
     assert '3 of 6 runs are in' in resumed.err
-    file.unlink()
+    assert len(read(folder)) == 6
+    shutil.rmtree(folder)
     run(arguments(*words))
     assert capsys.readouterr().out == resumed.out
 
 
 def test_a_finer_grid_uses_the_runs_of_the_coarser_one(arguments, tmp_path):
-    file = tmp_path / 'results.csv'
-    run(arguments('a', '10:20:3', '--results', file))
-    run(arguments('a', '10:20:5', '--results', file))
-    assert [job['a'] for job in calls] == [12.5, 17.5]
+    run(arguments('a', '-10:10:3', '--results', tmp_path))
+    run(arguments('a', '-10:10:5', '--results', tmp_path))
+    assert [job['a'] for job in calls] == [-5.0, 5.0]
 
 
 def test_a_key_is_the_same_in_another_process(arguments, tmp_path):
-    words = ('a', '10:20:3', '--results', tmp_path / 'results.csv')
-    for count in (3, 0):
-        calls.clear()
+    def job_of(values):
         # As a declaration in a job: an object whose text has its address.
-        jobs = [{'a': 10.0 + 5.0 * k, 'spec': object()} for k in range(3)]
-        run_sweep('machine', arguments(*words), UNITS, measure, lambda _, jobs=jobs: jobs)
+        return {**values, 'spec': object()}
+
+    for count in (3, 0):
+        run(arguments('a', '10:20:3', '--results', tmp_path), job_of=job_of)
         assert len(calls) == count
 
 
-def test_line_that_a_kill_cut_off_is_run_again(arguments, tmp_path):
-    file = tmp_path / 'results.csv'
-    run(arguments('a', '10:20:3', '--results', file))
-    whole = file.read_text()
-    file.write_text(whole[:-5])
-    run(arguments('a', '10:20:3', '--results', file))
-    assert [job['a'] for job in calls] == [20.0]
-    assert file.read_text() == whole
+def test_runs_are_written_before_the_end(arguments, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, '_ROWS', 2)
+
+    def look(job):
+        assert len(list(tmp_path.iterdir())) == len(calls) // 2
+        return measure(job)
+
+    run(arguments('a', '10:20:5', '--results', tmp_path), look)
+    assert [row['a'] for row in read(tmp_path)] == [10.0, 12.5, 15.0, 17.5, 20.0]
 
 
 def test_runs_of_killed_processes_are_no_results(arguments, tmp_path):
-    file = tmp_path / 'results.csv'
-    words = ('a', '10:20:3', '--results', file)
+    words = ('a', '10:20:3', '--results', tmp_path)
     assert run(arguments(*words), lambda job: measure(job)._replace(killed=job['a'] == 15)) == 0
-    assert len(read(file)) == 2
+    assert len(read(tmp_path)) == 2
     run(arguments(*words))
     assert [job['a'] for job in calls] == [15.0]
 
 
-def test_files_of_other_sweeps_are_refused_and_kept(arguments, tmp_path):
-    file = tmp_path / 'results.csv'
-    run(arguments('a', '10:20:3', '--results', file))
-    before = file.read_text()
-    for words in (('a', '11:20:3'), ('b', '10:20:3'), ('a', '10:20:3', 'b', '1:1:1')):
+def test_many_runs_are_summarized(arguments, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sweeps, '_MOST_SHOWN', 5)
+    words = ('a', '1:3:3', 'b', '10:30:3', '--format', 'json')
+    for more in ((), ('--results', tmp_path / 'a', '--csv', tmp_path / 'a.csv')):
+        with pytest.raises(InputError, match='9 runs, allowed: up to 5, or --results DIR without'):
+            run(arguments(*words, *more))
+    for count in (9, 0):
+        assert run(arguments(*words, '--results', tmp_path)) == 1
+        assert len(calls) == count
+        found = capsys.readouterr()
+        assert json.loads(found.out) == {
+            'runs': 9,
+            'failed': 3,
+            'results': {
+                'sum': {'unit': 'm', 'runs': 6, 'smallest': 11.0, 'mean': 21.5, 'largest': 32.0},
+                'product': {
+                    'unit': 'm^2', 'runs': 6, 'smallest': 10.0, 'mean': 30.0, 'largest': 60.0,
+                },
+            },
+        }  # fmt: skip
+        assert 'a = 3, b = 10 and 2 more runs: odd' in found.err
+
+
+def test_folders_of_other_sweeps_are_refused_and_kept(arguments, tmp_path):
+    run(arguments('a', '10:20:3', '--results', tmp_path))
+    before = read(tmp_path)
+    (tmp_path / 'other').mkdir()
+    for words, job_of in (
+        (('b', '10:20:3'), dict),
+        (('a', '10:20:3', 'b', '1:1:1'), dict),
+        (('a', '10:20:3'), lambda values: {**values, 'mass': 1.0}),
+    ):
         with pytest.raises(InputError, match='allowed: the results of this sweep'):
-            run(arguments(*words, '--results', file), lambda _: pytest.fail('was run'))
-        assert file.read_text() == before
+            run(arguments(*words, '--results', tmp_path), lambda _: pytest.fail('was run'), job_of)
+    (tmp_path / 'other').rmdir()
+    assert read(tmp_path) == before
 
 
-def test_wrong_files_are_refused(arguments, tmp_path):
-    text = tmp_path / 'no.parquet'
+def test_wrong_folders_are_refused(arguments, tmp_path):
+    text = tmp_path / 'part-000000.parquet'
     text.write_text('no')
-    for file, message in (
-        (tmp_path / 'a.xlsx', "extension '.xlsx', allowed: .csv, .parquet"),
-        (tmp_path, 'extension'),
-        (text, 'is no Parquet file'),
-        (tmp_path / 'no.parquet' / 'a.csv', 'cannot be'),
+    for folder, message in (
+        (tmp_path / 'a.csv', 'a.csv, allowed: a folder, such as out/a.parquet'),
+        (text, 'allowed: a folder'),
+        (tmp_path, 'is no Parquet file'),
+        (text / 'a', 'cannot be written'),
     ):
         with pytest.raises(InputError, match=message):
-            run(arguments('a', '1:2:2', '--results', file), lambda _: pytest.fail('was run'))
-    assert [path.name for path in tmp_path.iterdir()] == ['no.parquet']
+            run(arguments('a', '1:2:2', '--results', folder), lambda _: pytest.fail('was run'))
+    assert [path.name for path in tmp_path.iterdir()] == [text.name]
 
 
-def test_two_sweeps_do_not_write_one_file(arguments, tmp_path):
-    file = tmp_path / 'results.csv'
-    with file.open('a') as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match='is being written by another sweep'):
-            run(arguments('a', '1:2:2', '--results', file))
+def test_nothing_stays_behind_when_no_run_could_be_made(arguments, tmp_path):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    assert run(arguments('a', '1:2:2', '--results', tmp_path / 'new'), stop) == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_at_the_ends_are_checked_before_the_first_run(arguments, capsys):
+    def job_of(values):
+        if values['a'] == allowed:
+            raise InputError(f'a = {values["a"]}')
+        return dict(values)
+
+    for allowed in (1.0, 3.0):
+        with pytest.raises(InputError, match=f'a = {allowed}'):
+            run(arguments('a', '1:3:3'), job_of=job_of)
+        assert not calls
+    allowed = 2.0
+    assert run(arguments('a', '1:3:3'), job_of=job_of) == 1
+    assert 'a = 2: a = 2.0' in capsys.readouterr().err
+
+
+def test_two_sweeps_do_not_write_one_folder(arguments, tmp_path):
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(InputError, match='is being written by another sweep'):
+        run(arguments('a', '1:2:2', '--results', tmp_path))
+    os.close(handle)
+    assert tmp_path.exists()
 
 
 @pytest.mark.parametrize('many', [2, 20])
