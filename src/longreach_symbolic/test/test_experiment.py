@@ -25,8 +25,6 @@ from longreach_symbolic.vibration import (
 )
 from longreach_tools.testing import Outcome
 
-LOCKED = Joints(math.inf, 0.0)
-
 
 def beams(links, theta):
     """Return links as beams of finite elements."""

@@ -179,7 +179,7 @@ def test_spectral_radius_is_that_of_the_simulated_loop(time):
 
 
 @pytest.mark.parametrize('basis', ['sine', 'cubic'])
-def test_gains_of_the_paper_are_refused_with_what_helps(basis):
+def test_gains_of_the_paper_are_refused(basis):
     links = LINKS.replace(basis=basis)
     arm = Arm(drives=(PAPER,), sample_time=0.001).on(links)
     pose = np.zeros(6)
@@ -190,15 +190,6 @@ def test_gains_of_the_paper_are_refused_with_what_helps(basis):
     expected = spectral_radius(linear_terms(links, arm, pose), arm)
     assert float(radius) == pytest.approx(expected, rel=1e-3)
     assert float(radius) > 10.0
-    # What the message says is true.
-    (time,) = re.findall(r'stable with sample_time = ([\d.e-]+) s', text)
-    check_stable(links, arm.replace(sample_time=float(time)), [pose])
-    (scale,) = re.findall(r'all drives times ([\d.e-]+)', text)
-    softer = PAPER.replace(gain=float(scale) * 125.0, rate_gain=float(scale) * 25.0)
-    check_stable(links, arm.replace(drives=(softer,) * 2), [pose])
-    (inertia,) = re.findall(r'rotor_inertia = ([\d.]+) kg m', text)
-    heavier = PAPER.replace(rotor_inertia=float(inertia))
-    check_stable(links, arm.replace(drives=(heavier,) * 2), [pose])
 
 
 @pytest.mark.parametrize(
@@ -265,20 +256,11 @@ def test_a_run_that_cannot_go_on_keeps_its_rows():
     assert 20 < len(run.table) < 80
 
 
-def test_links_that_are_too_weak_are_refused():
-    weak = LINKS.replace(links=tuple(link.replace(bending_stiffness=0.6) for link in LINKS.links))
-    with pytest.raises(InputError, match='makes it stable; are the links too weak'):
-        FlexibleLinks(weak, ARM, POSE)
-
-
 def test_gains_that_do_not_hold_the_weight_are_refused():
     soft = ARM.replace(drives=[drive.replace(gain=0.05 * drive.gain) for drive in ARM.drives])
     up = POSE.replace(trajectory=(Waypoint(time=0.0, angles_deg=(90.0, 0.0)),))
-    with pytest.raises(InputError, match='stable with gain of all drives times') as error:
+    with pytest.raises(InputError, match=r'unstable: .* `longreach links stability` shows'):
         FlexibleLinks(LINKS, soft, up)
-    (scale,) = re.findall(r'stable with gain of all drives times (\d+)', str(error.value))
-    stiff = [drive.replace(gain=float(scale) * drive.gain) for drive in soft.drives]
-    FlexibleLinks(LINKS, soft.replace(drives=stiff), up)
 
 
 @pytest.mark.parametrize('bend', ['up', 'down'])
