@@ -173,11 +173,7 @@ class BendingLine:
         return BendingLine(_Piecewise(powers, self.deflection.edges))
 
     def normalised(self) -> BendingLine:
-        """
-        Return the line with w(L) = 1.
-
-        With a support near its tip a beam may bend mainly inboard; then the largest is 1.
-        """
+        """Return the line with w(L) = 1; where a beam bends mainly inboard, its largest is 1."""
         grid = self.deflection.edges
         values = self.at(np.append(np.linspace(grid[:-1], grid[1:], 8, endpoint=False), grid[-1]))
         largest = values[np.argmax(np.abs(values))]
@@ -338,7 +334,7 @@ def _moment(
     order: int,  # noqa: ARG001
 ) -> tuple[list[BendingLine], float]:
     """
-    Return the lines of tip force and tip moment, then of the weight, and polynomials after these.
+    Return the lines of tip force and tip moment, then of the weight, and polynomials.
 
     An inner beam carries a moment at its tip, too, which the paper's first function lacks.
     """
@@ -365,22 +361,9 @@ def ritz_basis(
     """
     Return the Ritz functions of one beam of a boom.
 
-    Parameters
-    ----------
-    beam : Beam
-    last : bool
-        Whether nothing but a load hangs on the beam's tip.
-    basis : str
-        A key of :data:`BASIS_SETS`: 'printed' is Henikl 2015, 'moment' closer to finite elements.
-    functions : int
-        How many, from 1 on; the paper has 2.
-    order : int
-        Of the fitted polynomial in 'printed'.
-
-    Raises
-    ------
-    InputError
-        For an unknown set, too few or too many functions or too high an order.
+    ``last``: nothing but a load hangs on the beam's tip. ``basis``: 'printed' is Henikl 2015,
+    'moment' closer to finite elements. ``functions``: how many, 1 to 5; the paper has 2. ``order``
+    is that of the fitted polynomial in 'printed'. InputError for what is not allowed.
     """
     if basis not in BASIS_SETS:
         raise InputError(f'basis = {basis!r}, allowed: {" | ".join(BASIS_SETS)}')

@@ -190,18 +190,8 @@ class JointController:
     """
     Position controller of N joints, each moved by a cylinder.
 
-    Parameters
-    ----------
-    gains : PistonControllerParameters
-    cylinders : Actuators
-        Nominal data of cylinders, valves and oil.
-    sample_time : float
-        Interval of cycles [s].
-
-    Raises
-    ------
-    InputError
-        For a sample time that is not positive or above 0.1 s.
+    ``cylinders`` are the nominal data of cylinders, valves and oil, ``sample_time`` is the
+    interval of cycles [s]; InputError unless it is in (0, 0.1].
     """
 
     gains: PistonControllerParameters
@@ -232,28 +222,10 @@ class JointController:
         reference: Reference,
     ) -> tuple[ControllerState, np.ndarray]:
         """
-        Run one cycle.
+        Run a cycle after that of ``memory``; return the next memory and the spool positions.
 
-        Parameters
-        ----------
-        memory : ControllerState
-            Of the cycle before.
-        pistons : ndarray, shape (N,)
-            Measured positions s_p [m].
-        head_pressures, rod_pressures : ndarray, shape (N,)
-            Measured p_1 and p_2 [Pa].
-        reference : Reference
-
-        Returns
-        -------
-        memory : ControllerState
-        spools : ndarray, shape (N,)
-            Commanded spool positions in [-1, 1], until the next cycle.
-
-        Raises
-        ------
-        InputError
-            When an array has another shape or values that are not finite.
+        Measured piston positions [m] and pressures [Pa], and spool positions in [-1, 1], are (N,).
+        InputError for an array of another shape, or values that are not finite.
         """
         for name, values in (
             ('reference.angles', reference.angles),

@@ -151,17 +151,12 @@ def chain_modes(
     base : ChainBase, optional
         Rigid body below the root of the chain; None: the root is fixed.
 
-    Returns
-    -------
-    Modes
-
     Raises
     ------
     InputError
         For values that are not finite or out of range, with the beam's index.
     LongreachError
-        When numbers are too large or too far apart for modes to be found, or no static
-        equilibrium was found.
+        When no modes can be told from rounding, or no static equilibrium is found.
     """
     _check(beams, elements, joint_stiffness, gravity)
     joints = np.asarray([] if joint_stiffness is None else joint_stiffness, dtype=float)
@@ -428,8 +423,8 @@ def _lowest(
     """
     Return the lowest eigenvalues of K v = lambda M v, ascending, and their vectors in columns.
 
-    (K + s M) v = M v / mu with mu = 1 / (lambda + s): the lowest modes have the largest mu and are
-    the most exact. s > 0 lets there be hinges and unstable modes; ``shift`` is where it starts.
+    Of (K + s M) v = M v / mu, mu = 1 / (lambda + s), the lowest modes have the largest mu and are
+    the most exact. s > 0, from ``shift`` on, lets there be hinges and unstable modes.
     """
     from scipy import linalg
 

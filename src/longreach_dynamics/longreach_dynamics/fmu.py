@@ -111,11 +111,8 @@ def write_fmu(file: str | Path, model: FmuModel) -> None:
     """
     Compile a model and write its FMU.
 
-    Raises
-    ------
-    LongreachError
-        Without a C compiler, without the headers of the standard, for a platform that FMI 2.0 has
-        no name for, and when the compiler fails.
+    LongreachError without a C compiler or the headers of the standard, for a platform that FMI 2.0
+    has no name for, and when the compiler fails.
     """
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:

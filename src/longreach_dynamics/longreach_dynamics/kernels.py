@@ -119,8 +119,8 @@ class _KernelCache(FunctionCache):
     """
     numba's cache of a function, with a digest in place of the file's time of change.
 
-    numba also imports all that it can compile (SciPy's linear algebra among it) before it loads
-    anything. Loading needs none of it.
+    numba imports all that it can compile, such as SciPy, before it loads; loading needs none of
+    it.
     """
 
     def __init__(self, function: FunctionType) -> None:
@@ -156,17 +156,9 @@ def _announce() -> None:
 
 def kernel(function: Function) -> Function:
     """
-    Compile a function with numba and keep the machine code between runs.
+    Compile a function of a module with numba, and keep the machine code between runs.
 
-    Parameters
-    ----------
-    function : callable
-        A function of a module, in the subset of Python that numba compiles.
-
-    Returns
-    -------
-    callable
-        The compiled function. Unchecked: the public function around it validates.
+    The compiled function checks nothing: the public function around it validates.
     """
     compiled: Any = njit(function)
     compiled._cache = _KernelCache(compiled.py_func)
@@ -175,20 +167,11 @@ def kernel(function: Function) -> Function:
 
 def read_only(constants: Constants) -> Constants:
     """
-    Take the right to write from all arrays of a named tuple, and of those within it.
+    Take the right to write from all arrays of a named tuple, and of those within it; return it.
 
-    Constants are kept and shared by all that ask for them. numba compiles anew for an array that
-    may be written on, so constants are made with this everywhere or nowhere.
-
-    Parameters
-    ----------
-    constants : NamedTuple
-        Of numbers, arrays, and tuples of them; arrays own their numbers.
-
-    Returns
-    -------
-    NamedTuple
-        The same one.
+    Constants are kept and shared by all that ask for them; arrays own their numbers. numba
+    compiles anew for an array that may be written on, so constants are made with this everywhere
+    or nowhere.
     """
     for value in constants:
         if isinstance(value, np.ndarray):

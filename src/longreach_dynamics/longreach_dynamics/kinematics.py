@@ -21,19 +21,9 @@ _DIFFERENCE = 1e-7
 
 def joint_places(lengths: Sequence[float], angles: np.ndarray) -> np.ndarray:
     """
-    Return the places of all joints and of the tip of a rigid chain, x + j z [m].
+    Return the places of all joints and of the tip of a rigid chain, x + j z [m], (..., n + 1).
 
-    Parameters
-    ----------
-    lengths : sequence of float, shape (n,)
-        [m].
-    angles : array_like, shape (..., n)
-        Relative joint angles [rad].
-
-    Returns
-    -------
-    ndarray of complex, shape (..., n + 1)
-        The first joint is at the origin.
+    ``lengths`` (n,) [m], relative joint angles (..., n) [rad]; the first joint is at the origin.
     """
     links = np.asarray(lengths) * np.exp(1j * np.cumsum(angles, axis=-1))
     start = np.zeros((*links.shape[:-1], 1), complex)
@@ -48,29 +38,15 @@ def solve_pose(
     what: str = 'tip',
 ) -> np.ndarray:
     """
-    Return joint angles that bring a tip to a place: inverse kinematics within limits.
+    Return joint angles (n,) that bring a tip to a place: inverse kinematics within limits.
 
-    Of all such poses, one whose angles differ least from ``start``: by sequential quadratic
-    programming, begun there and, if that fails, in the middle of the limits, and then in the pose
-    that least squares find.
-
-    Parameters
-    ----------
-    place : callable
-        From joint angles (n,) to the quantities of ``target`` (m,): x and z of a tip [m], and
-        possibly an attitude [rad]. Called with angles within the limits only.
-    target : sequence of float, shape (m,)
-    limits : ndarray, shape (n, 2)
-        Lower and upper limits of the joints [rad]; a joint whose limits coincide stays there.
-    start : ndarray, shape (n,)
-        [rad].
-    what : str
-        Name of the quantity, for errors.
-
-    Raises
-    ------
-    InputError
-        When no pose is found, with the nearest place that was; for limits that are not in order.
+    Of all such poses, one whose angles differ least from ``start`` (n,) [rad]: by sequential
+    quadratic programming, begun there and, if that fails, in the middle of the limits, and then in
+    the pose that least squares find. ``place`` takes angles (n,) within the limits, and returns
+    the quantities of ``target`` (m,): x and z of a tip [m], and possibly an attitude [rad].
+    ``limits`` (n, 2) [rad]; a joint whose limits coincide stays there. InputError, with ``what``
+    for the quantity, when no pose is found, with the nearest place that was; for limits that are
+    not in order.
     """
     # Only here: SciPy's optimisers would add a quarter of a second to the start of every command.
     from scipy.optimize import least_squares, minimize

@@ -76,23 +76,12 @@ def closed_loop(
     machine: Machine[Any, Any], answer: Answer, cycles: int, sample_time: float
 ) -> Iterator[Cycle]:
     """
-    Yield the sampling instants of a machine with its controller, as nodes in lockstep step them.
+    Yield the sampling instants 0 to ``cycles`` of a machine with its controller.
 
-    Parameters
-    ----------
-    machine : Machine
-    answer : callable
-        Takes the controller's memory (None at first), the number of the cycle and the machine's
-        state; returns memory and command. :func:`by_scenario` leaves it to the machine.
-    cycles : int
-        Number of the last instant.
-    sample_time : float
-        Length of a cycle [s].
-
-    Yields
-    ------
-    Cycle
-        Errors of the machine are raised in place of the instant that it does not reach.
+    As nodes in lockstep step them. ``answer`` takes the controller's memory (None at first), the
+    number of the cycle and the machine's state, and returns memory and command;
+    :func:`by_scenario` leaves it to the machine. Errors of the machine are raised in place of the
+    instant that it does not reach; cycles have the length ``sample_time`` [s].
     """
     state, memory = machine.initial_state(), None
     for cycle in range(cycles + 1):

@@ -491,8 +491,8 @@ def swing(
     """
     Let a chain swing freely from q, v (n,), with steps of order 8 as long as errors allow.
 
-    ``interval`` of the rows [s]; ``tolerance`` of the local error, absolute and relative. Returns
-    rows of q and v, (intervals + 1, 2 n), the beginning first.
+    Returns rows of q and v after each ``interval`` [s], (intervals + 1, 2 n), the beginning first;
+    ``tolerance`` of the local error, absolute and relative.
     """
     if not 0.0 < interval < math.inf:
         raise InputError(f'interval = {interval} s, allowed: (0, inf) s')

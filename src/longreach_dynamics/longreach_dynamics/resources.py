@@ -50,15 +50,10 @@ def _siblings(file: Path) -> str:
 
 def data_directory(package: str) -> Path:
     """
-    Return the directory that holds ``config`` and ``urdf`` of a Python package.
+    Return the directory of ``config`` and ``urdf`` of a Python package; InputError without data.
 
     Neither ROS nor a sourced workspace is needed: pip installs the data inside the package; in a
     build with links they are beside it, in the source.
-
-    Raises
-    ------
-    InputError
-        When the package is not there, or has no data.
     """
     with contextlib.suppress(ModuleNotFoundError):
         inside = Path(str(importlib.resources.files(package)))

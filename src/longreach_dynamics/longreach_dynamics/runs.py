@@ -58,19 +58,11 @@ class Derived(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Column:
     """
-    An observed quantity.
+    An observed quantity; ``unit`` in SI, '1' for a plain number, empty for a code or a flag.
 
-    Parameters
-    ----------
-    name : str
-    unit : str
-        SI; '1' for a plain number, empty for a code or a flag.
-    meaning : str
-        For documents.
-    source : Source, Derived or None
-        Its message field in a recording; None: not recorded.
-    family : str
-        Common name of similar columns in documents, such as ``phi_i``; empty: the column's name.
+    ``meaning`` is for documents, ``source`` the message field in a recording, None: not recorded.
+    ``family`` is the common name of similar columns in documents, such as ``phi_i``; empty: the
+    name.
     """
 
     name: str
@@ -198,12 +190,11 @@ def record(
     samples, every : int
         Rows after the first, and steps of each.
     command : callable, optional
-        Returns the command from the number of a sample and the state; by default the machine
-        follows its scenario.
+        From the number of a sample and the state; by default the machine follows its scenario.
     ended : callable, optional
         Tells from the state after each row whether the run ends there.
     progress : bool
-        Whether to show a bar on stderr, on a terminal and for runs of more than 1 s.
+        Show a bar on stderr, on a terminal and for runs of more than 1 s.
     """
     state, message = machine.initial_state(), ''
     parts: list[list[np.ndarray]] = [[row[None]] for row in first]
@@ -232,16 +223,9 @@ def record(
 @dataclasses.dataclass(frozen=True)
 class Run(Generic[Parameters]):
     """
-    A simulated or recorded run.
+    A simulated or recorded run: parameters of the machine, columns, and table (rows, columns).
 
-    Parameters
-    ----------
-    parameters
-        Of the machine that ran.
-    columns : Columns
-    table : ndarray, shape (rows, columns)
-    message : str
-        Why the run ended early and what to do; empty for a complete one.
+    ``message``: why the run ended early and what to do; empty for a complete one.
     """
 
     UNITS: ClassVar[Mapping[str, str]] = {'duration': 's'}
@@ -309,29 +293,13 @@ def _finite(value: Any) -> Any:
 
 def compare_runs(recorded: Run[Any], expected: Run[Any], what: str = 'sample') -> dict[str, float]:
     """
-    Return by how much a recorded run differs from the library's.
+    Return by how much a recorded run differs from the library's, which has all of its columns.
 
-    Instants are the same when they agree to a microsecond. A run that is longer than the other is
-    compared as far as the other goes.
-
-    Parameters
-    ----------
-    recorded, expected : Run
-        The second has all columns of the first.
-    what : str
-        Term for a row.
-
-    Returns
-    -------
-    dict
-        The largest absolute difference of each recorded column but time; then, named after the
-        last word of ``what``, ``samples_compared`` and ``samples_missing``: rows that both have,
-        and that one of the two lacks.
-
-    Raises
-    ------
-    InputError
-        When the two have no instant in common.
+    Instants are the same when they agree to a microsecond; a run that is longer than the other is
+    compared as far as that goes. Returns the largest absolute difference of each recorded column
+    but time and, named after the last word of ``what``, the term for a row, ``samples_compared``
+    and ``samples_missing``: rows that both have, and that one lacks. InputError when there is no
+    instant in common.
     """
     names = recorded.columns.names
     tables = [recorded.table, expected.stack(names)]

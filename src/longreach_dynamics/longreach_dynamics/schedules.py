@@ -46,10 +46,9 @@ def check_knots(knots: Knots, what: str, least: float = -1.0, most: float = 1.0)
 
 def schedule_of(inputs: Sequence[Knots], levels: Sequence[Sequence[float]]) -> Schedule:
     """
-    Return inputs in intervals that end at all knots and crossings of levels.
+    Return inputs in intervals that end at all knots and crossings of ``levels`` of each input.
 
-    ``levels``: what each input crosses, such as the ends of a dead band. Before its first knot an
-    input has the value of it.
+    Such as the ends of a dead band. Before its first knot an input has the value of it.
     """
     cuts = {0.0}
     for knots, crossed in zip(inputs, levels, strict=True):

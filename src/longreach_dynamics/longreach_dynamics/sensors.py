@@ -53,25 +53,11 @@ class SensorKind(Parameters):
 
 class SensorGroup:
     """
-    The sensors of one kind on a machine.
+    The sensors of one kind on a machine: ``count`` of them, ``name`` for errors.
 
-    Parameters
-    ----------
-    name : str
-        Of the kind, for errors.
-    kind : SensorKind
-    count : int
-        How many there are.
-    key : (int, int)
-        Seed of the noise, and a number by which this kind's noise differs from that of others.
-    sample_rate : float
-        Of the plant [Hz].
-
-    Raises
-    ------
-    InputError
-        When the rate is no whole divisor of the plant's, or the number of biases or drifts is not
-        that of the sensors.
+    ``key``: seed of the noise, and a number by which this kind's noise differs from that of
+    others; ``sample_rate`` of the plant [Hz]. InputError when the rate is no whole divisor of the
+    plant's, or the number of biases or drifts is not that of the sensors.
     """
 
     def __init__(

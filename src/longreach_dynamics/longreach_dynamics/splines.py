@@ -26,20 +26,9 @@ class CubicTrajectory(Trajectory):
     """
     Joint angles over time, with given rates in the waypoints.
 
-    Before the first and after the last waypoint the joints rest there.
-
-    Parameters
-    ----------
-    times : array_like, shape (K,)
-        Times of the waypoints [s], ascending.
-    angles, rates : array_like, shape (K, N)
-        Joint angles [rad] and rates [rad/s] in them.
-
-    Raises
-    ------
-    InputError
-        When shapes do not match, a number is not finite, times do not ascend, or the last rates
-        are not zero.
+    Before the first and after the last waypoint the joints rest there. ``times`` (K,) [s],
+    ascending, ``angles`` (K, N) [rad] and ``rates`` (K, N) [rad/s]. InputError when shapes do not
+    match, a number is not finite, times do not ascend, or the last rates are not zero.
     """
 
     rates: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))

@@ -58,21 +58,9 @@ class IntegrationError(LongreachError):
 
 def raise_for(status: int, time: float, state: np.ndarray) -> None:
     """
-    Turn a status other than DONE into an error.
+    Raise IntegrationError, with time, state and remedy, for a status other than DONE.
 
-    Parameters
-    ----------
-    status : int
-        What an integrator returned.
-    time : float
-        Start of the interval [s].
-    state : ndarray, shape (n,)
-        State at the start of the interval.
-
-    Raises
-    ------
-    IntegrationError
-        With time, state and remedy.
+    ``time`` [s] and ``state`` (n,) are those at the start of the interval.
     """
     if status == Status.DONE:
         return

@@ -57,23 +57,12 @@ def read_table(
     """
     Read a CSV file with a head line of names and rows of numbers.
 
-    Parameters
-    ----------
-    file : path
-        Comma-separated, or separated by semicolons; lines that begin with # are left out.
-    time : str, optional
-        A column that must be there and rise from row to row; None for no such column.
-    columns : container of str, optional
-        Names of the columns that are read, where they are there; the cells of others may contain
-        anything. By default all.
-    gaps : bool
-        Whether cells of columns other than the time may be empty or NaN; both are read as NaN.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, a name that stands twice, a row of another length, a cell
-        that is no finite number, and a time that does not rise; with file and line.
+    Columns are separated by commas or semicolons; lines that begin with # are left out. The column
+    ``time`` must be there and rise from row to row; None: there is none. Only ``columns`` are
+    read, where they are there; the cells of others may contain anything. With ``gaps`` cells of
+    columns other than the time may be empty or NaN; both are read as NaN. InputError, with file
+    and line, for a file that cannot be read, a name that stands twice, a row of another length, a
+    cell that is no finite number, and a time that does not rise.
     """
     path = Path(file)
     with open_text(path, 'utf-8-sig') as stream:

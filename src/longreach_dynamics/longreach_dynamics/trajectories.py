@@ -76,19 +76,9 @@ class Trajectory:
     """
     Joint angles over time: at rest in each waypoint, with the least jerk on the way to the next.
 
-    Parameters
-    ----------
-    times : array_like, shape (K,)
-        Times of the waypoints [s], ascending.
-    angles : array_like, shape (K, N)
-        Joint angles in them [rad].
-    onset : Onset, optional
-        For joints that move at its begin.
-
-    Raises
-    ------
-    InputError
-        When shapes do not match, a number is not finite, or times do not ascend.
+    ``times`` of the waypoints (K,) [s], ascending, ``angles`` in them (K, N) [rad]; ``onset`` for
+    joints that move at its begin. InputError when shapes do not match, a number is not finite, or
+    times do not ascend.
     """
 
     times: np.ndarray
@@ -242,8 +232,8 @@ def check_speeds(
     """
     Raise InputError for the speed of a joint that exceeds its limit the most.
 
-    ``rates`` (M, N), ``limits`` (M, N, 2): lowest (negative) and highest [rad/s]. ``where`` takes
-    the index of a sample and rate over limit; returns text before and after the speed.
+    ``rates`` (M, N), ``limits`` (M, N, 2) [rad/s]. ``where`` takes the index of a sample and rate
+    over limit; it returns text before and after the speed.
     """
     highest = np.where(rates < 0.0, limits[..., 0], limits[..., 1])
     # Joints without a reference have NaN.

@@ -143,16 +143,8 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     """
     A controller with what it follows; a base of dataclasses, which hold control law and plan.
 
-    In all methods ``time`` is now [s].
-
-    Attributes
-    ----------
-    joints : sequence of str
-        Names of the N joints.
-    machine : Jointed
-        With their limits.
-    sample_time : float
-        Interval of cycles [s].
+    ``joints`` are the names of the N joints, ``machine`` has their limits, ``sample_time`` is the
+    interval of cycles [s]. In all methods ``time`` is now [s].
     """
 
     joints: Sequence[str]
@@ -418,13 +410,12 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
 def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajectory:
     """
-    Return the rest of a trajectory for a machine that is at angles (N,) [rad], away from it.
+    Return the rest of a trajectory at a time [s] for a machine that is away from it.
 
-    From here it goes to the waypoint at the end of the nearest part of the path that was due until
-    the time now [s], the latest one where several are as near, and through all waypoints after it
-    with their distances in time. The first way is so slow that no joint is faster, or has a larger
-    acceleration, than the trajectory plans at any time, and does not end before its waypoint's
-    time.
+    From its angles (N,) [rad] it goes to the waypoint at the end of the nearest part of the path
+    that was due (the latest where several are as near), and on through the others with their
+    distances in time. On the first way no joint is faster, or accelerates more, than the
+    trajectory plans at any time.
     """
     points, times = trajectory.angles, trajectory.times
     ways = np.diff(points, axis=0)

@@ -124,23 +124,9 @@ def add_piston(
     """
     Add the links NAME_barrel and NAME_rod of a hydraulic cylinder, and the joint NAME between.
 
-    Parameters
-    ----------
-    root : Element
-    name : str
-    oil : OilParameters
-    cylinder : Cylinder
-    retracted : float
-        Distance of the pins when the cylinder is retracted [m].
-    sides : iterable of float
-        Places of cylinders side by side, to the left of the x axis [m].
-
-    Returns
-    -------
-    barrel : Element
-        Its frame is at the pin of the barrel, x along the cylinder.
-    rod : Element
-        Its frame is at the pin of the rod.
+    ``retracted`` is the distance of the pins when the cylinder is retracted, ``sides`` are the
+    places of cylinders side by side, to the left of the x axis [m]. Returns both links: the frame
+    of the barrel is at its pin, x along the cylinder, that of the rod at its own pin.
     """
     barrel, rod = add_link(root, f'{name}_barrel'), add_link(root, f'{name}_rod')
     length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
@@ -161,18 +147,10 @@ def box_inertia(mass: float, size: Vector) -> Vector:
 
 def add_inertial(link: Element, mass: float, centre: Vector, moments: Vector) -> None:
     """
-    Add mass and inertia to a link.
+    Add mass [kg], centre of gravity [m] and moments of inertia [kg m^2] to a link.
 
-    Parameters
-    ----------
-    link : Element
-    mass : float
-        [kg]
-    centre : tuple of 3 floats
-        Centre of gravity [m].
-    moments : tuple of 3 floats
-        Moments of inertia about axes through the centre of gravity, parallel to those of the
-        link [kg m^2]. Products of inertia are zero.
+    The moments are about axes through the centre of gravity, parallel to those of the link.
+    Products of inertia are zero.
     """
     inertial = SubElement(link, 'inertial')
     SubElement(inertial, 'origin', xyz=numbers(*centre))
@@ -194,23 +172,11 @@ def add_joint(
     limit: Limit | None = None,
 ) -> None:
     """
-    Add a joint to a robot.
+    Add a joint to a robot: ``fixed``, ``continuous``, ``revolute`` or ``prismatic``.
 
-    Parameters
-    ----------
-    root : Element
-    name : str
-    kind : str
-        ``fixed``, ``continuous``, ``revolute`` or ``prismatic``. The last two need a limit.
-    parent, child : str
-        Names of links.
-    origin : tuple of 3 floats
-        Where the child is at position 0, in the frame of the parent [m].
-    turn : tuple of 3 floats
-        How the child is turned there: roll, pitch, yaw [rad].
-    axis : tuple of 3 floats, optional
-        Unit vector in the frame of the child. Without it URDF takes the x axis.
-    limit : Limit, optional
+    ``origin`` [m] and ``turn`` (roll, pitch, yaw) [rad] are where the child link is at position 0,
+    in the frame of the parent; ``axis`` is a unit vector in the frame of the child, by default
+    URDF's x axis. The last two kinds need a limit.
     """
     joint = SubElement(root, 'joint', name=name, type=kind)
     SubElement(joint, 'parent', link=parent)
@@ -226,20 +192,9 @@ def document(root: Element, comment: str, prefix: str = '') -> str:
     """
     Return the text of a robot's URDF file, indented, with a newline at its end.
 
-    The robot is changed where there is a prefix.
-
-    Parameters
-    ----------
-    root : Element
-    comment : str
-        One or more lines for people, put before the robot. XML forbids ``--`` in it.
-    prefix : str
-        Put before the names of links, which are those of frames; a leading slash is left out.
-
-    Raises
-    ------
-    InputError
-        When two links, or two joints, have one name.
+    ``comment`` has lines for people; XML forbids ``--`` in it. ``prefix`` is put before the names
+    of links, which are those of frames, without a leading slash; it changes the robot. InputError
+    when two links, or two joints, have one name.
     """
     for kind in ('link', 'joint'):
         names = [element.attrib['name'] for element in root.findall(kind)]

@@ -158,24 +158,12 @@ def actuators_of(
     leakage: Sequence[float] | None = None,
 ) -> Actuators:
     """
-    Return the table of a machine's cylinders; its array may be written on.
+    Return the table of a machine's N cylinders; its array may be written on.
 
-    Parameters
-    ----------
-    cylinders : sequence of Cylinder
-    oil : OilParameters
-    linkage : ndarray, shape (N, up to LINKAGE)
-        The machine's own columns.
-    viscous, coulomb, static : sequence of float
-        Friction of each piston [N s/m], [N], [N]; None: none.
-    leakage : sequence of float
-        From each chamber to the tank, through the clearance of a closed spool, [m^3/(s Pa)]; None:
-        none.
-
-    Raises
-    ------
-    InputError
-        For a make-up valve that could never open.
+    ``linkage`` (N, up to LINKAGE) are the machine's own columns. Of each piston: viscous, Coulomb
+    and static friction [N s/m], [N], [N]; ``leakage``: from each chamber to the tank, through the
+    clearance of a closed spool [m^3/(s Pa)]; None: none. InputError for a make-up valve that could
+    never open.
     """
     N = len(cylinders)
     table = np.zeros((N, COLUMNS))

@@ -55,18 +55,11 @@ def holding_pressures(
     least: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return pressures of head and rod sides [Pa] that give cylinder forces [N], without friction.
+    Return pressures of head and rod sides (N,) [Pa] that give cylinder forces, without friction.
 
-    The rod side has the preload. A pulling cylinder relieves the head side, which then keeps the
-    tank pressure, or that to which make-up valves fill it.
-
-    Parameters
-    ----------
-    forces, head_areas, rod_areas : ndarray, shape (N,)
-        [N], positive pushes the piston out; A_1, A_2 [m^2].
-    oil : OilParameters
-    least : ndarray or float
-        Pressure to which make-up valves fill a chamber [Pa].
+    Forces [N], positive pushes the piston out, and areas A_1, A_2 [m^2] are (N,). The rod side has
+    the preload. A pulling cylinder relieves the head side, which then keeps the tank pressure, or
+    that to which make-up valves fill it, ``least`` [Pa].
     """
     rod = np.full(np.shape(forces), oil.preload)
     head = (forces + rod * rod_areas) / head_areas
@@ -95,26 +88,12 @@ def spool_positions(
     rod_pressures: np.ndarray,
 ) -> np.ndarray:
     """
-    Return the spool positions that give piston velocities: the valve equation solved for A_v.
+    Return the spool positions (N,) that give piston velocities: the valve equation solved for A_v.
 
     With hoses, counterbalance valves and cushions at the measured pressures, and with the supply
-    pressure, which a pump of limited flow may not hold.
-
-    Parameters
-    ----------
-    a : Actuators
-    velocities : ndarray, shape (N,)
-        Desired [m/s].
-    pistons : ndarray, shape (N,)
-        Positions [m], within the strokes.
-    head_pressures, rod_pressures : ndarray, shape (N,)
-        Measured [Pa].
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        0 for the velocity 0. Beyond [-1, 1] where the valve is too small, infinite where the
-        pressures would drive the piston the other way. Source: Henikl 2015, (23), (24).
+    pressure, which a pump of limited flow may not hold. Desired velocities [m/s], positions [m]
+    and pressures [Pa] are (N,). 0 for the velocity 0; beyond [-1, 1] where the valve is too small,
+    infinite where the pressures would drive the piston the other way. Henikl 2015, (23), (24).
     """
     k1, k2 = oil_stiffness(a, pistons)
     state = np.concatenate([head_pressures, rod_pressures, np.zeros(len(velocities))])
@@ -219,11 +198,10 @@ def port_rates(a: Actuators) -> np.ndarray:
 
 def counterbalance_rates(a: Actuators) -> np.ndarray:
     """
-    Return the fastest rates at which counterbalance valves change pressures, (N,) [1/s].
+    Return the fastest rates (N,) [1/s] at which counterbalance valves change pressures.
 
     Of the poppet behind the fully open directional valve, without a pilot: the pilot pressure
-    depends on the load pressure through the piston's motion only, and is part of the oil's
-    stiffness.
+    depends on the load pressure through the piston's motion only, part of the oil's stiffness.
     """
     table = a.table
     rates = np.zeros(len(table))

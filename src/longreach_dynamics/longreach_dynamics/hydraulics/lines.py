@@ -284,9 +284,9 @@ def lines_of(
     """
     Return the table of a machine's actuators.
 
-    ``supply``, ``tank`` [Pa]; ``viscous``: friction at the joint of each motor [N m s/rad], None
-    for cylinders. Relief and make-up valves need ``oil``; without ``pump`` the supply is constant,
-    without ``stops`` strokes have no ends.
+    ``viscous``: friction at the joint of each motor [N m s/rad], None for cylinders. Relief and
+    make-up valves need ``oil``; without ``pump`` the supply is constant, without ``stops`` strokes
+    have no ends.
     """
     N = len(actuators)
     table = np.zeros((N, _COLUMNS))
