@@ -55,15 +55,8 @@ class LivingClock:
     Time for time-outs [s], from any origin.
 
     With ``use_sim_time`` a pause must not cause a time-out: simulation time stops during a pause,
-    and the simulation repeats it on /clock. When /clock has stopped as well, no simulation is
-    running, and time continues with the wall clock.
-
-    Parameters
-    ----------
-    node : Node
-        Its parameter ``use_sim_time`` decides between /clock and the wall.
-    silence : float
-        Time without a message on /clock after which the wall's time counts [s].
+    and the simulation repeats it on /clock. When nothing has come on /clock for ``silence`` [s],
+    no simulation is running, and time continues with the wall clock.
     """
 
     def __init__(self, node: Node, silence: float) -> None:

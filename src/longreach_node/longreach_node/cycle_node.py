@@ -36,20 +36,9 @@ class CycleNode(Node, Generic[Command]):
     Base of nodes that answer samples with commands.
 
     A subclass calls :meth:`listen` at the end of its constructor, and provides :meth:`run_cycle`,
-    :meth:`forget` and :meth:`state_text`.
-
-    Attributes
-    ----------
-    command_type, command_topic
-        Of the commands.
-    sample_type : type
-        Of the messages with the joints.
-    hydraulics : bool
-        Whether ``hydraulics`` are the other half of a sample; otherwise joints are all of it.
-    whole_cycles : bool
-        Whether stamps count cycles of the sample time, as of :class:`SampleStream`.
-    incident_kinds : tuple of str
-        For :meth:`count`.
+    :meth:`forget` and :meth:`state_text`. Messages with joints have ``sample_type``;
+    ``hydraulics`` says whether they are half of a sample, ``whole_cycles`` whether stamps count
+    cycles, see :class:`SampleStream`; ``incident_kinds`` are those of :meth:`count`.
     """
 
     command_type: type = ValveCommand
@@ -65,16 +54,9 @@ class CycleNode(Node, Generic[Command]):
         """
         Begin to listen, and log what this node works with.
 
-        Parameters
-        ----------
-        what : str
-            The node's settings, for the log.
-        sample_time : float
-            Of the plant [s], to count missed samples; 0: unknown.
-        lockstep : bool
-            The plant waits for each command; otherwise stale samples are not used.
-        joints : str
-            Topic of the joints, such as that of sensors.
+        ``what`` are the node's settings, for the log; ``sample_time`` of the plant [s] is to count
+        missed samples, 0: unknown; in ``lockstep`` the plant waits for each command, otherwise
+        stale samples are not used; ``joints`` is their topic, such as that of sensors.
         """
         halves = 2 if self.hydraulics else 1
         self._samples = SampleStream(self, sample_time, lockstep, halves, self.whole_cycles)

@@ -32,14 +32,9 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
     """
     Return the function of a console script that runs one node.
 
-    Parameters
-    ----------
-    path : str
-        ``module:factory``. The factory takes no arguments and returns a node. When the node has a
-        future ``done``, the process ends once it is set.
-    profile : str
-        Fast DDS profile, a file in ``config`` of this package: ``fastdds_images.xml`` for a node
-        that publishes images.
+    ``path`` is ``module:factory``; the factory takes no arguments and returns a node. When that
+    has a future ``done``, the process ends once it is set. ``profile`` of Fast DDS is a file in
+    ``config``: ``fastdds_images.xml`` for a node that publishes images.
     """
 
     def run() -> None:
@@ -61,11 +56,9 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
 
 def spin_until(executor: Any, done: Any | None) -> None:
     """
-    Call callbacks until a future is set or the executor's context is shut down.
+    Call callbacks until a future is set, whose exception is raised, or the context is shut down.
 
-    None in place of a future: until the context is shut down. An exception that it holds is
-    raised. rclpy 7.1's own ``spin_until_future_complete`` adds a callback to the future at each
-    turn: 5 MB a minute at 200 Hz.
+    rclpy 7.1's own function adds a callback to the future at each turn: 5 MB a minute at 200 Hz.
     """
     if done is None:
         executor.spin()

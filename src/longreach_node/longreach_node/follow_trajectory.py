@@ -69,12 +69,11 @@ def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
 
 class TrajectoryAction:
     """
-    The action server of a controller of ``joints``.
+    The action server of a controller of ``joints``; ``action`` is that of :func:`action_types`.
 
-    ``plan`` takes a JointTrajectory and path tolerances (N,) [rad], and returns the trajectory in
-    absolute time that would be followed, and a function that begins to follow it; it raises
-    InputError for one that is refused. ``stop`` lets all joints come to rest, ``action`` is that
-    of :func:`action_types`.
+    ``plan`` takes a JointTrajectory and path tolerances (N,) [rad]; it returns the trajectory in
+    absolute time, and a function that begins to follow it, or raises InputError. ``stop`` lets all
+    joints come to rest.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class TrajectoryAction:
         """
         Judge the goal, if there is one, and send feedback with a header.
 
-        ``time`` is that of the sample [s], ``angles`` (N,) are measured [rad].
+        At the time of the sample [s], with the measured angles (N,) [rad].
         """
         if self._goal is None:
             return

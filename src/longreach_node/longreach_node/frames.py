@@ -51,20 +51,9 @@ class FrameParameters(Parameters):
 
 def frame_name(node: Node, parameters: FrameParameters, frame: str) -> str:
     """
-    Return the name of a frame on the graph.
+    Return the name of a frame of the machine's robot description, such as ``track``, on the graph.
 
-    Parameters
-    ----------
-    node : Node
-        Its namespace is used.
-    parameters : FrameParameters
-    frame : str
-        As in the machine's robot description, such as ``track``.
-
-    Returns
-    -------
-    str
-        Without a leading slash, which tf2 refuses.
+    With the prefix of the node's namespace; without a leading slash, which tf2 refuses.
     """
     namespace = node.get_namespace().strip('/')
     return (parameters.frame_prefix.replace(_NAMESPACE, namespace) + frame).lstrip('/')
@@ -77,20 +66,9 @@ def header_at(nanoseconds: int, frame: str) -> Header:
 
 def optional_message(node: Node, name: str, without: str) -> Any:
     """
-    Return a message type of a package that need not be installed; the log says when it is not.
+    Return a message type of a package that need not be installed, or None; the log says so.
 
-    Parameters
-    ----------
-    node : Node
-    name : str
-        Such as ``tf2_msgs/TFMessage``.
-    without : str
-        What does not work without it.
-
-    Returns
-    -------
-    type or None
-        None if it is not installed.
+    ``name`` is such as ``tf2_msgs/TFMessage``, ``without`` what does not work without it.
     """
     package, _, kind = name.partition('/')
     try:

@@ -26,9 +26,9 @@ def is_subscriber(node: Node, name: str, publisher: Publisher) -> bool:
 
 def duplicates(node: Node, topic: str) -> str:
     """
-    Return a text on duplicates in the graph with the remedy, empty if there are none.
+    Return a text on nodes of the same name, and other publishers of a topic, with the remedy.
 
-    They are other nodes of the same full name, and other publishers of ``topic``, unless empty.
+    Empty if there are none; an empty topic: none is looked for.
     """
     own, problems = node.get_fully_qualified_name(), []
     publishers = [
@@ -62,8 +62,7 @@ def missing_connection(
     Return a text on what is not connected to a node yet, empty if all is.
 
     ``links`` are the two topics of closed loops. Each of ``outputs`` must have ``listeners``
-    subscribers, and the publishers of links one more; ``watchers`` are other nodes by their names,
-    with the publisher that they must subscribe to.
+    subscribers, the publishers of links one more; ``watchers`` are as of the simulator node.
     """
     for publisher, subscription in links:
         if publisher.get_subscription_count() < listeners + 1:
@@ -83,8 +82,7 @@ class StartBarrier:
     """
     The wait for other nodes before the first sample.
 
-    ``description`` is machine and settings. It is logged after the first sample, or when that has
-    to wait, because the first log message takes 0.1 s.
+    ``description`` is logged after it, or when it has to wait: a first message takes 0.1 s.
     """
 
     def __init__(self, node: Node, settings: SimulatorParameters, description: str) -> None:
@@ -96,10 +94,9 @@ class StartBarrier:
 
     def is_open(self, missing: str) -> bool:
         """
-        Return whether nothing is missing, or the waiting time is over.
+        Return whether nothing is missing, as of :func:`missing_connection`, or the wait is over.
 
-        ``missing`` is that of :func:`missing_connection`. Raises LongreachError when in lockstep
-        something is missing after ``start_timeout``.
+        LongreachError when in lockstep something is missing after ``start_timeout``.
         """
         waited, limit = time.monotonic() - self._begun, self._settings.start_timeout
         if missing and waited < limit:

@@ -95,9 +95,9 @@ def terminal_keys(stream: TextIO | None = None) -> Iterator[Callable[[], str]]:
     Read keys of a terminal as they are pressed; yield a function that returns those since.
 
     The stream is stdin by default; InputError when it is no terminal. The terminal is as before
-    afterwards, however the block ends: by an error, a signal that Python has made an exception, or
-    the end of the terminal (SIGHUP, for which the next read ends the process). Ctrl-C remains;
-    Ctrl-Z, which would leave the terminal without echo, does nothing.
+    afterwards, however the block ends: by an error, a signal, or the end of the terminal (SIGHUP,
+    for which the next read ends the process). Ctrl-C remains; Ctrl-Z, which would leave the
+    terminal without echo, does nothing.
     """
     stream = sys.stdin if stream is None else stream
     if not stream.isatty():

@@ -92,8 +92,8 @@ def limit_discovery(network: bool = False) -> str:
     """
     Let this process and its children find nodes on this machine only, unless the user has chosen.
 
-    With ``network`` nodes are found as ROS does by default; InputError when the user's own setting
-    is for this machine only. Returns a line for the user when the range was limited here.
+    Return a line for the user when the range was limited here. With ``network`` nodes are found as
+    ROS does by default; InputError when the user's own setting is for this machine only.
     """
     if network:
         for name, local in ((_RANGE, 'LOCALHOST'), (_RANGE, 'OFF'), (_ONLY_LOCAL, '1')):

@@ -67,11 +67,11 @@ class Pacing:
 
 class Lockstep:
     """
-    How long the answer to the present sample has been awaited.
+    How long the answer to the present sample has been awaited, at most ``timeout``.
 
-    The longest wait is ``timeout``; ``start_timeout`` is added for the first answer, because of
-    discovery. Between two calls of :meth:`listen` no more than ``longest_turn`` counts: a node
-    that did not run itself did not listen either.
+    ``start_timeout`` is added for the first answer, because of discovery. Between two calls of
+    :meth:`listen` no more than ``longest_turn`` counts: a node that did not run did not listen
+    either.
     """
 
     def __init__(self, timeout: float, start_timeout: float, longest_turn: float) -> None:
@@ -96,8 +96,8 @@ class Lockstep:
         """
         Return whether the sample is to be published again.
 
-        Discovery is not simultaneous on both sides: the sample, or the answer, may have been sent
-        before the other side could hear it.
+        The sample, or the answer, may have been sent before the other side had discovered this
+        one.
         """
         if self._listened_since_repeat <= (_REPEAT if sample else _REPEAT_FIRST):
             return False

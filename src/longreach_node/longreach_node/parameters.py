@@ -44,23 +44,12 @@ def declare(
     otherwise: Callable[[T], Mapping[str, Any]] | None = None,
 ) -> T:
     """
-    Declare the fields of a class as parameters of a node and return the object of their values.
+    Declare the fields of a class as parameters of a node, and return the object of their values.
 
-    Parameters
-    ----------
-    node : Node
-        Not yet with these parameters.
-    cls : type
-        A class derived from Parameters with fields of type bool, int, float or str.
-    on_change : callable, optional
-        Called with a new object when a field that is not read-only was changed at run time.
-    otherwise : callable, optional
-        Called with the object; returns values for fields that were not given, by name.
-
-    Raises
-    ------
-    InputError
-        When an override has a wrong type or value, or a name that this node does not have.
+    Fields are of type bool, int, float or str. ``on_change`` is called with a new object when a
+    field that is not read-only was changed at run time; ``otherwise``, called with the object,
+    returns values for fields that were not given, by name. InputError when an override has a wrong
+    type or value, or a name that this node does not have.
     """
     overrides = node._parameter_overrides
     fields = {field.name: field for field in dataclasses.fields(cls)}
@@ -132,9 +121,8 @@ class _Changes:
     """
     Changes at run time: checked together, refused with the text that a start would give.
 
-    rclpy itself would answer first, with texts of its own, where a type, a range or a read-only
-    parameter is concerned. Its two public methods are therefore wrapped, which its parameter
-    services call as well.
+    rclpy would answer first, with texts of its own, for a type, a range or a read-only parameter:
+    its two public methods, which its parameter services call, are therefore wrapped.
     """
 
     def __init__(self, node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
@@ -199,7 +187,7 @@ def file_table(cls: type[Parameters]) -> str:
     Return the keys of a YAML file as a table in Markdown, for a README.
 
     Nested names have dots, and NAME stands for an entry of a list, as in
-    :meth:`longreach_dynamics.parameters.Parameters.with_value`.
+    ``Parameters.with_value``.
     """
     lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
     return '\n'.join([*lines, *_rows_of(cls)])

@@ -32,21 +32,11 @@ class PlantNode(SimulatorNode[State, Command | ByScenario]):
     The plant of a declared machine.
 
     Until it is commanded the machine follows its scenario; after ``command_timeout`` without a
-    command the safe command acts. A subclass sets the class attributes and provides
-    :meth:`make_machine`, :meth:`command_of` of :class:`SimulatorNode` and, where it publishes
-    more, :meth:`add_topics` and :meth:`publish_outputs`.
-
-    Attributes
-    ----------
-    spec : MachineSpec
-    settings_type : type
-        Of the node's parameters.
-    command_type, command_topic, commanded
-        As of :meth:`SimulatorNode.take_commands`.
-    drawing_topic : str
-        Of :meth:`drawing`, at the settings' ``visual_rate``; empty: there is none.
-    described : parameters
-        Of the machine that is simulated.
+    command the safe command acts. A subclass sets the class attributes, those of the command as of
+    :meth:`SimulatorNode.take_commands`, and provides :meth:`make_machine`, :meth:`command_of` and,
+    where it publishes more, :meth:`add_topics` and :meth:`publish_outputs`. ``drawing_topic`` is
+    that of :meth:`drawing`, at the settings' ``visual_rate``, empty for none; ``described`` are
+    the parameters of the machine that is simulated.
     """
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]

@@ -31,11 +31,7 @@ class Driver:
     """
     Samples of a machine, answered as the keys say; a machine provides what is abstract.
 
-    Parameters
-    ----------
-    stations : (Station, Station)
-        Joint by joint, and by the tip.
-    keys : Keys
+    ``stations`` are joint by joint, and by the tip.
     """
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]

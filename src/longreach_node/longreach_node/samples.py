@@ -53,8 +53,8 @@ class Pairs:
     """
     Messages of two topics with equal stamps.
 
-    A message is kept until its partner arrives, or until a later pair is complete, which means
-    that the partner was lost; of each topic at most ``most`` are kept.
+    A message is kept until its partner arrives, or a later pair is complete, which means that the
+    partner was lost; of each topic at most ``most`` are kept.
     """
 
     def __init__(self, most: int = 100) -> None:
@@ -206,11 +206,10 @@ class Answering(Protocol):
 
 class SampleStream:
     """
-    The samples that a node answers.
+    The samples that a node answers; ``counts`` has the numbers of those that were not used.
 
     ``sample_time`` [s] is the plant's, to count missed samples; 0: unknown. With ``whole_cycles``
-    stamps count cycles of it; otherwise any later stamp is the next cycle. ``counts`` has the
-    numbers of samples that were not used.
+    stamps count cycles of it; otherwise any later stamp is the next cycle.
     """
 
     def __init__(

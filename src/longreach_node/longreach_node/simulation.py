@@ -157,10 +157,10 @@ class Simulation(Generic[State, Command]):
         """
         Take a command, or return why it is ignored; its stamp is that of the sample it answers.
 
-        In lockstep only the first answer to the present sample counts. Otherwise a stamp of zero,
-        as of a message sent by hand or of an answer to the first sample, means now, and refused
-        are commands for a sample that was not published yet (such as an answer from before a
-        reset, or one with the wall clock's time), or older than one that was taken.
+        In lockstep only the first answer to the present sample counts. Otherwise a stamp of zero
+        means now, and refused are commands for a sample that was not published yet (such as an
+        answer from before a reset, or one with the wall clock's time), or older than one that was
+        taken.
         """
         sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
         refusal = self._take(command, sample, nanoseconds)
@@ -384,8 +384,7 @@ class Simulation(Generic[State, Command]):
         """
         Advance a paused simulation by some samples, as fast as possible.
 
-        ``on_done`` is called once, with the number of samples that were not simulated and why not:
-        0 and an empty text when all were.
+        ``on_done`` is called once, with how many were not simulated and why not: 0 and '' for all.
         """
         self.stop_steps('other steps were requested')
         self._steps_left = count

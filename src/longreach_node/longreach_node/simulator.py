@@ -70,14 +70,8 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     A subclass takes commands with :meth:`take_commands`, adds its own publishers to ``outputs``,
     publishes in :meth:`publish_outputs`, and calls :meth:`start` at the end of its constructor.
-
-    Parameters
-    ----------
-    name : str
-        The node's name.
-    safe_command : Command
-        Acts before the first command and after ``command_timeout``. A subclass that wants another
-        one before the first sets ``initial_command``.
+    ``safe_command`` acts after ``command_timeout``, and before the first command unless the
+    subclass sets ``initial_command``.
 
     Attributes
     ----------
@@ -150,10 +144,9 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
         """
-        Create a publisher without QoS events.
+        Create a publisher without QoS events, whose polling takes a quarter of a plant's time.
 
-        Polling them would take a quarter of the time of a plant in real time. An incompatible
-        subscriber reports the problem in its own log.
+        An incompatible subscriber reports the problem in its own log.
         """
         named.setdefault('event_callbacks', PublisherEventCallbacks(use_default_callbacks=False))
         return super().create_publisher(*arguments, **named)
@@ -183,15 +176,9 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def draw_on(self, topic: str, rate: float, latched: bool) -> None:
         """
-        Publish :meth:`drawing` on a topic.
+        Publish :meth:`drawing` on a topic, at a rate per second of simulation, for subscribers.
 
-        Parameters
-        ----------
-        topic : str
-        rate : float
-            Drawings per second of simulation, while there is a subscriber; 0: never.
-        latched : bool
-            Keep them for a recorder, as the samples.
+        A rate of 0: never. ``latched``: kept for a recorder, as the samples.
         """
         self._drawings = self.create_publisher(MarkerArray, topic, qos.drawings(latched))
         self._drawing_rate = rate
@@ -199,19 +186,11 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def take_commands(self, message: type, topic: str, what: str, advice: str) -> None:
         """
-        Take commands, which :meth:`command_of` reads, from a topic.
+        Take commands, which :meth:`command_of` reads, from a topic; the latest sender acts.
 
-        Of several nodes that send commands the latest acts, with a warning.
-
-        Parameters
-        ----------
-        message : type of message
-            With a header, whose stamp is that of the sample that it answers.
-        topic : str
-        what : str
-            The commanded part, such as ``the valves``.
-        advice : str
-            Remedy for several senders, for the warning.
+        The message has a header, whose stamp is that of the sample that it answers. ``what`` is
+        the commanded part, such as ``the valves``, and ``advice`` the remedy for several senders,
+        for the warning.
         """
         self._commanded = f'{what} on {{}}: {advice}'
         self._commands: Subscription = self.create_subscription(
@@ -316,7 +295,7 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def warn(self, text: str, interval: float = 1.0) -> None:
         """
-        Write a warning, unless one that begins alike was written less than ``interval`` [s] ago.
+        Warn, unless a warning that begins alike was written less than ``interval`` [s] ago.
 
         rclpy's own throttle takes half a millisecond for each text that it does not write.
         """

@@ -134,10 +134,7 @@ class CycleParameters(SimulatorParameters):
         """
         Return the parameters with step and publish_rate for a control cycle [s].
 
-        Raises
-        ------
-        InputError
-            When ``publish_rate`` is neither 0 nor one sample for each cycle.
+        InputError when ``publish_rate`` is neither 0 nor one sample for each cycle.
         """
         rate = 1.0 / sample_time
         if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:

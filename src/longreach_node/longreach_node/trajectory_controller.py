@@ -51,17 +51,9 @@ class TrajectoryControllerNode(CycleNode[Command]):
     The joint controller of a declared machine.
 
     A subclass sets the class attributes and those of :class:`CycleNode`, and provides
-    :meth:`make_follower`, :meth:`measurement_of` and :meth:`message_of`.
-
-    Attributes
-    ----------
-    spec : MachineSpec
-    settings_type : type
-        Of the node's parameters; with ``lockstep``.
-    joint_suffix : str
-        What the follower's names of joints lack to those in joint_states.
-    called : str
-        The machine in error messages; by default the name of ``spec``.
+    :meth:`make_follower`, :meth:`measurement_of` and :meth:`message_of`. ``settings_type`` has
+    ``lockstep``; ``joint_suffix`` is what the follower's names of joints lack to those in
+    joint_states, ``called`` the machine in error messages, by default the name of ``spec``.
     """
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]
