@@ -13,7 +13,6 @@ from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from longreach_boom import conversions
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.machine import SAMPLE_TIME
 from longreach_boom.parameters import BoomParameters
@@ -22,7 +21,7 @@ from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.hydraulic_messages import valve_command
+from longreach_node.hydraulic_messages import finite_values, valve_command
 from longreach_node.machine_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -83,8 +82,15 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
         return BoomFollower(self._boom, scenario, 1.0 / settings.sample_rate)
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
-        """Return the measurements for a cycle of the controller."""
-        return conversions.measurement_from_messages(self._boom, joints, hydraulics)
+        """Return the measurements for a cycle; InputError for what is missing or not finite."""
+        cylinders = [cylinder.name for cylinder in self._boom.cylinders]
+        beams = [f'{beam.name}_joint' for beam in self._boom.beams]
+        return Measurement(
+            finite_values('joint_states', joints.name, joints.position, beams),
+            finite_values('joint_states', joints.name, joints.position, cylinders),
+            finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, cylinders),
+            finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, cylinders),
+        )
 
     def message_of(self, command: BoomCommand, header: Header) -> ValveCommand:
         """Return a command as a message."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
+from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
-from longreach_boom import conversions
+from longreach_boom.conversions import shape_to_message
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario
+from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
@@ -23,6 +25,7 @@ from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
+from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
@@ -103,30 +106,41 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def command_of(self, message: ValveCommand) -> BoomCommand:
         """Return the command of a message."""
-        return conversions.command_from_message(message, self._cylinders)
+        return BoomCommand(spools_from_message(message, self._cylinders, 'valve_command'))
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
         parts = StateParts.of(self.state.y, self.described)
         flows = flows_of(parts, self._constants)
-        return conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
+        return hydraulic_state(
+            self._cylinders,
+            parts.head_pressures,
+            parts.rod_pressures,
+            header,
+            flows.head.tolist(),
+            flows.rod.tolist(),
+            parts.spools.tolist(),
+        )
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers and sensors."""
         if self.is_needed(self._strain):
             shown = strains(self.described, self.state, self._friction)
-            message = StrainState(header=header, name=self._beams, strain=shown.tolist())
-            self._strain.publish(message)
+            strain = StrainState(header=header, name=self._beams, strain=shown.tolist())
+            self._strain.publish(strain)
         if self.is_needed(self._markers):
             motion = marker_positions(self.described, self.state)
-            self._markers.publish(conversions.markers_to_message(motion, header))
+            message = MarkerPositions(header=header, name=list(motion.names))
+            message.position = [Point(x=x, y=y, z=z) for x, y, z in motion.positions.tolist()]
+            message.velocity = [Vector3(x=x, y=y, z=z) for x, y, z in motion.velocities.tolist()]
+            self._markers.publish(message)
         self._sensors.publish(self.state, self.sample, header)
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent beams with their stress."""
         shapes = shape_of(self.described, self.state, _POINTS, self._friction)
         colours = [stress_colours(shape.stress) for shape in shapes]
-        return conversions.shape_to_message(shapes, colours, header)
+        return shape_to_message(shapes, colours, header)
 
     def carried(self) -> float:
         """Return the mass of all loads [kg]."""
@@ -134,7 +148,10 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def attached(self, request: AttachLoad.Request) -> tuple[BoomState, str]:
         """Return the state with a load attached to the boom."""
-        load = conversions.load_from_request(request).on(self.described)
+        # A field that is not set is -1, the default in the service definition.
+        at_tip = math.isnan(request.position) or request.position == -1.0
+        position = None if at_tip else request.position
+        load = HangingLoad(request.mass, request.beam, position).on(self.described)
         return self.machine.attach(self.state, load), (
             f'{load.mass:g} kg on {self._beams[load.beam]} at {load.position:g} m'
             f' from {self.time:g} s on'

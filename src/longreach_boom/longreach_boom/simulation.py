@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from longreach_boom.control import joint_controller
+from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import BoomRun, columns_of, series
@@ -16,7 +16,7 @@ from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_posi
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import sample_counts, step_time
 from longreach_dynamics.runs import record
-from longreach_dynamics.trajectories import Trajectory
+from longreach_dynamics.trajectory_following import FollowerState
 
 
 def simulate(
@@ -54,10 +54,11 @@ def simulate(
     columns = columns_of(parameters, followed=bool(scenario.trajectory))
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
-    trajectory = None
+    command = trajectory = None
     if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.waypoints(parameters))
-    command = None if trajectory is None else _following(boom, trajectory, every * step)
+        follower = BoomFollower(parameters, scenario, every * step)
+        start = follower.begin(scenario.angles(parameters))
+        trajectory, command = start.trajectory, _following(boom, follower, start)
     times, (rows, modes), _, message = record(
         boom, (state.y, state.modes), samples, every, command=command, progress=progress
     )
@@ -72,25 +73,20 @@ def simulate(
 
 
 def _following(
-    boom: Boom, trajectory: Trajectory, period: float
+    boom: Boom, follower: BoomFollower, memory: FollowerState
 ) -> Callable[[int, BoomState], BoomCommand]:
-    """Return the commands of the joint controller with cycles of a period [s], in their order."""
+    """Return the commands of the controller to its samples, in their order."""
     N = boom.parameters.size
-    controller = joint_controller(boom.parameters, period)
-    memory = controller.initial_state()
 
     def command(sample: int, state: BoomState) -> BoomCommand:
         nonlocal memory
         parts = StateParts.of(state.y, boom.parameters)
-        pistons = piston_positions(parts.q[:N], boom.constants(()))
-        memory, spools = controller.cycle(
-            memory,
-            pistons,
-            parts.head_pressures,
-            parts.rod_pressures,
-            trajectory.at(step_time(sample, period)),
-        )
-        return BoomCommand(tuple(spools))
+        angles = parts.q[:N]
+        pistons = piston_positions(angles, boom.constants(()))
+        measured = Measurement(angles, pistons, parts.head_pressures, parts.rod_pressures)
+        time = step_time(sample, follower.sample_time)
+        memory, spools = follower.cycle(memory, time, measured)
+        return spools
 
     return command
 

@@ -28,7 +28,6 @@ from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.control import JointController
-from longreach_dynamics.trajectory_following import Order
 from longreach_node import diagnostics, qos, samples
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -149,49 +148,6 @@ def test_a_stream_gives_the_librarys_commands(rig: Rig) -> None:
     assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
 
 
-def test_halves_pair_by_their_stamps(rig: Rig) -> None:
-    for k in (0, 1, 2):
-        rig.send_joints(k)
-    rig.bench.settle()
-    for k in (0, 1, 2):
-        rig.send_hydraulics(k)
-    # A half that is lost: no cycle for it, and a warning.
-    rig.send_hydraulics(3)
-    rig.send(4)
-    assert rig.answers(4) == expected(rig, [0, 1, 2, 4])
-    rig.send(200)
-    rig.answers(5)
-    rig.bench.until(lambda: rig.counts()['unpaired'] == '1', 'count of what has no partner')
-    # 3, and 5 to 199.
-    assert rig.counts()['missed'] == '196'
-    assert rig.reports[-1].status[0].level == diagnostics.WARN
-
-
-def test_a_plant_that_asks_again_is_answered_again(rig: Rig) -> None:
-    rig.send(0, 1)
-    (_, last) = rig.answers(2)
-    rig.node._samples._order._answered -= 1.0
-    rig.send(1)
-    assert rig.answers(3)[2] == last
-
-
-def test_time_that_goes_back_begins_anew(rig: Rig) -> None:
-    rig.send(50, 51, 52)
-    rig.answers(3)
-    rig.send(0, 1)
-    assert rig.answers(5) == [*expected(rig, [50, 51, 52]), *expected(rig, [0, 1])]
-
-
-def test_a_sample_that_is_no_number_is_not_used(rig: Rig) -> None:
-    rig.send(0)
-    rig.send_joints(1)
-    rig.send_hydraulics(1, math.nan)
-    rig.send(2)
-    assert rig.answers(2) == expected(rig, [0, 2])
-    counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
-    assert rig.node._samples.counts == counts
-
-
 def test_streamed_positions_are_followed(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:
     stream = rig.bench.publisher(JointState, 'joint_position', qos.SET_POINT)
     # As topic_based_ros2_control sends it.
@@ -242,35 +198,6 @@ def test_gains_can_be_set_at_run_time(rig: Rig) -> None:
     assert rig.node.follower.machine == rig.boom
 
 
-def test_a_single_older_sample_cancels_no_trajectory(rig: Rig) -> None:
-    rig.send(150, 151)
-    rig.answers(2)
-    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
-    rig.bench.settle()
-    rig.send(3, 152, 4, 153)
-    assert [k for k, _ in rig.answers(4)] == [150, 151, 152, 153]
-    state = rig.node._state
-    assert state is not None
-    assert state.trajectory is not None
-    assert state.trajectory.angles[-1] == pytest.approx((1.2, -0.9, -0.6, -0.4))
-    assert rig.node._samples.counts['late'] == 2
-
-
-def test_after_a_gap_the_boom_is_taken_over_where_it_is(rig: Rig) -> None:
-    rig.send(0, 1)
-    rig.answers(2)
-    rig.trajectory.publish(trajectory(12, 1.0, -0.9, -0.6, -0.4))
-    rig.bench.settle()
-    # Until 1.5 s nothing is heard, and the boom has not moved.
-    rig.send(2, 300)
-    rig.answers(4)
-    state = rig.node._state
-    assert state is not None
-    assert state.trajectory is not None
-    np.testing.assert_allclose(state.trajectory.at(1.5).angles, pushed(300), atol=1e-12)
-    assert state.trajectory.duration > 12.1
-
-
 def test_a_boom_that_does_not_follow_is_reported(
     rig: Rig, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,29 +216,6 @@ def test_a_boom_that_does_not_follow_is_reported(
     assert rig.reports[-1].status[0].level == diagnostics.WARN
     assert f'{state.resumptions} left behind' in rig.reports[-1].status[0].message
     assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
-
-
-@pytest.mark.parametrize('count', [5001, 100_000])
-def test_a_trajectory_of_too_many_points_is_refused_at_once(
-    rig: Rig, count: int, capfd: pytest.CaptureFixture[str]
-) -> None:
-    rig.send(0, 1)
-    rig.answers(2)
-    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * count
-    rig.trajectory.publish(JointTrajectory(points=points))
-    # A large message takes its time on the way.
-    said = ''
-
-    def refused() -> bool:
-        nonlocal said
-        said += ''.join(capfd.readouterr())
-        return 'allowed' in said
-
-    rig.bench.until(refused, 'refusal')
-    assert 'trajectory ignored: the trajectory has' in said
-    assert '5000' in said
-    rig.send(2)
-    assert rig.answers(3) == expected(rig, [0, 1, 2])
 
 
 def trajectory(seconds: int, *positions: float, names: tuple[str, ...] = ()) -> JointTrajectory:
@@ -334,24 +238,6 @@ def test_a_trajectory_with_a_stamp_of_another_clock_is_named(
     rig.trajectory.publish(message)
     rig.bench.settle()
     assert f'the trajectory {text} its header.stamp' in ''.join(capfd.readouterr())
-
-
-def test_a_trajectory_by_hand_takes_over(rig: Rig) -> None:
-    rig.send(0, 1)
-    rig.answers(2)
-    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
-    rig.bench.settle()
-    rig.send(*range(2, 30))
-    told = rig.answers(30)
-    guidance = BoomFollower(rig.boom, None, 0.005)
-    state = guidance.begin(pushed(0))
-    order = Order((0, 1, 2, 3), [2.0], [(1.2, -0.9, -0.6, -0.4)])
-    for k in range(30):
-        if k == 2:
-            state = guidance.follow(state, order, SAMPLE / 1e9)
-        state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
-        assert told[k] == (k, command.spools)
-    assert told != expected(rig, list(range(30)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState
-from longreach_dynamics.errors import InputError
 
 ROOT = 'boom_base'
 
@@ -150,19 +149,6 @@ def test_swinging_cylinders_end_at_their_beams(some_boom: BoomParameters) -> Non
             assert np.linalg.norm(eye - pin) == pytest.approx(length, rel=1e-12)
 
 
-def test_the_first_cylinder_of_the_installed_boom_stands_on_the_truck(
-    boom: BoomParameters,
-) -> None:
-    assert swing_joints(boom) == ('cylinder_1_swing',)
-    # Its pin is 1.05 m from joint 1, 60 degrees below the x axis: with a level beam it looks up
-    # to the place 2.4 m along it.
-    angles = np.zeros((2, boom.size))
-    a, b = 1.05, 2.4
-    expected = math.atan2(a * math.sin(math.pi / 3), b - a * math.cos(math.pi / 3))
-    assert swing_angles(boom, angles).shape == (2, 1)
-    np.testing.assert_allclose(swing_angles(boom, angles), expected, rtol=1e-12)
-
-
 def test_swing_ratios_are_derivatives(some_boom: BoomParameters) -> None:
     angles, step = middle(some_boom), 1e-6
     slopes = (swing_angles(some_boom, angles + step) - swing_angles(some_boom, angles - step)) / (
@@ -226,14 +212,3 @@ def test_half_height_is_the_gain_of_the_gauge_and_goes_with_the_section(
     tapered = boom.beams[1].replace(second_moment=Distribution(root=6.4e-4, tip=1e-5, exponent=3))
     heights = half_height(tapered, np.array([0.0, tapered.length]))
     assert heights[1] == pytest.approx(heights[0] / 4.0, rel=1e-12)
-
-
-def test_names_that_make_two_links_or_joints_are_refused(boom: BoomParameters) -> None:
-    first, *others = boom.cylinders
-    same = boom.replace(cylinders=(first.replace(name='beam_2_joint'), *others))
-    with pytest.raises(InputError, match="two joints named 'beam_2_joint', allowed: one; rename"):
-        robot_description(same)
-    first_beam, second, *rest = boom.beams
-    same = boom.replace(beams=(first_beam, second.replace(name='beam_1_tip'), *rest), markers=())
-    with pytest.raises(InputError, match="two links named 'beam_1_tip'"):
-        robot_description(same)

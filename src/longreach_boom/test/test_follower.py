@@ -73,14 +73,6 @@ def test_a_scenario_without_a_trajectory_has_the_valves(boom: BoomParameters) ->
     assert follower.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
 
 
-def test_valves_of_a_scenario_change_on_cycles_only(boom: BoomParameters) -> None:
-    off = VALVES.replace(valve_commands=(ValveCommand(0.012, (0.0,) * 4),))
-    error = r'valve_commands\[0\]\.time = 0\.012 s, allowed: whole steps of 0\.005 s'
-    with pytest.raises(InputError, match=error):
-        BoomFollower(boom, off, T)
-    BoomFollower(boom, off, 0.001)
-
-
 def order(**changes: Any) -> Order:
     """All joints THERE within 4 s."""
     values = {'joints': (0, 1, 2, 3), 'times': [4.0], 'angles': [np.radians(THERE)]}
@@ -109,17 +101,6 @@ def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomP
     assert reference(state, 3.0) == pytest.approx(before)
     np.testing.assert_allclose(state.reference(3.0).rates, rates)
     assert reference(state, 7.0) == pytest.approx(THERE)
-
-
-def test_an_order_may_start_later_but_not_in_the_past(boom: BoomParameters) -> None:
-    follower = BoomFollower(boom, None, T)
-    here = np.radians(SITE)
-    state = follower.follow(follower.begin(here), order(start=10.0), 2.0)
-    assert reference(state, 10.0) == pytest.approx(SITE)
-    assert reference(state, 14.0) == pytest.approx(THERE)
-    state = follower.follow(follower.begin(here), order(start=1.0), 2.0)
-    assert reference(state, 2.0) == pytest.approx(SITE)
-    assert reference(state, 6.0) == pytest.approx(THERE)
 
 
 def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
@@ -228,12 +209,6 @@ def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom: BoomPara
     np.testing.assert_allclose(late.angles, [beside, np.radians(THERE), np.radians(SITE)])
     assert late.times[2] - late.times[1] == pytest.approx(4.0)
     assert late.times[1] >= 5.0
-
-
-def test_before_the_first_waypoint_the_boom_goes_there(boom: BoomParameters) -> None:
-    late = resumed(Trajectory.of(TWO_WAYS), 0.5, np.radians(THERE))
-    np.testing.assert_allclose(late.angles[:2], np.radians((THERE, SITE)))
-    assert late.times[1] > 1.0
 
 
 def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:

@@ -67,15 +67,6 @@ def test_flows_are_those_of_the_equation(
             assert (flows.head[k, i], flows.rod[k, i]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_one_state_is_a_row_of_many(boom: BoomParameters, random_parts: StateParts) -> None:
-    table = flows_of(random_parts, constants_of(boom))
-    for k in (0, 49):
-        one = flows_of(StateParts(*(part[k] for part in random_parts)), constants_of(boom))
-        assert one.head.shape == (boom.size,)
-        np.testing.assert_array_equal(one.head, table.head[k])
-        np.testing.assert_array_equal(one.rod, table.rod[k])
-
-
 def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters) -> None:
     constants, N = constants_of(boom), boom.size
     n = N * (1 + boom.ritz.functions)
@@ -108,14 +99,6 @@ RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
 def realistic() -> BoomParameters:
     """The installed file."""
     return load_boom(default_file().parent / 'boom_realistic.yaml')
-
-
-def test_numbers_differ_from_the_boom_in_its_hydraulics_alone(
-    boom: BoomParameters, realistic: BoomParameters
-) -> None:
-    assert all(cylinder.hose for cylinder in realistic.cylinders)
-    bare = tuple(c.replace(hose=None) for c in realistic.cylinders)
-    assert realistic.replace(cylinders=bare, oil=realistic.oil.replace(pump=None)) == boom
 
 
 def test_what_valves_and_the_pump_do_is_in_columns(

@@ -175,14 +175,6 @@ def test_equations_are_lagranges(
     assert_equations_agree(resized(count, rotation=rotation), (), random)
 
 
-@pytest.mark.parametrize('rotation', ['exact', 'printed'])
-@pytest.mark.parametrize('basis', ['moment', 'printed'])
-def test_installed_boom_is_lagranges(basis: str, rotation: str, boom: BoomParameters) -> None:
-    random = np.random.default_rng(4)
-    changed = boom.replace(ritz=boom.ritz.replace(basis=basis, rotation=rotation))
-    assert_equations_agree(changed, (Load(90.0, 3, 9.0), Load(200.0, 1, 3.0)), random)
-
-
 def test_kelvin_voigt_damping_is_stiffness_times_loss_time(random_boom: MakeBoom) -> None:
     random = np.random.default_rng(5)
     boom = random_boom(random, 3, functions=3, damping='kelvin_voigt')
@@ -207,18 +199,6 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(
 
 
 # The mass matrix, energy.
-
-
-def test_mass_matrix_is_symmetric_and_positive_definite(random_boom: MakeBoom) -> None:
-    random = np.random.default_rng(9)
-    for count in range(1, 7):
-        boom = random_boom(random, count, functions=int(random.integers(1, 5)))
-        for _ in range(20):
-            M, _ = mass_and_bias(boom, *random_state(random, boom))
-            assert np.array_equal(M, M.T)
-            # In coordinates of equal size, for what rounding does to eigenvalues.
-            sizes = np.sqrt(np.diag(M))
-            assert np.linalg.eigvalsh(M / np.outer(sizes, sizes))[0] > 0.0
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
@@ -264,35 +244,6 @@ def test_free_motion_loses_what_damping_takes(rotation: str, resized: MakeBoom) 
 
 
 # Loads.
-
-
-def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
-    # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
-    random = np.random.default_rng(12)
-    boom = random_boom(random, 4)
-    load = Load(120.0, 2, 0.6 * boom.beams[2].length)
-    q, _ = random_state(random, boom)
-    n, still = q.size, np.zeros(q.size)
-    moved = point_motion(boom, np.tile(q, (n, 1)), np.eye(n), load.beam, load.position)
-    J = moved.velocity.T
-    M, f = mass_and_bias(boom, q, still, (load,))
-    M_bare, f_bare = mass_and_bias(boom, q, still)
-    assert np.abs(M - M_bare - load.mass * J.T @ J).max() < 1e-12 * np.abs(M).max()
-    assert np.abs(f - f_bare - load.mass * boom.gravity * J[1]).max() < 1e-12 * np.abs(f).max()
-    # The last beam does not feel it.
-    assert np.all(J[:, 3] == 0.0)
-
-
-def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
-    # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
-    boom = resized(1)
-    L, root, tip = 9.6, 280.0, 190.0
-    inertia = L**3 * (root / 3.0 + (tip - root) / 4.0)
-    moment = L**2 * (root / 2.0 + (tip - root) / 3.0)
-    q = np.array([0.7, 0.0, 0.0])
-    M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
-    assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
-    assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
 
 
 # Textbook: one uniform beam.
@@ -476,38 +427,3 @@ def test_printed_rotation_stretches(boom: BoomParameters) -> None:
         assert np.linalg.norm(tip - root) == pytest.approx(length, rel=1e-12)
         angle = slope if changed is boom else math.atan(slope)
         assert math.atan2(*(tip - root)[::-1]) == pytest.approx(angle, abs=1e-12)
-
-
-def test_positive_angles_lift(boom: BoomParameters) -> None:
-    q, v = np.zeros(12), np.zeros(12)
-    q[0], v[0] = math.pi / 2.0, 1.0
-    tip = point_motion(boom, q, v, 3, 9.0)
-    np.testing.assert_allclose(tip.position, [0.0, 35.6], atol=1e-12)
-    np.testing.assert_allclose(tip.velocity, [-35.6, 0.0], atol=1e-12)
-    assert tip.inclination == pytest.approx(math.pi / 2.0)
-
-
-def test_many_states_at_once(boom: BoomParameters) -> None:
-    random = np.random.default_rng(20)
-    q, v = random.normal(size=(2, 3, 12)), random.normal(size=(2, 3, 12))
-    together = point_motion(boom, q, v, 2, 4.0, 0.1)
-    assert together.position.shape == together.velocity.shape == (2, 3, 2)
-    assert together.inclination.shape == (2, 3)
-    for index in np.ndindex(2, 3):
-        alone = point_motion(boom, q[index], v[index], 2, 4.0, 0.1)
-        for many, one in zip(together, alone, strict=True):
-            np.testing.assert_allclose(many[index], one, rtol=1e-13, atol=1e-13)
-
-
-def test_constants_are_kept_and_loads_make_new_ones(boom: BoomParameters) -> None:
-    bare, loaded = constants_of(boom), constants_of(boom, (Load(90.0, 3, 9.0),))
-    assert constants_of(boom) is bare
-    assert loaded.mass[3] == pytest.approx(bare.mass[3] + 90.0)
-    assert bare.mass.sum() == pytest.approx(
-        9.6 * 235.0 + 8.6 * 160.0 + 8.4 * 95.0 + 9.0 * 47.5, rel=1e-12
-    )
-    for name in ('stiffness', 'damping', 'tip', 'tip_slope', 'linkage'):
-        np.testing.assert_array_equal(getattr(bare, name), getattr(loaded, name))
-    assert not constants_of(boom, friction=False).actuators.static.any()
-    assert not constants_of(boom, friction=False).actuators.coulomb.any()
-    assert not constants_of(boom, friction=False).actuators.viscous.any()

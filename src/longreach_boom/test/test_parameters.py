@@ -52,12 +52,6 @@ def load_content(tmp_path: Path, content: dict[str, Any]) -> BoomParameters:
 # The installed file: the notes' table.
 
 
-def test_openings_fit_the_areas(boom: BoomParameters) -> None:
-    for cylinder in boom.cylinders:
-        ratio = cylinder.rod_area / cylinder.head_area
-        assert cylinder.valve.area_ratio == pytest.approx(ratio, abs=1e-3)
-
-
 def test_papers_boom_has_directional_valves_alone(
     boom: BoomParameters, paper_boom: BoomParameters
 ) -> None:
@@ -72,21 +66,6 @@ def test_papers_boom_has_directional_valves_alone(
     assert paper_boom.replace(oil=oil, cylinders=same[1]) == boom
 
 
-def test_installed_linkages(boom: BoomParameters) -> None:
-    arms = [cylinder.linkage.arm(0.0) for cylinder in boom.cylinders]
-    assert arms[1:] == [0.62, 0.45, 0.3]
-    # The triangle's 1.05 m is the side; its lever is a little less.
-    assert 0.9 < arms[0] < 1.05
-    places = [cylinder.linkage.position(0.0) for cylinder in boom.cylinders]
-    assert places[1:] == [1.5, 1.08, 0.73]
-    first = boom.cylinders[0].linkage
-    assert (first.near, first.far, first.retracted) == (1.05, 2.4, 1.9)
-    assert first.offset_angle == pytest.approx(math.pi / 3.0, rel=1e-15)
-    # f_1 rises from -5 to 85 degrees.
-    arms = [first.arm(angle) for angle in np.radians(np.linspace(-5.0, 85.0, 50))]
-    assert min(arms) > 0.3
-
-
 # Distributions.
 
 
@@ -99,12 +78,6 @@ def test_power_law() -> None:
     np.testing.assert_allclose(law.at(x[[0, -1]], 9.6), [6.9e-4, 2.3e-4], rtol=1e-14)
     straight = Distribution(root=280.0, tip=190.0)
     np.testing.assert_allclose(straight.at(x, 9.6), 280.0 - 90.0 * x / 9.6, rtol=1e-14)
-
-
-def test_table_has_straight_lines() -> None:
-    table = Distribution(table=((0.0, 10.0), (1.0, 20.0), (4.0, 5.0)))
-    np.testing.assert_allclose(table.at(np.array([0.0, 0.5, 1.0, 2.0, 4.0]), 4.0),
-                               [10.0, 15.0, 20.0, 15.0, 5.0])  # fmt: skip
 
 
 def test_beam_knows_sections_and_kinks(content: dict[str, Any], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom.hydraulic_state import flows_of
-from longreach_boom.machine import AUTOMATIC, Boom
+from longreach_boom.machine import Boom
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
@@ -38,7 +38,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, step_time
+from longreach_dynamics.machine import step_time
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -162,19 +162,6 @@ def test_all_topics_are_the_librarys_run(
     assert np.ptp(expected.column('piston_1')) > 1e-3
 
 
-def test_the_step_that_it_chooses_is_the_librarys(boom: BoomParameters, tmp_path: Path) -> None:
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(SCENARIO.replace('0.102', '0.1'))
-    with bench(*FAST, *words(scenario=file, duration=0.5, step=0.0)) as b:
-        rig = Rig(b)
-        rig.run_to_the_end(101)
-    run = simulate(boom, load_scenario(file, boom), AUTOMATIC)
-    assert not np.array_equal(run.states, simulate(boom, load_scenario(file, boom)).states)
-    parts = StateParts.of(run.states, boom)
-    for k, message in enumerate(rig.hydraulics):
-        assert list(message.head_pressure) == parts.head_pressures[k].tolist()
-
-
 def test_in_lockstep_it_moves_by_the_answers(boom: BoomParameters, scenario: Path) -> None:
     with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
         rig = Rig(b)
@@ -190,58 +177,12 @@ def test_in_lockstep_it_moves_by_the_answers(boom: BoomParameters, scenario: Pat
         assert list(rig.hydraulics[k + 1].spool) == parts.spools.tolist()
 
 
-def test_in_lockstep_both_halves_of_a_sample_are_sent_again(scenario: Path) -> None:
-    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
-        rig = Rig(b)
-        b.until(lambda: len(rig.hydraulics) >= 2 and len(rig.joints) >= 2, 'the sample again')
-        assert {message.header.stamp.nanosec for message in rig.joints} == {0}
-        assert len(rig.strain) == len(rig.markers) == 1
-
-
-@pytest.mark.parametrize(
-    'spools', [(math.nan, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.5), (0.0,), (math.inf,) * 4]
-)
-def test_a_command_that_cannot_be_is_none(scenario: Path, spools: tuple[float, ...]) -> None:
-    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
-        rig = Rig(b)
-        rig.send(*spools)
-        b.settle()
-        assert len(rig.hydraulics) == 1
-        rig.cycle(0.1, 0.0, 0.0, 0.0)
-        assert rig.plant.command == BoomCommand((0.1, 0.0, 0.0, 0.0))
-        assert np.isfinite(rig.plant.state.y).all()
-
-
 def advance(rig: Rig, samples: int) -> None:
     """Let a paused plant advance."""
     for _ in range(samples):
         rig.plant.paused = False
         rig.plant._go_on()
         rig.plant.paused = True
-
-
-def test_valves_close_after_the_last_command(standing: Rig) -> None:
-    plant, b = standing.plant, standing.bench
-    assert plant.command == BY_SCENARIO
-    advance(standing, 20)
-    # The scenario is nobody who could fall silent.
-    assert plant.command == BY_SCENARIO
-    command = BoomCommand((0.5, 0.0, 0.0, 0.0))
-    standing.send(*command.spools, sample=20)
-    b.until(lambda: plant.command == command)
-    advance(standing, 11)
-    assert plant.command == command
-    advance(standing, 1)
-    assert plant.command == closed_valves(4)
-    assert b.call(Trigger, 'plant/reset').success
-    assert plant.command == BY_SCENARIO
-
-
-def test_a_reset_publishes_each_topic_once(standing: Rig) -> None:
-    standing.bench.call(Trigger, 'plant/reset')
-    topics = (standing.joints, standing.hydraulics, standing.strain, standing.markers)
-    standing.bench.until(lambda: all(len(t) >= 2 for t in topics), 'all topics again')
-    assert [len(t) for t in topics] == [2, 2, 2, 2]
 
 
 @pytest.mark.parametrize('senders', [1, 2])
@@ -320,21 +261,6 @@ def test_the_shape_is_for_viewers(scenario: Path) -> None:
     assert all(len(m.points) == len(m.colors) > 2 for m in shapes[0].markers)
 
 
-def test_a_viewer_that_joins_during_a_pause_sees_the_present_shape(scenario: Path) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.5, start_paused='true')) as b:
-        rig = Rig(b)
-        b.until(lambda: rig.plant.simulation.started, 'start')
-        for _ in range(3):
-            assert b.call(Trigger, 'plant/step').success
-        b.until(lambda: rig.plant.sample == 3 and rig.plant.drawn == 3, 'drawing')
-        shapes: list[MarkerArray] = b.listen(MarkerArray, 'shape', qos.VISUAL)
-        present = stamp_of(3 * SAMPLE)
-        b.until(lambda: shapes and shapes[-1].markers[0].header.stamp == present, 'shape')
-        # Once; an earlier one may come first from a slow publisher.
-        b.settle()
-        assert [shape.markers[0].header.stamp for shape in shapes].count(present) == 1
-
-
 @pytest.mark.parametrize('name', ['default', 'typical'])
 def test_sensors_show_what_the_library_says(
     boom: BoomParameters, scenario: Path, expected: BoomRun, name: str
@@ -401,13 +327,6 @@ def test_noise_of_the_sensors_can_be_set_at_run_time() -> None:
         assert np.abs(more - truth).max() > 2.0 * np.abs(noisy - truth).max() > 0.0
         (result,) = plant.set_parameters([Parameter('sensor_noise', value=-1.0)])
         assert not result.successful
-
-
-def test_without_a_scenario_it_stands_in_the_first_pose(boom: BoomParameters) -> None:
-    with bench(*FAST, *words(start_paused='true')) as b:
-        rig = Rig(b)
-    angles = rig.joints[0].position[:4]
-    assert list(angles) == boom.pose(boom.poses[0].name).tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from longreach_boom.simulation import simulate
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.strain import strains
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import compare_runs
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_tools.recording import read_run
@@ -110,25 +108,3 @@ def test_the_tip_of_any_boom(
     )
     for name in ('tip_x', 'tip_z'):
         np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
-
-
-def test_runs_that_are_none(
-    boom: BoomParameters,
-    resized: Callable[..., BoomParameters],
-    expected: BoomRun,
-    tmp_path: Path,
-) -> None:
-    rows = messages(boom, expected)
-    bag = write_bag(tmp_path / 'bag', 'second', rows)
-    with pytest.raises(InputError, match=r'/boom/joint_states'):
-        read_run(BOOM, bag, 'boom', boom)
-    with pytest.raises(InputError, match=r'has no beam_5_joint, found: .* give the boom file'):
-        read_run(BOOM, bag, 'second', resized(5))
-    half = write_bag(tmp_path / 'half', 'boom', [row for row in rows if row[0] != 'strain'])
-    with pytest.raises(InputError, match=r'no run of the boom|strain'):
-        read_run(BOOM, half, 'boom', boom)
-    with pytest.raises(InputError, match='nowhere'):
-        read_run(BOOM, tmp_path / 'nowhere', 'boom', boom)
-    late = dataclasses.replace(expected, table=expected.table + 100.0)
-    with pytest.raises(InputError, match='no sample in common'):
-        compare_runs(read_run(BOOM, bag, 'second', boom), late)

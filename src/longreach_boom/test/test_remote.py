@@ -19,7 +19,7 @@ from longreach_boom.model import Load
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, closed_valves
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_node.testing import Bench, bench
 from longreach_tools.machine_command import configure
@@ -129,45 +129,6 @@ def is_open(plant: PlantNode) -> bool:
     return plant.command is not BY_SCENARIO and any(plant.command.spools)
 
 
-def test_as_many_spools_as_cylinders(rig: Rig) -> None:
-    with pytest.raises(InputError, match=r'^2 spool positions, allowed: 4, one for each of cyl'):
-        rig.do('valves', '0.5,0')
-
-
-def test_valves_of_somebody_else_are_left_alone(rig: Rig) -> None:
-    rig.bench.publisher(ValveCommand, '/boom/valve_command')
-    error = r'^driver commands the valves on /boom/valve_command, too; .* controller:=false'
-    with pytest.raises(LongreachError, match=error):
-        rig.do('valves', '0.5,0,0,0')
-    assert not is_open(rig.plant)
-
-
-def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
-    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
-    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
-    rig.bench.publisher(ValveCommand, '/boom/valve_command')
-    with pytest.raises(LongreachError, match='driver commands the valves'):
-        rig.bench.end(command)
-    rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
-
-
-def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
-    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
-    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
-    rig.bench.remove(rig.plant)
-    with pytest.raises(LongreachError, match='/boom/valve_command: the plant has gone'):
-        rig.bench.end(command)
-
-
-@pytest.mark.slow
-def test_in_lockstep_only_the_controller_commands(tmp_path: Path) -> None:
-    with (
-        running(tmp_path, lockstep=True, real_time_factor=0.0) as rig,
-        pytest.raises(LongreachError, match='the time of the boom stands still'),
-    ):
-        rig.hasty('valves', '0.5,0,0,0')
-
-
 def controlled(rig: Rig) -> ControllerNode:
     """Return a controller that holds the boom."""
     controller = rig.bench.add(ControllerNode)
@@ -212,21 +173,6 @@ def test_a_move_that_the_controller_refuses(rig: Rig, words: tuple[str, ...], er
 
 
 @pytest.mark.parametrize(
-    ('words', 'missing'),
-    [
-        (('attach', 90), 'no service /north/plant/attach_load'),
-        (('release-load',), 'no service /north/plant/release_load'),
-        (('pause',), 'no service /north/plant/pause'),
-        (('valves', '0,0,0,0'), 'no plant listens to /north/valve_command'),
-        (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
-    ],
-)
-def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
-    with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
-        run(*words, '--namespace', 'north', '--timeout', 0.2)
-
-
-@pytest.mark.parametrize(
     ('words', 'error'),
     [
         (('attach', 0), '0, allowed: above 0'),
@@ -250,17 +196,3 @@ def test_bad_words(
         run(*words)
     assert end.value.code == 2
     assert error in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ('words', 'error'),
-    [
-        (('move', '70,-50,0,0', '--time', 1), r'angles up to 70 rad, allowed: \[-2 pi, 2 pi\]'),
-        (('move', '1,2', '--time', 1, '--joints', 'beam_1'), '2 angles, allowed: 1, one for'),
-        (('move', '1', '--time', 1e9), r'time = 1e\+09 s, allowed: \(0, 1e\+06\] s'),
-        (('pause', '--namespace', 'a b'), "namespace 'a b' must not contain"),
-    ],
-)
-def test_bad_input(words: tuple[object, ...], error: str) -> None:
-    with pytest.raises(InputError, match=error):
-        run(*words)

@@ -151,15 +151,6 @@ def test_mistakes_in_trajectories_are_refused(
         load_text(tmp_path, DRIVE.replace(old, new, 1), boom)
 
 
-def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParameters) -> None:
-    small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
-    with pytest.raises(InputError, match=r"pose = 'site', allowed"):
-        load_text(tmp_path, RELEASE, small)
-    with pytest.raises(InputError, match=r'pose has 4 angles, allowed: 2'):
-        load_text(tmp_path, DRIVE, small)
-    assert load_text(tmp_path, 'duration: 1\npose_deg: [0, 0]\nloads: [{mass: 1}]', small)
-
-
 def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:
     later = Scenario(
         duration=9.0, pose='site', trajectory=(Waypoint(8.0, (60.0, -50.0, -35.0, -30.0)),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from longreach_boom.sensors import (
 from longreach_boom.state import BoomState, StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.sensors import SensorKind
 
 RATE = 200.0
 KINDS = ('inclination', 'pressure', 'encoder', 'strain')
@@ -102,33 +100,7 @@ def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> No
 # --- rates -------------------------------------------------------------------------------------
 
 
-def test_each_kind_has_its_turn(
-    boom: BoomParameters, state: BoomState, ideal: SensorParameters
-) -> None:
-    parameters = with_kind(ideal, 'inclination', rate=50.0)
-    parameters = with_kind(parameters, 'strain', rate=200.0 / 3.0)
-    sensors = Sensors(boom, with_kind(parameters, 'encoder', rate=200.0), RATE)
-    readings = [sensors.read(state, k) for k in range(13)]
-    seen = [[k for k, r in enumerate(readings) if field(r) is not None] for field in (
-        lambda r: r.inclination_root, lambda r: r.inclination_tip, lambda r: r.strains,
-        lambda r: r.encoders, lambda r: r.head_pressures, lambda r: r.rod_pressures,
-    )]  # fmt: skip
-    always = list(range(13))
-    assert seen == [[0, 4, 8, 12], [0, 4, 8, 12], [0, 3, 6, 9, 12], always, always, always]
-
-
 # --- noise -------------------------------------------------------------------------------------
-
-
-def test_one_kind_does_not_disturb_another(boom: BoomParameters, state: BoomState) -> None:
-    alone = with_kind(load_sensors(), 'strain', noise=1e-6)
-    # Others that are noisy, slow or biased change nothing.
-    among = with_kind(every(alone, noise=1e-6), 'pressure', rate=20.0, bias=(1e5,))
-    for sample in (1, 7, 100_000_000_000):
-        expected = Sensors(boom, alone, RATE).read(state, sample).strains
-        np.testing.assert_array_equal(
-            Sensors(boom, among, RATE).read(state, sample).strains, expected
-        )
 
 
 # --- bias, drift, quantisation ------------------------------------------------------------------
@@ -147,22 +119,7 @@ def test_bias_for_all_and_for_each(boom: BoomParameters, state: BoomState) -> No
     assert all(np.all(other == 0.0) for other in (head, rod, strain, rate, felt))
 
 
-@pytest.mark.parametrize('what', ['bias', 'drift'])
-@pytest.mark.parametrize(('kind', 'count'), [('inclination', 8), ('encoder', 4)])
-def test_wrong_numbers_of_biases_are_refused(
-    boom: BoomParameters, ideal: SensorParameters, kind: str, count: int, what: str
-) -> None:
-    text = f'{kind}.{what} has 3 values, allowed: none, 1 for all, or {count}, one for each'
-    with pytest.raises(InputError, match=text):
-        Sensors(boom, with_kind(ideal, kind, **{what: (0.0, 0.0, 0.0)}), RATE)
-
-
 # --- files -------------------------------------------------------------------------------------
-
-
-def test_the_default_file_is_ideal(ideal: SensorParameters) -> None:
-    for kind in KINDS:
-        assert getattr(ideal, kind) == SensorKind(None, 0.0, (), (), 0.0)
 
 
 def test_typical_sensors_err_by_what_is_typical(boom: BoomParameters, state: BoomState) -> None:
@@ -234,10 +191,3 @@ def test_mounting_is_checked(boom: BoomParameters) -> None:
     """One angle, or one for each beam."""
     with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
         Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)
-
-
-def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / 'sensors.yaml'
-    file.write_text(default_file().read_text() + 'jitter: 0.02\n')
-    with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
-        load_sensors(file)

@@ -6,7 +6,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -160,32 +159,6 @@ def test_a_boom_by_its_scenario_moves_as_the_library_says(
     np.testing.assert_array_equal(np.array(states), expected.states)
 
 
-def test_loads_by_scenario_and_by_hand_are_the_same(boom: BoomParameters) -> None:
-    result = simulate(boom, BUSY.replace(valve_commands=()))
-    plant = Boom(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads))
-    state = plant.release(plant.initial_state())
-    assert state.loads == ()
-    state = plant.advance(state, CLOSED, 0.0, 0.403)
-    state = plant.attach(state, Load(70.0, 2, 2.0))
-    state = plant.advance(state, CLOSED, 0.403, 0.347)
-    state = plant.attach(state, Load(30.0, 3, 9.0))
-    assert len(state.loads) == 2
-    state = plant.advance(state, CLOSED, 0.75, 0.15)
-    state = plant.advance(plant.release(state), CLOSED, 0.9, 0.6)
-    assert np.array_equal(state.y, result.states[-1])
-    # The loads were felt.
-    bare = simulate(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads, release=(0.0,)))
-    assert np.abs(result.states[-1, :4] - bare.states[-1, :4]).max() > 1e-4
-
-
-def test_without_a_step_no_load_comes(boom: BoomParameters) -> None:
-    attach = (Attachment(time=0.1, mass=50.0),)
-    plant = Boom(boom, Scenario(duration=1.0, pose='site', attach=attach))
-    state = plant.advance(plant.initial_state(), CLOSED, 0.0, 0.1)
-    assert plant.advance(state, CLOSED, 0.1, 0.0).loads == ()
-    assert len(plant.advance(state, CLOSED, 0.1, 0.1).loads) == 1
-
-
 # Runs
 
 
@@ -204,22 +177,6 @@ def test_release_of_the_paper(boom: BoomParameters) -> None:
     crossings = np.count_nonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
     assert 7 <= crossings <= 11
     assert np.ptp(z[-500:]) < np.ptp(z[:500])
-
-
-def test_friction_ends_the_motion_of_the_pistons(boom: BoomParameters) -> None:
-    release: dict[str, Any] = {
-        'duration': 20.0,
-        'pose': 'site',
-        'loads': (HangingLoad(90.0),),
-        'release': (0.0,),
-    }
-    rough = simulate(boom, Scenario(**release))
-    smooth = simulate(boom, Scenario(**release, friction=False))
-    for i in range(1, 5):
-        late = [np.ptp(r.column(f'piston_{i}')[-1000:]) for r in (rough, smooth)]
-        assert late[0] < 0.7 * late[1]
-    assert np.all(np.abs(smooth.column('mode_1')) == 1)
-    assert np.any(rough.column('mode_1') == 0)
 
 
 def test_table_and_columns(boom: BoomParameters) -> None:
@@ -371,14 +328,6 @@ def test_step_must_suit_the_boom(boom: BoomParameters) -> None:
 LOAD = HangingLoad(90.0)
 
 
-@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
-def test_installed_boom_takes_two_steps_a_sample(boom: BoomParameters, pose: str) -> None:
-    scenario = Scenario(duration=1.0, pose=pose, loads=(LOAD,), release=(0.5,))
-    step = longest_step(boom, scenario)
-    assert step == 2.5e-3
-    Boom(boom, scenario, step).initial_state()
-
-
 def test_times_of_the_scenario_are_whole_steps(boom: BoomParameters) -> None:
     late = ValveCommand(0.101, (0.1, 0.0, 0.0, 0.0))
     scenario = Scenario(duration=1.0, pose='site', valve_commands=(late,))
@@ -386,14 +335,6 @@ def test_times_of_the_scenario_are_whole_steps(boom: BoomParameters) -> None:
     odd = ValveCommand(0.1001234, (0.1, 0.0, 0.0, 0.0))
     with pytest.raises(InputError, match=r'0.005 s has no whole part .* give a step'):
         longest_step(boom, scenario.replace(valve_commands=(odd,)))
-
-
-def test_sample_may_be_the_step(boom: BoomParameters, paper_boom: BoomParameters) -> None:
-    scenario = Scenario(duration=1.0, pose='site')
-    assert longest_step(boom, scenario, 2e-3) == 2e-3
-    assert longest_step(paper_boom, scenario, 0.01) == pytest.approx(0.01 / 3, rel=1e-12)
-    # Its directional valves are larger.
-    assert longest_step(boom, scenario, 0.01) == 2.5e-3
 
 
 def test_tip_stays_within_a_micrometre(boom: BoomParameters) -> None:
@@ -404,12 +345,6 @@ def test_tip_stays_within_a_micrometre(boom: BoomParameters) -> None:
         tips.append(point_motion(boom, parts.q, parts.v, 3, boom.beams[3].length).position)
     error = np.linalg.norm(tips[1] - tips[0], axis=1).max()
     assert 0.0 < error < 1e-6
-
-
-def test_library_chooses_it(boom: BoomParameters) -> None:
-    scenario = Scenario(duration=0.2, pose='site', loads=(LOAD,), release=(0.0,))
-    chosen = simulate(boom, scenario, AUTOMATIC).states
-    assert np.array_equal(chosen, simulate(boom, scenario, 2.5e-3).states)
 
 
 def test_loads_that_never_hang_together_are_not_added_up(boom: BoomParameters) -> None:

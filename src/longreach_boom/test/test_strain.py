@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import chain_base
 from longreach_boom.parameters import BoomParameters, StrainGauge
@@ -14,7 +13,7 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.statics import equilibrium, static_row
-from longreach_boom.strain import curvatures, strains
+from longreach_boom.strain import strains
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
 
@@ -191,26 +190,3 @@ def test_in_the_release_of_a_load(boom: BoomParameters) -> None:
         assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 0.01)
         assert np.all(error[:, :3] < 0.01)
         assert np.all(error[first:] < 0.02)
-
-
-def test_one_state_and_a_table_give_the_same_bits(boom: BoomParameters) -> None:
-    loads = (TIP_LOAD,)
-    scenario = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),))
-    machine = Boom(boom, scenario)
-    states = simulate(boom, scenario.replace(release=(0.2,))).states
-    modes = np.zeros((len(states), 4), dtype=np.int64)
-    table = strains(boom, BoomState(states, modes, loads))
-    assert table.shape == (201, 4)
-    single = [strains(boom, BoomState(y, m, loads)) for y, m in zip(states, modes, strict=True)]
-    np.testing.assert_array_equal(table, single)
-    assert strains(boom, machine.initial_state()).shape == (4,)
-
-
-def test_places_are_anywhere_on_the_beams(boom: BoomParameters) -> None:
-    state = at_rest(boom, POSES['sprawled'], (TIP_LOAD,))
-    bent = curvatures(boom, state, ((0.0, 9.6), (), (1.0,), (0.0, 4.0, 9.0)))
-    assert bent.shape == (6,)
-    # A pin, and a tip with a load but no moment.
-    assert abs(bent[0]) < 1e-12
-    assert abs(bent[5]) < 1e-12
-    assert np.all(bent[1:5] < -1e-5)

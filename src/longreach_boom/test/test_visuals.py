@@ -7,14 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from std_msgs.msg import Header
+from visualization_msgs.msg import Marker as Drawn
 
+from longreach_boom.conversions import shape_to_message
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
 from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
 from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
-from longreach_boom.visuals import marker_positions, shape_of, stress_colours
+from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 
 
 def some_state(boom: BoomParameters, seed: int) -> BoomState:
@@ -139,3 +142,38 @@ def test_markers_move_with_their_beams(boom: BoomParameters, rotation: str) -> N
         )
         np.testing.assert_allclose(positions[row, ::2], expected.position, rtol=0, atol=1e-11)
         np.testing.assert_allclose(velocities[row, ::2], expected.velocity, rtol=0, atol=1e-10)
+
+
+def test_shape_is_both_sides_of_each_beam() -> None:
+    header = Header(frame_id='boom_base')
+    line = np.array([[0.0, 1.0], [2.0, 3.0]])
+    shapes = [
+        BeamShape(
+            name,
+            line + i,
+            np.stack([line + i - [0.0, 0.25], line + i + [0.0, 0.25]]),
+            0.5,
+            np.zeros(2),
+        )
+        for i, name in enumerate(('beam_1', 'beam_2'))
+    ]
+    colours = [np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])] * 2
+    first, second = shape_to_message(shapes, colours, header).markers
+    assert first.header == header
+    assert first.type == Drawn.TRIANGLE_LIST
+    assert first.pose.orientation.w == 1.0
+    assert first.scale.x == first.scale.y == first.scale.z == 1.0
+    assert (first.ns, first.id) != (second.ns, second.id)
+    # Two triangles on each side of the beam, which cover 2 m by 0.5 m.
+    corners = np.array([[p.x, p.y, p.z] for p in first.points]).reshape(4, 3, 3)
+    assert (corners[:2, :, 1] < -0.5).all()
+    assert (corners[2:, :, 1] > 0.5).all()
+    edges = corners[:, 1:] - corners[:, :1]
+    assert np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1) / 2.0 == pytest.approx(0.5)
+    assert {tuple(p) for p in corners[:2, :, ::2].reshape(-1, 2).tolist()} == {
+        (0.0, 0.75), (2.0, 2.75), (0.0, 1.25), (2.0, 3.25),
+    }  # fmt: skip
+    # Each corner has the colour of its place along the beam.
+    assert len(first.colors) == len(first.points)
+    for point, colour in zip(first.points, first.colors, strict=True):
+        assert (colour.r, colour.a) == ((0.1 if point.x < 1.0 else 0.4), 1.0)
