@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,48 +15,9 @@ from longreach_tools import cli
 from longreach_tools.launch import _processes, _real
 from longreach_tools.launch._evaluate import Process
 from longreach_tools.launch._output import Output
+from longreach_tools.testing import longreach
 
 FILES = Path(__file__).parent / 'launch_files'
-
-NODE = """#!{python}
-import json, sys
-import rclpy
-from rclpy.executors import ExternalShutdownException
-from rclpy.node import Node
-from std_msgs.msg import String
-
-try:
-    rclpy.init()
-    node = Node('unnamed')
-    for name, default in (('gain', 0.0), ('count', 0), ('label', ''), ('table', [0.0])):
-        node.declare_parameter(name, default)
-    publisher = node.create_publisher(String, 'chatter', 1)
-    facts = {{name: node.get_parameter(name).value for name in ('gain', 'count', 'label')}}
-    facts['table'] = list(node.get_parameter('table').value)
-    facts['name'] = node.get_fully_qualified_name()
-    facts['topic'] = publisher.topic_name
-    facts['use_sim_time'] = node.get_parameter('use_sim_time').value
-    print('FACTS', json.dumps(facts), flush=True)
-    rclpy.spin(node)
-except (KeyboardInterrupt, ExternalShutdownException):
-    pass
-"""
-NODE_LAUNCH = """
-<launch>
-  <arg name="gain" default="2.5"/>
-  <group>
-    <push_ros_namespace namespace="site"/>
-    <node pkg="demo" exec="node.py" name="renamed" namespace="machine" output="screen">
-      <param from="$(dirname)/parameters.yaml"/>
-      <param name="gain" value="$(var gain)"/>
-      <param name="label" value="'10'"/>
-      <param name="use_sim_time" value="true"/>
-      <param name="table" value="[1.0, 2.0]"/>
-      <remap from="chatter" to="/talk"/>
-    </node>
-  </group>
-</launch>
-"""
 
 
 def make_package(prefix: Path, package: str) -> None:
@@ -130,17 +88,25 @@ def test_print_runs_nothing(
         (['arguments', 'needed=1'], "argument 'needed=1'; allowed: name:=value"),
         (['arguments', ':=1'], "argument ':=1'; allowed: name:=value"),
         (['arguments', 'need:=1'], "no argument 'need'; allowed: mode, needed, optional"),
+        (['arguments', 'needed:=1', 'mode:=no'], "argument 'mode' is 'no'; allowed: fast, slow"),
+        (['arguments', 'needed:=1', 'network:=no'], "argument network: 'no' is neither true"),
         (['arguments'], "arguments.launch.xml:2: argument 'needed' .* is not set; add needed:=V"),
         ([], 'the following arguments are required: NAME'),
     ],
 )
 def test_refused_call(
-    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert cli.main(['launch', *words]) == 2
-    error = capsys.readouterr().err
-    assert error.count('\n') == 1
-    assert re.search(complaint, error)
+    # Real launch does not refuse unknown arguments.
+    for installed in (True, False):
+        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
+        assert cli.main(['launch', *words]) == 2
+        error = capsys.readouterr().err
+        assert error.count('\n') == 1
+        assert re.search(complaint, error)
 
 
 def test_import_of_the_command_is_light() -> None:
@@ -178,30 +144,8 @@ def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
 
 @pytest.mark.usefixtures('prefix')
 @pytest.mark.parametrize(
-    ('words', 'complaint'),
-    [
-        (['needed:=1', 'need:=1'], "no argument 'need'; allowed: mode, needed, optional"),
-        (['needed:=1', 'mode:=medium'], "argument 'mode' is 'medium'; allowed: fast, slow"),
-        (['needed:=1', 'network:=perhaps'], "argument network: 'perhaps' is neither"),
-    ],
-)
-def test_real_launch_refuses_arguments_as_the_stand_in_does(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    complaint: str,
-) -> None:
-    for installed in (True, False):
-        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
-        assert cli.main(['launch', 'arguments', *words]) == 2
-        assert complaint in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures('prefix')
-@pytest.mark.parametrize(
     ('words', 'value', 'said'),
     [
-        ([], 'LOCALHOST', True),
         (['network:=false'], 'LOCALHOST', True),
         (['network:=true'], 'SUBNET', False),
         (['--network'], 'SUBNET', False),
@@ -286,77 +230,16 @@ def RegisterEventHandler(handler):
 
 
 @pytest.mark.usefixtures('prefix')
-def test_real_launch_runs_the_file(tmp_path: Path) -> None:
+def test_real_launch_runs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside a substitute of real launch, whose one process ends twice with 5."""
     for name, text in REAL_LAUNCH.items():
         path = tmp_path / 'modules' / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     file = FILES / 'arguments.launch.xml'
-    python_path = f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}'
-    result = run_longreach(['launch', str(file), 'needed:=a b'], tmp_path, PYTHONPATH=python_path)
+    monkeypatch.setenv('PYTHONPATH', f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}')
+    result = longreach('launch', file, 'needed:=a b')
     assert f"ran ('{file}', [('needed', 'a b')]) ['needed:=a b']" in result.stdout
     assert result.returncode == 5
     _, _, last = result.stdout.partition('first end\n')
     assert last.startswith('a-1 node /crane/controller has ended 2 times and is NOT started again')
-
-
-def run_longreach(
-    words: list[str], tmp_path: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, '-c', 'from longreach_tools.cli import console; console()', *words],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'), **environment},
-    )
-
-
-def test_ros_node(prefix: Path, tmp_path: Path) -> None:
-    pytest.importorskip('rclpy')
-    executable = prefix / 'lib' / 'demo' / 'node.py'
-    executable.parent.mkdir(parents=True)
-    executable.write_text(NODE.format(python=sys.executable))
-    executable.chmod(0o755)
-    (tmp_path / 'node.launch.xml').write_text(NODE_LAUNCH)
-    (tmp_path / 'parameters.yaml').write_text(
-        '/**:\n  ros__parameters:\n    gain: 1.0\n    count: 7\n'
-    )
-    environment = {
-        **os.environ,
-        'ROS_DOMAIN_ID': os.environ['LONGREACH_TEST_QUIET_DOMAIN'],
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-    }
-    console = 'from longreach_tools.cli import console; console()'
-    with (tmp_path / 'out').open('wb') as out:
-        process = subprocess.Popen(
-            [sys.executable, '-c', console, 'launch', str(tmp_path / 'node.launch.xml')],
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
-    try:
-        deadline = time.monotonic() + 30.0
-        while 'FACTS' not in (text := (tmp_path / 'out').read_text()):
-            assert process.poll() is None, text
-            assert time.monotonic() < deadline, text
-            time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
-    text = (tmp_path / 'out').read_text()
-    (line,) = [line for line in text.splitlines() if 'FACTS' in line]
-    assert json.loads(line.partition('FACTS ')[2]) == {
-        'gain': 2.5,
-        'count': 7,
-        'label': '10',
-        'table': [1.0, 2.0],
-        'name': '/site/machine/renamed',
-        'topic': '/talk',
-        'use_sim_time': True,
-    }
-    assert 'Traceback' not in text

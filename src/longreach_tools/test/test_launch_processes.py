@@ -2,374 +2,245 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-DEADLINE = 60.0
-MARKER = 'LONGREACH_TEST_MARKER'
+from longreach_tools import testing
+
+# With another time from SIGINT to SIGTERM and SIGKILL [s].
 CONSOLE = """
 from longreach_tools.launch import _processes
 from longreach_tools.cli import console
 _processes.PATIENCE = {}
 console()
 """
-
-POLITE = """
+# Ignores some signals, and leaves on others with an exit code.
+PROGRAM = """
 import os, signal, sys, time
+def leave(number, frame):
+    os.write(1, f'leaving on {signal.Signals(number).name}\\n'.encode())
+    sys.exit(int(sys.argv[1]))
 for name in ('SIGINT', 'SIGTERM'):
-    def leave(number, frame):
-        os.write(1, f'leaving on {signal.Signals(number).name}\\n'.encode())
-        sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
-    signal.signal(getattr(signal, name), leave)
+    signal.signal(getattr(signal, name), signal.SIG_IGN if name in sys.argv else leave)
 os.write(1, b'ready\\n')
 while True:
     time.sleep(60)
 """
-STUBBORN = """
-import os, signal, sys, time
-for name in sys.argv[1:]:
-    signal.signal(getattr(signal, name), signal.SIG_IGN)
-os.write(1, b'ready\\n')
-while True:
-    time.sleep(60)
-"""
-
-
-class Launch:
-    """A running `longreach launch`, its output in files."""
-
-    def __init__(self, directory: Path, body: str, patience: float = 5.0) -> None:
-        self.directory = directory
-        self.marker = uuid.uuid4().hex
-        (directory / 'polite.py').write_text(POLITE)
-        (directory / 'stubborn.py').write_text(STUBBORN)
-        file = directory / 'test.launch.xml'
-        text = f'<launch>{body}</launch>'.replace('PYTHON', f'{sys.executable} -u')
-        file.write_text(text.replace('DIR', str(directory)))
-        self.out, self.err = directory / 'out', directory / 'err'
-        with self.out.open('wb') as out, self.err.open('wb') as err:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, '-c', CONSOLE.format(patience), 'launch', str(file)),
-                ],
-                stdout=out,
-                stderr=err,
-                env={
-                    **os.environ,
-                    MARKER: self.marker,
-                    'ROS_LOG_DIR': str(directory / 'log'),
-                    'TMPDIR': str(directory),
-                },
-                start_new_session=True,
-            )
-
-    def wait(self) -> int:
-        code = self.process.wait(DEADLINE)
-        # pytest shows it if the test fails.
-        print(self.stdout, self.stderr, sep='\n')
-        return code
-
-    def send(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    @property
-    def stdout(self) -> str:
-        return self.out.read_text()
-
-    @property
-    def stderr(self) -> str:
-        return self.err.read_text()
-
-    def await_text(self, text: str, count: int = 1) -> None:
-        """Wait until the output has a text at least ``count`` times."""
-        until(lambda: (self.stdout + self.stderr).count(text) >= count, f'{text!r} in the output')
-
-    def relatives(self) -> list[int]:
-        """Return the pids of all processes that stem from this launch, without itself."""
-        found = []
-        for path in Path('/proc').iterdir():
-            if path.name.isdigit() and int(path.name) != self.process.pid:
-                with contextlib.suppress(OSError):
-                    if f'{MARKER}={self.marker}'.encode() in (path / 'environ').read_bytes():
-                        found.append(int(path.name))
-        return found
-
-    def await_no_relatives(self) -> None:
-        until(lambda: not self.relatives(), 'the end of all processes')
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        if time.monotonic() > end:
-            pytest.fail(f'no {what} within {DEADLINE} s')
-        time.sleep(0.02)
+Start = Callable[..., testing.Launch]
 
 
 @pytest.fixture
-def launch(tmp_path: Path) -> Iterator[Callable[..., Launch]]:
-    running: list[Launch] = []
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Return a function that starts a launch file with some contents."""
+    running: list[testing.Launch] = []
+    (tmp_path / 'program.py').write_text(PROGRAM)
+    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
+    monkeypatch.setenv('TMPDIR', str(tmp_path))
 
-    def start(body: str, patience: float = 5.0) -> Launch:
-        directory = tmp_path / str(len(running))
-        directory.mkdir()
-        running.append(Launch(directory, body, patience))
+    def start(body: str, patience: float = 5.0) -> testing.Launch:
+        command = [sys.executable, '-c', CONSOLE.format(patience)]
+        monkeypatch.setattr(testing, '_LONGREACH', command)
+        text = f'<launch>{body}</launch>'.replace('PYTHON', f'{sys.executable} -u')
+        (tmp_path / 'test.launch.xml').write_text(text.replace('DIR', str(tmp_path)))
+        running.append(testing.Launch('./test.launch.xml', tmp_path))
         return running[-1]
 
     yield start
     for each in running:
-        each.process.kill()
-        each.process.wait()
-        for pid in each.relatives():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        each.close()
 
 
-StartLaunch = Callable[..., Launch]
+def program(name: str, *words: object) -> str:
+    given = ' '.join(map(str, words or (0,)))
+    return f'<executable cmd="PYTHON DIR/program.py {given}" name="{name}" output="screen"/>'
 
 
-def polite(name: str, *, code: int = 0, attributes: str = '') -> str:
-    return (
-        f'<executable cmd="PYTHON DIR/polite.py {code}" name="{name}" output="screen" '
-        f'{attributes}/>'
-    )
+def shell(script: str, attributes: str = 'output="screen"') -> str:
+    return f'<executable cmd="sh -c \'{script}\'" {attributes}/>'
 
 
-def test_all_processes_end_with_0(launch: StartLaunch) -> None:
-    run = launch('<executable cmd="true"/><executable cmd="true"/>')
-    assert run.wait() == 0
-    assert run.stdout.count('process has finished cleanly [pid ') == 2
-    assert re.search(r'^\[INFO\] \[true-1\]: process started with pid \[\d+\]$', run.stdout, re.M)
-    assert run.stderr == ''
+def is_ready(run: testing.Launch, count: int = 1) -> None:
+    run.until(lambda: run.text().count('ready\n') >= count, 'start')
 
 
-def test_first_failure_is_the_exit_code_and_others_go_on(launch: StartLaunch) -> None:
-    run = launch(
-        '<executable cmd="sh -c \'exit 7\'"/>'
-        '<executable cmd="sh -c \'sleep 0.5; echo still here; exit 3\'" output="screen"/>'
-    )
-    assert run.wait() == 7
-    assert '[sh-2] still here\n' in run.stdout
-    assert 'process has died [pid ' in run.stderr
-    assert "exit code 7, cmd 'sh -c 'exit 7'']" in run.stderr
-
-
-def test_a_launch_ends_with_the_reason_of_its_failure(launch: StartLaunch) -> None:
-    """Without the prefix of a logger, and as the last line."""
-    run = launch(
-        '<executable cmd="sh -c \'(echo [FATAL] [17.25] [boom]: no such file; echo)'
-        ' &gt;&amp;2; exit 2\'"/>'
-        '<executable cmd="sh -c \'sleep 0.5; exit 3\'"/>'
-    )
-    assert run.wait() == 2
-    *_, last = run.stderr.splitlines()
-    assert last == '[ERROR] [launch]: sh-1 failed with exit code 2: no such file'
+@pytest.mark.parametrize(
+    ('body', 'code', 'said'),
+    [
+        (
+            '<executable cmd="true"/><executable cmd="true"/>',
+            0,
+            [r'^\[INFO\] \[true-1\]: process started with pid \[\d+\]$', r'\[true-2\].*cleanly'],
+        ),
+        # The first failure counts, and the others go on.
+        (
+            shell('exit 7', '') + shell('sleep 0.5; echo still here; exit 3'),
+            7,
+            [r'\[sh-1\]: process has died \[pid .* 7, cmd .sh -c .exit 7', r'\[sh-2\] still here'],
+        ),
+        # Its reason is the last line, without the prefix of a logger.
+        (
+            shell('(echo [FATAL] [17.25] [boom]: no such file; echo) &gt;&amp;2; exit 2', '')
+            + shell('sleep 0.5; exit 3'),
+            2,
+            [r'\[ERROR\] \[launch\]: sh-1 failed with exit code 2: no such file\n\Z'],
+        ),
+        (
+            shell(
+                'echo again; kill -SEGV $$',
+                'output="screen" respawn="true" respawn_delay="0.05" respawn_max_retries="2"',
+            )
+            + '<executable cmd="true" respawn="true" respawn_max_retries="0"/>',
+            128 + 11,
+            [
+                r'(?s)(\[sh-1\] again\n.*){3}',
+                r'\[ERROR\] \[sh-1\]: the process has ended 3 times and is NOT started again',
+                r'\[ERROR\] \[true-2\]: the process has ended 1 times',
+            ],
+        ),
+        ('<executable cmd="DIR/nonsense"/>', 126, [r'process cannot be started: ']),
+        # What a process leaves behind is ended, but for daemons with a session of their own.
+        (shell('sleep 60 &amp; echo left'), 0, [r'\[sh-1\] left']),
+        (shell('setsid sleep 2 &amp; sleep 0.2'), 0, []),
+        # A carriage return and an unfinished line.
+        (
+            shell(r'printf &quot;a\\r\\n\\nrest&quot;'),
+            0,
+            [r'\[sh-1\] a\n\[sh-1\] \n', r'^\[sh-1\] rest$'],
+        ),
+    ],
+)
+def test_end_of_a_launch(
+    launch: Start, tmp_path: Path, body: str, code: int, said: list[str]
+) -> None:
+    (tmp_path / 'nonsense').write_bytes(b'\x7fELF nonsense')
+    (tmp_path / 'nonsense').chmod(0o755)
+    run = launch(body)
+    assert run.process.wait(testing.DEADLINE) == code, run.text()
+    for pattern in said:
+        assert re.search(pattern, run.text(), re.MULTILINE), (pattern, run.text())
+    assert ('[ERROR]' in run.text()) == bool(code)
+    run.until(lambda: not run.alive(), 'end of all processes')
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_ends_everything_cleanly(launch: StartLaunch, number: int) -> None:
-    run = launch(polite('one') + polite('two') + '<executable cmd="sleep 60"/>')
-    run.await_text('ready', 2)
-    run.send(number)
+def test_signal_ends_everything_cleanly(launch: Start, number: int) -> None:
+    # The second one has children that get the signal as well.
+    family = shell('PYTHON DIR/program.py 0 &amp; PYTHON DIR/program.py 0 &amp; wait')
+    run = launch(program('one') + family + '<executable cmd="sleep 60"/>')
+    is_ready(run, 3)
+    run.process.send_signal(number)
     assert run.wait() == 0
-    assert '[one-1] leaving on SIGINT\n' in run.stdout
-    assert '[two-2] leaving on SIGINT\n' in run.stdout
-    assert '[INFO] [sleep-3]: process has left on SIGINT' in run.stdout
-    assert run.stderr == ''
-    run.await_no_relatives()
+    assert run.text().count('leaving on SIGINT\n') == 3
+    assert '[INFO] [sleep-3]: process has left on SIGINT' in run.text()
+    assert '[ERROR]' not in run.text()
 
 
-def test_failure_during_shutdown_counts(launch: StartLaunch) -> None:
-    run = launch(polite('good') + polite('bad', code=5))
-    run.await_text('ready', 2)
-    run.send(signal.SIGINT)
+def test_failure_during_shutdown_counts(launch: Start) -> None:
+    run = launch(program('good') + program('bad', 5))
+    is_ready(run, 2)
+    run.process.send_signal(signal.SIGINT)
     assert run.wait() == 5
 
 
-def test_second_and_third_interrupt_change_nothing(launch: StartLaunch) -> None:
-    run = launch('<executable cmd="PYTHON DIR/stubborn.py SIGINT" output="screen"/>', patience=1.0)
-    run.await_text('ready')
-    run.send(signal.SIGINT)
-    run.await_text("sending signal 'SIGINT'")
-    run.send(signal.SIGINT)
-    run.await_text('SIGINT again: already shutting down')
-    run.send(signal.SIGTERM)
+def test_further_signals_change_nothing(launch: Start) -> None:
+    run = launch(program('stubborn', 0, 'SIGINT'), patience=1.0)
+    is_ready(run)
+    run.process.send_signal(signal.SIGINT)
+    run.says("sending signal 'SIGINT'")
+    run.process.send_signal(signal.SIGINT)
+    run.says('SIGINT again: already shutting down')
+    run.process.send_signal(signal.SIGTERM)
     assert run.wait() == 0
-    assert 'Traceback' not in run.stderr
-    assert "escalating to 'SIGTERM'" in run.stderr
-    run.await_no_relatives()
+    assert "'1' seconds after receiving 'SIGINT', escalating to 'SIGTERM'" in run.text()
 
 
-def test_stubborn_process_is_killed_and_that_is_a_failure(launch: StartLaunch) -> None:
-    run = launch(
-        '<executable cmd="PYTHON DIR/stubborn.py SIGINT SIGTERM" output="screen"/>', patience=0.2
-    )
-    run.await_text('ready')
-    run.send(signal.SIGTERM)
+def test_stubborn_process_is_killed_and_that_is_a_failure(launch: Start) -> None:
+    run = launch(program('stubborn', 0, 'SIGINT', 'SIGTERM'), patience=0.2)
+    is_ready(run)
+    run.process.send_signal(signal.SIGTERM)
     assert run.wait() == 128 + 9
-    assert re.search(
-        r"'0.2' seconds after receiving 'SIGINT', escalating to 'SIGTERM'", run.stderr
-    )
-    assert re.search(r"'0.2' seconds after receiving 'SIGTERM', escalating to 'SIGKI", run.stderr)
-    run.await_no_relatives()
+    assert "'0.2' seconds after receiving 'SIGTERM', escalating to 'SIGKILL'" in run.text()
 
 
-def test_on_exit_shutdown_ends_the_others(launch: StartLaunch) -> None:
-    run = launch(polite('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>')
+def test_on_exit_shutdown_ends_the_others(launch: Start) -> None:
+    run = launch(program('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>')
     assert run.wait() == 0
-    assert '[INFO] [launch]: shutting down: sleep-2 ended' in run.stdout
-    assert run.stdout.count('process started with pid') == 2
-    run.await_no_relatives()
+    assert '[INFO] [launch]: shutting down: sleep-2 ended' in run.text()
 
 
-def test_respawn_has_a_limit_whose_end_is_said(launch: StartLaunch) -> None:
-    run = launch(
-        '<executable cmd="sh -c \'echo again; kill -SEGV $$\'" output="screen" respawn="true" '
-        'respawn_delay="0.05" respawn_max_retries="2"/>'
-        '<executable cmd="true" respawn="true" respawn_max_retries="0"/>'
-    )
-    assert run.wait() == 128 + 11
-    assert run.stdout.count('[sh-1] again\n') == 3
-    ends = sorted(line for line in run.stderr.splitlines() if 'NOT started again' in line)
-    assert ends[0].startswith('[ERROR] [sh-1]: the process has ended 3 times and is NOT')
-    assert ends[1].startswith('[ERROR] [true-2]: the process has ended 1 times')
-
-
-def test_shutdown_while_a_respawn_is_due(launch: StartLaunch) -> None:
+def test_shutdown_while_a_respawn_is_due(launch: Start) -> None:
     run = launch('<executable cmd="false" respawn="true" respawn_delay="60"/>')
-    run.await_text('process has died')
-    run.send(signal.SIGINT)
+    run.says('process has died')
+    run.process.send_signal(signal.SIGINT)
     assert run.wait() == 1
-    assert run.stdout.count('process started with pid') == 1
+    assert run.text().count('process started with pid') == 1
 
 
-def test_nothing_starts_if_anything_is_wrong(launch: StartLaunch) -> None:
+def test_nothing_starts_if_anything_is_wrong(launch: Start, tmp_path: Path) -> None:
     run = launch('<executable cmd="touch DIR/started"/>\n<executable cmd="no-such-program"/>')
     assert run.wait() == 2
-    assert not (run.directory / 'started').exists()
-    assert not (run.directory / 'log').exists()
-    assert run.stderr.count('\n') == 1
-    assert re.search(r'test\.launch\.xml:2: there is no executable .no-such-program', run.stderr)
-
-
-def test_process_that_cannot_be_executed_is_a_failure(launch: StartLaunch, tmp_path: Path) -> None:
-    program = tmp_path / 'program'
-    program.write_bytes(b'\x7fELF nonsense')
-    program.chmod(0o755)
-    run = launch(f'<executable cmd="{program}"/><executable cmd="true"/>')
-    assert run.wait() == 126
-    assert '[ERROR] [program-1]: process cannot be started: ' in run.stderr
-    assert '[true-2]: process has finished cleanly' in run.stdout
-
-
-LINES = "sh -c 'echo first; echo error >&amp;2; printf last'"
+    assert not (tmp_path / 'started').exists()
+    assert not (tmp_path / 'log').exists()
+    (line,) = run.text().splitlines()
+    assert re.search(r'test\.launch\.xml:2: there is no executable .no-such-program', line)
 
 
 @pytest.mark.parametrize(
     ('mode', 'on_screen', 'in_log'),
-    [
-        ('screen', 'first error last', ''),
-        ('log', 'error', 'first error last'),
-    ],
+    [('screen', 'first error last', ''), ('log', 'error', 'first error last')],
 )
-def test_output_modes(launch: StartLaunch, mode: str, on_screen: str, in_log: str) -> None:
-    run = launch(f'<executable cmd="{LINES}" output="{mode}"/>')
+def test_output_modes(
+    launch: Start, tmp_path: Path, mode: str, on_screen: str, in_log: str
+) -> None:
+    run = launch(shell('echo first; echo error >&amp;2; printf last', f'output="{mode}"'))
     assert run.wait() == 0
-    (log_directory,) = (run.directory / 'log').iterdir()
-    log = (log_directory / 'launch.log').read_text()
+    (file,) = (tmp_path / 'log').glob('*/*')
+    assert file.name == 'launch.log'
+    log = file.read_text()
     for line in ('first', 'error', 'last'):
-        shown = run.stderr if line == 'error' else run.stdout
-        assert (f'[sh-1] {line}\n' in shown) == (line in on_screen.split())
-        assert bool(re.search(rf'^\d+\.\d+ \[sh-1\] {line}$', log, re.M)) == (
-            line in in_log.split()
-        )
+        assert (f'[sh-1] {line}\n' in run.text()) == (line in on_screen.split())
+        found = re.search(rf'^\d+\.\d+ \[sh-1\] {line}$', log, re.MULTILINE)
+        assert bool(found) == (line in in_log.split())
     assert 'process started with pid' in log
-    assert [path.name for path in log_directory.iterdir()] == ['launch.log']
 
 
-def test_no_line_is_torn_or_lost(launch: StartLaunch) -> None:
+def test_no_line_is_torn_or_lost(launch: Start) -> None:
     script = 'import sys; [print(sys.argv[1] * 100, i) for i in range(2000)]'
-    body = ''.join(
-        f'<executable cmd="PYTHON -c \'{script}\' {letter}" output="screen" name="{letter}"/>'
-        for letter in 'ab'
+    run = launch(
+        ''.join(
+            f'<executable cmd="PYTHON -c \'{script}\' {letter}" output="screen" name="{letter}"/>'
+            for letter in 'ab'
+        )
     )
-    run = launch(body)
     assert run.wait() == 0
     for number, letter in enumerate('ab', start=1):
-        lines = [line for line in run.stdout.splitlines() if line.startswith(f'[{letter}-')]
+        lines = [line for line in run.text().splitlines() if line.startswith(f'[{letter}-')]
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
 
 
-def test_what_a_process_leaves_behind_is_ended(launch: StartLaunch) -> None:
-    run = launch('<executable cmd="sh -c \'sleep 60 &amp; echo left\'" output="screen"/>')
-    assert run.wait() == 0
-    assert '[sh-1] left\n' in run.stdout
-    run.await_no_relatives()
+def test_launch_killed_leaves_no_orphans(launch: Start) -> None:
+    run = launch(program('one') + program('two'))
+    is_ready(run, 2)
+    run.process.kill()
+    run.process.wait()
+    run.until(lambda: not run.alive(), 'end of all processes')
 
 
-def test_grandchildren_end_with_the_launch(launch: StartLaunch) -> None:
-    run = launch(
-        '<executable output="screen" '
-        'cmd="sh -c \'PYTHON DIR/polite.py &amp; PYTHON DIR/polite.py &amp; wait\'"/>'
-    )
-    run.await_text('ready', 2)
-    run.send(signal.SIGTERM)
-    run.wait()
-    run.await_no_relatives()
-    assert run.stdout.count('leaving on SIGINT') == 2
-
-
-def test_daemon_outside_of_the_group_does_not_hold_the_launch(launch: StartLaunch) -> None:
-    run = launch('<executable cmd="sh -c \'setsid yes &amp; sleep 0.2\'" output="screen"/>')
-    assert run.wait() == 0
-    # Nobody reads what it writes any more.
-    run.await_no_relatives()
-
-
-def test_launch_killed_leaves_no_orphans(launch: StartLaunch) -> None:
-    run = launch(polite('one') + polite('two'))
-    run.await_text('ready', 2)
-    assert len(run.relatives()) == 2
-    run.send(signal.SIGKILL)
-    run.wait()
-    run.await_no_relatives()
-
-
-def test_lost_reader_ends_everything(launch: StartLaunch, tmp_path: Path) -> None:
+def test_lost_reader_ends_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     file = tmp_path / 'lost.launch.xml'
     file.write_text('<launch><executable cmd="yes" output="screen"/></launch>')
     console = 'from longreach_tools.cli import console; console()'
     line = f'{sys.executable} -c "{console}" launch {file} | head -n 3; exit ${{PIPESTATUS[0]}}'
-    result = subprocess.run(
-        ['bash', '-c', line],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-        env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')},
-    )
-    assert result.returncode == 0
-    assert result.stdout.count('\n') == 3
+    call = ['bash', '-c', line]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout.count('\n')) == (0, 3)
     assert 'Traceback' not in result.stderr
-    assert (
-        'shutting down: the output is no longer read'
-        in next((tmp_path / 'log').glob('*/launch.log')).read_text()
-    )
-
-
-def test_ends_of_lines(launch: StartLaunch) -> None:
-    script = "import sys; sys.stdout.write(chr(13).join(['a', chr(10) * 2 + 'rest']))"
-    run = launch(f'<executable cmd="PYTHON -c &quot;{script}&quot;" output="screen" name="p"/>')
-    assert run.wait() == 0
-    assert '[p-1] a\n[p-1] \n' in run.stdout
-    assert '[p-1] rest\n' in run.stdout
+    (log,) = (tmp_path / 'log').glob('*/launch.log')
+    assert 'shutting down: the output is no longer read' in log.read_text()
