@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,36 +45,17 @@ Detector = Callable[
 # What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker,
 # 'dappled' shade made of spots of light.
 KINDS = (
-    'base',
-    'shading',
-    'noise',
-    'motion_3',
-    'motion_6',
-    'bar',
-    'hidden',
-    'glare_third',
-    'glare_more',
-    'neighbours',
-    'highlight',
-    'light_spot',
-    'shadow',
-    'shadow_rim',
-    'smoothed',
-    'median',
-    'normal_2',
-    'normal_4',
-    'bowed',
-    'jpeg_85',
-)
-MOTION = {'motion_3': 3.0, 'motion_6': 6.0}
-# By which the given normal is wrong [deg].
-NORMAL_ERRORS = {'normal_2': 2.0, 'normal_4': 4.0}
+    'base', 'shading', 'noise', 'motion_3', 'motion_6', 'bar', 'hidden', 'glare_third',
+    'glare_more', 'neighbours', 'highlight', 'light_spot', 'shadow', 'shadow_rim', 'smoothed',
+    'median', 'normal_2', 'normal_4', 'bowed', 'jpeg_85',
+)  # fmt: skip
+# The order of the random numbers' seeds.
+_SEEDS = (*KINDS[:12], 'empty', *KINDS[12:14], 'dappled', *KINDS[14:])
 # Above it an error is wrong [px].
 WRONG = 0.5
-# Cells along a pixel of the cases: within 0.1 grey levels RMS of any more, far below the noise.
-CASE_OVERSAMPLING = 4
-# Cells along a pixel for derivatives; the bound moves by less than 1 % with more.
-BOUND_OVERSAMPLING = 4
+# Cells along a pixel: within 0.1 grey levels RMS of any more, far below the noise; derivatives for
+# the bound move by less than 1 % with more.
+OVERSAMPLING = 4
 
 
 class Case(NamedTuple):
@@ -102,92 +81,65 @@ class Bound(NamedTuple):
     """
     Least covariance (2, 2) of any unbiased estimate [px^2].
 
-    Of the projected centre with the plane's normal known and unknown, and of the ellipse's centre
-    (normal unknown).
+    Of the projected centre with the plane's normal known, and of the ellipse's centre without.
     """
 
     known: np.ndarray
-    unknown: np.ndarray
     ellipse_center: np.ndarray
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """
     What a detector reached.
 
-    Errors are those of TRACKED observations: per-axis RMS, 99.9 % quantile and maximum of the
-    distance [px]. ``wrong`` counts those above 0.5 px, ``flagged`` is the share of the others.
-    ``bound`` is the RMS of the Cramer-Rao bound and ``ratio`` that of errors to it, over the cases
-    for which it was asked; ``normalised`` is the mean of e' C^-1 e / 2, 1 if covariances are
-    honest. ``milliseconds`` is the median time of a call. ``errors`` (n, 2) and ``statuses`` have
-    all cases; the error is NaN where no centre was returned.
+    Errors are those of TRACKED observations: per-axis RMS [px]. ``wrong`` counts those above 0.5
+    px, ``flagged`` is the share of the others. ``ratio`` is the RMS of errors over that of the
+    Cramer-Rao bound, over the cases for which it was asked; ``normalised`` is the mean of e' C^-1
+    e / 2, 1 if covariances are honest. ``errors`` (n, 2) has all cases; NaN where no centre was
+    returned; ``worst`` the cases with the largest errors that were not flagged.
     """
 
     count: int
     rms: float
-    p999: float
-    maximum: float
     flagged: float
     wrong: int
-    bound: float
     ratio: float
     normalised: float
-    milliseconds: float
-    errors: np.ndarray = field(repr=False)
-    statuses: tuple[str, ...] = field(repr=False)
-
-    def worst(self, count: int = 5) -> list[int]:
-        """Return the cases with the largest errors among those that were not flagged."""
-        sizes = np.hypot(*self.errors.T)
-        sizes[[status != 'TRACKED' for status in self.statuses]] = -1.0
-        return [int(k) for k in np.argsort(-sizes)[:count]]
+    errors: np.ndarray
+    worst: list[int]
 
 
 def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
     """
-    Return random cases of one kind.
+    Return random cases of one of KINDS, 'all', 'empty' or 'dappled'.
 
     Radii 10 to 30 px, tilt to 60 deg, discs and rings, dark on bright and the reverse, anywhere in
     a frame of 2452 x 2054; half of the cameras have distortion. The guess is off by up to 8 px and
     15 %, for neighbours by at most 0.35 of their distance.
-
-    Parameters
-    ----------
-    kind : str
-        One of KINDS, 'all', 'empty' or 'dappled'.
-    count, seed : int
     """
     if kind == 'all':
         parts = [scenes(one, -(-count // len(KINDS)), seed) for one in KINDS]
         return [case for cases in zip(*parts, strict=True) for case in cases][:count]
-    number = [*KINDS[:12], 'empty', *KINDS[12:14], 'dappled', *KINDS[14:]].index(kind)
+    number = _SEEDS.index(kind)
     return [_case(kind, np.random.default_rng([seed, number, k])) for k in range(count)]
 
 
 def _case(kind: str, rng: np.random.Generator) -> Case:
     """Return one random case."""
     scene = _base_scene(rng, bright=(130.0, 180.0) if kind == 'shading' else (150.0, 210.0))
-    center, ellipse, _, _ = truth(scene)
+    center, ellipse, _ = truth(scene)
     length = 2.0 * ellipse.axes[0]
     direction = rng.uniform(0.0, 2.0 * math.pi)
     along = np.array([math.cos(direction), math.sin(direction)])
     strength = 0.4 if kind == 'shading' else rng.uniform(0.0, 0.1)
-    scene = scene.changed(
-        shading=Shading(
-            strength,
-            rng.uniform(0.0, 2.0 * math.pi),
-            rng.uniform(-0.1, 0.1) * strength,
-            tuple(center),
-            length,
-        )
-    )
+    turn, bend = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(-0.1, 0.1) * strength
+    scene = scene.changed(shading=Shading(strength, turn, bend, tuple(center), length))
     grey = rng.uniform(20.0, 210.0)
     reach = 8.0
     if kind == 'noise':
         scene = scene.changed(noise=8.0)
-    elif kind in MOTION:
-        scene = scene.changed(motion=MOTION[kind], motion_direction=direction)
+    elif kind.startswith('motion'):
+        scene = scene.changed(motion=float(kind[-1]), motion_direction=direction)
     elif kind == 'bar':
         width = max(2.0, rng.uniform(0.1, 0.3) * length / 2.0)
         at = center + rng.uniform(0.2, 0.9) * _extent(scene, along) * along
@@ -217,21 +169,17 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
         scene = scene.changed(shadows=(Shadow(tuple(at), direction, light, penumbra),))
     elif kind == 'dappled':
         # All in the shade of leaves, but for some spots.
-        spots = [
-            (
-                *(center + rng.normal(0.0, 0.8, 2) * ellipse.axes[0]).tolist(),
-                rng.uniform(3.0, 12.0),
-            )
-            for _ in range(rng.integers(2, 6))
-        ]
+        spots = []
+        for _ in range(rng.integers(2, 6)):
+            place = center + rng.normal(0.0, 0.8, 2) * ellipse.axes[0]
+            spots.append((*place.tolist(), rng.uniform(3.0, 12.0)))
         far = tuple(center - 1e4 * along)
         light = rng.uniform(0.25, 0.7)
         shade = Shadow(far, direction, light, rng.uniform(1.0, 4.0), tuple(spots))
         scene = scene.changed(shadows=(shade,))
     elif kind == 'neighbours':
         place = 2.6 * along
-        axes = np.array(plane_axes(scene))
-        there = np.array(scene.center) + scene.radius * (place @ axes)
+        there = np.array(scene.center) + scene.radius * (place @ plane_axes(scene)[:2])
         distance = float(np.linalg.norm(project(scene.camera, there) - center))
         reach = min(reach, 0.35 * distance)
         scene = scene.changed(
@@ -252,9 +200,9 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
     elif kind == 'jpeg_85':
         scene = scene.changed(jpeg=85)
     normal = None
-    if kind in NORMAL_ERRORS:
-        axes = np.array(plane_axes(scene))
-        aside = math.tan(math.radians(NORMAL_ERRORS[kind])) * along @ axes
+    if kind.startswith('normal'):
+        # Wrong by so many degrees.
+        aside = math.tan(math.radians(float(kind[-1]))) * along @ plane_axes(scene)[:2]
         normal = tuple(np.array(scene.normal) / np.linalg.norm(scene.normal) + aside)
     turn, off = rng.uniform(0.0, 2.0 * math.pi), reach * math.sqrt(rng.random())
     shift = off * np.array([math.cos(turn), math.sin(turn)])
@@ -328,7 +276,7 @@ def _extent(scene: Scene, along: np.ndarray) -> float:
 
 def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generator) -> Glare:
     """Return glare that leaves less than half of the contrast on a share of the marker's area."""
-    center, ellipse, _, _ = truth(scene)
+    center, ellipse, _ = truth(scene)
     ratios = np.sqrt((np.arange(20) + 0.5) / 20.0)
     points = np.vstack([rim_points(scene, float(ratio), 60) for ratio in ratios])
     pixels = project(scene.camera, points)
@@ -347,13 +295,13 @@ def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generato
     near, far = 0.0, 2.0 * float(ellipse.axes[0]) + covered * length
     for _ in range(30):
         away = 0.5 * (near + far)
-        hidden = np.mean(at(away).distance(pixels) < covered)
+        hidden = np.mean(at(away).distance(*pixels.T) < covered)
         near, far = (away, far) if hidden > share else (near, away)
     return at(near)
 
 
 @functools.lru_cache(maxsize=100)
-def bound(scene: Scene, oversampling: int = BOUND_OVERSAMPLING) -> Bound:
+def bound(scene: Scene) -> Bound:
     """
     Return the Cramer-Rao bound of the marker's centre.
 
@@ -362,42 +310,30 @@ def bound(scene: Scene, oversampling: int = BOUND_OVERSAMPLING) -> Bound:
     the card's edge not there: the bound is below what a detector of these scenes can reach. Noise
     is that of the scene and of rounding (1/12); what is saturated tells nothing.
     """
-    _, information, moves = fisher_information(scene, oversampling)
+    information, moves = fisher_information(scene)
     known = np.linalg.inv(information[:-2, :-2])[:2, :2]
     # Seen straight on, tilt is not observable to first order: it is within a radian.
     information[[-2, -1], [-2, -1]] += 1.0
-    covariance = np.linalg.inv(information)
-    return Bound(known, covariance[:2, :2], moves @ covariance @ moves.T)
+    return Bound(known, moves @ np.linalg.inv(information) @ moves.T)
 
 
-def fisher_information(
-    scene: Scene, oversampling: int = BOUND_OVERSAMPLING
-) -> tuple[list[str], np.ndarray, np.ndarray]:
+def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return what an image tells about a marker.
+    Return what an image tells about a marker, and derivatives of the ellipse's centre (2, k) [px].
 
-    Returns
-    -------
-    names : list of str, length k
-        The unknowns: first u and v of the projected centre [px], last the two angles of tilt
-        about the projected centre [rad].
-    information : ndarray, shape (k, k)
-    moves : ndarray, shape (2, k)
-        Derivatives of the ellipse's centre [px].
+    The first of the k unknowns are u and v of the projected centre [px], the last the two angles
+    of tilt about it [rad].
     """
-    center, ellipse, _, _ = truth(scene)
+    center, ellipse, _ = truth(scene)
     half = math.ceil(ellipse.axes[0] + 4.0 * scene.blur + scene.motion / 2.0 + 1.0)
-    u0, v0 = np.rint(center).astype(int) - half
+    u0, v0 = (np.rint(center).astype(int) - half).tolist()
     shading = scene.shading
     if shading.strength == 0.0:
         shading = Shading(0.0, 0.0, 0.0, tuple(center), 2.0 * ellipse.axes[0])
     scene = scene.changed(
-        card=None,
-        clutter=0,
-        neighbours=(),
-        shading=shading,
-        window=(int(u0), int(v0), 2 * half + 1, 2 * half + 1),
-    )
+        card=None, clutter=0, neighbours=(), shading=shading,
+        window=(u0, v0, 2 * half + 1, 2 * half + 1),
+    )  # fmt: skip
     px = 1.0 / ellipse.axes[0]
     # Small enough for the slopes, large enough for the steps between cells.
     steps = {'u': 0.1, 'v': 0.1, 'size': 0.1 * px, 'blur': 0.03, 'background': 5.0, 'marker': 5.0}
@@ -405,30 +341,29 @@ def fisher_information(
     if scene.inner > 0.0:
         steps |= {'inner': 0.1 * px, 'inside': 5.0}
     steps |= {'tilt_1': 0.02, 'tilt_2': 0.02}
-    exact = render_exact(scene, oversampling)
+    exact = render_exact(scene, OVERSAMPLING)
     visible = (exact > 0.0) & (exact < 255.0)
     slopes, moves = [], []
     for name, step in steps.items():
-        above, below = _moved(scene, name, step), _moved(scene, name, -step)
-        difference = render_exact(above, oversampling) - render_exact(below, oversampling)
-        slopes.append(difference[visible] / (2.0 * step))
-        moves.append((truth(above)[1].center - truth(below)[1].center) / (2.0 * step))
+        ends = [_moved(scene, name, sign * step) for sign in (1.0, -1.0)]
+        above, below = (render_exact(end, OVERSAMPLING) for end in ends)
+        slopes.append((above - below)[visible] / (2.0 * step))
+        moves.append((truth(ends[0])[1].center - truth(ends[1])[1].center) / (2.0 * step))
     J = np.array(slopes)
-    return list(steps), J @ J.T / (scene.noise**2 + 1.0 / 12.0), np.array(moves).T
+    return J @ J.T / (scene.noise**2 + 1.0 / 12.0), np.array(moves).T
 
 
 def _moved(scene: Scene, name: str, step: float) -> Scene:
     """Return the scene with one unknown changed."""
     if name in ('u', 'v'):
         pixel = project(scene.camera, np.array(scene.center))
-        pixel[0 if name == 'u' else 1] += step
-        center = back_project(scene.camera, pixel) * scene.center[2]
-        return scene.changed(center=tuple(center))
+        pixel['uv'.index(name)] += step
+        return scene.changed(center=tuple(back_project(scene.camera, pixel) * scene.center[2]))
     if name == 'size':
         return scene.changed(radius=scene.radius * (1.0 + step))
     if name in ('tilt_1', 'tilt_2'):
-        axis = plane_axes(scene)[0 if name == 'tilt_1' else 1]
-        normal = np.array(scene.normal) / np.linalg.norm(scene.normal)
+        *axes, normal = plane_axes(scene)
+        axis = axes[int(name[-1]) - 1]
         turned = math.cos(step) * normal + math.sin(step) * np.cross(axis, normal)
         return scene.changed(normal=tuple(turned))
     if name in ('shade_u', 'shade_v'):
@@ -449,77 +384,50 @@ def rms(covariance: np.ndarray) -> float:
 @functools.lru_cache(maxsize=100)
 def _rendered(scene: Scene) -> Rendered:
     """Return the window of a case; another detector is shown the same one."""
-    return render(scene, CASE_OVERSAMPLING)
+    return render(scene, OVERSAMPLING)
 
 
 def evaluate(
-    detector: Detector,
-    cases: Iterable[Case],
-    bounds: int = 0,
-    ellipse_center: bool = False,
+    detector: Detector, cases: Iterable[Case], bounds: int = 0, ellipse_center: bool = False
 ) -> Report:
     """
     Return what a detector reaches.
 
-    Parameters
-    ----------
-    detector : callable
-    cases : iterable of Case
-    bounds : int
-        For how many of the first cases the Cramer-Rao bound is calculated (0.1 s each).
-    ellipse_center : bool
-        Compare with the ellipse's centre instead of the projected centre of the circle.
+    ``bounds``: for how many of the first cases the Cramer-Rao bound is calculated (a second each);
+    ``ellipse_center``: compare with the ellipse's centre instead of that of the circle.
     """
-    statuses: list[str] = []
-    errors, covariances, limits, times = [], [], [], []
+    tracked, errors, squares, limits, reached = [], [], [], [], []
     for k, case in enumerate(cases):
-        rendered = _rendered(case.scene)
+        window = _rendered(case.scene)
         normal = np.array(case.normal or case.scene.normal)
-        at, radius = case.at(rendered), case.radius(rendered)
-        started = time.perf_counter()
-        status, center, covariance = detector(rendered.image, at, radius, rendered.camera, normal)
-        times.append(time.perf_counter() - started)
-        expected = rendered.ellipse_center if ellipse_center else rendered.center
-        statuses.append(status)
-        errors.append(np.full(2, np.nan) if center is None else np.asarray(center) - expected)
-        covariances.append(np.full((2, 2), np.nan) if covariance is None else covariance)
+        status, center, covariance = detector(
+            window.image, case.at(window), case.radius(window), window.camera, normal
+        )
+        expected = window.ellipse.center if ellipse_center else window.center
+        error = np.full(2, np.nan) if center is None else np.asarray(center) - expected
+        tracked.append(status == 'TRACKED')
+        errors.append(error)
+        if not tracked[-1]:
+            continue
+        if covariance is not None and np.isfinite(covariance).all():
+            squares.append(float(error @ np.linalg.solve(covariance, error)) / 2.0)
         if k < bounds:
             one = bound(case.scene)
             limits.append(one.ellipse_center if ellipse_center else one.known)
-    return summary(statuses, np.array(errors), np.array(covariances), np.array(limits), times)
-
-
-def summary(
-    statuses: Sequence[str],
-    errors: np.ndarray,
-    covariances: np.ndarray,
-    limits: np.ndarray,
-    times: Sequence[float],
-) -> Report:
-    """Return the report on errors (n, 2), covariances (n, 2, 2) and bounds (m, 2, 2), m <= n."""
-    tracked = np.array([status == 'TRACKED' for status in statuses])
-    good, sizes = errors[tracked], np.hypot(*errors[tracked].T)
-    some = good.size > 0
-    with_bound = tracked[: len(limits)]
-    least = rms(limits[with_bound]) if with_bound.any() else math.nan
-    reached = errors[: len(limits)][with_bound]
-    squares = [
-        float(e @ np.linalg.solve(C, e)) / 2.0
-        for e, C in zip(good, covariances[tracked], strict=True)
-        if np.isfinite(C).all()
-    ]
+            reached.append(error)
+    all_errors, is_tracked = np.array(errors), np.array(tracked)
+    good = all_errors[is_tracked]
+    sizes = np.where(is_tracked, np.hypot(*all_errors.T), -1.0)
     return Report(
-        count=len(statuses),
-        rms=float(np.sqrt(np.mean(good**2))) if some else math.nan,
-        p999=float(np.quantile(sizes, 0.999)) if some else math.nan,
-        maximum=float(sizes.max()) if some else math.nan,
-        flagged=float(1.0 - tracked.mean()),
+        count=len(tracked),
+        rms=float(np.sqrt(np.mean(good**2))) if good.size else math.nan,
+        flagged=float(1.0 - is_tracked.mean()),
         # NaN is wrong too.
         wrong=int(np.sum(~(sizes <= WRONG))),
-        bound=least,
-        ratio=float(np.sqrt(np.mean(reached**2))) / least if reached.size else math.nan,
+        ratio=float(np.sqrt(np.mean(np.square(reached)))) / rms(np.array(limits))
+        if limits
+        else math.nan,
         normalised=float(np.mean(squares)) if squares else math.nan,
-        milliseconds=1e3 * float(np.median(times)),
-        errors=errors,
-        statuses=tuple(statuses),
+        errors=all_errors,
+        worst=np.argsort(-sizes)[:5].tolist(),
     )

@@ -28,8 +28,6 @@ from longreach_markers.tracking.rig_tracker import Estimate, RigFrame, RigTracke
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 
-pytestmark = pytest.mark.usefixtures('compiled_renderer')
-
 RATE = 15.0
 CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 PLACES = np.array([[-0.7, 0.0, 0.2], [0.1, 0.0, -0.3], [0.8, 0.0, 0.3]])
