@@ -19,7 +19,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking import pair_fit
-from longreach_markers.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_markers.tracking.clock_offset import ClockOffset, estimate_offset
 from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands import tracking_commands
@@ -59,7 +59,7 @@ def estimated(
     """Estimate the offset from :func:`seen`."""
     given = dict(locals())
     search = given.pop('search')
-    found = OffsetEstimator(seen(**given.pop('faults'), **given)).estimate(search=search)
+    found = estimate_offset(seen(**given.pop('faults'), **given), search=search)
     assert found is not None
     return found
 
@@ -254,7 +254,7 @@ def test_several_steps_of_both_clocks() -> None:
         rows = [(row[0] + (1.0 / 30.0) * (row[0] > 8.0), *row[1:]) for row in table]
         table.clear()
         table.extend(rows)
-    found = OffsetEstimator(two).estimate()
+    found = estimate_offset(two)
     assert found is not None
     assert [one.time for one in found.steps] == pytest.approx([4.0, 8.0], abs=0.07)
     assert [one.camera for one in found.steps] == ['right', 'left']
@@ -297,7 +297,7 @@ def test_a_short_part_with_other_stamps_is_named(shift: float, first: float, spa
         late = [(row[0] + shift * (first < row[0] < first + span), *row[1:]) for row in table]
         table.clear()
         table.extend(late)
-    found = OffsetEstimator(sightings).estimate()
+    found = estimate_offset(sightings)
     assert found is not None
     assert found.contradiction == pytest.approx((first, first + span), abs=0.3)
     assert abs(found.offset) < 5.0 * found.deviation
@@ -314,7 +314,7 @@ def test_residuals_far_above_noise_give_no_offset(fault: str) -> None:
         rows = [(row[0] + 0.02 * (3.0 < row[0] < 6.0), *row[1:]) for row in table]
         table.clear()
         table.extend(rows)
-    found = OffsetEstimator(sightings).estimate()
+    found = estimate_offset(sightings)
     assert found is not None
     assert found.misfit > 3.0 or found.steps
     assert not found.is_known

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from longreach_vision.simulator import camera_simulator
-from longreach_markers.tracking.pose_agreement import AgreementEstimator
-from longreach_markers.tracking.clock_offset import OffsetEstimator
+from longreach_markers.tracking.pose_agreement import agreement_of
+from longreach_markers.tracking.clock_offset import estimate_offset
 from longreach_markers.tracking.sightings import Sightings
 from longreach_markers.tracking.follower import Follower, warm_up
 from longreach_markers.io.overlay import draw
@@ -54,8 +54,8 @@ for one in (rig, dataclasses.replace(rig, markers=markers)):
         late = stamp + (5_000_000 if k > 16 else 0)
         frame = follower.update(ImageSet({'left': stamp, 'right': late}, images, False))
         sightings.add(frame)
-    for estimator in OffsetEstimator, AgreementEstimator:
-        estimator(sightings).estimate()
+    estimate_offset(sightings)
+    agreement_of(sightings, ('left', 'right'))
 late = compiled() - before
 assert not late, late
 """

@@ -15,8 +15,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
+from scipy.optimize import approx_fprime
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
@@ -24,12 +24,14 @@ from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
+from longreach_markers.tracking.pose_agreement import moved
+from longreach_markers.tracking.sightings import json_fields
 
 # Image pairs whose derivatives are computed; the least number of pairs for a judgement.
 _SAMPLES, _LEAST = 60, 10
-# Steps of differences [rad], [m], [px]; standard deviations beyond which a mean is not explained,
-# and times beyond which a scatter is not.
-_TURN, _SHIFT, _PIXEL = 1e-6, 1e-6, 1e-3
+# Steps of differences [rad] or [m], [px]; standard deviations beyond which a mean is not
+# explained, and times beyond which a scatter is not.
+_STEP, _PIXEL = 1e-6, 1e-3
 _SURE, _TIMES = 3.0, 2.0
 
 
@@ -84,15 +86,12 @@ class DistanceCheck:
     def warnings(self) -> tuple[str, ...]:
         """What is not explained, with what to do."""
         one, two = self.markers
-        who, where, by = 'both cameras', 'both cameras', ''
-        if len(self.cameras) == 2:
-            who = ' and '.join(self.cameras)
-            by = f' by {who}'
-        elif self.cameras:
-            who, where, by = 'two cameras', 'two cameras', ' by all cameras'
+        who = ' and '.join(self.cameras) if len(self.cameras) == 2 else 'both cameras'
+        who = 'two cameras' if len(self.cameras) > 2 else who
+        by = f' by {who}' if len(self.cameras) == 2 else ' by all cameras' * bool(self.cameras)
         if self.pairs < _LEAST:
-            text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at'
-            return (f'{text} least {_LEAST}; carry the bar where {where} see it',)
+            text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at least'
+            return (f'{text} {_LEAST}; carry the bar where they see it',)
         told = []
         explained = math.hypot(self.mean_explained, self.length_deviation)
         if abs(self.error) > _SURE * explained:
@@ -114,13 +113,11 @@ class DistanceCheck:
 
     def fields(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        values = {**dataclasses.asdict(self), 'error': self.error}
+        values = json_fields(self)
         if not self.cameras:
             del values['cameras']
-        return {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in values.items()
-        } | {'warnings': list(self.warnings)}
+        error = None if math.isnan(self.error) else self.error
+        return values | {'error': error, 'warnings': list(self.warnings)}
 
 
 class KnownDistance:
@@ -244,42 +241,35 @@ class KnownDistance:
 
     def _by_poses(self, pair: _Pair) -> np.ndarray:
         """Return the derivatives by rotation vectors and translations of all poses, (6 n,)."""
-        gradient = np.zeros(6 * len(self._cameras))
-        poses = [one.pose for one in self._cameras]
-        for c in sorted({c for which, _ in pair.seen for c in which}):
-            for k in range(6):
-                step = _TURN if k < 3 else _SHIFT
-                ends = []
-                for sign in (1.0, -1.0):
-                    changes = np.zeros((len(poses), 6))
-                    changes[c, k] = sign * step
-                    moved = [_moved(*pair) for pair in zip(poses, changes, strict=True)]
-                    ends.append(self._distance(pair.seen, moved))
-                gradient[6 * c + k] = (ends[0] - ends[1]) / (2.0 * step)
-        return gradient
+        used = sorted({c for which, _ in pair.seen for c in which})
+        gradient = np.zeros((len(self._cameras), 6))
+
+        def at(changes: np.ndarray) -> float:
+            poses = [one.pose for one in self._cameras]
+            for c, change in zip(used, changes.reshape(-1, 6), strict=True):
+                poses[c] = moved(poses[c], change)
+            return self._distance(pair.seen, poses)
+
+        gradient[used] = approx_fprime(np.zeros(6 * len(used)), at, _STEP).reshape(-1, 6)
+        return gradient.ravel()
 
     def _by_pixels(self, pair: _Pair) -> float:
         """Return the variance from errors of the calibrations [m^2]."""
-        cameras = self._cameras
-        variance = 0.0
-        poses = [one.pose for one in cameras]
-        for m, (which, pixels) in enumerate(pair.seen):
-            for index in np.ndindex(*pixels.shape):
-                deviation = cameras[which[index[0]]].calibration_deviation
-                if deviation == 0.0:
-                    continue
-                step = np.zeros_like(pixels)
-                step[index] = _PIXEL
-                ends = []
-                for sign in (1, -1):
-                    seen = list(pair.seen)
-                    seen[m] = which, pixels + sign * step
-                    ends.append(self._distance(seen, poses))
-                variance += (deviation * (ends[0] - ends[1]) / (2.0 * _PIXEL)) ** 2
-        return variance
+        deviations = [
+            deviation
+            for which, _ in pair.seen
+            for k in which
+            for deviation in 2 * [self._cameras[k].calibration_deviation]
+        ]
+        if not any(deviations):
+            return 0.0
+        poses = [one.pose for one in self._cameras]
+        sizes = [2 * len(which) for which, _ in pair.seen]
 
+        def at(shifts: np.ndarray) -> float:
+            parts = zip(pair.seen, np.split(shifts, sizes[:1]), strict=True)
+            seen = [(which, pixels + part.reshape(-1, 2)) for (which, pixels), part in parts]
+            return self._distance(seen, poses)
 
-def _moved(pose: Pose, change: np.ndarray) -> Pose:
-    """Return a pose after a rotation vector in its camera frame and a translation."""
-    turn, _ = cv2.Rodrigues(change[:3])
-    return Pose(pose.rotation @ turn, pose.translation + change[3:])
+        gradient = approx_fprime(np.zeros(sum(sizes)), at, _PIXEL)
+        return float(np.sum((gradient * deviations) ** 2))

@@ -28,6 +28,10 @@ class CameraJudge:
     """
 
     def __init__(self, rig: Rig, now: float) -> None:
+        # Not at the first estimate, while images wait.
+        import scipy.interpolate
+        import scipy.ndimage  # noqa: F401
+
         self._sightings = Sightings(rig, _SIGHTINGS)
         self._begun = now
         self._round: Iterator[None] | None = None

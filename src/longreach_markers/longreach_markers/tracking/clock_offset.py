@@ -16,8 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from longreach_dynamics.errors import LongreachError
-from longreach_markers.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, Fit, PairFit, track_of
-from longreach_markers.tracking.sightings import Sightings
+from longreach_markers.tracking.changes import solve
+from longreach_markers.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, PairFit, track_of
+from longreach_markers.tracking.sightings import Sightings, json_fields
 
 # Below this share of its prior deviation, a standard error says something about the line time.
 _LINE_KNOWN = 0.2
@@ -28,6 +29,7 @@ _QUANTILE = 0.99
 # Jump in an image over the usual deviation from a smooth motion, that shows which camera it was,
 # and over that of the other camera; pixel noise added to the usual one [px].
 _JUMPED, _MORE, _STILL = 4.0, 3.0, 0.02
+_NOT_STATED = 'which their covariance does not contain'
 # Images in which it is looked for.
 _NEAR = 6
 
@@ -135,45 +137,38 @@ class ClockOffset:
     def __str__(self) -> str:
         """Return the offset in one line."""
         first, second = self.cameras
-        if math.isfinite(self.offset) and not math.isfinite(self.deviation):
+        what = f'clock offset of {second} against {first}: '
+        advice = 'record markers that move at right angles to the line between the cameras'
+        if math.isnan(self.offset):
             return (
-                f'clock offset of {second} against {first}: the estimate has not converged; record'
-                ' markers that move irregularly, at right angles to the line between the cameras'
+                f'{what}cannot be known from {self.sightings} sightings of markers by both'
+                ' cameras; record more images'
             )
-        if not math.isfinite(self.deviation):
-            return (
-                f'clock offset of {second} against {first}: cannot be known from'
-                f' {self.sightings} sightings of markers by both cameras; record more images'
-            )
+        if math.isinf(self.deviation):
+            return f'{what}the estimate has not converged; {advice}, irregularly'
         if self.steps:
-            told = '; '.join(map(self._step, self.steps))
-            return f'clock offset of {second} against {first}: not one value: {told}'
+            return f'{what}not one value: {self._steps}'
         if self.misfit >= UNFIT:
             return (
-                f'clock offset of {second} against {first}: cannot be known, as residuals are'
-                f' {self.misfit:.2g} times the noise of pixels and calibration, allowed:'
-                f' {UNFIT:g}: check the calibration, the poses and the stamps'
+                f'{what}cannot be known, as residuals are {self.misfit:.2g} times the noise of'
+                f' pixels and calibration, allowed: {UNFIT:g}: check the calibration, the poses'
+                ' and the stamps'
             )
         if not self.is_known:
             return (
-                f'clock offset of {second} against {first}: cannot be known (standard error'
-                f' {1e3 * self.deviation:.3g} ms), as markers move across the epipolar lines at'
-                f' {self.speed:.2g} px/s at most; record markers that move at right angles to the'
-                ' line between the cameras'
+                f'{what}cannot be known (standard error {1e3 * self.deviation:.3g} ms), as markers'
+                f' move across the epipolar lines at {self.speed:.2g} px/s at most; {advice}'
             )
-        until = ''
+        told = f'{what}{1e3 * self.offset:+.3f} ms, standard error {1e3 * self.deviation:.3f} ms'
         if math.isfinite(self.bump):
-            until = f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
-        line = 'cannot be known from this motion'
+            told += f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
+        told += '\nrolling shutter of both: '
         if self.is_line_time_known:
-            line = f'{1e6 * self.line_time:+.2f} us a row, standard error'
-            line += f' {1e6 * self.line_deviation:.2f} us'
-        return (
-            f'clock offset of {second} against {first}: {1e3 * self.offset:+.3f} ms, standard'
-            f' error {1e3 * self.deviation:.3f} ms{until}\nrolling shutter of both: {line}'
-            + f'\n{self._contradiction}'
-            * bool(self._contradiction)
-        )
+            told += f'{1e6 * self.line_time:+.2f} us a row, standard error'
+            told += f' {1e6 * self.line_deviation:.2f} us'
+        else:
+            told += 'cannot be known from this motion'
+        return '\n'.join(filter(None, (told, self._contradiction)))
 
     @property
     def _contradiction(self) -> str:
@@ -184,180 +179,159 @@ class ClockOffset:
         return (
             f'between t = {first:.2f} and {last:.2f} s {" and ".join(self.cameras)} contradict'
             ' each other: wrong stamps, lost or repeated images, or a camera that moved and came'
-            ' back; positions of moving markers are wrong there, which their covariance does not'
-            ' contain'
+            f' back; positions of moving markers are wrong there, {_NOT_STATED}'
         )
 
-    def _step(self, step: ClockStep) -> str:
-        """Return a step in one line."""
+    @property
+    def _steps(self) -> str:
+        """The steps in words."""
         first, second = self.cameras
-        which = f'clock of {step.camera or second}'
-        against = '' if step.camera else f', against {first}, or that of {first} by the opposite,'
-        return (
-            f'{which} jumps by {1e3 * step.jump:+.1f} ms{against} at t = {step.time:.2f} s'
-            f' (standard error {1e3 * step.deviation:.1f} ms)'
-        )
+        told = []
+        for one in self.steps:
+            against = (
+                '' if one.camera else f', against {first}, or that of {first} by the opposite,'
+            )
+            told.append(
+                f'clock of {one.camera or second} jumps by {1e3 * one.jump:+.1f} ms{against} at'
+                f' t = {one.time:.2f} s (standard error {1e3 * one.deviation:.1f} ms)'
+            )
+        return '; '.join(told)
 
     @property
     def warning(self) -> str:
         """Warning about a significant offset, with its effect and a remedy; empty for none."""
         first, second = self.cameras
+        wrong = 'positions of {} are wrong by up to {:.2g} mm, ' + _NOT_STATED
+        sync = 'longreach vision sync RECORDING --rig RIG.yaml'
         if self.steps:
+            effect = wrong.format(self.marker or 'moving markers', 1e3 * self.error)
             return (
-                f'{"; ".join(map(self._step, self.steps))}: images were lost and the others are'
-                ' stamped by their number, or the clock was set; positions of'
-                f' {self.marker or "moving markers"} are wrong by up to {1e3 * self.error:.2g} mm,'
-                ' which their covariance does not contain; no camera has moved and no delay'
-                ' corrects this: record with the time of each exposure, or use one part alone'
+                f'{self._steps}: images were lost and the others are stamped by their number, or'
+                f' the clock was set; {effect}; no camera has moved and no delay corrects this:'
+                ' record with the time of each exposure, or use one part alone'
             )
         if self.has_line_time:
+            effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
             return (
-                f'{first} and {second} have rolling shutters:'
-                f' {1e6 * self.line_time:.2f} us a row (standard error'
-                f' {1e6 * self.line_deviation:.2f} us, the same for both), and stamps of {second}'
-                f' are {1e3 * self.offset:+.2f} ms late: positions of moving markers are wrong by'
-                f' up to {1e3 * max(self.line_error, self.error):.2g} mm, which their covariance'
-                ' does not contain; use cameras with a global shutter, or'
-                ' add line_time to the rig: longreach vision sync RECORDING --rig RIG.yaml'
+                f'{first} and {second} have rolling shutters: {1e6 * self.line_time:.2f} us a row'
+                f' (standard error {1e6 * self.line_deviation:.2f} us, the same for both), and'
+                f' stamps of {second} are {1e3 * self.offset:+.2f} ms late: {effect}; use cameras'
+                f' with a global shutter, or add line_time to the rig: {sync}'
             )
         if not self.is_significant:
             return self._contradiction
         late = 'later' if self.offset > 0.0 else 'earlier'
+        effect = wrong.format(self.marker, 1e3 * self.error)
         return (
             f'stamps of {second} are {1e3 * abs(self.offset):.2f} ms (standard error'
-            f' {1e3 * self.deviation:.2f} ms) {late} than those of {first}: triangulated positions'
-            f' of {self.marker} are wrong by up to {1e3 * self.error:.2g} mm, which their'
-            ' covariance does not contain; trigger both cameras together, or add the delay to the'
-            ' rig: longreach vision sync RECORDING --rig RIG.yaml'
+            f' {1e3 * self.deviation:.2f} ms) {late} than those of {first}: triangulated {effect};'
+            f' trigger both cameras together, or add the delay to the rig: {sync}'
         )
 
     def fields(self) -> dict[str, object]:
         """Return the result as a JSON object, None for unknown numbers."""
-        given = dataclasses.asdict(self) | {'cameras': list(self.cameras), 'known': self.is_known}
-        for key, value in given.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                given[key] = None
-        return given | {'warning': self.warning}
+        return json_fields(self) | {'known': self.is_known, 'warning': self.warning}
 
 
-class OffsetEstimator:
-    """Estimates the offset of the clocks of two cameras from sightings, which may grow."""
-
-    def __init__(self, sightings: Sightings) -> None:
-        # Here: --help does not wait for it, nor a running tracker at its first estimate.
-        import scipy.interpolate  # noqa: F401
-
-        self._rig, self._sightings = sightings.rig, sightings
-
-    def estimate(self, *, search: bool = True) -> ClockOffset | None:
-        """Estimate the offset from all sightings so far; None with one camera."""
-        if len(self._rig.cameras) < 2:
-            return None
-        first, second = self._rig.cameras
-        pairs = []
-        for marker in self._rig.names:
-            tracks = [
-                track_of(self._sightings.table(name, marker), self._rig.cameras[name])
-                for name in (first, second)
-            ]
-            if min(len(track.times) for track in tracks) >= _LEAST_SAMPLES:
-                pairs.append((marker, tracks[0], tracks[1]))
-        if not pairs:
-            return ClockOffset((first, second))
-        fit = PairFit(self._rig, pairs)
-        found = fit.solve(search=search)
-        result = ClockOffset((first, second), interval=fit.interval)
-        if math.isfinite(fit.bump):
-            moved, bump = self._jumped(fit.bump)
-            result = dataclasses.replace(result, bump=bump, moved=moved)
-        if found is None:
-            count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
-            return dataclasses.replace(result, sightings=count)
-        return self._judged(fit, found, result)
-
-    def _judged(self, fit: PairFit, found: Fit, result: ClockOffset) -> ClockOffset:
-        """Return the result with its certainty, and the errors that the offsets make."""
-        misfit = fit.misfit(found)
-        line = fit.descend(found.offsets, with_line=True)
-        if line is not None:
-            rows = fit.rows(line.offsets)
-            delays = np.abs(line.line * rows.speeds * fit.heights(rows))
-            depths = np.linalg.norm(fit.points(rows) - fit.poses[1].translation, axis=1)
-            result = dataclasses.replace(
-                result,
-                line_time=line.line,
-                line_deviation=line.line_deviation,
-                line_shift=float(np.quantile(delays / rows.noise, _QUANTILE)),
-                line_error=float(np.quantile(delays * depths, _QUANTILE)),
-            )
-            if result.has_line_time:
-                # Without it, the offset would contain the mean of its effect.
-                found, misfit = line, fit.misfit(line)
-        there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
-        # The same sightings at both offsets.
-        _, one, other = np.intersect1d(there.keys, stamped.keys, return_indices=True)
-        moved = np.linalg.norm(fit.points(there)[one] - fit.points(stamped)[other], axis=1)
-        largest = float(np.abs(found.offsets).max())
-        shifts = (largest * stamped.speeds / stamped.noise)[other]
-        which = stamped.markers[other]
-        errors = [(float(np.quantile(moved[which == k], _QUANTILE)), k) for k in np.unique(which)]
-        error, worst = max(errors, default=(0.0, 0))
-        steps = tuple(
-            self._step(time, float(jump), float(np.hypot(*pair)))
-            for time, jump, pair in zip(
-                fit.steps,
-                np.diff(found.offsets),
-                itertools.pairwise(found.deviations),
-                strict=True,
-            )
+def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset:
+    """Estimate the offset of the clocks of a rig's two cameras from sightings."""
+    rig = sightings.rig
+    first, second = rig.cameras
+    pairs = []
+    for marker in rig.names:
+        one, other = (
+            track_of(sightings.table(name, marker), mounted)
+            for name, mounted in rig.cameras.items()
         )
-        return dataclasses.replace(
+        if min(len(one.times), len(other.times)) >= _LEAST_SAMPLES:
+            pairs.append((marker, one, other))
+    if not pairs:
+        return ClockOffset((first, second))
+    fit = PairFit(rig, pairs)
+    found = solve(fit, search=search)
+    result = ClockOffset((first, second), interval=fit.interval)
+    if math.isfinite(fit.bump):
+        moved, bump = _jumped(sightings, fit.bump)
+        result = dataclasses.replace(result, bump=bump, moved=moved)
+    if found is None:
+        count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
+        return dataclasses.replace(result, sightings=count)
+    misfit = fit.misfit(found)
+    line = fit.descend(found.offsets, with_line=True)
+    if line is not None:
+        rows = fit.rows(line.offsets)
+        delays = np.abs(line.line * rows.speeds * fit.heights(rows))
+        depths = np.linalg.norm(fit.points(rows) - fit.poses[1].translation, axis=1)
+        result = dataclasses.replace(
             result,
-            offset=float(found.offsets[0]),
-            deviation=float(found.deviations[0]),
-            speed=found.speed,
-            sightings=len(there.times),
-            marker=fit.pairs[worst][0],
-            error=error,
-            shift=float(np.quantile(shifts[which == worst], _QUANTILE)) if errors else 0.0,
-            steps=steps,
-            misfit=misfit,
-            contradiction=fit.contradiction(found) if found.deviations[0] < math.inf else None,
+            line_time=line.line,
+            line_deviation=line.line_deviation,
+            line_shift=float(np.quantile(delays / rows.noise, _QUANTILE)),
+            line_error=float(np.quantile(delays * depths, _QUANTILE)),
         )
+        if result.has_line_time:
+            # Without it, the offset would contain the mean of its effect.
+            found, misfit = line, fit.misfit(line)
+    there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
+    # The same sightings at both offsets.
+    _, a, b = np.intersect1d(there.keys, stamped.keys, return_indices=True)
+    moved = np.linalg.norm(fit.points(there)[a] - fit.points(stamped)[b], axis=1)
+    shifts = (np.abs(found.offsets).max() * stamped.speeds / stamped.noise)[b]
+    which = stamped.markers[b]
+    errors = {k: float(np.quantile(moved[which == k], _QUANTILE)) for k in np.unique(which)}
+    worst = max(errors, key=lambda k: errors[k], default=0)
+    deviations = itertools.pairwise(found.deviations)
+    steps = zip(fit.steps, np.diff(found.offsets), deviations, strict=True)
+    return dataclasses.replace(
+        result,
+        offset=float(found.offsets[0]),
+        deviation=float(found.deviations[0]),
+        speed=found.speed,
+        sightings=len(there.times),
+        marker=fit.pairs[worst][0],
+        error=errors.get(worst, 0.0),
+        shift=float(np.quantile(shifts[which == worst], _QUANTILE)) if errors else 0.0,
+        steps=tuple(_step(sightings, time, jump, math.hypot(*two)) for time, jump, two in steps),
+        misfit=misfit,
+        contradiction=fit.contradiction(found) if found.deviations[0] < math.inf else None,
+    )
 
-    def _step(self, time: float, jump: float, deviation: float) -> ClockStep:
-        """Return a step of the second clock, or the opposite one of the first."""
-        camera, time = self._jumped(time)
-        sign = -1.0 if camera == next(iter(self._rig.cameras)) else 1.0
-        return ClockStep(time, sign * jump, deviation, camera)
 
-    def _jumped(self, time: float) -> tuple[str, float]:
-        """Return the camera in whose image markers jumped near a time, empty if unknown; when."""
-        found = {camera: self._jump(camera, time) for camera in self._rig.cameras}
-        most, other = sorted(found, key=lambda camera: -found[camera][0])
-        score = found[most][0]
-        is_clear = score > _JUMPED and score > _MORE * found[other][0]
-        return (most, found[most][1]) if is_clear else ('', time)
+def _step(sightings: Sightings, time: float, jump: float, deviation: float) -> ClockStep:
+    """Return a step of the second clock, or the opposite one of the first."""
+    camera, time = _jumped(sightings, time)
+    sign = -1.0 if camera == next(iter(sightings.rig.cameras)) else 1.0
+    return ClockStep(time, sign * float(jump), deviation, camera)
 
-    def _jump(self, camera: str, time: float) -> tuple[float, float]:
-        """Return the deviation of markers from smooth motion over the usual one, and its time."""
-        jumps, usual, begun = 0.0, 0.0, []
-        for name in self._rig.names:
-            table = self._sightings.table(camera, name)
-            if len(table) < 2 * _LEAST_SAMPLES:
-                continue
-            times, slopes = table[:, 0], table[:, 1:3]
-            # From the parabola through the three sightings before.
-            for k in (1, 2, 3):
-                slopes = np.diff(slopes, axis=0) / (times[k:] - times[:-k])[:, None]
-            spans = math.prod(times[3:] - times[k : k - 3] for k in range(3))
-            off = np.linalg.norm(slopes, axis=1) * spans
-            # Cameras that are not synchronous see it in images of different times.
-            near = np.sort(np.argsort(np.abs(times[3:] - time))[:_NEAR])
-            jumps += float(off[near].max())
-            usual += float(np.median(off)) + _STILL
-            begun.append(times[3:][near[np.argmax(off[near] > 0.4 * off[near].max())]])
-        return (jumps / usual, float(np.median(begun))) if begun else (0.0, time)
+
+def _jumped(sightings: Sightings, time: float) -> tuple[str, float]:
+    """Return the camera in whose image markers jumped near a time, empty if unknown; when."""
+    found = {camera: _jump(sightings, camera, time) for camera in sightings.rig.cameras}
+    most, other = sorted(found, key=lambda camera: -found[camera][0])
+    score = found[most][0]
+    is_clear = score > _JUMPED and score > _MORE * found[other][0]
+    return (most, found[most][1]) if is_clear else ('', time)
+
+
+def _jump(sightings: Sightings, camera: str, time: float) -> tuple[float, float]:
+    """Return the deviation of markers from smooth motion over the usual one, and its time."""
+    jumps, usual, begun = 0.0, 0.0, []
+    for name in sightings.rig.names:
+        table = sightings.table(camera, name)
+        if len(table) < 2 * _LEAST_SAMPLES:
+            continue
+        times, slopes = table[:, 0], table[:, 1:3]
+        # From the parabola through the three sightings before.
+        for k in (1, 2, 3):
+            slopes = np.diff(slopes, axis=0) / (times[k:] - times[:-k])[:, None]
+        spans = math.prod(times[3:] - times[k : k - 3] for k in range(3))
+        off = np.linalg.norm(slopes, axis=1) * spans
+        # Cameras that are not synchronous see it in images of different times.
+        near = np.sort(np.argsort(np.abs(times[3:] - time))[:_NEAR])
+        jumps += float(off[near].max())
+        usual += float(np.median(off)) + _STILL
+        begun.append(times[3:][near[np.argmax(off[near] > 0.4 * off[near].max())]])
+    return (jumps / usual, float(np.median(begun))) if begun else (0.0, time)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -420,8 +394,7 @@ def clock_estimates(sightings: Sightings, clocks: Clocks, *, search: bool) -> It
         for far in sightings.rig.cameras:
             if far in known:
                 continue
-            one = OffsetEstimator(sightings.between(near, far)).estimate(search=search)
-            assert one is not None
+            one = estimate_offset(sightings.between(near, far), search=search)
             if one.is_known:
                 clocks.offsets[far] = start + one.offset, math.hypot(spread, one.deviation)
                 clocks.found[far] = one

@@ -8,31 +8,23 @@ of all markers; the second track is interpolated by cubic splines, so that T may
 interval between images. The derivative of e by T is the image velocity across the epipolar line:
 markers that stand still, or move along these lines, carry no information.
 
-A wrong pose of the second camera and a constant error of each marker's pixel also make e differ
-from 0. They are estimated together with T, so that a bumped camera does not look like an offset.
-Rolling shutters expose row v later than the middle row by line_time (v - v_middle). If both
-cameras have the same line time, e contains its difference between the rows of both cameras times
-the velocity. The equations are solved again with it as a further unknown; it is used where it is
-significant, and cannot be known where markers stand still or have the same rows in both images.
+Estimated together with T are the pose of the second camera and a constant error of each marker's
+pixel, so that a bumped camera does not look like an offset. Rolling shutters expose row v later
+than the middle row by line_time (v - v_middle): if both cameras have the same one, e contains its
+difference between the rows of both cameras times the velocity. The equations are solved again
+with it as a further unknown, which is used where it is significant.
 
-Residuals are weighted by Huber's function; the standard error is the larger one of that from the
-scatter of the residuals and that from blocks of time (residuals that persist).
-
-What changed during the recording is found by comparing hypotheses with the same residuals: the
-clock of a camera jumped at a time, T has another value from there on; or a camera was bumped, the
-pose has. Each is solved for all times at which blocks of sightings begin, steps of the clock from
-each of several multiples of the interval to each other one. The logarithms of their likelihoods
-are compared, for as many independent residuals as their autocorrelation leaves, less Schwarz's
-penalty for the unknowns.
+Residuals are weighted by Huber's function; the standard error is the larger one of that from their
+scatter and that from blocks of time (residuals that persist).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from longreach_markers.rig import MountedCamera, Rig
 
@@ -45,13 +37,16 @@ SURE = 4.0
 PRIOR_LINE = 30e-6
 """Prior standard deviation of the line time [s]: that of slow sensors."""
 
+MOVES = 4.0
+"""Standard deviations within which velocities count as 0: noise would look like information."""
+
+PARTS, QUIET = 10, 0.2
+"""Parts of the time in which noise is estimated, and share of them that are quiet."""
+
 # Prior standard deviations: offset [s]; rotation of the second camera [rad]; its displacement over
 # the baseline; constant error of a marker [px]. They exceed what occurs, and only keep the
 # equations solvable.
 _PRIOR_OFFSET, _PRIOR_TURN, _PRIOR_SHIFT, _PRIOR_PIXEL = 10.0, 0.02, 0.05, 1.0
-# Velocities within this many standard deviations of their noise count as zero: noise in them
-# would look like information.
-_MOVES = 4.0
 # Standard deviation of a cubic spline's derivative, times interval over that of its samples: 1.2
 # at samples, at most 2 between them.
 _SLOPE_NOISE = 2.0
@@ -65,25 +60,10 @@ _LEAST_SIGHTINGS = 3
 _MAX_STEPS, _LARGEST_STEP, _CONVERGED = 30, 0.05, 0.01
 # Blocks of time for the standard error, and the least number of them.
 _BLOCKS, _LEAST_BLOCKS = 40, 10
-# Largest offset searched for [s], also as a share of the duration; sightings used in the search;
-# cost below which, relative to that of the nearest minimum, a farther one is taken.
-_FARTHEST, _SHARE, _THINNED, _BETTER = 1.0, 0.25, 400, 0.5
-# Search for changes: largest number of them; blocks of time, and sightings in each; steps of the
-# clock to both sides of the present offset, in intervals.
-_CHANGES, _PIECES, _PIECE, _STEPS = 4, 60, 6, 4
-# Mean square of a block over that of noise from which a search is worth while; least ratio of the
-# costs without and with a change, and of their likelihoods (logarithm).
-_LOUD, _LEAST_RATIO, _LEAST_GAIN = 4.0, 1.3, 30.0
 # Intervals around a step of the clock, or before a bump, in which splines are not used.
 _AROUND = 4
-# Parts of the time in which noise is estimated, and share of them that are quiet.
-_PARTS, _QUIET = 10, 0.2
 # Sightings of which most must contradict the solution, in a row, to be named.
 _IN_A_ROW = 24
-# Residuals over noise that count as this many at most.
-_CLIP = 6.0
-# Unknowns of the pose: rotation, and displacement across the baseline.
-_POSE = slice(2, 7)
 
 
 class Track(NamedTuple):
@@ -144,8 +124,6 @@ class PairFit:
     """
 
     def __init__(self, rig: Rig, pairs: list[tuple[str, Track, Track]]) -> None:
-        from scipy.interpolate import CubicSpline
-
         mounted = list(rig.cameras.values())
         self.poses = [one.pose for one in mounted]
         self._lenses = [one.camera for one in mounted]
@@ -154,12 +132,14 @@ class PairFit:
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
         self._across = np.linalg.svd(self._base[None])[2][1:].T
         self.pairs = pairs
-        self._splines = [CubicSpline(track.times, track.places) for _, _, track in pairs]
+        self._splines = [
+            scipy.interpolate.CubicSpline(track.times, track.places) for _, _, track in pairs
+        ]
         self.interval = float(np.median(np.concatenate([np.diff(p[2].times) for p in pairs])))
         length = float(np.linalg.norm(self._base))
         priors = [_PRIOR_OFFSET, PRIOR_LINE, *3 * [_PRIOR_TURN], *2 * [_PRIOR_SHIFT * length]]
         # 1 / variance; in the order of the unknowns.
-        self._prior = np.array([*priors, *len(pairs) * [_PRIOR_PIXEL]]) ** -2.0
+        self.prior = np.array([*priors, *len(pairs) * [_PRIOR_PIXEL]]) ** -2.0
         self.steps: list[float] = []
         self.bump = math.inf
 
@@ -256,70 +236,15 @@ class PairFit:
 
     # --- solution ----------------------------------------------------------------------------
 
-    def solve(self, *, search: bool) -> Fit | None:
-        """Return the solution up to a bump, with all steps; None for too few sightings."""
-        near = self.descend(np.zeros(1))
-        if near is None:
-            return self._with_changes(near)
-        starts = [near]
-        if search:
-            start = self._search()
-            if start is not None and abs(start - near.offsets[0]) > self.interval:
-                far = self.descend(np.array([start]))
-                if far is not None and far.cost < _BETTER * near.cost:
-                    is_good = SURE * far.deviations[0] < self.interval
-                    is_good = is_good and self.misfit(far) < UNFIT
-                    starts = [far] if is_good else [near, far]
-        best: tuple[Fit, list[float], float] | None = None
-        for start_fit in starts:
-            self.steps, self.bump = [], math.inf
-            found = self._with_changes(start_fit)
-            if found is not None and (best is None or found.cost < _BETTER * best[0].cost):
-                best = found, self.steps, self.bump
-        if best is None:
-            return None
-        found, self.steps, self.bump = best
-        return found
-
-    def _with_changes(self, found: Fit | None) -> Fit | None:
-        """Return the solution with the changes that it leaves over, one after the other."""
-        for _ in range(_CHANGES):
-            change = None if found is None else self._change(found)
-            if found is None or change is None:
-                break
-            time, offsets = change
-            if offsets is None:
-                self.bump = time
-                self.steps = [one for one in self.steps if one < time]
-                found = self.descend(found.offsets[: len(self.steps) + 1])
-                continue
-            k = int(np.searchsorted(self.steps, time))
-            self.steps.insert(k, time)
-            before, behind = found.offsets[:k], found.offsets[k + 1 :]
-            after = self.descend(np.concatenate([before, offsets, behind]))
-            if after is None or not np.isfinite(after.deviations).all():
-                del self.steps[k]
-                break
-            found = after
-        return found
-
-    def _search(self) -> float | None:
-        """Return the offset on a grid with which the tracks fit best [s]."""
-        times = self.pairs[0][1].times
-        most = min(_FARTHEST, _SHARE * float(times[-1] - times[0]))
-        count = math.floor(most / self.interval)
-        sightings = sum(len(left.times) for _, left, _ in self.pairs)
-        step = max(1, sightings // _THINNED)
-        costs = {}
-        for k in range(-count, count + 1):
-            offset = np.array([k * self.interval])
-            rows = self.rows(offset, step)
-            if self._are_enough(rows):
-                costs[k * self.interval] = self._fit(rows, offset, with_offset=False).cost
-        return min(costs, key=lambda offset: costs[offset]) if costs else None
+    def cost(self, offset: float, step: int) -> float:
+        """Return the cost at one offset [s] for every so many-th sighting; inf for too few."""
+        offsets = np.array([offset])
+        rows = self.rows(offsets, step)
+        enough = self._are_enough(rows)
+        return self._fit(rows, offsets, with_offset=False).cost if enough else math.inf
 
     def _are_enough(self, rows: Rows) -> bool:
-        return len(rows.times) >= _LEAST_SIGHTINGS * (len(self._prior) + len(self.steps))
+        return len(rows.times) >= _LEAST_SIGHTINGS * (len(self.prior) + len(self.steps))
 
     def descend(self, offsets: np.ndarray, *, with_line: bool = False) -> Fit | None:
         """
@@ -359,10 +284,10 @@ class PairFit:
         right = -rows.residuals / rows.deviations
         slopes, noise = whole[:, 0], rows.slope_deviations / rows.deviations
         matrix = np.column_stack([segment * slopes[:, None], whole[:, 1:]])
-        prior = np.concatenate([np.full(count, self._prior[0]), self._prior[1:]])
+        prior = np.concatenate([np.full(count, self.prior[0]), self.prior[1:]])
         freedom = math.sqrt(len(right) / (len(right) - len(prior)))
         for _ in range(10):
-            moves = np.abs(slopes) > _MOVES * noise * max(1.0, scale)
+            moves = np.abs(slopes) > MOVES * noise * max(1.0, scale)
             matrix[:, :count] = segment * (slopes * (moves & with_offset))[:, None]
             matrix[:, count] = np.where(moves & with_line, whole[:, 1], 0.0)
             weighted = matrix * weights[:, None] / scale**2
@@ -399,7 +324,7 @@ class PairFit:
 
     # --- noise and changes -------------------------------------------------------------------
 
-    def _noise(self, rows: Rows, residuals: np.ndarray) -> float:
+    def noise(self, rows: Rows, residuals: np.ndarray) -> float:
         """
         Return the scale of residuals that pixels and calibration explain, over the stated one.
 
@@ -412,8 +337,8 @@ class PairFit:
         same = marker[2:] == marker[:-2]
         own, times = second[same], rows.times[order][2:][same]
         # Of quiet parts: with a clock that has jumped, fast motion is left over elsewhere.
-        parts = [part for part in np.array_split(own[np.argsort(times)], _PARTS) if len(part)]
-        quiet = np.quantile([np.median(part) for part in parts], _QUIET) if parts else 0.0
+        parts = [part for part in np.array_split(own[np.argsort(times)], PARTS) if len(part)]
+        quiet = np.quantile([np.median(part) for part in parts], QUIET) if parts else 0.0
         own = 1.4826 * float(quiet)
         lens = self._calibrated * float(np.median(rows.per_pixel / rows.deviations))
         return math.hypot(max(own, 1.0), lens)
@@ -421,16 +346,16 @@ class PairFit:
     def misfit(self, found: Fit) -> float:
         """Return the scale of residuals in the second worst tenth of the time, over noise."""
         rows = self.rows(found.offsets)
-        own = self._residuals(rows, found)
-        parts = np.array_split(np.abs(own)[np.argsort(rows.times)], _PARTS)
+        own = self.residuals(rows, found)
+        parts = np.array_split(np.abs(own)[np.argsort(rows.times)], PARTS)
         scales = [1.4826 * float(np.median(part)) for part in parts if len(part)]
-        return sorted(scales)[-2:][0] / self._noise(rows, own)
+        return sorted(scales)[-2:][0] / self.noise(rows, own)
 
     def contradiction(self, found: Fit) -> tuple[float, float] | None:
         """Return the first and last time at which residuals are far above noise, if there are."""
         rows = self.rows(found.offsets)
-        own, order = self._residuals(rows, found), np.argsort(rows.times)
-        limit = UNFIT * self._noise(rows, own) / 1.4826
+        own, order = self.residuals(rows, found), np.argsort(rows.times)
+        limit = UNFIT * self.noise(rows, own) / 1.4826
         parts = np.array_split(order, max(1, len(order) // _IN_A_ROW))
         loud = [part for part in parts if len(part) and np.median(np.abs(own[part])) > limit]
         if not loud:
@@ -438,221 +363,7 @@ class PairFit:
         return float(rows.times[loud[0][0]]), float(rows.times[loud[-1][-1]])
 
     @staticmethod
-    def _residuals(rows: Rows, found: Fit) -> np.ndarray:
+    def residuals(rows: Rows, found: Fit) -> np.ndarray:
         """Return residuals of a solution, at its offsets, over their stated deviations."""
         own = rows.residuals + rows.matrix[:, 1:] @ found.unknowns[len(found.offsets) :]
         return np.asarray(own / rows.deviations)
-
-    def _change(self, found: Fit) -> tuple[float, tuple[float, float] | None] | None:
-        """
-        Return the time of the change that explains the residuals of a solution best.
-
-        With the offsets before and after a step of the clock, None for a bump; None for no change.
-        """
-        rows = self.rows(found.offsets)
-        noise = self._noise(rows, self._residuals(rows, found))
-        times = np.unique(rows.times)
-        pieces = min(_PIECES, len(times) // 2, len(rows.times) // _PIECE)
-        if pieces < 3:
-            return None
-        edges = times[np.linspace(0, len(times), pieces + 1).round().astype(int)[1:-1]]
-        # Blocks do not extend beyond steps that are known.
-        edges = np.union1d(edges, self.steps)
-        middle = self._shifted(found, 0.0, edges, edges, noise)
-        squares = np.diff(middle.sums[:, -1, -1]) / np.maximum(middle.counts, 1)
-        if not (squares > _LOUD * noise**2).any():
-            return None
-        plain, _ = _least(middle.sums[-1:], self._prior)
-        ranked: list[_Hypothesis] = []
-        for is_step in (False, True):
-            coarse = self._best(found, middle, edges, edges, noise, is_step=is_step)
-            if coarse is None:
-                continue
-            # Then at each time around the best one.
-            first, last = max(coarse.edge - 1, 0), min(coarse.edge + 1, len(edges) - 1)
-            fine = times[(times >= edges[first]) & (times <= edges[last])]
-            fine = np.union1d(fine, self.steps)
-            again = self._shifted(found, 0.0, fine, edges, noise)
-            own = self._best(found, again, fine, edges, noise, is_step=is_step)
-            ranked.append(own if own is not None and own.cost < coarse.cost else coarse)
-        ranked.sort(key=lambda one: one.cost)
-        if not ranked or plain[0] < _LEAST_RATIO * ranked[0].cost:
-            return None
-        persistence = min(ranked[0].persistence(noise), 0.98)
-        count = len(rows.times) * (1.0 - persistence) / (1.0 + persistence)
-        gains = [
-            count * math.log(plain[0] / one.cost) - one.unknowns * math.log(count)
-            for one in ranked
-        ]
-        best = int(np.argmax(gains))
-        if gains[best] < _LEAST_GAIN:
-            return None
-        return ranked[best].time(noise), ranked[best].offsets
-
-    def _shifted(
-        self, found: Fit, shift: float, edges: np.ndarray, groups: np.ndarray, noise: float
-    ) -> _Shifted:
-        """
-        Return the equations with all offsets shifted [s], and their sums over blocks.
-
-        ``edges`` and ``groups`` (B - 1,) are the times between blocks, and between those in which
-        residuals are compared.
-        """
-        rows = self.rows(found.offsets + shift)
-        values = np.column_stack([rows.matrix, rows.residuals]) / rows.deviations[:, None]
-        slopes = np.abs(rows.matrix[:, 0])
-        values[:, 0] *= slopes > _MOVES * noise * rows.slope_deviations
-        own = np.abs(self._residuals(rows, found))
-        # Single wrong pixels count less than the others of their time.
-        weights, group = np.ones(len(own)), np.searchsorted(groups, rows.times, side='right')
-        for k in range(len(self.pairs)):
-            mine = rows.markers == k
-            for b in np.unique(group[mine]):
-                these = mine & (group == b)
-                usual = max(float(np.median(own[these])), 0.7 * noise)
-                weights[these] = np.minimum(1.0, 2.5 * usual / np.maximum(own[these], usual)) ** 2
-        block = np.searchsorted(edges, rows.times, side='right')
-        scaled = values * np.sqrt(weights)[:, None]
-        cuts = np.searchsorted(np.sort(block), np.arange(len(edges) + 2))
-        scaled = scaled[np.argsort(block, kind='stable')]
-        sums = [scaled[a:b].T @ scaled[a:b] for a, b in itertools.pairwise(cuts)]
-        total = np.concatenate([np.zeros_like(sums[:1]), np.cumsum(sums, axis=0)])
-        return _Shifted(rows, values, total, np.diff(cuts))
-
-    def _as_bump(self, middle: _Shifted, edges: np.ndarray) -> _Hypothesis:
-        """Return the best time of a change of the pose."""
-        size = len(self._prior)
-        before, after = np.eye(size + 1, size + 6), np.eye(size + 1, size + 6)
-        for one in (before, after):
-            one[-1] = np.eye(size + 6)[-1]
-        after[_POSE, size : size + 5] = np.eye(5)
-        prior = np.concatenate([self._prior, self._prior[_POSE]])
-        costs, solutions = _least(
-            before.T @ middle.sums[1:-1] @ before
-            + after.T @ (middle.sums[-1] - middle.sums[1:-1]) @ after,
-            prior,
-        )
-        b = int(np.argmin(costs))
-        both = [(middle, part @ np.append(solutions[b], 1.0)) for part in (before, after)]
-        return _Hypothesis(float(costs[b]), 6, b, edges, both, None)
-
-    def _best(
-        self,
-        found: Fit,
-        middle: _Shifted,
-        edges: np.ndarray,
-        groups: np.ndarray,
-        noise: float,
-        *,
-        is_step: bool,
-    ) -> _Hypothesis | None:
-        """Return the best time of a bump, or of a step of the clock, and its size."""
-        if not is_step:
-            return self._as_bump(middle, edges)
-        size = len(self._prior)
-        shifts = {
-            k: middle if k == 0 else self._shifted(found, k * self.interval, edges, groups, noise)
-            for k in range(-_STEPS, _STEPS + 1)
-        }
-        sums = {}
-        for k, one in shifts.items():
-            # Fewer sightings are usable near gaps and ends: sums of as many as without a shift.
-            share = middle.counts / np.maximum(one.counts, 1)
-            parts = np.diff(one.sums, axis=0) * share[:, None, None]
-            parts[one.counts == 0] = np.diff(middle.sums, axis=0)[one.counts == 0]
-            sums[k] = np.concatenate([np.zeros_like(parts[:1]), np.cumsum(parts, axis=0)])
-        # Unknowns: the offset before and after, and all others.
-        before, after, outside = np.zeros((3, size + 1, size + 2))
-        for part in (before, after, outside):
-            part[1:, 2:] = np.eye(size)
-        before[0, 0] = after[0, 1] = 1.0
-        prior = np.concatenate([self._prior[:1], self._prior])
-        known = [0, *(int(np.searchsorted(edges, one)) + 1 for one in self.steps), len(edges) + 1]
-        best: _Hypothesis | None = None
-        spread = math.inf
-        for segment, (start, stop) in enumerate(itertools.pairwise(known)):
-            rest = sums[0][-1] - sums[0][stop] + sums[0][start]
-            cut = np.arange(start + 1, stop)
-            if not len(cut):
-                continue
-            for i, j in itertools.product(shifts, shifts):
-                if i == j != 0:
-                    continue
-                whole = (
-                    before.T @ (sums[i][cut] - sums[i][start]) @ before
-                    + after.T @ (sums[j][stop] - sums[j][cut]) @ after
-                    + outside.T @ rest @ outside
-                )
-                costs, solutions = _least(whole, prior)
-                b = int(np.argmin(costs))
-                if best is None or costs[b] < best.cost:
-                    x = np.append(solutions[b], 1.0)
-                    offset = found.offsets[segment] + self.interval * np.array([i, j]) + x[:2]
-                    both = [(shifts[i], before @ x), (shifts[j], after @ x)]
-                    jump = float(offset[0]), float(offset[1])
-                    best = _Hypothesis(float(costs[b]), 2, int(cut[b]) - 1, edges, both, jump)
-                    inverse = np.linalg.inv(whole[b][:-1, :-1] + np.diag(prior))
-                    spread = noise * math.sqrt(inverse[0, 0] + inverse[1, 1] - 2 * inverse[0, 1])
-        if best is None or best.offsets is None:
-            return None
-        return best if abs(best.offsets[1] - best.offsets[0]) > SURE * spread else None
-
-
-def _least(sums: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return least sums of squares (K,) and unknowns (K, Q) of ``sums`` (K, Q + 1, Q + 1)."""
-    matrix, right = sums[:, :-1, :-1] + np.diag(prior), sums[:, :-1, -1:]
-    unknowns = -np.linalg.solve(matrix, right)
-    return sums[:, -1, -1] + np.sum(right * unknowns, axis=(1, 2)), unknowns[..., 0]
-
-
-class _Shifted(NamedTuple):
-    """Equations at offsets that are shifted alike."""
-
-    rows: Rows
-    values: np.ndarray  # (L, P + 1), matrix and residuals over the stated deviations
-    sums: np.ndarray  # (B + 1, P + 1, P + 1), products of columns before each of B blocks
-    counts: np.ndarray  # (B,), sightings in each
-
-
-class _Hypothesis(NamedTuple):
-    """A change at the start of a block, with all unknowns."""
-
-    cost: float
-    unknowns: int  # more than without a change
-    edge: int  # of the blocks
-    edges: np.ndarray  # times between the blocks [s]
-    parts: list[tuple[_Shifted, np.ndarray]]  # equations before and after, and factors (P + 1,)
-    offsets: tuple[float, float] | None
-
-    def residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return times (L,), markers and residuals before and after, of common sightings."""
-        (one, x), (other, y) = self.parts
-        _, i, j = np.intersect1d(one.rows.keys, other.rows.keys, return_indices=True)
-        before, after = (one.values @ x)[i], (other.values @ y)[j]
-        return one.rows.times[i], one.rows.markers[i], before, after
-
-    def time(self, noise: float) -> float:
-        """Return the time of the first sighting after the change, near the edge [s]."""
-        times, _, before, after = self.residuals()
-        first = self.edges[max(self.edge - 1, 0)]
-        last = self.edges[min(self.edge + 1, len(self.edges) - 1)]
-        before, after = (np.minimum(np.abs(one), _CLIP * noise) ** 2 for one in (before, after))
-        found = np.unique(times[(times >= first) & (times <= last)])
-        if not len(found):
-            return float(self.edges[self.edge])
-        costs = [before[times < at].sum() + after[times >= at].sum() for at in found]
-        return float(found[int(np.argmin(costs))])
-
-    def persistence(self, noise: float) -> float:
-        """Return the correlation of a residual with the next one of the same marker."""
-        times, markers, before, after = self.residuals()
-        own = np.where(times < self.time(noise), before, after)
-        order = np.lexsort((times, markers))
-        own, markers = np.clip(own, -_CLIP * noise, _CLIP * noise)[order], markers[order]
-        same, times = markers[1:] == markers[:-1], times[order][1:]
-        both, square = (own[1:] * own[:-1])[same], (own[1:] ** 2)[same]
-        # Of quiet parts, as there may be further changes.
-        order = np.argsort(times[same])
-        parts = zip(*(np.array_split(one[order], _PARTS) for one in (both, square)), strict=True)
-        ratios = [a.sum() / b.sum() for a, b in parts if b.any()]
-        return max(0.0, float(np.quantile(ratios, _QUIET))) if ratios else 0.0

@@ -20,9 +20,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.linalg import block_diag
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
@@ -30,7 +32,7 @@ from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks
 from longreach_markers.tracking.frames import typical_chi_square
-from longreach_markers.tracking.sightings import Sightings
+from longreach_markers.tracking.sightings import Sightings, json_fields
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
@@ -38,6 +40,8 @@ _DISAGREE, _LEAST = 9.0, 30
 # Refinement: largest number of sightings; prior standard deviations of the change, which exceed
 # those of a bump [rad], [m]; largest share of them that may be left.
 _SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
+# Step of differences [rad], [m].
+_STEP = 1e-5
 # An interval longer than this many usual ones is not interpolated.
 _GAP = 1.6
 
@@ -129,90 +133,22 @@ class Agreement:
 
     def fields(self) -> dict[str, object]:
         """Return the result as a JSON object, None for unknown numbers."""
-        given = dataclasses.asdict(self) | {'cameras': list(self.cameras)}
-        for key, value in given.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                given[key] = None
-        return given | {'warning': self.warning}
+        return json_fields(self) | {'warning': self.warning}
 
 
-class AgreementEstimator:
-    """Judges the agreement of two cameras from sightings, which may grow."""
-
-    def __init__(self, sightings: Sightings) -> None:
-        self._rig, self._sightings = sightings.rig, sightings
-        self._seen = sightings.gaps
-
-    def estimate(self, since: float = math.nan, moved: str = '') -> Agreement | None:
-        """Judge the agreement by all sightings so far; None with one camera."""
-        if len(self._rig.cameras) < 2:
-            return None
-        names = tuple(self._rig.cameras)
-        first = -math.inf if math.isnan(since) else since
-        seen = {name: [s for s in own if s.time >= first] for name, own in self._seen.items()}
-        gaps = {name: float(np.median([s.gap for s in own])) for name, own in seen.items() if own}
-        if not gaps:
-            return Agreement((names[0], names[1]))
-        worst = max(gaps, key=lambda name: abs(gaps[name]))
-        squares = [one.chi_square for own in seen.values() for one in own]
-        return Agreement(
-            (names[0], names[1]),
-            len(squares),
-            typical_chi_square(squares),
-            worst,
-            abs(gaps[worst]),
-            abs(gaps[worst]) * float(np.median([s.scale for s in seen[worst]])),
-            moved,
-            since,
-        )
-
-    # --- pairs for a refinement --------------------------------------------------------------
-
-    def pairs(self, since: float = -math.inf) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """
-        Return pixels of markers in both cameras at common times, from a time [s] on.
-
-        Those of the second camera are interpolated in time where cameras are not synchronous.
-        """
-        pixels, covariances, names = [], [], []
-        first, second = self._rig.cameras
-        for name in self._rig.names:
-            one, other = (self._sightings.table(camera, name) for camera in (first, second))
-            one, other = (table[table[:, 0] >= since] for table in (one, other))
-            if len(other) < 2:
-                continue
-            times = other[:, 0]
-            k = np.clip(np.searchsorted(times, one[:, 0], side='right') - 1, 0, len(times) - 2)
-            usual = float(np.median(np.diff(times)))
-            near = np.min(np.abs(one[:, :1] - times[np.stack([k, k + 1], axis=1)]), axis=1)
-            within = (times[k] <= one[:, 0]) & (one[:, 0] <= times[k + 1])
-            within &= (times[k + 1] - times[k] < _GAP * usual) | (near < 1e-9)
-            moved = [np.interp(one[:, 0], times, other[:, column]) for column in range(1, 6)]
-            at = np.stack([one[:, 1:], np.stack(moved, axis=1)], axis=1)[within]
-            pixels.append(at[:, :, :2])
-            covariances.append(at[:, :, [2, 3, 3, 4]].reshape(-1, 2, 2, 2))
-            names += [name] * len(at)
-        if not names:
-            return np.empty((0, 2, 2)), np.empty((0, 2, 2, 2)), []
-        return np.concatenate(pixels), np.concatenate(covariances), names
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Refinement:
-    """
-    A pose found again from tracked markers, with covariance, also from other poses and plane.
-
-    ``turned`` [rad], ``shifted`` [m]; ``before``, ``after``: typical chi-square of the gaps, from
-    pixels alone.
-    """
-
-    camera: str
-    pose: Pose
-    turned: float
-    shifted: float
-    sightings: int
-    before: float
-    after: float
+def agreement_of(
+    sightings: Sightings, cameras: tuple[str, str], since: float = math.nan, moved: str = ''
+) -> Agreement:
+    """Judge two cameras by their sightings, from a time on [s] at which one was moved."""
+    seen = sightings.gaps(*cameras, -math.inf if math.isnan(since) else since)
+    if not seen:
+        return Agreement(cameras)
+    gaps = {name: abs(float(np.median([one.gap for one in own]))) for name, own in seen.items()}
+    worst = max(gaps, key=lambda name: gaps[name])
+    squares = [one.chi_square for own in seen.values() for one in own]
+    error = gaps[worst] * float(np.median([one.scale for one in seen[worst]]))
+    chi_square = typical_chi_square(squares)
+    return Agreement(cameras, len(squares), chi_square, worst, gaps[worst], error, moved, since)
 
 
 def compare_poses(sightings: Sightings, clocks: Clocks) -> list[Agreement]:
@@ -224,13 +160,10 @@ def compare_poses(sightings: Sightings, clocks: Clocks) -> list[Agreement]:
     agreements = []
     bumps = [one for one in clocks.of_each() if math.isfinite(one.bump)]
     for two in itertools.combinations(sightings.rig.cameras, 2):
-        estimator = AgreementEstimator(sightings.between(*two))
-        found = estimator.estimate()
-        assert found is not None
+        found = agreement_of(sightings, two)
         for one in bumps:
             if one.moved in two or two == one.cameras:
-                later = estimator.estimate(one.bump, one.moved)
-                assert later is not None
+                later = agreement_of(sightings, two, one.bump, one.moved)
                 found = later if later.is_broken else found
         agreements.append(found)
     wrong = _odd_one(agreements)
@@ -276,39 +209,47 @@ def begun(camera: str, agreements: Sequence[Agreement]) -> float:
     return max((time for time in since if math.isfinite(time)), default=-math.inf)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Refinement:
+    """
+    A pose found again from tracked markers, with covariance, also from other poses and plane.
+
+    ``turned`` [rad], ``shifted`` [m]; ``before``, ``after``: typical chi-square of the gaps, from
+    pixels alone.
+    """
+
+    camera: str
+    pose: Pose
+    turned: float
+    shifted: float
+    sightings: int
+    before: float
+    after: float
+
+
 def refine_pose(
     sightings: Sightings, camera: str, plane_deviation: float, since: float
 ) -> Refinement:
     """Find the pose of one camera again, from markers that it and other cameras have tracked."""
-    from scipy.optimize import least_squares
+    from scipy.optimize import approx_fprime, least_squares
 
-    others = [sightings.between(camera, name) for name in sightings.rig.cameras if name != camera]
-    seen = [(two.rig, *AgreementEstimator(two).pairs(since)) for two in others]
-    seen = [one for one in seen if one[3]]
-    count = sum(len(names[k :: len(seen)]) for k, (*_, names) in enumerate(seen))
+    rig = sightings.rig
+    others = [name for name in rig.cameras if name != camera]
+    seen = [own for name in others if (own := _common(sightings, camera, name, since))]
+    shared = [own[k :: len(seen)] for k, own in enumerate(seen)]
+    count = sum(map(len, shared))
     if count < _LEAST:
         raise LongreachError(
             f'{count} sightings of a marker by both cameras, allowed: {_LEAST} or more'
         )
-    work = []
-    for k, (rig, pixels, covariances, names) in enumerate(seen):
-        own = np.arange(k, len(names), len(seen))
-        pick = own[
-            np.unique(np.linspace(0, len(own) - 1, _SIGHTINGS // len(seen)).round().astype(int))
-        ]
-        work.append(
-            _Refining(
-                rig,
-                camera,
-                pixels[pick],
-                covariances[pick],
-                [names[m] for m in pick],
-                plane_deviation,
-            )
-        )
+    problem = _Refining(rig, camera, plane_deviation, [])
+    for own in shared:
+        every = np.linspace(0, len(own) - 1, _SIGHTINGS // len(seen)).round().astype(int)
+        problem.sightings.extend(own[m] for m in np.unique(every))
+    count = len(problem.sightings)
     prior = np.array(3 * [_PRIOR_TURN] + 3 * [_PRIOR_SHIFT])
     found = least_squares(
-        lambda x: np.concatenate([*(one.residuals(x) for one in work), x / prior]),
+        lambda x: np.append(problem.residuals(x), x / prior),
         np.zeros(6),
         x_scale=np.array(3 * [1e-3] + 3 * [1e-2]),
         loss='huber',
@@ -316,10 +257,8 @@ def refine_pose(
     )
     inverse = np.linalg.inv(found.jac.T @ found.jac)
     # Residuals larger than stated: the markers are farther from the plane, or the lens is poor.
-    own = np.concatenate([one.residuals(found.x) for one in work])
-    scale = max(1.0, typical_chi_square(own**2))
+    scale = max(1.0, typical_chi_square(problem.residuals(found.x) ** 2))
     left = np.sqrt(scale * np.diag(inverse)) / prior
-    count = sum(one.count for one in work)
     if not found.success or left.max() > _LEFT:
         raise LongreachError(
             f'{count} sightings do not determine the pose of {camera}: rotation to'
@@ -327,26 +266,21 @@ def refine_pose(
             f' {1e3 * math.sqrt(scale * np.trace(inverse[3:, 3:])):.2g} mm; record three or more'
             ' markers that are spread over the plane, or move them over it'
         )
-    covariance = scale * inverse
-    solver, row = inverse @ found.jac[: len(own)].T, 0
-    by_plane = np.zeros((6, 3))
-    for one in work:
-        rows = solver[:, row : row + 2 * one.count]
-        row += 2 * one.count
-        if one.other_covariance is not None:
-            effect = rows @ one.by('other', found.x)
-            covariance = covariance + effect @ one.other_covariance @ effect.T
-        # The plane is common to all.
-        by_plane += rows @ one.by('plane', found.x)
-    if sightings.rig.plane.covariance is not None:
-        covariance = covariance + by_plane @ sightings.rig.plane.covariance @ by_plane.T
+    # Errors of the other poses and of the plane are common to all sightings.
+    causes = [rig.cameras[name].pose.covariance for name in others] + [rig.plane.covariance]
+    sizes = [6] * len(others) + [3]
+    known = zip(causes, sizes, strict=True)
+    common = block_diag(*(np.zeros((n, n)) if one is None else one for one, n in known))
+    none = np.zeros(len(common))
+    by_causes = approx_fprime(none, lambda z: problem.residuals(found.x, z), _STEP)
+    effect = inverse @ found.jac[: 2 * count].T @ by_causes
+    covariance = scale * inverse + effect @ common @ effect.T
     before, after = (
-        typical_chi_square(np.concatenate([one.residuals(x)[: one.count] for one in work]) ** 2)
-        for x in (np.zeros(6), found.x)
+        typical_chi_square(problem.residuals(x)[:count] ** 2) for x in (np.zeros(6), found.x)
     )
     return Refinement(
         camera,
-        work[0].pose(found.x, 0.5 * (covariance + covariance.T)),
+        moved(rig.cameras[camera].pose, found.x, 0.5 * (covariance + covariance.T)),
         float(np.linalg.norm(found.x[:3])),
         float(np.linalg.norm(found.x[3:])),
         count,
@@ -355,74 +289,79 @@ def refine_pose(
     )
 
 
-class _Refining:
-    """Residuals of a refinement by one other camera."""
+class _Common(NamedTuple):
+    """A marker in the images of two cameras of the same time."""
 
-    def __init__(
-        self,
-        rig: Rig,
-        camera: str,
-        pixels: np.ndarray,
-        covariances: np.ndarray,
-        names: list[str],
-        plane_deviation: float,
-    ) -> None:
-        mounted = list(rig.cameras.values())
-        self._cameras = mounted[0].camera, mounted[1].camera
-        # Exact: what is common to all sightings is added at the end.
-        self._poses = [Pose(one.pose.rotation, one.pose.translation) for one in mounted]
-        self._index = tuple(rig.cameras).index(camera)
-        self.other_covariance = mounted[1 - self._index].pose.covariance
-        self._pixels, self._covariances, self.count = pixels, covariances, len(pixels)
+    marker: str
+    other: str  # the second camera
+    pixels: np.ndarray  # (2, 2)
+    covariances: np.ndarray  # (2, 2, 2)
+
+
+def _common(sightings: Sightings, camera: str, other: str, since: float) -> list[_Common]:
+    """Return sightings by two cameras, those of the other one interpolated in time."""
+    found = []
+    for name in sightings.rig.names:
+        mine, its = (sightings.table(one, name) for one in (camera, other))
+        mine, its = (table[table[:, 0] >= since] for table in (mine, its))
+        if len(its) < 2:
+            continue
+        times = its[:, 0]
+        k = np.clip(np.searchsorted(times, mine[:, 0], side='right') - 1, 0, len(times) - 2)
+        usual = float(np.median(np.diff(times)))
+        near = np.min(np.abs(mine[:, :1] - times[np.stack([k, k + 1], axis=1)]), axis=1)
+        within = (times[k] <= mine[:, 0]) & (mine[:, 0] <= times[k + 1])
+        within &= (times[k + 1] - times[k] < _GAP * usual) | (near < 1e-9)
+        at_time = [np.interp(mine[:, 0], times, its[:, column]) for column in range(1, 6)]
+        for one in np.stack([mine[:, 1:], np.transpose(at_time)], axis=1)[within]:
+            covariances = one[:, [2, 3, 3, 4]].reshape(2, 2, 2)
+            found.append(_Common(name, other, one[:, :2], covariances))
+    return found
+
+
+class _Refining(NamedTuple):
+    """Residuals of a camera's pose; other poses and the plane are exact."""
+
+    rig: Rig
+    camera: str
+    plane_deviation: float
+    sightings: list[_Common]
+
+    def residuals(self, change: np.ndarray, causes: np.ndarray | None = None) -> np.ndarray:
+        """
+        Return gaps, then distances from the planes, over their deviations, (2 N,).
+
+        ``change`` (6,): rotation vector [rad] and displacement [m]; ``causes`` (6 k + 3,): those
+        of the k other cameras, in the rig's order, and of the plane: two rotations and a height.
+        """
+        rig = self.rig
+        others = [name for name in rig.cameras if name != self.camera]
+        causes = np.zeros(6 * len(others) + 3) if causes is None else causes
+        changes = {name: causes[6 * k : 6 * k + 6] for k, name in enumerate(others)}
+        changes[self.camera] = change
+        poses = {name: moved(one.pose, changes[name]) for name, one in rig.cameras.items()}
         planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
-        self._planes, self._deviation = [planes[name] for name in names], plane_deviation
-
-    def pose(self, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
-        """Return the pose after a change: rotation vector in the camera [rad], position [m]."""
-        return _changed(self._poses[self._index], change, covariance)
-
-    def residuals(
-        self,
-        change: np.ndarray,
-        other: np.ndarray | None = None,
-        plane: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return gaps, then distances from the planes, over their deviations, (2 N,)."""
-        poses = list(self._poses)
-        poses[self._index] = self.pose(change)
-        if other is not None:
-            poses[1 - self._index] = _changed(poses[1 - self._index], other)
-        gaps, heights = np.zeros(len(self._pixels)), np.zeros(len(self._pixels))
-        for k, (pixels, covariances, flat) in enumerate(
-            zip(self._pixels, self._covariances, self._planes, strict=True)
-        ):
+        found = np.zeros((2, len(self.sightings)))
+        for k, one in enumerate(self.sightings):
+            two = self.camera, one.other
+            lenses = [rig.cameras[name].camera for name in two]
             try:
-                point = triangulate(self._cameras, (poses[0], poses[1]), pixels, covariances)
+                point = triangulate(
+                    lenses, [poses[name] for name in two], one.pixels, one.covariances
+                )
             except InputError:
                 # Rays that do not meet have no influence.
                 continue
-            gaps[k] = point.gap / point.gap_noise
-            away = float(flat.distance(point.position))
-            if plane is not None:
-                along = flat.axes @ (point.position - flat.centroid)
-                away -= float(plane @ (along[1], -along[0], 1.0))
-            spread = float(flat.normal @ point.covariance @ flat.normal) + self._deviation**2
-            heights[k] = away / math.sqrt(spread)
-        return np.concatenate([gaps, heights])
-
-    def by(self, kind: str, change: np.ndarray) -> np.ndarray:
-        """Return derivatives of the residuals by the pose of the other camera, or the plane."""
-        base = self.residuals(change)
-        columns = []
-        for step in 1e-5 * np.eye({'other': 6, 'plane': 3}[kind]):
-            columns.append((self.residuals(change, **{kind: step}) - base) / 1e-5)
-        return np.stack(columns, axis=1)
+            plane = planes[one.marker]
+            along = plane.axes @ (point.position - plane.centroid)
+            away = plane.distance(point.position) - causes[-3:] @ (along[1], -along[0], 1.0)
+            spread = float(plane.normal @ point.covariance @ plane.normal)
+            spread += self.plane_deviation**2
+            found[:, k] = point.gap / point.gap_noise, away / math.sqrt(spread)
+        return found.ravel()
 
 
-def _changed(pose: Pose, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
+def moved(pose: Pose, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
     """Return a pose after a rotation vector in the camera [rad] and a displacement [m]."""
-    return Pose(
-        pose.rotation @ cv2.Rodrigues(change[:3].copy())[0],
-        pose.translation + change[3:],
-        covariance,
-    )
+    turn, _ = cv2.Rodrigues(change[:3].copy())
+    return Pose(pose.rotation @ turn, pose.translation + change[3:], covariance)

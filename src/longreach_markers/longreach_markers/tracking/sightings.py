@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict, deque
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,17 +74,24 @@ class Sightings:
         two._pixels, two._gaps = self._pixels, self._gaps
         return two
 
+    def gaps(self, first: str, second: str, since: float) -> dict[str, list[Gap]]:
+        """Return distances between the rays of two cameras by marker, from a time on [s]."""
+        found = self._gaps.get((first, second), {})
+        seen = {name: [one for one in own if one.time >= since] for name, own in found.items()}
+        return {name: own for name, own in seen.items() if own}
+
     def table(self, camera: str, marker: str) -> np.ndarray:
         """Return the sightings of a marker by a camera, in increasing order of time."""
-        # Without adding an empty entry.
         found = self._pixels.get((camera, marker), ())
         table = np.array(found, dtype=np.float64).reshape(-1, 6)
         # Late images come out of order.
         _, order = np.unique(table[:, 0], return_index=True)
         return np.asarray(table[order])
 
-    @property
-    def gaps(self) -> Mapping[str, deque[Gap]]:
-        """Distances between the rays of the first two cameras, by marker."""
-        names = tuple(self.rig.cameras)
-        return {} if len(names) < 2 else self._gaps[names[0], names[1]]
+
+def json_fields(result: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as a JSON object, with None for unknown numbers."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in dataclasses.asdict(result).items()
+    }
