@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3, WrenchStamped
@@ -20,7 +20,6 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.terrain import FIRM, VOLUME, Ground
-from longreach_excavator.visuals import Arrow, Load
 from longreach_node.hydraulic_messages import (
     finite_values,
     hydraulic_state,
@@ -100,28 +99,38 @@ def terrain_to_message(ground: Ground, y: np.ndarray, header: Header) -> Terrain
 
 
 def forces_to_message(
-    arrows: Iterable[Arrow], soil: np.ndarray, header: Header, load: Load | None = None
+    arrows: Mapping[str, tuple[complex, complex]],
+    soil: np.ndarray,
+    header: Header,
+    load: tuple[complex, float, float] | None = None,
 ) -> MarkerArray:
     """
     Return arrows of forces (soil red, others blue), the soil's line and that in the bucket.
 
-    ``soil`` (points, 2) has x and z of its surface [m], ``load`` is there with terrain.
+    ``soil`` (points, 2) has x and z of its surface [m]; ``load``, with terrain, are centre,
+    diameter and width of a cylinder of the soil in the bucket [m].
     """
-    markers = []
-    for arrow in arrows:
-        (x, z), (dx, dz) = arrow.start, arrow.vector
-        color = RED if arrow.name == 'soil' else BLUE
-        markers.append(arrow_marker(arrow.name, (x, 0.0, z), (dx, 0.0, dz), color, header))
+    markers = [
+        arrow_marker(
+            name,
+            (start.real, 0.0, start.imag),
+            (vector.real, 0.0, vector.imag),
+            RED if name == 'soil' else BLUE,
+            header,
+        )
+        for name, (start, vector) in arrows.items()
+    ]
     if len(soil):
         line = [(x, 0.0, z) for x, z in soil.tolist()]
         markers.append(line_marker('surface', line, BROWN, header))
     if load is not None:
+        middle, diameter, width = load
         body = Marker(header=header, ns='load', type=Marker.CYLINDER)
-        body.action = Marker.ADD if load.diameter >= SHORTEST else Marker.DELETE
-        body.pose.position = Point(x=load.middle[0], z=load.middle[1])
+        body.action = Marker.ADD if diameter >= SHORTEST else Marker.DELETE
+        body.pose.position = Point(x=middle.real, z=middle.imag)
         # Its axis is across the plane.
         body.pose.orientation.x = body.pose.orientation.w = math.sqrt(0.5)
-        body.scale = Vector3(x=load.diameter, y=load.diameter, z=load.width)
+        body.scale = Vector3(x=diameter, y=diameter, z=width)
         body.color = BROWN
         markers.append(body)
     return MarkerArray(markers=markers)

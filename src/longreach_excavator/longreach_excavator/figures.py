@@ -134,9 +134,8 @@ def _draw_ground(axis: Any, run: ExcavatorRun, row: int, tooth: complex) -> None
     axis.fill_between(x, firm, last, color='C5', alpha=0.35, linewidth=0.0)
     axis.fill_between(x, firm.min() - 0.3, firm, color='C5', alpha=0.15, linewidth=0.0)
     _name_line(axis, float(first[0]), 'soil')
-    load = bucket_load(ground, states[row], tooth)
-    outline = 0.5 * load.diameter * np.exp(1j * np.linspace(0.0, 2.0 * math.pi, 60))
-    outline += complex(*load.middle)
+    middle, diameter = bucket_load(ground, states[row], tooth)
+    outline = middle + 0.5 * diameter * np.exp(1j * np.linspace(0.0, 2.0 * math.pi, 60))
     axis.fill(outline.real, outline.imag, color='C5', alpha=0.5)
 
 

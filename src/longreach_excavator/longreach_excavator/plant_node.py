@@ -117,10 +117,10 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     def drawing(self, header: Header) -> MarkerArray:
         """Return the markers of forces and soil."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
-        arrows = force_arrows(self.described, self.state, observed)
+        arrows = force_arrows(self.described, self.state.y, observed)
         surface, load = self._surface, None
         if ground.cells:
             tooth = complex(observed['tip_x'], observed['tip_z'])
             surface = ground_line(ground, self.state.y)
-            load = bucket_load(ground, self.state.y, tooth)
+            load = (*bucket_load(ground, self.state.y, tooth), ground.width)
         return conversions.forces_to_message(arrows, surface, header, load)

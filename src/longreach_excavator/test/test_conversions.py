@@ -23,7 +23,7 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.terrain import heights
-from longreach_excavator.visuals import Arrow, bucket_load, ground_line
+from longreach_excavator.visuals import bucket_load, ground_line
 
 STAMP = Time(sec=47, nanosec=930_000_000)
 HEADER = Header(stamp=STAMP, frame_id='excavator_base')
@@ -71,40 +71,30 @@ def test_terrain(excavator: ExcavatorParameters) -> None:
     assert again.bucket_volume == volume > 0.1
     assert again.bucket_mass == pytest.approx(volume * 17e3 / 9.81)
     tooth = complex(*(machine.observed(state)[f'tip_{axis}'] for axis in 'xz'))
-    load, line = bucket_load(ground, state.y, tooth), ground_line(ground, state.y)
+    (middle, diameter), line = bucket_load(ground, state.y, tooth), ground_line(ground, state.y)
     # The drawn cylinder has the volume, and is between D and the tooth.
-    assert math.pi / 4.0 * load.diameter**2 * load.width == pytest.approx(volume)
-    assert abs(complex(*load.middle) - tooth) < excavator.bucket.length
-    *_, surface, body = conversions.forces_to_message((), line, HEADER, load).markers
+    assert math.pi / 4.0 * diameter**2 * ground.width == pytest.approx(volume)
+    assert abs(middle - tooth) < excavator.bucket.length
+    load = (middle, diameter, ground.width)
+    *_, surface, body = conversions.forces_to_message({}, line, HEADER, load).markers
     assert (surface.ns, body.ns, body.type) == ('surface', 'load', Marker.CYLINDER)
     assert len(surface.points) == ground.cells
     assert (body.action, body.scale.z) == (Marker.ADD, 1.1)
-    empty = load._replace(diameter=0.0)
-    (*_, none) = conversions.forces_to_message((), line, HEADER, empty).markers
+    empty = (middle, 0.0, ground.width)
+    (*_, none) = conversions.forces_to_message({}, line, HEADER, empty).markers
     assert none.action == Marker.DELETE
 
 
 def test_drawn_forces() -> None:
-    arrows = (
-        Arrow('boom_chassis', (0.0, 0.0), (-1.0, 2.0)),
-        Arrow('soil', (5.0, -1.0), (0.5, 0.25)),
-        Arrow('arm_boom', (1.0, 2.0), (0.0, 1e-3)),
-    )
+    arrows = {'boom_chassis': (0j, -1.0 + 2j), 'soil': (5.0 - 1j, 0.5 + 0.25j)}
     line = np.array([[2.0, -1.5], [9.0, -1.5]])
-    markers = conversions.forces_to_message(arrows, line, HEADER).markers
-    assert [m.ns for m in markers] == ['boom_chassis', 'soil', 'arm_boom', 'surface']
-    assert {m.header.frame_id for m in markers} == {'excavator_base'}
-    assert all(m.pose.orientation.w == 1.0 and m.scale.x > 0.0 for m in markers)
-    assert all(m.color.a == 1.0 for m in markers)
-    first, soil, none, surface = markers
-    assert [(p.x, p.y, p.z) for p in first.points] == [(0.0, 0.0, 0.0), (-1.0, 0.0, 2.0)]
+    first, soil, surface = conversions.forces_to_message(arrows, line, HEADER).markers
+    assert [m.ns for m in (first, soil, surface)] == ['boom_chassis', 'soil', 'surface']
     assert [(p.x, p.y, p.z) for p in soil.points] == [(5.0, 0.0, -1.0), (5.5, 0.0, -0.75)]
     assert soil.color != first.color
-    # An arrow without length has no direction: viewers complain.
-    assert (first.action, none.action) == (Marker.ADD, Marker.DELETE)
     assert [(p.x, p.y, p.z) for p in surface.points] == [(2.0, 0.0, -1.5), (9.0, 0.0, -1.5)]
     assert (first.type, surface.type) == (Marker.ARROW, Marker.LINE_STRIP)
-    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), HEADER).markers) == 3
+    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), HEADER).markers) == 2
 
 
 @pytest.mark.parametrize(
