@@ -131,12 +131,10 @@ def limits_of(
 
 
 def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
-    """Return times before an end and values, shape (2, K); what is silent ends with its last."""
-    if not math.isfinite(end):
-        return np.empty((2, 0))
-    part: np.ndarray = series.window(end - window, end) - np.array([[end], [0.0]])
+    """Return times and values before an end, shape (2, K); what is silent ends with its last."""
+    part = series.window(end - window, end)
     if silent and part.size:
-        part = np.append(part, [[series.last - end + _INSTANT], [math.nan]], axis=1)
+        part = np.append(part, [[series.last + _INSTANT], [math.nan]], axis=1)
     return part
 
 
@@ -144,27 +142,30 @@ def lines_of(
     chart: Chart, worlds: Sequence[World], window: float, marked: bool
 ) -> tuple[np.ndarray, ...]:
     """
-    Return times before the present, -window to 0 [s], and the values of a chart's signals, or NaN.
+    Return times of the last ``window`` [s], and the values of a chart's signals, or NaN.
 
-    Those of a second world follow; it has its own present. With ``marked`` there is one more line,
-    which goes up from 0 to 1 at each event of the first.
+    Those of a second world follow, moved so that its present is that of the first. With ``marked``
+    there is one more line, which goes up from 0 to 1 at each event of the first.
     """
     parts: list[np.ndarray] = []
-    ends = []
+    ends: list[float] = []
     for world in worlds:
         found = [world.series.get(signal, Series(1)) for signal in chart.signals]
         last = max(series.last for series in found)
-        ends.append(world.present if math.isfinite(world.present) else last)
-        parts += [_part(series, ends[-1], window, ends[-1] - last > STALE) for series in found]
-    events = np.array([time - ends[0] for time in event_times(chart, worlds[0])])
-    events = events[(events > -window) & (events <= 0.0)]
+        end = world.present if math.isfinite(world.present) else last
+        ends.append(end if math.isfinite(end) else 0.0)
+        move = np.array([[ends[0] - ends[-1]], [0.0]])
+        parts += [_part(series, ends[-1], window, end - last > STALE) + move for series in found]
+    begin, end = ends[0] - window, ends[0]
+    events = np.array(event_times(chart, worlds[0]))
+    events = events[(events > begin) & (events <= end)]
     times = max((part[0] for part in parts), key=len)
     if len(times) > _MOST_POINTS:
         # A stride that stays with the samples, so that lines do not flicker.
         stride = -(-len(times) // _MOST_POINTS)
-        begin = round((times[0] + ends[0]) / max(times[1] - times[0], 1e-9)) % stride
-        times = times[(-begin) % stride :: stride]
-    times = np.unique(np.concatenate([[-window, 0.0], times, events, events + _INSTANT]))
+        first = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
+        times = times[(-first) % stride :: stride]
+    times = np.unique(np.concatenate([[begin, end], times, events, events + _INSTANT]))
     lines = [times]
     for part in parts:
         # The last value at or before each time.

@@ -124,8 +124,8 @@ def run(arguments: argparse.Namespace) -> int:
             scenarios, numbers = started.scenarios(), started.numbers()
             source = LiveSource(started, started.durations() if arguments.demo else None)
             resources.callback(source.close)
-        length = replay.length if bags else 0.0
-        page = Page(server, length, scenarios, numbers, arguments.dark)
+        length, begin = (replay.length, replay.begin) if bags else (0.0, 0.0)
+        page = Page(server, length, scenarios, numbers, arguments.dark, begin)
         _announce(arguments, server.get_port(), token)
         run_view(source, page, World(numeric_fields), stop)
     return 0

@@ -70,7 +70,7 @@ def run_view(source: Source, page: Page, world: World, stop: Callable[[], bool])
         fresh = fresh or bool(samples)
         while not page.requests.empty():
             request = page.requests.get()
-            if not page.handle(request, world):
+            if not page.handle(request):
                 source.handle(request, world, now)
         watched = bool(page.server.get_clients())
         if (fresh and now - moved >= (_MOTION if watched else _IDLE)) or now - moved >= _IDLE:

@@ -8,11 +8,13 @@ business of the loop that reads it, so that a page cannot disturb it.
 from __future__ import annotations
 
 import html
+import json
 import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +39,7 @@ _CHOOSE = 'choose ...'
 _TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # More charts on a page are slow in a browser.
 _MOST_CHARTS = 8
-_CHART_HEIGHT = 150
+_CHART_HEIGHT = 170
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
@@ -46,6 +48,10 @@ _COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
 _DASH = (4, 4)
 # Numbers for the next run: label and hint.
 _NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
+# Colours of stress from none to the largest, as drawings have them [MPa]; forces [kN] that arrows
+# of 1 m show, by the name of a robot description.
+STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
+FORCES = {'excavator': 50, 'harvester': 100}
 _RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#6b7280'
 # Style of a large line.
 _ALARM = (
@@ -89,8 +95,9 @@ class Page:
     """
     The page of a server.
 
-    ``length`` is that of a replay [s], 0: live. ``scenarios`` are the choices for a restart of the
-    machine that was launched, empty: none was; ``numbers`` are further arguments of a restart.
+    ``length`` is that of a replay [s], 0: live; ``begin`` is the time at its beginning.
+    ``scenarios`` are the choices for a restart of the machine that was launched, empty: none was;
+    ``numbers`` are further arguments of a restart.
     """
 
     def __init__(
@@ -100,17 +107,19 @@ class Page:
         scenarios: Sequence[str] = (),
         numbers: Mapping[str, float] | None = None,
         dark: bool = False,
+        begin: float = 0.0,
     ) -> None:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._presets = load_presets()
+        server.gate.opened = lambda charts: self._ask('', 'charts', charts)
+        self._presets, self._begin = load_presets(), begin
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
         self._marked: list[bool] = []
-        self._shown = math.nan
         self._ghost: World | None = None
-        self._chosen = False
-        self._preset_of: tuple[str, ...] = ()
+        # Labels of charts that somebody has chosen, None: the presets; what charts were made of.
+        self._chosen: list[str] | None = None
+        self._made_of: Any = None
         self._present: tuple[str, ...] = ()
         self._appeared = 0.0
         self._discarded: deque[tuple[float, Any]] = deque()
@@ -190,8 +199,9 @@ class Page:
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""
         gui: Any = self.server.gui
-        self._slider = gui.add_slider('Time [s]', 0.0, length, length / 2000.0, 0.0)
-        self._on(self._slider, lambda value: self._ask('', 'seek', value))
+        begin = self._begin
+        self._slider = gui.add_slider('Time [s]', begin, begin + length, length / 2000.0, begin)
+        self._on(self._slider, lambda value: self._ask('', 'seek', value - begin))
         self._play = gui.add_button('Pause')
         self._play.on_click(lambda _: self._ask('', 'play'))
         speed = gui.add_dropdown('Speed', SPEEDS, initial_value='1')
@@ -220,9 +230,7 @@ class Page:
         )
         self._on(straight, lambda value: self._ask('', 'straight', value))
         gui.add_markdown(
-            'Bent beams are coloured by their bending stress, from blue (none) to red (355 MPa and'
-            ' above); they replace the straight links of the robot description. Arrows are forces:'
-            ' of an excavator 1 m for 50 kN, of a harvester 1 m for 100 kN. Ellipsoids are one'
+            'Bent beams replace the straight links of the robot description. Ellipsoids are one'
             f' standard deviation of measured positions, {ELLIPSE:g} times enlarged.'
         )
 
@@ -240,26 +248,41 @@ class Page:
 
     # --- requests about the page itself ------------------------------------------------------
 
-    def handle(self, request: Request, world: World) -> bool:
+    def handle(self, request: Request) -> bool:
         """Carry out a request that concerns the page alone; return False for any other."""
+        labels, value = [chart.label for chart in self._charts], request.value
         if request.name == 'add':
-            if request.value != _CHOOSE and len(self._charts) < _MOST_CHARTS:
-                self._chosen = True
-                self._set_charts([*self._charts, chart_of(request.value)], world)
+            if value != _CHOOSE:
+                self._chosen = [*labels, chart_of(value).label]
             self._add.value = _CHOOSE
         elif request.name == 'remove':
-            kept = [c for c in self._charts if c.label != request.value]
-            if request.value != _CHOOSE:
-                self._chosen = True
-                self._set_charts(kept, world)
+            if value != _CHOOSE:
+                self._chosen = [label for label in labels if label != value]
             self._remove.value = _CHOOSE
-        elif request.name == 'straight':
-            self.scene.straight = bool(request.value)
+        elif request.name == 'charts':
+            self._chosen = value or self._chosen
         elif request.name == 'preset':
-            self._chosen, self._preset_of = False, ()
+            self._chosen = None
+        elif request.name == 'straight':
+            self.scene.straight = bool(value)
         else:
             return False
         return True
+
+    def _wanted(self, world: World, signals: list[str]) -> list[Chart]:
+        """Return the charts that were chosen, as far as there are such signals, or the presets."""
+        presets = [
+            chart
+            for machine in world.machines.values()
+            for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
+        ]
+        named = titled(presets)
+        if self._chosen is None:
+            charts = named if len(world.machines) > 1 else presets
+        else:
+            known = {chart.label: chart for chart in [*map(chart_of, signals), *presets, *named]}
+            charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
+        return charts[:_MOST_CHARTS]
 
     def _set_charts(self, charts: list[Chart], world: World) -> None:
         """Show these charts."""
@@ -273,7 +296,6 @@ class Page:
             if known is not None:
                 known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._plots = []
-        self._shown = self._window.value
         self._marked = [before.get(c, False) or bool(event_times(c, world)) for c in charts]
         with self._charts_tab:
             for chart, marked in zip(charts, self._marked, strict=True):
@@ -299,7 +321,7 @@ class Page:
     def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...], marked: bool) -> Any:
         """Add the plot of a chart; its last line is that of events, on a scale of their own."""
         short = short_names(chart.signals)
-        series: list[Any] = [{'label': 'before now [s]'}]
+        series: list[Any] = [{'label': 'time [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
             for name, color in zip(short, _COLOURS, strict=False)
@@ -310,26 +332,22 @@ class Page:
             ]
         if marked:
             series.append({'label': 'event', 'stroke': _RED, 'dash': _DASH, 'scale': 'event'})
-        axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
+        axis = {'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}, 'labelSize': 16}
         gui: Any = self.server.gui
         return gui.add_uplot(
             lines,
             tuple(series),
-            title=chart.label,
-            scales=self._scales(limits_of(lines[1 : len(lines) - marked])),
-            axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
-            legend={'show': len(series) > 2, 'live': False},
-            cursor={'drag': {'x': False, 'y': False}},
+            title=chart.title,
+            scales=self._ranges(limits_of(lines[1 : len(lines) - marked])),
+            axes=({**axis, 'size': 28, 'label': 's'}, {**axis, 'size': 50, 'label': chart.unit}),
+            cursor={'drag': {'x': True, 'y': False}, 'sync': {'key': 'time'}},
             height=_CHART_HEIGHT,
         )
 
-    def _scales(self, limits: tuple[float, float]) -> dict[str, Any]:
-        """Return the scales of a chart, for uPlot: all of them fixed."""
-        return {
-            'x': {'time': False, 'range': (-self._window.value, 0.0)},
-            'y': {'range': limits},
-            'event': {'range': (0.0, 1.0)},
-        }
+    @staticmethod
+    def _ranges(limits: tuple[float, float]) -> dict[str, Any]:
+        """Return the scales of a chart, for uPlot: that of time fits the lines."""
+        return {'x': {'time': False}, 'y': {'range': limits}, 'event': {'range': (0.0, 1.0)}}
 
     # --- updates -----------------------------------------------------------------------------
 
@@ -377,14 +395,16 @@ class Page:
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane', _GREY))
         rows += [_line(note, _AMBER) for note in notes]
+        rows += _scales(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
-        text = f'<div id="state" style="{style}">{"".join(rows)}</div>'
+        charts = html.escape(json.dumps(self._chosen or []))
+        text = f'<div id="state" style="{style}" data-charts="{charts}">{"".join(rows)}</div>'
         if text != self._state_text:
             self._state_text = self._state.content = text
 
     def show_replay(self, replay: Replay) -> None:
         """Show where a replay is."""
-        time = min(max(replay.time, self._slider.min), self._slider.max)
+        time = min(self._begin + replay.time, self._slider.max)
         if abs(time - self._slider.value) >= self._slider.step:
             self._slider.value = time
         label = 'Pause' if replay.playing else 'Play'
@@ -402,28 +422,25 @@ class Page:
         present = tuple(world.catalogue)
         if present != self._present:
             self._present, self._appeared = present, now
-        settled = now - self._appeared > _SETTLED
-        if settled and not self._chosen and present != self._preset_of:
-            self._preset_of = present
-            charts = [
-                chart
-                for machine in world.machines.values()
-                for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
-            ]
-            if len(world.machines) > 1:
-                charts = titled(charts)
+        made_of = (present, self._chosen)
+        if now - self._appeared > _SETTLED and made_of != self._made_of:
+            self._made_of = made_of
+            charts = self._wanted(world, signals)
             if charts != self._charts:
-                self._set_charts(charts[:_MOST_CHARTS], world)
+                self._set_charts(charts, world)
         pairs = zip(self._charts, self._marked, strict=True)
         news = any(not mark and event_times(chart, world) for chart, mark in pairs)
-        if news or self._shown != self._window.value:
+        if news:
             self._set_charts(self._charts, world)
         for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
-            plot.data = lines = self._lines(chart, world, mark)
+            lines = self._lines(chart, world, mark)
+            if all(map(partial(np.array_equal, equal_nan=True), lines, plot.data)):
+                continue
+            plot.data = lines
             old = plot.scales['y']['range']
             limits = limits_of(lines[1 : len(lines) - mark], old)
             if limits != old:
-                plot.scales = self._scales(limits)
+                plot.scales = self._ranges(limits)
 
     def show_picture(self, name: str, picture: np.ndarray) -> None:
         """Show the latest picture of cameras, (height, width, 3)."""
@@ -499,6 +516,20 @@ class Page:
 def _line(text: str, color: str) -> str:
     """Return a line of text."""
     return f'<div style="color:{color}">{html.escape(text)}</div>'
+
+
+def _scales(machines: Iterable[Machine]) -> list[str]:
+    """Return what colours and arrows in the drawings of machines mean."""
+    rows = []
+    if any(drawing.bent() for machine in machines for drawing in machine.drawings.values()):
+        bar = f'flex:1;height:0.8em;background:linear-gradient(90deg,{",".join(STRESS_COLOURS)})'
+        rows.append(
+            '<div style="display:flex;gap:0.6em;align-items:center"><span>stress 0</span>'
+            f'<div style="{bar}"></div><span>{STRESS} MPa and above</span></div>'
+        )
+    forces = {FORCES[m.kind] for m in machines if m.kind in FORCES and m.drawings}
+    text = 'arrows are forces: {} kN for 1 m, a square of the ground'
+    return rows + [_line(text.format(force), _GREY) for force in sorted(forces)]
 
 
 def _badge(text: str, color: str) -> str:

@@ -102,6 +102,9 @@ class BagSource(Source):
     def __init__(self, paths: Sequence[Path]) -> None:
         self._recordings = [Recording(path) for path in paths]
         self.length = max(r.end - r.begin for r in self._recordings)
+        first = self._recordings[0]
+        # As it is shown.
+        self.begin = World(numeric_fields).since(first.begin + first.offset)
         if not self.length > 0.0:
             raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
         self._ghost = World(numeric_fields) if len(paths) > 1 else None
@@ -146,10 +149,12 @@ class BagSource(Source):
         """Tell the worlds what time it is in them."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
-            shown.present = recording.begin + recording.offset + self._time
+            shown.present = shown.since(recording.begin + recording.offset) + self._time
 
     def _jump(self, world: World, time: float) -> None:
         """Show a time, with the charts of what came before."""
+        self._time = time
+        self._tell(world)
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
             shown.forget()
@@ -163,9 +168,7 @@ class BagSource(Source):
             for k, sample in enumerate(earlier):
                 if k >= first or latest[sample.topic] == k or sample.typename == KIND:
                     shown.take(sample, 0.0)
-        self._time = time
         self._pictures = None
-        self._tell(world)
 
     def handle(self, request: Request, *_: Any) -> None:
         """Play, pause, seek, change speed or loop."""

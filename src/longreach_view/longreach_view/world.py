@@ -30,6 +30,8 @@ _CAPACITY = 8000
 # Each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
 _TRACK, _EVENTS = 300, 100
+# Stamps from here on are dates; they are shown since the first one [s].
+_DATE = 1e8
 
 # Published once or seldom, perhaps before its machine is known.
 _ONCE = ('InertiaStamped', 'PoseStamped')
@@ -192,8 +194,9 @@ class World:
         self._fields = fields
         self.machines: dict[str, Machine] = {}
         self.clock = math.nan
-        # Of a replay, as stamps have it [s]; live it is the stamp of what came last.
+        # Of a replay, as stamps are shown [s]; live it is the stamp of what came last.
         self.present = math.nan
+        self._epoch = math.nan
         self.clock_heard = -math.inf
         self._clock_moved = -math.inf
         self.catalogue: dict[str, list[str]] = {}
@@ -203,8 +206,18 @@ class World:
 
     # --- messages ----------------------------------------------------------------------------
 
+    def since(self, stamp: float) -> float:
+        """Return a stamp as it is shown [s]: dates count from the first one."""
+        if not stamp >= _DATE:
+            return stamp
+        if math.isnan(self._epoch):
+            self._epoch = stamp
+        return stamp - self._epoch
+
     def take(self, sample: Sample, now: float) -> None:
         """Take a message that came at wall time ``now`` [s]."""
+        if sample.stamp is not None:
+            sample = sample._replace(stamp=self.since(sample.stamp))
         topic, message = sample.topic, sample.message
         name, _, last = topic.strip('/').rpartition('/')
         kind = sample.typename.rpartition('/')[2]

@@ -177,7 +177,7 @@ class Tab:
         return [line for line in lines if line]
 
     def axes(self):
-        """Return the limits of time [s before now] and of the vertical axis of each chart."""
+        """Return the limits of time [s] and of the vertical axis of each chart."""
         return [axis for _, *axis in self.page.evaluate(CHARTS)]
 
     def picture(self):

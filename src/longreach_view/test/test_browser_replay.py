@@ -10,20 +10,58 @@ from longreach_view.page import Request
 from longreach_view.recording import BagSource
 
 
-def test_the_slider_of_a_replay_seeks(chromium, tmp_path):
+@pytest.fixture
+def replay(chromium, tmp_path):
+    """A tab with a paused recording from 5 s to 15 s."""
     source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
     source.handle(Request('', 'play'))
-    view = View(source, length=source.length)
-    try:
-        tab = Tab(chromium, view)
-        tab.until(lambda: '5.00 s' in tab.state(), 'the beginning')
-        number = tab.page.locator('input[type=text]:visible').first
-        number.fill('8')
-        number.press('Enter')
-        tab.until(lambda: '13.00 s' in tab.state(), 'the time that was chosen')
-        assert view.world.machines['crane'].positions['car_joint'] == pytest.approx(4.0)
-        tab.until(lambda: [line[-1] for line in tab.charts()][:1] == [4.0], 'the charts')
-        assert not tab.errors
-        tab.page.close()
-    finally:
-        view.close()
+    view = View(source, length=source.length, begin=source.begin)
+    tab = Tab(chromium, view)
+    tab.until(lambda: '5.00 s' in tab.state(), 'the beginning')
+    number = tab.page.locator('input[type=text]:visible').first
+    number.fill('13')
+    number.press('Enter')
+    tab.until(lambda: '13.00 s' in tab.state(), 'the time that was chosen')
+    tab.until(lambda: [line[-1] for line in tab.charts()][:1] == [4.0], 'the charts')
+    yield tab
+    assert not tab.errors
+    tab.page.close()
+    view.close()
+
+
+def test_the_slider_of_a_replay_seeks(replay):
+    position = replay.view.world.machines['crane'].positions['car_joint']
+    assert position == pytest.approx(4.0)
+
+
+def test_charts_of_a_replay_show_values_zoom_and_seek(replay):
+    """They show 15 s up to 13 s; the car is at 0.5 m/s times the time from 5 s on."""
+    mouse, over = replay.page.mouse, replay.page.locator('.u-over').first
+    over.scroll_into_view_if_needed()
+    replay.page.wait_for_timeout(500)
+    box = over.bounding_box()
+    y = box['y'] + 0.5 * box['height']
+
+    def x(time):
+        return box['x'] + (time + 2.0) / 15.0 * box['width']
+
+    def axis():
+        return replay.axes()[0][:2]
+
+    mouse.move(x(9.0), y)
+    values = replay.page.locator('.u-legend').first.locator('.u-value')
+    replay.until(lambda: values.first.inner_text() != '–', 'values')
+    time, value = (float(text) for text in values.all_inner_texts())
+    assert value == pytest.approx(0.5 * (time - 5.0), abs=0.06)
+    assert time == pytest.approx(9.0, abs=0.2)
+
+    mouse.move(x(6.0), y)
+    mouse.down()
+    mouse.move(x(10.0), y, steps=3)
+    mouse.up()
+    replay.until(lambda: axis() == pytest.approx([6.0, 10.0], abs=0.2), 'the marked part')
+    mouse.dblclick(x(9.0), y)
+    replay.until(lambda: axis() == pytest.approx([-2.0, 13.0]), 'all of it')
+    assert '13.00 s' in replay.state()
+    mouse.click(x(9.0), y)
+    replay.until(lambda: replay.time() == pytest.approx(9.0, abs=0.2), 'the time that was clicked')

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import msgspec
 import viser
 import websockets
 import zstandard
-from pages import DEADLINE, FakeSource, View
+from pages import DEADLINE, FakeSource, View, until
 
 CAMERA = {
     'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (0.0, 0.0, 9.0),
@@ -86,6 +88,15 @@ def test_a_late_page_gets_the_present_and_not_the_past():
         assert {'BoxMessage', 'CylinderMessage', 'GuiUplotMessage', 'LabelMessage'} <= kinds
 
     run(test)
+
+
+def test_the_address_of_a_page_chooses_charts():
+    """Those of the preset have labels, others names of signals; what is unknown is not shown."""
+    labels = ['crane/joint_states.effort[cable_joint]', 'Position [m]']
+    with contextlib.closing(View(FakeSource())) as view:
+        query = urlencode({'chart': [*labels, 'nothing']}, doseq=True)
+        urlopen(f'{view.address}?{query}', timeout=DEADLINE).close()
+        until(lambda: [chart.label for chart in view.page._charts] == labels, 'these charts')
 
 
 def test_a_camera_that_is_nonsense_disturbs_nobody():

@@ -136,8 +136,9 @@ def test_the_charts_of_two_recordings_have_one_present(tmp_path, world):
     source.handle(Request('', 'seek', 6.0))
     play(source, world, 0.0)
     times, first, second = lines_of(chart_of(POSITION), [world, source.ghost()], 5.0, marked=False)
-    assert times[[0, -1]].tolist() == [-5.0, 0.0]
-    at = np.searchsorted(times, -3.0)
+    # Of the first one, which began at 5 s.
+    assert times[[0, -1]].tolist() == pytest.approx([6.0, 11.0])
+    at = np.searchsorted(times, 8.0 - 1e-6)
     assert first[at] == pytest.approx(0.5 * 3.0)
     assert second[at] == pytest.approx(-1.0 * 3.0)
     assert first[-1] == pytest.approx(0.5 * 6.0)

@@ -106,6 +106,15 @@ def test_only_chosen_signals_are_kept_and_values_without_stamp_get_the_machines_
     np.testing.assert_array_equal(world.series['/n/set_point.data'].window(0, 9), [[7.0], [3.0]])
 
 
+def test_times_that_are_dates_count_from_the_first_one():
+    signal = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(1.7e9))
+    world.plot([signal])
+    world.take(sample(1.7e9 + 2.5, 5.0), 0.0)
+    assert world.machines['north'].time == 2.5
+    assert lines_of(chart_of(signal), [world], 2.0, marked=False)[0].tolist() == [0.5, 2.5]
+
+
 def test_a_series_keeps_the_latest_and_begins_anew_when_time_goes_back():
     series = Series(capacity=10)
     for k in range(35):
@@ -199,7 +208,7 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)
-    assert times[[0, -1]].tolist() == [-10.0, 0.0]
-    assert times[first] == pytest.approx(12.345 - 19.99, abs=1e-9)
-    assert times[second] == pytest.approx(12.345 - 19.99, abs=1e-5)
+    assert times[[0, -1]].tolist() == pytest.approx([9.99, 19.99])
+    assert times[first] == 12.345
+    assert times[second] == pytest.approx(12.345, abs=1e-5)
     assert values[first] == 1234.0
