@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +31,7 @@ from longreach_tools.signals import (
 )
 
 from ._events import Watched, event_signals, events_of, spans
-from ._picture import Curve, Panel, Picture, Strip, group
+from ._picture import Curve, Mark, Panel, Picture, Strip, group
 from ._units import JOINT_STATES, Units, describe, joint_units
 
 _GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
@@ -44,51 +43,55 @@ class Window(NamedTuple):
     begin: float | None = None
     end: float | None = None
 
-    def cut(self, time: np.ndarray) -> np.ndarray:
-        """Return which times are within, shape (samples,)."""
+    def part(self, curve: Curve) -> Curve:
+        """Return the part of a curve that is shown."""
         begin = -math.inf if self.begin is None else self.begin
         end = math.inf if self.end is None else self.end
-        return (time >= begin) & (time <= end)
+        inside = (curve.time >= begin) & (curve.time <= end)
+        return dataclasses.replace(curve, time=curve.time[inside], values=curve.values[inside])
 
 
-class _Data:
-    """A recording with its signals, units and events; times are stamps until ``origin`` is set."""
+class _Side:
+    """A recording with its signals, units and events; times are from ``origin`` on [ns]."""
 
     def __init__(
         self, path: Path, signals: Sequence[Signal], *, events: bool = True, space: str = ''
     ) -> None:
-        self.origin = 0
         self.path = path
-        self.watched: list[Watched] = []
+        self._watched: list[Watched] = []
         with open_bag(path) as bag:
             self._topics = dict(bag.topics)
             if bag.topics:
                 signals = [Signal(find_topic(bag, s.topic), s.field) for s in signals]
             if events and bag.message_count:
                 spaces = {signal.topic.split('/')[1] for signal in signals}
-                self.watched = event_signals(bag, spaces)
+                self._watched = event_signals(bag, spaces)
         if space:
-            self.watched = [w for w in self.watched if w.signal.topic.startswith(f'{space}/')]
-        self.asked = signals
+            self._watched = [w for w in self._watched if w.signal.topic.startswith(f'{space}/')]
+        self._asked = signals
         self.recording = self._read()
+        self.notes = list(self.recording.notes)
         names = [n for n in self.recording.topics if self._topics[n].typename == JOINT_STATES]
-        self.joints = joint_units(describe(path, names))
-        self._units = Units(self.joints)
+        self._joints = joint_units(describe(path, names))
+        self._units = Units(self._joints)
+        # Time 0 is that of a simulation, else the first sample.
+        first = min(int(one.time[0]) for one in self.recording.topics.values())
+        self.origin = first if is_wall_clock(first) else 0
 
     def _read(self) -> Recording:
         """Read signals; without those of events if they cannot be read."""
-        wanted = list(dict.fromkeys([*self.asked, *(one.signal for one in self.watched)]))
+        wanted = list(dict.fromkeys([*self._asked, *(one.signal for one in self._watched)]))
         try:
             return read_signals(self.path, wanted)
         except InputError:
             # Velocities may be absent from joint states.
-            self.watched = []
-            return read_signals(self.path, self.asked)
+            self._watched = []
+            return read_signals(self.path, self._asked)
 
     def chosen(self) -> list[Signal]:
         """Return the numbers that the signals stand for, in their order."""
         found: dict[Signal, None] = {}
-        for topic, field in self.asked:
+        for topic, field in self._asked:
             for name in self.recording.topics[topic].values:
                 if not field or name == field or name.startswith((f'{field}.', f'{field}[')):
                     found[Signal(topic, name)] = None
@@ -101,38 +104,54 @@ class _Data:
         known = values[np.isfinite(values)]
         return unit, not unit and bool(np.isin(known, (0.0, 1.0)).all())
 
-    def time(self, topic: str) -> np.ndarray:
-        """Return the times of a topic from the origin [s], shape (samples,)."""
-        return np.asarray((self.recording.topics[topic].time - self.origin) / NANOSECONDS)
+    def seconds(self, time: np.ndarray) -> np.ndarray:
+        """Return times from the origin [s] for stamps [ns], both (samples,)."""
+        return np.asarray((time - self.origin) / NANOSECONDS)
 
-    def column(self, column: Column, space: str) -> Curve:
-        """Return a column of a machine over the times that all its topics have [ns]."""
+    def curve(self, signal: Signal, label: str, unit: str, is_flag: bool) -> Curve:
+        """Return a signal."""
+        topic = self.recording.topics[signal.topic]
+        time, values = self.seconds(topic.time), topic.values[signal.field]
+        return Curve(str(signal), label, unit, time, values, is_flag)
+
+    def column(self, column: Column, space: str, label: str = '') -> Curve:
+        """Return a column of a machine over the times that all its topics have."""
         time, values = column_of(self.recording.topics, column, space)
-        return Curve(column.name, column.name, column.unit, time, values)
+        return Curve(column.name, label, column.unit, self.seconds(time), values)
+
+    def events(self) -> tuple[list[Strip], list[Mark]]:
+        """Return strips and marks of the events."""
+        times = {name: self.seconds(one.time) for name, one in self.recording.topics.items()}
+        return events_of(self._watched, self.recording.topics, times, self._joints)
 
 
-# A curve of either recording over its stamps [ns], and its label.
-_Entry = tuple[Callable[[_Data], Curve], str]
+def _sides(
+    bag: Path, signals: Sequence[Signal], against: Path | None, space: str = ''
+) -> list[_Side]:
+    """Read signals of a recording, and of a second one."""
+    sides = [_Side(bag, signals, space=space)]
+    if against is not None:
+        sides.append(_Side(against, sides[0].chosen(), events=False))
+    if len(sides) > 1 and any(side.origin for side in sides):
+        sides[0].notes.append(
+            'the recordings are compared from their first samples on, not by their stamps'
+        )
+        for side in sides:
+            side.origin = min(int(one.time[0]) for one in side.recording.topics.values())
+    return sides
 
 
 def build(
     bag: Path, signals: Sequence[Signal], window: Window, against: Path | None = None
 ) -> tuple[Picture, list[str]]:
     """Return the figure of signals, and notes on what was assumed."""
-    data = _Data(bag, signals)
-    chosen = data.chosen()
-    second = None if against is None else _Data(against, chosen, events=False)
-    kinds = [(one, *data.kind(one)) for one in chosen]
-
-    def curve(signal: Signal, unit: str, is_flag: bool, side: _Data) -> Curve:
-        topic = side.recording.topics[signal.topic]
-        return Curve(str(signal), '', unit, topic.time, topic.values[signal.field], is_flag)
-
-    groups: list[tuple[str, list[_Entry]]] = [
-        (label, [(partial(curve, *kinds[place]), text) for place, text in members])
-        for label, members in group(kinds)
-    ]
-    return _picture(data, second, window, groups)
+    sides = _sides(bag, signals, against)
+    kinds = [(one, *sides[0].kind(one)) for one in sides[0].chosen()]
+    panels = []
+    for label, members in group(kinds):
+        shown = [(kinds[place][0], text, *kinds[place][1:]) for place, text in members]
+        panels.append(Panel(label, *([side.curve(*one) for one in shown] for side in sides)))
+    return _picture(sides, window, panels)
 
 
 def build_preset(
@@ -160,99 +179,81 @@ def build_preset(
             f'{bag}: no {machine} in namespace {space}: none of {", ".join(topics)} has a message;'
             f' give --namespace, or see longreach plot {bag} --list'
         )
-    data = _Data(bag, signals, space=space)
-    second = None if against is None else _Data(against, signals, events=False)
-    notes = [
+    sides = _sides(bag, signals, against, space)
+    sides[0].notes += [
         f'{bag}: {topic} was not recorded; its curves are left out'
         for topic in topics
         if topic not in recorded
     ]
 
-    def curve(name: str, panel: machine_panels.Panel, side: _Data) -> Curve:
+    def curve(column: Column, label: str, panel: machine_panels.Panel, side: _Side) -> Curve:
         """Return a column in the unit of its panel, from its first value on where it asks so."""
-        found = side.column(columns[name], space)
+        found = side.column(column, space, label)
         values = convert(found.values, found.unit, panel.unit)
         known = values[np.isfinite(values)]
         if panel.relative and known.size:
             values = values - known[0]
         return dataclasses.replace(found, unit=panel.unit or found.unit, values=values)
 
-    groups: list[tuple[str, list[_Entry]]] = []
+    panels = []
     for panel in preset.panels:
         shown = [(c, one.label) for c, one in curves_of(panel, preset.columns) if c.name in have]
         if shown:
             unit = panel.unit or shown[0][0].unit
             label = panel.label + (f'\n[{unit}]' if unit not in ('', '1') else '')
-            groups.append((label, [(partial(curve, c.name, panel), text) for c, text in shown]))
+            panels.append(
+                Panel(label, *([curve(*one, panel, side) for one in shown] for side in sides))
+            )
     stamped = f'{space}/{preset.intervals}'
-    if preset.intervals and stamped in data.recording.topics:
-
-        def intervals(side: _Data) -> Curve:
+    if preset.intervals and stamped in sides[0].recording.topics:
+        found = []
+        for side in sides:
             time = side.recording.topics[stamped].time
             # To a microsecond: stamps are rounded to ns, and a constant rate is to look constant.
-            return Curve('interval', '', 'ms', time[1:], np.round(np.diff(time) / 1e6, 3))
-
-        groups.append(('interval of\nstamps [ms]', [(intervals, stamped)]))
-
-    def strips() -> list[Strip]:
-        lanes = [lane for lane in preset.lanes if lane.column in have]
-        found = [data.column(columns[lane.column], space) for lane in lanes]
-        return [
-            Strip(lane.label, spans((c.time - data.origin) / NANOSECONDS, c.values > 0.0))
-            for lane, c in zip(lanes, found, strict=True)
-        ]
-
-    return _picture(data, second, window, groups, strips, notes)
+            steps = np.round(np.diff(time) / 1e6, 3)
+            found.append([Curve('interval', stamped, 'ms', side.seconds(time[1:]), steps)])
+        panels.append(Panel('interval of\nstamps [ms]', *found))
+    strips = []
+    for lane in preset.lanes:
+        if lane.column in have:
+            flag = sides[0].column(columns[lane.column], space)
+            strips.append(Strip(lane.label, spans(flag.time, flag.values > 0.0)))
+    return _picture(sides, window, panels, strips)
 
 
 def _picture(
-    data: _Data,
-    second: _Data | None,
-    window: Window,
-    groups: Sequence[tuple[str, Sequence[_Entry]]],
-    more: Callable[[], Sequence[Strip]] = lambda: (),
-    notes: Sequence[str] = (),
+    sides: Sequence[_Side], window: Window, panels: Sequence[Panel], lanes: Sequence[Strip] = ()
 ) -> tuple[Picture, list[str]]:
-    """Return the figure of panels, with the events of the first recording, and notes."""
-    sides = [side for side in (data, second) if side is not None]
-    said = [*data.recording.notes, *notes, *(second.recording.notes if second else ())]
-    # Time 0 is that of a simulation, else the first sample.
-    firsts = [min(int(one.time[0]) for one in side.recording.topics.values()) for side in sides]
-    if any(map(is_wall_clock, firsts)):
-        for side, first in zip(sides, firsts, strict=True):
-            side.origin = first
-        if second is not None:
-            said.append('the recordings are compared from their first samples on, not by their'
-                        ' stamps')  # fmt: skip
+    """Return what is in the window, with the events of the first recording, and notes."""
+    first = sides[0]
     panels = [
-        Panel(label, *([_shown(*entry, side, window) for entry in entries] for side in sides))
-        for label, entries in groups
+        Panel(label, *([window.part(curve) for curve in curves] for curves in both if curves))
+        for label, *both in panels
     ]
-    times = {name: data.time(name) for name in data.recording.topics}
-    ends = [
-        (float(curve.time[0]), float(curve.time[-1]))
-        for panel in panels
-        for curve in panel.curves
-        if len(curve.time)
-    ]
+    ends = [curve.time[[0, -1]] for one in panels for curve in one.curves if len(curve.time)]
     if not ends:
-        first, last = min(t[0] for t in times.values()), max(t[-1] for t in times.values())
+        times = [first.seconds(one.time)[[0, -1]] for one in first.recording.topics.values()]
         raise InputError(
-            f'{data.path}: no sample between --from and --to; samples are at {first:g} to'
-            f' {last:g} s'
+            f'{first.path}: no sample between --from and --to; samples are at {np.min(times):g} to'
+            f' {np.max(times):g} s'
         )
-    begin, end = min(one[0] for one in ends), max(one[1] for one in ends)
-    strips, marks = events_of(data.watched, data.recording.topics, times, data.joints)
+    begin, end = float(np.min(ends)), float(np.max(ends))
+    strips, marks = first.events()
     label = 'time [s]'
-    if data.origin:
-        start = datetime.fromtimestamp(data.origin / NANOSECONDS, UTC)
+    if first.origin:
+        start = datetime.fromtimestamp(first.origin / NANOSECONDS, UTC)
         label = f'time from {start:%Y-%m-%d %H:%M:%S} UTC [s]'
-        if second is not None:
+        if len(sides) > 1:
             label = 'time from the first sample [s]'
     names = tuple(side.path.name for side in sides)
     if len({*names}) < len(names):
         names = tuple(str(side.path) for side in sides)
-    cut = [_within(strip, begin, end) for strip in (*strips, *more())]
+    cut = [
+        strip._replace(
+            spans=[(max(a, begin), min(b, end)) for a, b in strip.spans if b >= begin and a <= end]
+        )
+        for strip in (*strips, *lanes)
+    ]
     picture = Picture(
         ' and '.join(names),
         label,
@@ -260,23 +261,9 @@ def _picture(
         [strip for strip in cut if strip.spans],
         [mark for mark in marks if begin <= mark.time <= end],
         names,
-        data.origin,
+        first.origin,
     )
-    return picture, said
-
-
-def _shown(make: Callable[[_Data], Curve], label: str, side: _Data, window: Window) -> Curve:
-    """Return the part of a curve in the window, from the origin, with its label."""
-    curve = make(side)
-    time = (curve.time - side.origin) / NANOSECONDS
-    inside = window.cut(time)
-    return dataclasses.replace(curve, label=label, time=time[inside], values=curve.values[inside])
-
-
-def _within(strip: Strip, begin: float, end: float) -> Strip:
-    """Return the part of a strip between two times."""
-    cut = [(max(a, begin), min(b, end)) for a, b in strip.spans if b >= begin and a <= end]
-    return strip._replace(spans=cut)
+    return picture, [note for side in sides for note in side.notes]
 
 
 def preset_names() -> set[str]:
