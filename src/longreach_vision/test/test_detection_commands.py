@@ -257,8 +257,6 @@ def test_columns_of_the_table_stand_below_each_other(capsys, picture, tmp_path):
         ('--at is missing', ('--radius', 17)),
         ('--search without --at', ('--search', 20)),
         ('--normal without --camera', (*AT, '--normal', '0,0,1')),
-        ('--at has 3 numbers', ('--at', '1,2,3', '--radius', 17)),
-        ('--normal has 2 numbers', (*AT, '--camera', '{camera}', '--normal', '0,1')),
         ('lies outside the image of 160 x 120 pixels', ('--at', '300,5', '--radius', 17)),
         ('ring.png', ('--at', '300,5', '--radius', 17)),
         ('radius = 2 px', ('--at', '80,60', '--radius', 2)),
@@ -279,7 +277,15 @@ def test_options_that_cannot_be(picture, calibration, tmp_path, text, words):
 
 
 @pytest.mark.parametrize(
-    'words', [('--at', 'a,b'), ('--radius', '-3'), ('--radius', 'nan'), ('--search', '0')]
+    'words',
+    [
+        ('--at', 'a,b'),
+        ('--at', '1,2,3'),
+        ('--normal', '0,1'),
+        ('--radius', '-3'),
+        ('--radius', 'nan'),
+        ('--search', '0'),
+    ],
 )
 def test_values_that_are_no_numbers_end_in_usage(capsys, picture, words):
     with pytest.raises(SystemExit) as info:

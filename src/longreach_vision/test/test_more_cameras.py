@@ -171,11 +171,13 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     assert (columns['one.cameras'] == 7.0).all()
     assert columns['one.top_u'][0] == pytest.approx(expected[0], abs=0.5)
     assert columns['one.top_v'][0] == pytest.approx(expected[1], abs=0.5)
-    refused('images of 2 cameras, allowed: of one, or of all 3', *words[:3], *words[4:])
+    text = 'images of 2 cameras, allowed: of one, or of left, right, top'
+    refused(text, *words[:3], *words[4:])
     alone = printed(capsys, 'track', sources[2], *words[4:6], '--camera', 'top')
     assert [one['camera'] for one in alone['cameras']] == ['top']
     few = *sources[:2], '--rig', scene / 'rig.yaml'
-    refused('images of 2 cameras, allowed: of one, or of all 3', 'sync', *few)
+    refused(text, 'sync', *few)
+    refused('left is no bag; give a bag', 'sync', *few[:1], *few[2:])
 
 
 def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:

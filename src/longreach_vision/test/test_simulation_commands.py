@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from rig_files import write_rig
-from small_commands import FRAMES, call, make_scene, printed, refused, rendering
+from small_commands import FRAMES, call, printed, refused, rendering
 from small_path import small_path, write_path
 from small_rig import small_rig
 
@@ -20,11 +19,6 @@ from longreach_vision.commands import simulation_commands
 from longreach_vision.io import rendered_files
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.sequences import drawn_pictures
-
-
-@pytest.fixture(scope='module')
-def scene(tmp_path_factory) -> Path:
-    return make_scene(tmp_path_factory.mktemp('scene'))
 
 
 def test_a_video_that_would_lose_a_row_is_refused_before_it_is_drawn(scene, tmp_path):

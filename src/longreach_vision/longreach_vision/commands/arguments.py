@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
 from longreach_markers.rig import Rig, load_rig
-from longreach_tools.arguments import positive
+from longreach_tools.arguments import numbers, positive
 from longreach_tools.output import add_format
 from longreach_vision.io.bag_files import is_bag, read_truth
 from longreach_vision.io.overlay_files import VIDEOS
@@ -23,6 +28,17 @@ def image_rate(text: str) -> float:
     if not 1e-6 <= value <= 1e6:
         raise argparse.ArgumentTypeError(f'{text}, allowed: 1e-6 to 1e6')
     return value
+
+
+def vector(count: int) -> Callable[[str], tuple[float, ...]]:
+    """Return the type of a fixed number of numbers."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        if len(values := numbers(text)) != count:
+            raise argparse.ArgumentTypeError(f'{text}, allowed: {count} numbers')
+        return values
+
+    return parse
 
 
 def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -39,7 +55,7 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-READING = ('rate', 'bits', 'start')
+READING = ('rate', 'bits', 'start', 'scale')
 """Options for the reading of images and the start of tracking."""
 
 OUTPUTS = ('out', 'csv', 'bag', 'overlay')
@@ -116,6 +132,23 @@ def rig_of(arguments: argparse.Namespace) -> Rig:
         return rig.scaled(scale)
     except InputError as error:
         raise InputError(f'--scale {scale:g}: {error}') from error
+
+
+def warn(*texts: str) -> None:
+    """Print warnings on stderr; empty ones are none."""
+    for text in filter(None, texts):
+        print(f'longreach vision: {text}', file=sys.stderr, flush=True)
+
+
+def plain(value: Any) -> Any:
+    """Return a result for JSON: arrays as lists, None for numbers that are unknown."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def installed_rig() -> Path:

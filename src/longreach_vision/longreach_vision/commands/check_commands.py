@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-import sys
 from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.setup.known_distance import DistanceCheck, KnownDistance
 from longreach_tools.arguments import positive
-from longreach_tools.output import print_result, table
-from longreach_vision.commands.tracking_commands import add_recording, tracked_frames
+from longreach_tools.output import add_format, print_result, table
+from longreach_vision.commands.arguments import warn
+from longreach_vision.commands.tracking_commands import (
+    add_recording,
+    rig_of_several,
+    tracked_frames,
+)
 
 _DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
 
@@ -26,6 +30,7 @@ def configure_check(commands: Any) -> None:
         ' triangulated markers with the known one: the true accuracy of cameras and poses.',
     )
     add_recording(check)
+    add_format(check)
     check.add_argument(
         '--distance',
         metavar='MARKER:MARKER=LENGTH',
@@ -44,7 +49,7 @@ def configure_check(commands: Any) -> None:
 
 def _run_check(arguments: argparse.Namespace) -> None:
     """Run ``check``."""
-    rig, frames = tracked_frames(arguments)
+    rig = rig_of_several(arguments)
     # More than two cameras: all together, and each two, which shows the one that is wrong.
     names = tuple(rig.cameras)
     compared = [names, *itertools.combinations(names, 2)] if len(names) > 2 else [()]
@@ -61,7 +66,7 @@ def _run_check(arguments: argparse.Namespace) -> None:
             KnownDistance(rig, (found[1], found[2]), length, arguments.deviation, cameras)
             for cameras in compared
         ]
-    for frame in frames:
+    for frame in tracked_frames(arguments, rig):
         for check in checks:
             check.add(frame)
     results = [check.result() for check in checks]
@@ -71,8 +76,7 @@ def _run_check(arguments: argparse.Namespace) -> None:
         _text(results),
         arguments.format,
     )
-    for text in warnings:
-        print(f'longreach vision: {text}', file=sys.stderr)
+    warn(*warnings)
 
 
 def _text(results: list[DistanceCheck]) -> str:

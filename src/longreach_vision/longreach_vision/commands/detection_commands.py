@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,16 +16,12 @@ from numpy.typing import NDArray
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera, read_camera
 from longreach_markers.io.overlay import draw
-from longreach_markers.marker.detection import (
-    LOST,
-    Observation,
-    detect,
-    find_markers,
-    warm_up,
-)
+from longreach_markers.marker.detection import LOST, Observation, detect, find_markers, warm_up
+from longreach_markers.marker.observation import Ellipse
 from longreach_markers.setup.checkerboards import list_pictures, read_picture
-from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.arguments import allow_lists, positive
 from longreach_tools.output import add_format, check_output, check_places, writing
+from longreach_vision.commands.arguments import vector, warn
 
 _NONE = 'no ring in the picture'
 _PICTURES = ('.png', '.jpg')
@@ -48,7 +43,7 @@ def configure_detection(commands: Any) -> None:
     )
     parser.add_argument(
         '--at',
-        type=numbers,
+        type=vector(2),
         metavar='u,v',
         help='approximate centre [px] (default: find all rings)',
     )
@@ -65,7 +60,7 @@ def configure_detection(commands: Any) -> None:
     )
     parser.add_argument(
         '--normal',
-        type=numbers,
+        type=vector(3),
         metavar='nx,ny,nz',
         help="normal of the marker's plane in the camera frame (x right, y down, z forward)",
     )
@@ -88,10 +83,6 @@ def _run_detect(arguments: argparse.Namespace) -> int:
         raise InputError('--search without --at; give --at and --radius, too')
     if arguments.normal is not None and arguments.camera is None:
         raise InputError('--normal without --camera; give the calibration of the camera, too')
-    if arguments.at is not None and len(arguments.at) != 2:
-        raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
-    if arguments.normal is not None and len(arguments.normal) != 3:
-        raise InputError(f'--normal has {len(arguments.normal)} numbers; allowed: three')
     if arguments.normal is not None and not any(arguments.normal):
         raise InputError('--normal 0,0,0; allowed: a vector that is not 0')
     check_output(arguments.overlay)
@@ -114,15 +105,16 @@ def _run_detect(arguments: argparse.Namespace) -> int:
         except InputError as error:
             if len(arguments.images) == len(pictures) == 1:
                 raise
-            _complain(error)
+            warn(str(error))
             failed = True
             continue
         last = image, [seen for seen, _ in found]
         for row in found:
+            told = _object(str(file), *row)
             if arguments.format == 'json':
-                print(json.dumps(_object(str(file), *row), allow_nan=False), flush=True)
+                print(json.dumps(told, allow_nan=False), flush=True)
             else:
-                print(_line(width, _cells(file.name, *row)), flush=True)
+                print(_line(width, _cells(file.name, told)), flush=True)
     if arguments.overlay is not None and last is not None:
         image, observations = last
         marked = {f'{number}': one for number, one in enumerate(filter(None, observations), 1)}
@@ -131,7 +123,7 @@ def _run_detect(arguments: argparse.Namespace) -> int:
 
 
 def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
-    """Expand files and folders to pictures; also return whether there are several."""
+    """Expand files and folders to pictures; also return whether one failed."""
     found: list[Path] = []
     failed = False
     for image in images:
@@ -140,16 +132,11 @@ def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
         except InputError as error:
             if len(images) == 1:
                 raise
-            _complain(error)
+            warn(str(error))
             failed = True
     if not found:
         raise InputError('no pictures found; give pictures or a folder of pictures')
     return list(dict.fromkeys(found)), failed
-
-
-def _complain(error: InputError) -> None:
-    """Print why a picture is skipped."""
-    print(f'longreach vision: {error}', file=sys.stderr, flush=True)
 
 
 def _detect(
@@ -190,43 +177,32 @@ def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[s
     """Return an observation as a JSON object; unknown values are null."""
     told: dict[str, Any] = {'image': image, 'status': LOST, 'reason': _NONE}
     told |= dict.fromkeys(('center', 'covariance', 'ellipse', 'inner', 'bright'))
-    told |= {'rim_support': 0.0, 'residual': None, 'milliseconds': milliseconds}
-    if seen is None:
-        return told
-    plain = ('status', 'reason', 'inner', 'bright', 'rim_support')
-    ellipse = {name: _known(np.array(getattr(seen.ellipse, name))) for name in ('center', 'axes')}
-    return (
-        told
-        | {name: getattr(seen, name) for name in plain}
-        | {name: _known(np.array(getattr(seen, name))) for name in ('center', 'covariance')}
-        | {'residual': _known(np.array(seen.residual))}
-        | {'ellipse': {**ellipse, 'angle': seen.ellipse.angle}}
-    )
+    told |= {'rim_support': 0.0, 'residual': None}
+    if seen is not None:
+        told |= {key: _known(getattr(seen, key)) for key in told if key != 'image'}
+    return told | {'milliseconds': milliseconds}
 
 
-def _known(values: NDArray[np.float64]) -> Any:
-    """Return an array as a list, or None if it is not finite."""
-    return values.tolist() if np.all(np.isfinite(values)) else None
+def _known(value: Any) -> Any:
+    """Return a value for JSON: arrays as lists; None if it is not finite."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, Ellipse):
+        return {key: _known(getattr(value, key)) for key in ('center', 'axes', 'angle')}
+    return np.asarray(value).tolist() if np.isfinite(value).all() else None
 
 
-def _cells(image: str, seen: Observation | None, milliseconds: float) -> tuple[str, ...]:
+def _cells(image: str, told: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of an observation in the table."""
-    if seen is None:
-        return (image, LOST, '', '', '', '', '', '', f'{milliseconds:.2f}', _NONE)
-    deviation = [
-        f'{value:.3f}' if np.isfinite(value) else '' for value in np.sqrt(np.diag(seen.covariance))
-    ]
-    return (
-        image,
-        seen.status,
-        f'{seen.center[0]:.3f}',
-        f'{seen.center[1]:.3f}',
-        *deviation,
-        f'{seen.radius:.2f}',
-        f'{100 * seen.rim_support:.0f} %',
-        f'{milliseconds:.2f}',
-        seen.reason,
-    )
+    values = [''] * 6
+    if told['ellipse'] is not None:
+        u, v = told['center']
+        spread = ['', '']
+        if told['covariance'] is not None:
+            spread = [f'{value:.3f}' for value in np.sqrt(np.diag(told['covariance']))]
+        radius, rim = max(told['ellipse']['axes']), 100 * told['rim_support']
+        values = [f'{u:.3f}', f'{v:.3f}', *spread, f'{radius:.2f}', f'{rim:.0f} %']
+    return image, told['status'], *values, f'{told["milliseconds"]:.2f}', told['reason']
 
 
 def _line(width: int, cells: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,8 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.commands.arguments import READING, add_options, add_rig
-from longreach_vision.commands.rig_files import (
-    calibrations_beside,
-    kept_entries,
-    markers_text,
-    rig_text,
-    write_rig,
-)
+from longreach_vision.commands.arguments import READING, add_options, add_rig, plain, warn
+from longreach_vision.commands.rig_files import write_localisation
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
@@ -110,7 +103,7 @@ def configure_setup(commands: Any) -> None:
         help='with --refine: standard deviation of the distances of markers from the plane [m]'
         ' (default: 0.01)',
     )
-    add_options(pose, *READING, 'scale')
+    add_options(pose, *READING)
     pose.add_argument(
         '--marker',
         metavar='NAME=RADIUS',
@@ -168,61 +161,44 @@ def _run_calibrate(arguments: argparse.Namespace) -> None:
         from longreach_vision.commands.setup_figures import draw_calibration
 
         draw_calibration(arguments.plot, found)
-    print_result(
-        _calibration_result(found, empty), _calibration_text(found, empty), arguments.format
-    )
-    _warn(found.warnings)
+    result = _calibration_result(found, empty)
+    print_result(result, _calibration_text(found, result), arguments.format)
+    warn(*found.warnings)
 
 
 def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, Any]:
     """Return a calibration as a JSON object."""
-    camera, coverage = found.camera, found.coverage
+    coverage = found.coverage
     rays = found.ray_deviation[np.isfinite(found.ray_deviation)]
     apart = found.difference[np.isfinite(found.difference)]
-    difference = float(apart.max()) if apart.size else math.nan
-    return {
-        'camera': {
-            **{name: getattr(camera, name) for name in _INTRINSICS},
-            'distortion': list(camera.distortion),
-        },
+    largest = np.linalg.norm(found.residuals, axis=2).max(axis=1)
+    names = [view.name for view in found.views]
+    rows = zip(names, found.errors, largest, coverage.tilts, coverage.distances, strict=True)
+    keys = ('image', 'error', 'largest', 'tilt', 'distance')
+    result = {
+        'camera': {name: getattr(found.camera, name) for name in (*_INTRINSICS, 'distortion')},
         'deviations': found.deviations,
         'rms': found.rms,
-        'images': [
-            {
-                'image': view.name,
-                'error': float(error),
-                'largest': float(np.linalg.norm(residuals, axis=1).max()),
-                'tilt': float(tilt),
-                'distance': float(distance),
-            }
-            for view, error, residuals, tilt, distance in zip(
-                found.views,
-                found.errors,
-                found.residuals,
-                coverage.tilts,
-                coverage.distances,
-                strict=True,
-            )
-        ],
-        'outliers': list(found.outliers),
-        'without_board': list(empty),
+        'images': [dict(zip(keys, row, strict=True)) for row in rows],
+        'outliers': found.outliers,
+        'without_board': empty,
         'coverage': {
             'area': coverage.area,
-            'corners_missing': list(coverage.missing),
-            'largest_tilt': float(coverage.tilts.max()),
-            'turns': list(coverage.turns),
-            'distance_ratio': float(coverage.distances.max() / coverage.distances.min()),
+            'corners_missing': coverage.missing,
+            'largest_tilt': coverage.tilts.max(),
+            'turns': coverage.turns,
+            'distance_ratio': coverage.distances.max() / coverage.distances.min(),
         },
-        'ray_deviation': {'median': float(np.median(rays)), 'largest': float(rays.max())},
-        'model_difference': None if math.isnan(difference) else difference,
+        'ray_deviation': {'median': np.median(rays), 'largest': rays.max()},
+        'model_difference': apart.max() if apart.size else None,
         'trusted': not found.warnings,
-        'warnings': list(found.warnings),
+        'warnings': found.warnings,
     }
+    return dict(plain(result))
 
 
-def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
+def _calibration_text(found: Calibration, result: dict[str, Any]) -> str:
     """Return a calibration as text."""
-    result = _calibration_result(found, empty)
     pictures = [
         (
             row['image'],
@@ -233,8 +209,8 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
         )
         for row in result['images']
     ]
-    pictures += [(name, 'left out', '', '', '') for name in found.outliers]
-    pictures += [(name, 'no board', '', '', '') for name in empty]
+    pictures += [(name, 'left out', '', '', '') for name in result['outliers']]
+    pictures += [(name, 'no board', '', '', '') for name in result['without_board']]
     head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]')
     values = [result['camera'][name] for name in _INTRINSICS[4:]]
     values += result['camera']['distortion']
@@ -243,18 +219,20 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
         for (name, deviation), value in zip(found.deviations.items(), values, strict=True)
     ]
     coverage, rays = result['coverage'], result['ray_deviation']
-    return '\n\n'.join(
-        [
-            table(head, pictures),
-            table((found.camera.model, 'value', 'standard deviation'), numbers),
-            f'error {found.rms:.3f} px (RMS), rays uncertain by {rays["median"]:.2g} px (median),'
-            f' {rays["largest"]:.2g} px (largest)\n'
-            f'boards cover {100.0 * coverage["area"]:.0f} % of the image, tilted by up to'
-            f' {math.degrees(coverage["largest_tilt"]):.0f} deg, distances differ by a factor of'
-            f' {coverage["distance_ratio"]:.2f}\n'
-            + ('no warnings' if not found.warnings else 'not reliable: see the warnings'),
-        ]
+    summary = (
+        f'error {found.rms:.3f} px (RMS), rays uncertain by {rays["median"]:.2g} px (median),'
+        f' {rays["largest"]:.2g} px (largest)\n'
+        f'boards cover {100.0 * coverage["area"]:.0f} % of the image, tilted by up to'
+        f' {math.degrees(coverage["largest_tilt"]):.0f} deg, distances differ by a factor of'
+        f' {coverage["distance_ratio"]:.2f}\n{_trust(found.warnings)}'
     )
+    names = (found.camera.model, 'value', 'standard deviation')
+    return '\n\n'.join([table(head, pictures), table(names, numbers), summary])
+
+
+def _trust(warnings: Sequence[str]) -> str:
+    """Return whether a result may be relied on."""
+    return 'not reliable: see the warnings' if warnings else 'no warnings'
 
 
 # --- pose -----------------------------------------------------------------------------------
@@ -283,21 +261,15 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         found = localise(reference, cameras)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
-    advice = ''
-    if out is not None:
-        markers = markers_text(arguments.marker, out)
-        cameras_and_plane = rig_text(
-            found, calibrations_beside(reference, file, out), kept_entries(out)
-        )
-        write_rig(out, cameras_and_plane + markers)
-        if markers and not arguments.marker:
-            advice = f'\n\n{out} contains an example marker; replace it by your markers'
+    text = _pose_text(found)
+    if out is not None and write_localisation(out, found, reference, file, arguments.marker):
+        text += f'\n\n{out} contains an example marker; replace it by your markers'
     if arguments.plot is not None:
         from longreach_vision.commands.setup_figures import draw_localisation
 
         draw_localisation(arguments.plot, found, cameras)
-    print_result(_pose_result(found), _pose_text(found) + advice, arguments.format)
-    _warn(found.warnings)
+    print_result(_pose_result(found), text, arguments.format)
+    warn(*found.warnings)
 
 
 def _marker(text: str) -> tuple[str, float]:
@@ -310,14 +282,14 @@ def _marker(text: str) -> tuple[str, float]:
 
 
 def _prediction(value: Prediction) -> dict[str, Any]:
-    """Return a prediction as a JSON object: standard deviations along the world's axes [m]."""
+    """Return a prediction: standard deviations along the world's axes [m]."""
     space = value.triangulated
     return {
-        'point': value.point.tolist(),
+        'point': value.point,
         'in_plane': {side: _deviations(cov) for side, cov in value.in_plane.items()},
         'triangulated': None if space is None else _deviations(space),
-        'error': None if math.isnan(value.error) else value.error,
-        'movement': None if math.isnan(value.movement) else value.movement,
+        'error': value.error,
+        'movement': value.movement,
     }
 
 
@@ -333,19 +305,19 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
         fitted, residuals, rms = found.plane
         assert fitted.covariance is not None
         plane = {
-            'normal': fitted.normal.tolist(),
+            'normal': fitted.normal,
             'offset': fitted.offset,
-            'centroid': fitted.centroid.tolist(),
-            'covariance': fitted.covariance.ravel().tolist(),
-            'residuals': residuals.tolist(),
-            'rms': None if math.isnan(rms) else rms,
+            'centroid': fitted.centroid,
+            'covariance': fitted.covariance.ravel(),
+            'residuals': residuals,
+            'rms': rms,
         }
-    return {
+    result = {
         'cameras': {
             side: {
-                'position': pose.translation.tolist(),
-                'orientation': pose.quaternion.tolist(),
-                'covariance': np.asarray(pose.covariance).ravel().tolist(),
+                'position': pose.translation,
+                'orientation': pose.quaternion,
+                'covariance': np.asarray(pose.covariance).ravel(),
                 'residual': found.rms[side],
             }
             for side, pose in found.poses.items()
@@ -353,10 +325,10 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
         'points': [
             {
                 'name': point.name,
-                'position': point.position.tolist(),
+                'position': point.position,
                 'deviations': _deviations(point.covariance),
-                'correction': point.correction.tolist(),
-                'pixels': {side: off.tolist() for side, off in point.pixels.items()},
+                'correction': point.correction,
+                'pixels': point.pixels,
             }
             for point in found.points
         ],
@@ -366,8 +338,9 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
         'tip': _prediction(found.tip),
         'at_points': [_prediction(value) for value in found.at_points],
         'trusted': not found.warnings,
-        'warnings': list(found.warnings),
+        'warnings': found.warnings,
     }
+    return dict(plain(result))
 
 
 def _pose_text(found: Localisation) -> str:
@@ -406,17 +379,17 @@ def _pose_text(found: Localisation) -> str:
         if not math.isnan(found.plane.rms):
             lines[-1] += f', distance of its points {1e3 * found.plane.rms:.1f} mm (RMS)'
     lines += list(_tip_lines(found.tip))
-    lines.append('no warnings' if not found.warnings else 'not reliable: see the warnings')
+    lines.append(_trust(found.warnings))
     return '\n\n'.join([*parts, '\n'.join(lines)])
 
 
 def _tip_lines(tip: Prediction) -> Iterable[str]:
     """Yield lines about the error of a marker at the tip."""
     place = ', '.join(f'{value:g}' for value in tip.point)
-    rows = [(f'in the plane, {side}', cov) for side, cov in tip.in_plane.items()]
+    rows = {f'in the plane, {side}': cov for side, cov in tip.in_plane.items()}
     if tip.triangulated is not None:
-        rows.append(('triangulated', tip.triangulated))
-    for name, cov in rows:
+        rows['triangulated'] = tip.triangulated
+    for name, cov in rows.items():
         x, y, z = (1e3 * value for value in _deviations(cov))
         yield f'a marker at ({place}) m, {name}: ± {x:.1f}, {y:.1f}, {z:.1f} mm along x, y, z'
     if not math.isnan(tip.movement):
@@ -465,9 +438,3 @@ def _run_marker(arguments: argparse.Namespace) -> None:
 def _plain(value: float | bool) -> str:
     """Return a value as YAML text."""
     return str(value).lower() if isinstance(value, bool) else f'{value:g}'
-
-
-def _warn(warnings: Iterable[str]) -> None:
-    """Print warnings on stderr."""
-    for text in warnings:
-        print(f'longreach vision: {text}', file=sys.stderr)

@@ -78,7 +78,7 @@ def _run_simulate(arguments: argparse.Namespace) -> None:
     rig = rig_of(arguments)
     path = motion_of(arguments.path, arguments.truth_topic).of(rig.names)
     times = frame_times(path, arguments.rate, arguments.duration)
-    targets = Targets.of(arguments, rig.names, _read(arguments))
+    targets = Targets(arguments, rig.names, _read(arguments))
     simulators = simulators_of(rig, _look_of(arguments))
     images = drawn_pictures(simulators, path, times, rig.delays)
     track_markers(targets, rig, images, len(times), path)

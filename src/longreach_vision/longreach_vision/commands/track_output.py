@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -25,7 +25,6 @@ from longreach_markers.tracking.pose_agreement import (
     agreement_text,
     compare_poses,
 )
-from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,
@@ -54,50 +53,43 @@ _REASONS = 5
 _SILENT = 0.1
 
 
-class Targets(NamedTuple):
-    """Output files of tracks; None for those not requested."""
+class Targets:
+    """Output files of tracks that are asked for, None for the others; nothing is written yet."""
 
-    form: str  # format of the printed output: table or json
-    namespace: str  # namespace of the topics of the bag
-    out: Path | None  # directory for outputs without a file of their own
-    csv: Path | None
-    bag: Path | None
-    overlay: Path | None
-    plot: Path | None
-    movement: tuple[str, Path] | None  # marker, picture
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         arguments: argparse.Namespace,
         names: Sequence[str],
         read: Iterable[str | Path | None],
-    ) -> Self:
-        """Return the requested outputs; nothing is written yet."""
+    ) -> None:
         asked = vars(arguments)
-        out, csv = asked.get('out'), arguments.csv
+        self.form: str = arguments.format
+        self.namespace: str = asked.get('namespace', 'vision')
+        self.out: Path | None = asked.get('out')
+        self.csv: Path | None = arguments.csv
         # For compare, the bag is an input.
-        bag = asked.get('bag') if 'out' in asked else None
-        if out is not None:
-            csv, bag = csv or out / 'tracks.csv', bag or out / 'tracks'
-        movement = _movement(arguments.movement, names)
-        files = {'out': out, 'csv': csv, 'bag': bag, 'overlay': asked.get('overlay')}
-        files['plot'] = arguments.plot
-        places = {f'--{key}': file for key, file in files.items()}
-        check_places(places | {'--movement': movement and movement[1]}, read)
-        namespace = asked.get('namespace', 'vision')
-        return cls(arguments.format, namespace, **files, movement=movement)
+        self.bag: Path | None = asked.get('bag') if 'out' in asked else None
+        if self.out is not None:
+            self.csv, self.bag = (
+                self.csv or self.out / 'tracks.csv',
+                self.bag or self.out / 'tracks',
+            )
+        self.overlay: Path | None = asked.get('overlay')
+        self.plot: Path | None = arguments.plot
+        self.moving, self.movement = _movement(arguments.movement, names)
+        places = ('out', 'csv', 'bag', 'overlay', 'plot', 'movement')
+        check_places({f'--{place}': getattr(self, place) for place in places}, read)
 
     def check_files(self) -> None:
         """Raise InputError for a file that cannot be written, before the work starts."""
         check_output(self.csv, self.plot)
-        check_output(plot=self.movement and self.movement[1])
+        check_output(plot=self.movement)
 
 
-def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path] | None:
+def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path | None]:
     """Parse marker and file of ``--movement``."""
     if asked is None:
-        return None
+        return '', None
     name, _, file = asked.partition('=')
     if not file:
         raise InputError(f'--movement {asked}, allowed: MARKER=FILE')
@@ -118,29 +110,18 @@ def track_markers(
     sources: Sequence[ImageSource | BagImages] = (),
 ) -> None:
     """Track markers, and write and print the results."""
-    with contextlib.ExitStack() as stack:
-        if targets.out is not None:
-            stack.enter_context(making_directory(targets.out))
-        targets.check_files()
-        _track(targets, rig, images, total, path, sources)
-
-
-def _track(
-    targets: Targets,
-    rig: Rig,
-    images: Iterable[Picture],
-    total: int | None,
-    path: MarkerPath | None,
-    sources: Sequence[ImageSource | BagImages],
-) -> None:
-    """Track markers after checking all outputs."""
     rows: list[list[float]] = []
     bodies = tuple(body.name for body in rig.bodies)
     reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
     first: ImageSet[np.ndarray] | None = None
     counts = dict.fromkeys(rig.cameras, 0)
     cameras = cameras_of(rig.cameras)
+    follower, sightings = Follower(rig), Sightings(rig)
+    problems: list[LongreachError | InputError] = []
     with contextlib.ExitStack() as stack:
+        if targets.out is not None:
+            stack.enter_context(making_directory(targets.out))
+        targets.check_files()
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
             writer = stack.enter_context(
@@ -149,9 +130,7 @@ def _track(
             sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
-        follower = Follower(rig)
-        sightings = Sightings(rig)
-        frames = _UntilBroken(follow(follower, images))
+        frames = _until_broken(follow(follower, images), problems)
         # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
             for camera in one.images.images:
@@ -167,32 +146,30 @@ def _track(
             for sink in sinks:
                 sink(one)
         if not rows:
-            raise frames.problem or InputError('there are no images to track')
+            raise problems[0] if problems else InputError('there are no images to track')
         tracks = Tracks(rig.names, cameras, np.array(rows), reasons, bodies)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
     advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
     failure: LongreachError | None = None
-    if frames.problem is not None:
-        kind = type(frames.problem)
-        failure = kind(f'{frames.problem}; the {len(rows)} images tracked before it are written')
-    elif not any(tracks.counts(name)[TRACKED] for name in rig.names):
+    for problem in problems:
+        text = f'{problem}; the {len(rows)} images tracked before it are written'
+        failure = type(problem)(text)
+    if failure is None and not any(tracks.counts(name)[TRACKED] for name in rig.names):
         told = follower.problem or '; '.join(
             f'{name}: {found[0][0]}' for name in rig.names if (found := tracks.why_not(name))
         )
         text = f'no marker was tracked in {len(rows)} images: {told}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
     clocks = compare_clocks(sightings)
-    complete = frames.problem is None and not any(source.damaged for source in sources)
-    hand_out(
+    notes = [advice, *follower.notes, *(note for source in sources for note in source.notes)]
+    print_tracks(
         targets,
         rig,
         tracks,
         path,
-        complete=complete,
-        advice='\n\n'.join(
-            [*filter(None, [advice]), *follower.notes, *(n for one in sources for n in one.notes)]
-        ),
+        complete=not problems and not any(source.damaged for source in sources),
+        notes=notes,
         failure=failure,
         offsets=clocks.of_each(),
         agreements=compare_poses(sightings, clocks),
@@ -200,18 +177,14 @@ def _track(
     )
 
 
-class _UntilBroken:
-    """Iterator that stops at an error and keeps it in ``problem``."""
-
-    def __init__(self, frames: Iterator[Followed]) -> None:
-        self._frames = frames
-        self.problem: InputError | LongreachError | None = None
-
-    def __iter__(self) -> Iterator[Followed]:
-        try:
-            yield from self._frames
-        except (InputError, LongreachError) as error:
-            self.problem = error
+def _until_broken(
+    frames: Iterator[Followed], problems: list[LongreachError | InputError]
+) -> Iterator[Followed]:
+    """Yield frames up to an error, which is added to a list."""
+    try:
+        yield from frames
+    except (InputError, LongreachError) as error:
+        problems.append(error)
 
 
 # --- advice ----------------------------------------------------------------------------------
@@ -227,13 +200,13 @@ def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str
     ]
     if np.mean(both) > 0.5:
         return ''
-    given, turned = _in_both(rig, first), _in_both(rig, _exchanged(first))
-    pixels = dataclasses.replace(
-        rig, markers=tuple(one.replace(left=one.right, right=one.left) for one in rig.markers)
-    )
-    if pixels.markers != rig.markers:
-        # Given pixels were read in the pictures named left and right.
-        turned = max(turned, _in_both(pixels, _exchanged(first)))
+    left, right = (first.images[name] for name in CAMERAS)
+    exchanged = {'left': right, 'right': left}
+    # Given pixels were read in the pictures named left and right.
+    markers = tuple(one.replace(left=one.right, right=one.left) for one in rig.markers)
+    pixels = dataclasses.replace(rig, markers=markers)
+    given = _tracked(rig, first.images, 2)
+    turned = max(_tracked(one, exchanged, 2) for one in (rig, pixels))
     # Hardly anything but an exchange makes most markers fit exchanged, and few as given.
     if 2 * turned <= len(rig.names) or 2 * given > turned:
         return ''
@@ -251,19 +224,18 @@ def _silent(
     tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
     if len(rig.cameras) < 2:
         return ''
-    (least, few), *_, (other, many) = sorted(
-        ((name, tracked[name]) for name in rig.cameras), key=lambda one: one[1]
-    )
+    least, *_, other = sorted(rig.cameras, key=lambda name: tracked[name])
+    few, many = tracked[least], tracked[other]
     if not few < _SILENT * many:
         return ''
     cause = 'check that it is not covered, out of focus or badly exposed, and its pose'
     if not counts[least]:
         cause = 'it has no images'
     elif first is not None:
+        alone = dataclasses.replace(rig, cameras={least: rig.cameras[least]})
         image = first.images[least]
-        upright = _in_sight(rig, least, image)
-        turned = _in_sight(rig, least, np.ascontiguousarray(image[::-1, ::-1]))
-        if turned > max(upright, len(rig.names) // 2):
+        turned = _tracked(alone, {least: np.ascontiguousarray(image[::-1, ::-1])}, 1)
+        if turned > max(_tracked(alone, {least: image}, 1), len(rig.names) // 2):
             cause = (
                 f'its images seem to be upside down: turned by 180 degrees, {turned} of'
                 f' {len(rig.names)} markers are tracked in the first one; turn the images, or'
@@ -279,42 +251,28 @@ def _silent(
     return f'{text}; {cause}'
 
 
-def _in_sight(rig: Rig, camera: str, image: np.ndarray) -> int:
-    """Return the number of markers tracked by one camera in an image."""
-    alone = dataclasses.replace(rig, cameras={camera: rig.cameras[camera]})
-    frame = Follower(alone).update(ImageSet({camera: 0}, {camera: image}, False))
-    return sum(one.status == TRACKED for one in frame.estimates.values())
-
-
-def _exchanged(images: ImageSet[np.ndarray]) -> ImageSet[np.ndarray]:
-    """Return a pair with images of left and right exchanged."""
-    left, right = (images.images[name] for name in CAMERAS)
-    return images.with_images({'left': right, 'right': left})
-
-
-def _in_both(rig: Rig, images: ImageSet[np.ndarray]) -> int:
-    """Return the number of markers tracked by both cameras in a first image pair."""
-    # With equal times: at different times, positions are not compared without a known velocity.
-    images = images._replace(stamps=dict.fromkeys(images.stamps, images.stamp))
+def _tracked(rig: Rig, images: Mapping[str, np.ndarray], cameras: int) -> int:
+    """Return the number of markers tracked by a number of cameras in first images of one time."""
     try:
-        frame: RigFrame = Follower(rig).update(images)
+        frame = Follower(rig).update(ImageSet(dict.fromkeys(images, 0), dict(images), False))
     except InputError:
         # Cameras of different sizes.
         return 0
-    return sum(one.status == TRACKED and len(one.cameras) == 2 for one in frame.estimates.values())
+    found = frame.estimates.values()
+    return sum(one.status == TRACKED and len(one.cameras) == cameras for one in found)
 
 
 # --- results ---------------------------------------------------------------------------------
 
 
-def hand_out(
+def print_tracks(
     targets: Targets,
     rig: Rig,
     tracks: Tracks,
     path: MarkerPath | None,
     *,
     complete: bool = True,
-    advice: str = '',
+    notes: Sequence[str] = (),
     failure: LongreachError | None = None,
     offsets: Sequence[ClockOffset] = (),
     agreements: Sequence[Agreement] = (),
@@ -334,42 +292,31 @@ def hand_out(
         if targets.plot is not None:
             draw_tracks(targets.plot, tracks, path, along)
         if targets.movement is not None:
-            name, file = targets.movement
-            draw_movement(file, tracks, name, path, along)
-    rows = tracks.summary()
+            draw_movement(targets.movement, tracks, targets.moving, path, along)
     cameras = [
         one | {'images': None if counts is None else counts[one['camera']]}
         for one in tracks.sightings()
         if one['camera'] in (counts or tracks.cameras)
     ]
-    bodies = tracks.body_summary()
-    text = _summary_text(tracks, rows, cameras)
-    if bodies:
-        text += '\n\n' + _bodies_text(bodies)
-    if errors is not None:
-        text += '\n\n' + _errors_text(errors)
-        if included:
-            text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
+    advice = '\n\n'.join(filter(None, (*notes, *_warnings(offsets, agreements))))
+    result = {
+        'images': len(tracks.times),
+        'span': tracks.times[[0, -1]].tolist(),
+        'complete': complete,
+        'markers': tracks.summary(),
+        'bodies': tracks.body_summary(),
+        'cameras': cameras,
+        'errors': errors,
+        'clock_offset': _one_or_all([one.fields() for one in offsets]),
+        'agreement': _one_or_all([one.fields() for one in agreements]),
+        'advice': advice,
+    }
+    parts = list(_summary(result))
+    if errors is not None and included:
+        parts[-1] += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
     if agreements:
-        text += '\n\n' + '\n'.join([*map(str, offsets), agreement_text(agreements)])
-    advice = '\n\n'.join(filter(None, (advice, *_warnings(offsets, agreements))))
-    span = tracks.times[[0, -1]].tolist()
-    print_result(
-        {
-            'images': len(tracks.times),
-            'span': span,
-            'complete': complete,
-            'markers': rows,
-            'bodies': bodies,
-            'cameras': cameras,
-            'errors': errors,
-            'clock_offset': _one_or_all([one.fields() for one in offsets]),
-            'agreement': _one_or_all([one.fields() for one in agreements]),
-            'advice': advice,
-        },
-        f'{text}\n\n{advice}' if advice else text,
-        targets.form,
-    )
+        parts.append('\n'.join([*map(str, offsets), agreement_text(agreements)]))
+    print_result(result, '\n\n'.join(filter(None, (*parts, advice))), targets.form)
     if failure is not None:
         raise failure
 
@@ -411,87 +358,76 @@ def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], 
     return found, included
 
 
-def _summary_text(
-    tracks: Tracks, rows: Sequence[dict[str, Any]], cameras: Sequence[dict[str, Any]]
-) -> str:
-    """Return the summary as text."""
+def _summary(result: dict[str, Any]) -> Iterator[str]:
+    """Yield tables of what :func:`print_tracks` prints as JSON."""
+    first, last = result['span']
+    yield f'{result["images"]} images, {first:.3f} to {last:.3f} s'
     head = ['marker', 'tracked', 'uncertain', 'lost', 'first x, y, z [m]', 'last x, y, z [m]']
-    lines = [
+    markers = [
         (
             *(row[what] for what in ('name', 'tracked', 'uncertain', 'lost')),
             *(_three(row[what]) for what in ('first', 'last')),
             _three(row['noise'], _MILLI, '.3f'),
         )
-        for row in rows
+        for row in result['markers']
     ]
-    first, last = tracks.times[[0, -1]]
-    text = f'{len(tracks.times)} images, {first:.3f} to {last:.3f} s\n\n'
-    text += table([*head, 'noise x, y, z [mm]'], lines)
-    seen = [
+    yield table([*head, 'noise x, y, z [mm]'], markers)
+    cameras = [
         (
             one['camera'],
             '' if one['images'] is None else one['images'],
             *(one['tracked'], one['uncertain']),
             one['sightings'] - one['tracked'] - one['uncertain'],
         )
-        for one in cameras
+        for one in result['cameras']
     ]
-    text += '\n\n' + table(('camera', 'images', 'tracked', 'uncertain', 'lost'), seen)
-    return _with_reasons(text, 'not tracked', rows)
+    yield table(('camera', 'images', 'tracked', 'uncertain', 'lost'), cameras)
+    yield _reasons('not tracked', result['markers'])
+    if result['bodies']:
+        bodies = [
+            (
+                *(one['name'], one['poses'], one['images'] - one['poses']),
+                *(_three(one[what]) for what in ('first', 'last')),
+                '' if one['chi_square'] is None else f'{one["chi_square"]:.2f}',
+            )
+            for one in result['bodies']
+        ]
+        yield table(('body', 'poses', 'none', *head[4:], 'chi-square'), bodies)
+        yield 'chi-square: median of those with a pose'
+        yield _reasons('no pose', result['bodies'])
+    if result['errors'] is None:
+        return
+    head = ['distance from the truth [mm]', 'tracked', 'motion']
+    for kind in ('in plane', 'triangulated'):
+        head += [f'{kind}: RMS', 'largest', 'bias', 'scatter']
+    errors = []
+    for row in result['errors']:
+        share = 100.0 * row['tracked'] / row['rows']
+        line = [row['name'], f'{share:.1f} %', f'{_MILLI * row["motion"]:.2f}']
+        for found in (row[kind] for kind in KINDS):
+            line += [
+                '' if found is None else f'{_MILLI * found[what]:.3f}'
+                for what in ('rms', 'largest', 'bias', 'scatter')
+            ]
+        errors.append(line)
+    yield table(head, errors)
+    yield (
+        'motion: standard deviation of the truth; bias: distance of the means; scatter: RMS'
+        ' without the bias'
+    )
 
 
-def _with_reasons(text: str, what: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Return a text, and below it the reasons of its rows if there are any."""
-    reasons = [line for row in rows for line in _reason_lines(row['name'], row['reasons'])]
-    return '\n'.join([text, '', f'{what}, by reason:', *reasons]) if reasons else text
-
-
-def _reason_lines(name: str, reasons: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the reasons why a marker was not tracked, as text lines."""
-    listed = [(one['images'], one['reason']) for one in reasons[:_REASONS]]
-    rest = sum(one['images'] for one in reasons[_REASONS:])
-    if rest:
-        listed.append((rest, 'other reasons: see --format json'))
-    return [f'  {name}, {count} images: {reason}' for count, reason in listed]
-
-
-def _bodies_text(bodies: Sequence[dict[str, Any]]) -> str:
-    """Return the summary of rigid bodies as text."""
-    head = ('body', 'poses', 'none', 'first x, y, z [m]', 'last x, y, z [m]', 'chi-square')
-    lines = [
-        (
-            *(one['name'], one['poses'], one['images'] - one['poses']),
-            *(_three(one[what]) for what in ('first', 'last')),
-            '' if one['chi_square'] is None else f'{one["chi_square"]:.2f}',
-        )
-        for one in bodies
-    ]
-    text = table(head, lines) + '\n\nchi-square: median of those with a pose'
-    return _with_reasons(text, 'no pose', bodies)
+def _reasons(what: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return why markers or bodies were not located, with the number of images; empty if none."""
+    lines = []
+    for row in rows:
+        listed = [(one['images'], one['reason']) for one in row['reasons'][:_REASONS]]
+        if rest := sum(one['images'] for one in row['reasons'][_REASONS:]):
+            listed.append((rest, 'other reasons: see --format json'))
+        lines += [f'  {row["name"]}, {count} images: {reason}' for count, reason in listed]
+    return '\n'.join([f'{what}, by reason:', *lines]) if lines else ''
 
 
 def _three(values: Sequence[float] | None, factor: float = 1.0, form: str = '.4f') -> str:
     """Return a vector as text."""
     return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)
-
-
-def _errors_text(errors: Sequence[dict[str, Any]]) -> str:
-    """Return the errors of tracks as text."""
-    head = ['distance from the truth [mm]', 'tracked', 'motion']
-    for kind in ('in plane', 'triangulated'):
-        head += [f'{kind}: RMS', 'largest', 'bias', 'scatter']
-    lines = []
-    for row in errors:
-        share = 100.0 * row['tracked'] / row['rows']
-        line = [row['name'], f'{share:.1f} %', f'{_MILLI * row["motion"]:.2f}']
-        for kind in KINDS:
-            found = row[kind]
-            line += [
-                '' if found is None else f'{_MILLI * found[what]:.3f}'
-                for what in ('rms', 'largest', 'bias', 'scatter')
-            ]
-        lines.append(line)
-    return (
-        table(head, lines) + '\n\nmotion: standard deviation of the truth; bias: distance of the'
-        ' means; scatter: RMS without the bias'
-    )

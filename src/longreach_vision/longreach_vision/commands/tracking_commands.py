@@ -8,7 +8,6 @@ import dataclasses
 import math
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from longreach_markers.tracking.pose_agreement import (
 )
 from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
+from longreach_tools.arguments import finite
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
 from longreach_vision.commands.arguments import (
@@ -42,12 +42,14 @@ from longreach_vision.commands.arguments import (
     add_outputs,
     add_rig,
     motion_of,
+    plain,
     rig_files,
     rig_of,
+    warn,
 )
-from longreach_vision.commands.rig_files import write_delay, write_line_time, write_poses
-from longreach_vision.commands.track_output import Targets, hand_out, track_markers
-from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
+from longreach_vision.commands.rig_files import write_delay, write_poses, write_time
+from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
+from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
 from longreach_vision.io.track_table import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
@@ -58,7 +60,7 @@ _START = re.compile(r'(\w+)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
 
 
 def configure_tracking(commands: Any) -> None:
-    """Add the subcommands ``track`` and ``compare``."""
+    """Add the subcommands ``track``, ``sync`` and ``compare``."""
     track = commands.add_parser(
         'track',
         help='track markers in videos, folders of pictures, or a bag of images',
@@ -66,22 +68,15 @@ def configure_tracking(commands: Any) -> None:
         ' are paired by the times of their names or of the video, images of a bag by their'
         ' stamps.',
     )
-    track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
-    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the second camera')
-    _add_others(track)
-    track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
-    add_options(track, 'namespace')
-    add_rig(track, required=True)
+    add_recording(track)
     track.add_argument(
         '--camera',
         metavar='NAME',
-        help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
+        help='camera to be used alone (default: of one video or folder the first of the rig)',
     )
-    add_options(track, *READING)
     track.add_argument(
         '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
     )
-    add_options(track, 'scale')
     add_outputs(track)
     track.set_defaults(run=_run_track)
 
@@ -93,6 +88,7 @@ def configure_tracking(commands: Any) -> None:
         ' rig file.',
     )
     add_recording(sync)
+    add_format(sync)
     sync.set_defaults(run=_run_sync)
 
     beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
@@ -106,27 +102,17 @@ def configure_tracking(commands: Any) -> None:
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add RECORDING, RIGHT and OTHER, images of all cameras, and how they are read and tracked."""
+    """Add images of all cameras, and how they are read and tracked."""
     parser.add_argument(
-        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
+        'recording',
+        metavar='RECORDING',
+        nargs='+',
+        help='bag of images, or a video or folder of each camera, in the order of the rig',
     )
-    parser.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
-    _add_others(parser)
     add_options(parser, 'namespace')
     add_rig(parser, required=True)
-    add_options(parser, *READING, 'scale')
-    add_format(parser)
-    parser.set_defaults(camera=None, from_bag=None)
-
-
-def _add_others(parser: argparse.ArgumentParser) -> None:
-    """Add OTHER, images of further cameras."""
-    parser.add_argument(
-        'others',
-        metavar='OTHER',
-        nargs='*',
-        help='the same for further cameras, in the order of the rig',
-    )
+    add_options(parser, *READING)
+    parser.set_defaults(camera=None)
 
 
 # --- track -----------------------------------------------------------------------------------
@@ -138,41 +124,41 @@ def _run_track(arguments: argparse.Namespace) -> None:
     path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
     with contextlib.ExitStack() as stack:
         rig, images, total, sources = _opened(stack, arguments, rig)
-        read = [*rig_files(arguments), arguments.from_bag, *_given(arguments)]
+        read = [*rig_files(arguments), *arguments.recording, arguments.truth]
         read += [file for source in sources for file in source.files]
-        targets = Targets.of(arguments, rig.names, [*read, arguments.truth])
+        targets = Targets(arguments, rig.names, read)
         track_markers(targets, rig, images, total, path, sources)
 
 
 def _opened(
     stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
 ) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource | BagImages]]:
-    """Open the images of files or a bag."""
-    if arguments.from_bag is not None:
-        if arguments.left is not None:
-            raise InputError('LEFT and --from-bag are given, allowed: one of them')
-        if arguments.rate is not None:
+    """Open the images of files or a bag; return the rig with their cameras, and their number."""
+    given, camera = arguments.recording, arguments.camera
+    names = tuple(rig.cameras) if camera is None else (camera,)
+    is_recorded = len(given) == 1 and is_bag(Path(given[0]))
+    if is_recorded and arguments.rate is not None:
+        raise InputError('--rate and a bag are given; leave out --rate: its images have stamps')
+    if not is_recorded:
+        if len(given) == 1:
+            names = names[:1]
+        elif len(given) != len(names):
             raise InputError(
-                '--rate and --from-bag are given, allowed: one of them; recorded images have their'
-                ' stamps'
+                f'images of {len(given)} cameras, allowed: of one, or of {", ".join(names)}, in'
+                ' this order'
             )
-        topics = {
-            name: absolute_name(f'{name}/image_raw', arguments.namespace)
-            for name in rig.cameras
-            if arguments.camera in (None, name)
-        }
-        rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
-        recorded = BagImages(arguments.from_bag, topics, arguments.bits)
+        if len({os.path.realpath(place) for place in given}) < len(given):
+            raise InputError(f'two cameras have the images {given[0]}; give those of each camera')
+    if camera is not None and camera not in rig.cameras:
+        raise InputError(f'--camera {camera}, allowed by the rig: {", ".join(rig.cameras)}')
+    rig = dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+    rig = _started(rig, arguments.start)
+    if is_recorded:
+        topics = {name: absolute_name(f'{name}/image_raw', arguments.namespace) for name in names}
+        recorded = BagImages(given[0], topics, arguments.bits)
         return rig, iter(recorded), None, [recorded]
-    if arguments.left is None:
-        raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
-    given = _given(arguments)
-    if len({os.path.realpath(place) for place in given}) < len(given):
-        which = 'LEFT and RIGHT are both' if len(given) == 2 else 'two cameras have the images'
-        raise InputError(f'{which} {arguments.left}; give the images of different cameras')
-    rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
     sources: dict[str, ImageSource] = {}
-    for name, spec in zip(rig.cameras, given, strict=True):
+    for name, spec in zip(names, given, strict=True):
         source = stack.enter_context(open_source(spec, bits=arguments.bits))
         if source.live:
             raise InputError(
@@ -180,8 +166,7 @@ def _opened(
                 ' longreach launch vision'
             )
         sources[name] = source
-        if source.lossy:
-            print(f'longreach vision: {source.lossy}', file=sys.stderr)
+        warn(source.lossy)
     total = max(source.count for source in sources.values())
     return rig, pictures_of(sources, arguments.rate), total or None, list(sources.values())
 
@@ -209,16 +194,12 @@ def _run_sync(arguments: argparse.Namespace) -> None:
         f'{arguments.rig}: cameras.{name}.line_time = {line_time:.4g} s'
         for name, line_time in lines.items()
     ]
-    result: dict[str, Any] = {
-        'cameras': fields,
-        'line_times': lines,
-        'failed': [one.fields() for one in clocks.failed],
-    }
-    if len(rig.cameras) == 2:
-        result = {**fields[0], 'line_times': lines}
+    result: dict[str, Any] = {**fields[0], 'line_times': lines}
+    if len(rig.cameras) > 2:
+        failures = [one.fields() for one in clocks.failed]
+        result = {'cameras': fields, 'line_times': lines, 'failed': failures}
     print_result(result, '\n'.join(told), arguments.format)
-    if warning:
-        print(f'longreach vision: {warning}', file=sys.stderr)
+    warn(warning)
     unknown = [name for name in list(rig.cameras)[1:] if name not in clocks.found]
     if unknown:
         raise LongreachError(
@@ -238,7 +219,8 @@ def _write_line_times(
     for name in cameras:
         # Rows of the calibration, not of images of another size.
         lines[name] = round((rig.cameras[name].line_time + line_time) * arguments.scale, 11)
-        write_line_time(arguments.rig, name, lines[name], f'standard error {deviation:.2g} s')
+        comment = f'standard error {deviation:.2g} s'
+        write_time(arguments.rig, name, 'line_time', lines[name], comment)
     left = [name for name in rig.cameras if name not in cameras]
     if not cameras or not left:
         return lines, ''
@@ -248,35 +230,34 @@ def _write_line_times(
     )
 
 
-def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
-    """Track the markers of a recording; return the rig and all sightings."""
-    rig, frames = tracked_frames(arguments)
-    sightings = Sightings(rig)
-    for frame in frames:
-        sightings.add(frame)
-    return rig, sightings
-
-
-def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[RigFrame]]:
-    """Return the rig, and an iterator that tracks a recording and prints notes at its end."""
-    rig = rig_of(arguments)
+def rig_of_several(arguments: argparse.Namespace) -> Rig:
+    """Return the rig of a recording by all of its cameras, of which there are two or more."""
+    rig, given = rig_of(arguments), arguments.recording
     if len(rig.cameras) < 2:
         raise InputError(f'{arguments.rig} has one camera, allowed: two or more')
-    if arguments.from_bag is None and arguments.right is None:
-        arguments.left, arguments.from_bag = None, Path(arguments.left)
+    if len(given) == 1 and not is_bag(Path(given[0])):
+        raise InputError(f'{given[0]} is no bag; give a bag, or a video or folder of each camera')
+    return rig
 
-    def frames() -> Iterator[RigFrame]:
-        with contextlib.ExitStack() as stack:
-            opened, images, total, sources = _opened(stack, arguments, rig)
-            follower = Follower(opened)
-            pairs = follow(follower, images)
-            bar = tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False)
-            for one in bar:
-                yield one.frame
-        for note in (*follower.notes, *(note for source in sources for note in source.notes)):
-            print(f'longreach vision: {note}', file=sys.stderr)
 
-    return rig, frames()
+def tracked_frames(arguments: argparse.Namespace, rig: Rig) -> Iterator[RigFrame]:
+    """Track a recording, and print notes at its end."""
+    with contextlib.ExitStack() as stack:
+        rig, images, total, sources = _opened(stack, arguments, rig)
+        follower = Follower(rig)
+        pairs = follow(follower, images)
+        for one in tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            yield one.frame
+    warn(*follower.notes, *(note for source in sources for note in source.notes))
+
+
+def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
+    """Track the markers of a recording; return the rig and all sightings."""
+    rig = rig_of_several(arguments)
+    sightings = Sightings(rig)
+    for frame in tracked_frames(arguments, rig):
+        sightings.add(frame)
+    return rig, sightings
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
@@ -293,23 +274,17 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
     for text in starts:
         found = _START.fullmatch(text)
         try:
-            if found is None:
-                raise ValueError
-            camera, name = found[1], found[2]
-            given = tuple(float(found[k]) for k in (3, 4, 5))
-        except ValueError as error:
+            camera, name, *numbers = found.groups() if found else ()
+            given = tuple(map(finite, numbers))
+        except (ValueError, argparse.ArgumentTypeError) as error:
             raise InputError(
                 f'--start {text}, allowed: CAMERA.MARKER=u,v,r such as left.truck=812,1040,17'
             ) from error
-        if name not in rig.names:
-            raise InputError(f'--start {text}, allowed markers: {", ".join(rig.names)}')
-        if camera not in rig.cameras:
+        if name not in rig.names or camera not in rig.cameras:
             raise InputError(
-                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}; images of another'
-                ' one are not read'
+                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}, markers:'
+                f' {", ".join(rig.names)}; images of other cameras are not read'
             )
-        if not all(map(math.isfinite, given)):
-            raise InputError(f'--start {text}, allowed: finite numbers')
         try:
             markers = tuple(
                 marker.with_given(camera, given) if marker.name == name else marker
@@ -322,36 +297,6 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
     return rig
 
 
-def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
-    """Return the cameras of the rig for which images are given."""
-    names, count = tuple(rig.cameras), len(_given(arguments))
-    if count == 1:
-        return (arguments.camera or names[0],)
-    if arguments.camera is not None:
-        raise InputError('--camera and RIGHT are given, allowed: one of them')
-    if len(names) == 1:
-        raise InputError(f'RIGHT is given, but the rig has the camera {names[0]} alone')
-    if count != len(names):
-        raise InputError(
-            f'images of {count} cameras, allowed: of one, or of all {len(names)} of the rig, in'
-            f' its order: {", ".join(names)}'
-        )
-    return names
-
-
-def _given(arguments: argparse.Namespace) -> list[str]:
-    """Return the sources of images that are given, in the order of the cameras."""
-    return [one for one in (arguments.left, arguments.right, *arguments.others) if one is not None]
-
-
-def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
-    """Return the rig with a subset of its cameras."""
-    for name in names:
-        if name not in rig.cameras:
-            raise InputError(f'camera {name}, allowed by the rig: {", ".join(rig.cameras)}')
-    return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
-
-
 # --- pose --refine ---------------------------------------------------------------------------
 
 
@@ -362,10 +307,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
     if arguments.rig is None:
         raise InputError('--rig is missing, required with --refine')
     check_output(arguments.out, arguments.plot)
-    wanted, arguments.camera = arguments.camera, None
-    arguments.left, *others = arguments.refine
-    arguments.right, arguments.others = (others or [None])[0], others[1:]
-    arguments.from_bag = None
+    wanted, arguments.camera, arguments.recording = arguments.camera, None, arguments.refine
     rig, sightings = _collected(arguments)
     if wanted is not None and wanted not in rig.cameras:
         raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
@@ -387,7 +329,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
         poses = {name: one.pose for name, one in rig.cameras.items()}
         write_poses(arguments.rig, arguments.out, poses | {camera: refined.pose})
     told, fields = _refined(refined, agreements)
-    print_result(fields, told, arguments.format)
+    print_result(plain(fields), told, arguments.format)
 
 
 def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, dict[str, Any]]:
@@ -414,9 +356,9 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
     agreed = [one.fields() for one in agreements]
     fields = {
         'camera': found.camera,
-        'position': pose.translation.tolist(),
-        'orientation': pose.quaternion.tolist(),
-        'covariance': pose.covariance.ravel().tolist(),
+        'position': pose.translation,
+        'orientation': pose.quaternion,
+        'covariance': pose.covariance.ravel(),
         'turned': found.turned,
         'shifted': found.shifted,
         'sightings': found.sightings,
@@ -436,8 +378,8 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     rig = rig_of(arguments)
     tracks = read_tracks(arguments.bag, arguments.namespace, cameras_of(rig.cameras))
     path = read_truth(arguments.bag, arguments.truth_topic).of(tracks.names)
-    targets = Targets.of(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
+    targets = Targets(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
     targets.check_files()
     if targets.csv is not None:
         write_csv(targets.csv, tracks.columns, tracks.table)
-    hand_out(targets, rig, tracks, path)
+    print_tracks(targets, rig, tracks, path)

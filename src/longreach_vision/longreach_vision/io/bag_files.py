@@ -225,8 +225,9 @@ def _qos() -> Any:
 
 
 def is_bag(file: Path) -> bool:
-    """Return whether a path is a bag (and not a CSV file)."""
-    return file.is_dir() or file.suffix in ('.mcap', '.db3')
+    """Return whether a path is a recording: a storage file, or a folder with one."""
+    files = [one.name for one in file.iterdir()] if file.is_dir() else [file.name]
+    return any(name == 'metadata.yaml' or name.endswith(('.mcap', '.db3')) for name in files)
 
 
 def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
