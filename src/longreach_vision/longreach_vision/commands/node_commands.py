@@ -8,11 +8,11 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
-from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.arguments import allow_lists, positive
 from longreach_tools.bag import checked_name
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_node_options
-from longreach_vision.commands.arguments import installed_rig
+from longreach_vision.commands.arguments import installed_rig, vector
 
 
 def configure_nodes(commands: Any) -> None:
@@ -27,10 +27,10 @@ def configure_nodes(commands: Any) -> None:
     begin = commands.add_parser(
         'initialize', help='make a running tracker track a marker at a pixel'
     )
-    begin.add_argument('camera', metavar='CAMERA', choices=('left', 'right'), help='left or right')
+    begin.add_argument('camera', metavar='CAMERA', help='name of the camera in the rig file')
     begin.add_argument('name', metavar='NAME', help='name of the marker in the rig file')
     begin.add_argument(
-        '--at', required=True, type=numbers, metavar='u,v', help='approximate centre [px]'
+        '--at', required=True, type=vector(2), metavar='u,v', help='approximate centre [px]'
     )
     begin.add_argument(
         '--radius',
@@ -79,8 +79,6 @@ Next steps, after . install/setup.bash:
 
 def _run_initialize(arguments: argparse.Namespace) -> None:
     """Run ``initialize``: make the tracker track a marker, and print its answer."""
-    if len(arguments.at) != 2:
-        raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
     node = arguments.node
     try:
         checked_name(node)
