@@ -7,7 +7,6 @@ import os
 import re
 import struct
 import zlib
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -21,8 +20,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera, read_camera
-from longreach_markers.camera.triangulation import locate_in_plane, triangulate
+from longreach_markers.camera.model import read_camera
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.setup.checkerboards import (
@@ -94,20 +92,6 @@ def test_files_that_hold_no_picture(tmp_path, capfd, name, data, text):
     assert capfd.readouterr() == ('', '')
 
 
-def test_colours_depths_and_opacity_are_one_grey(tmp_path):
-    grey = np.arange(30 * 40, dtype=np.uint16).reshape(30, 40) % 256
-    grey8 = grey.astype(np.uint8)
-    for name, stored in (
-        ('grey.png', grey8),
-        ('deep.png', grey * 257),
-        ('colour.png', np.dstack([grey8] * 3)),
-        ('clear.png', np.dstack([grey8] * 3 + [np.zeros_like(grey8)])),
-        ('ä ö 日本.png', grey8),
-    ):
-        cv2.imencode('.png', stored)[1].tofile(tmp_path / name)
-        assert np.array_equal(read_picture(tmp_path / name), grey8), name
-
-
 def test_folder_with_other_things_in_it(tmp_path):
     for name in ('10.png', '9.png', 'x²1.png', '²1.png', 'UPPER.PNG'):
         (tmp_path / name).write_bytes(png())
@@ -176,39 +160,6 @@ def test_odd_values_in_files_are_taken_or_refused(tmp_path):
         assert len(told) > 30
 
 
-def calibration(tmp_path, **changes) -> Path:
-    """Write a calibration with other numbers."""
-    values = load_yaml(CONFIG / 'camera_example.yaml')
-    for place, value in changes.items():
-        values['camera_matrix']['data'][int(place[1:])] = value
-    (tmp_path / 'camera.yaml').write_text(yaml.safe_dump(values))
-    return tmp_path / 'camera.yaml'
-
-
-def test_focal_lengths_that_no_lens_has(tmp_path):
-    assert read_camera(calibration(tmp_path)).fx > 2000.0
-    refused(
-        'camera_matrix.data[0] = 8 px, allowed for an image of 2452 px: [122.6, 490400] px;'
-        ' is it in mm',
-        read_camera,
-        calibration(tmp_path, _0=8.0, _4=8.0),
-    )
-    refused(
-        'camera_matrix.data[0] = 2.2e+06 px, allowed for an image of 2452 px',
-        read_camera,
-        calibration(tmp_path, _0=2.2e6, _4=2.2e6),
-    )
-    refused('differ by a factor of more than 4', read_camera, calibration(tmp_path, _0=22034.0))
-    refused(
-        'data[2] = an integer of more than 300 digits',
-        read_camera,
-        calibration(tmp_path, _2=10**400),
-    )
-    # Wide fisheyes and narrow parts of an image are cameras, too.
-    Camera('f', 1000, 1000, 200.0, 200.0, 499.5, 499.5, 'equidistant', (0.0,) * 4)
-    Camera('t', 100, 80, 1.9e4, 1.9e4, 49.5, 39.5)
-
-
 def test_rig_with_one_thing_twice():
     rig = small_rig()
     left, right = rig.cameras.values()
@@ -249,31 +200,6 @@ def test_marker_outside_of_the_image(tmp_path, pixel):
         inside.scaled(factor).check_pixels()
 
 
-def test_cameras_in_one_place_see_no_depth():
-    camera = Camera('c', 400, 300, 500.0, 500.0, 199.5, 149.5)
-    poses = tuple(Pose.from_look_at((0.0, -5.0, 0.0), (x, 0.0, 0.0)) for x in (-0.1, 0.1))
-    pixels = [
-        camera.project(pose.to_camera((x, 0.0, 0.2)))
-        for pose, x in zip(poses, (0.3, 0.4), strict=True)
-    ]
-    text = 'both rays start at the same point, allowed: two cameras in different places'
-    refused(text, triangulate, (camera, camera), poses, pixels, [np.eye(2)] * 2)
-
-
-def test_numbers_that_are_too_large_for_their_squares():
-    refused('has norm 1e+300, allowed: 1', Pose.from_quaternion, (1e300, 0, 0, 0), (0, 0, 0))
-    refused('has length 1e+300', Plane, np.array([0.0, 1e300, 0.0]), 0.0)
-    for variance in (-1e9, -1e300):
-        covariance = np.diag([1e-6, variance, 1e-6])
-        refused(
-            'covariance of a plane is not a covariance',
-            Plane,
-            np.array([0.0, 1.0, 0.0]),
-            0.0,
-            covariance,
-        )
-
-
 def test_pixels_that_were_copied():
     values = mapping()
     for point in values['points']:
@@ -297,26 +223,3 @@ def test_wrong_focal_length_shows_in_residuals():
     camera = CAMERAS['left']
     wrong = camera.replace(fx=1.05 * camera.fx, fy=1.05 * camera.fy)
     refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
-
-
-def test_moved_world_moves_positions():
-    turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
-    shift = np.array([120.0, -40.0, 9.0])
-    rig = small_rig()
-    place = np.array([0.2, 0.0, 0.7])
-    pixels, mounted = [], list(rig.cameras.values())
-    for one in mounted:
-        pixels.append(one.camera.project(one.pose.to_camera(place)))
-    poses = [Pose(turn @ m.pose.rotation, turn @ m.pose.translation + shift) for m in mounted]
-    normal = turn @ rig.plane.normal
-    plane = Plane(normal, float(normal @ (turn @ rig.plane.centroid + shift)))
-    cameras = tuple(m.camera for m in mounted)
-    expected = turn @ place + shift
-    for camera, pose, pixel in zip(cameras, poses, pixels, strict=True):
-        found = locate_in_plane(camera, pose, plane, pixel, 1e-4 * np.eye(2))
-        np.testing.assert_allclose(found.position, expected, atol=1e-9)
-    both = triangulate(cameras, tuple(poses), pixels, [1e-4 * np.eye(2)] * 2)
-    np.testing.assert_allclose(both.position, expected, atol=1e-7)
-    # Images of the wrong camera meet nowhere.
-    swapped = triangulate(cameras, tuple(poses), pixels[::-1], [1e-4 * np.eye(2)] * 2)
-    assert swapped.chi_square > 1e3

@@ -9,7 +9,6 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
-from longreach_markers.camera.undistortion import image_of
 from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure, to_image
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.marker.pixel_model import (
@@ -21,10 +20,22 @@ from longreach_markers.marker.pixel_model import (
     PERSPECTIVE,
     SHAPE,
 )
+from longreach_markers.marker.undistortion import shape_to_pinhole, to_pinhole
 
 CAMERA = Camera(
     'left', 640, 480, 700.0, 690.0, 322.0, 236.0, 'plumb_bob', (-0.2, 0.05, 1e-3, -5e-4)
 )
+
+
+def image_of(pinhole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the image of a pinhole pixel, and its Jacobian by differences."""
+
+    def image(pixel: np.ndarray) -> np.ndarray:
+        return CAMERA.distort((pixel - (CAMERA.cx, CAMERA.cy)) / (CAMERA.fx, CAMERA.fy))
+
+    steps = 1e-3 * np.eye(2)
+    slopes = [(image(pinhole + step) - image(pinhole - step)) / 2e-3 for step in steps]
+    return image(pinhole), np.transpose(slopes)
 
 
 def a_fit() -> tuple[np.ndarray, np.ndarray]:
@@ -99,15 +110,22 @@ def test_a_measurement_in_the_image():
     p, covariance = a_fit()
     given = measure(p, covariance, known=True)
     found = to_image(CAMERA.packed, given, 1.2, 0.01)
-    center, jacobian = image_of(CAMERA.packed, given.center)
-    outer_center, _ = image_of(CAMERA.packed, given.outer_center)
+    center, jacobian = image_of(given.center)
+    outer_center, _ = image_of(given.outer_center)
     assert found.center == pytest.approx(center, abs=1e-12)
     assert found.outer_center == pytest.approx(outer_center, abs=1e-12)
     wanted = 1.2 * jacobian @ given.covariance @ jacobian.T + 1e-4 * np.eye(2)
-    assert found.covariance == pytest.approx(wanted, rel=1e-9)
-    assert matrix(found.spread) == pytest.approx(jacobian @ matrix(given.spread) @ jacobian.T)
+    assert found.covariance == pytest.approx(wanted, rel=1e-6)
+    assert matrix(found.spread) == pytest.approx(
+        jacobian @ matrix(given.spread) @ jacobian.T, rel=1e-6
+    )
     stretched = jacobian @ matrix(given.outer)
     assert matrix(found.outer) @ matrix(found.outer) == pytest.approx(stretched @ stretched.T)
+    np.testing.assert_allclose(to_pinhole(CAMERA.packed, *center), given.center, atol=1e-8)
+    # An ellipse is undistorted as its points are: A A^T, whatever turns the unit circle.
+    back = jacobian @ matrix(shape_to_pinhole(CAMERA.packed, *center, 9.0, 1.0, 7.0))
+    there = matrix((9.0, 1.0, 7.0))
+    np.testing.assert_allclose(back @ back.T, there @ there.T, rtol=1e-4)
     assert to_image(np.zeros(16), given, 1.0, 0.0).center.tolist() == given.center.tolist()
 
 

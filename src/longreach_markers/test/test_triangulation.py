@@ -12,7 +12,7 @@ from scipy import optimize
 from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
+from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
 
@@ -107,45 +107,6 @@ def test_errors_in_a_plane_are_as_large_as_their_covariance(camera: Camera, seed
     assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
 
 
-@pytest.mark.parametrize('seed', range(3))
-def test_covariance_in_an_exact_plane_is_singular_across_it(seed: int) -> None:
-    random = np.random.default_rng(200 + seed)
-    camera = CAMERAS[1]
-    (pose, _), plane, point = random_rig(seed)
-    known = Plane(plane.normal, plane.offset)
-    pixel = pixel_of(camera, pose, point)
-    found = locate_in_plane(camera, pose, known, pixel, PIXEL_COVARIANCE)
-    np.testing.assert_allclose(found.covariance @ plane.normal, np.zeros(3), atol=1e-18)
-    inside = plane.axes @ found.covariance @ plane.axes.T
-    assert np.linalg.eigvalsh(inside)[0] > 1e-8
-    squares = []
-    for error in random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, SAMPLES):
-        shown = random.multivariate_normal(pixel, PIXEL_COVARIANCE)
-        position = locate_in_plane(
-            camera, moved_pose(pose, error), known, shown, PIXEL_COVARIANCE
-        ).position
-        off = plane.axes @ (position - point)
-        squares.append(off @ np.linalg.solve(inside, off))
-    assert np.mean(squares) == pytest.approx(2.0, abs=0.2)
-
-
-@pytest.mark.parametrize('corner', [(9.0, 5.0), (9.0, -5.0), (0.0, 5.0)])
-def test_errors_of_a_fitted_plane_reach_its_points(corner: tuple[float, float]) -> None:
-    random = np.random.default_rng(17)
-    camera, ((posed, _), plane, _) = CAMERAS[0], random_rig(1)
-    # Reference points in a slanting row, and a marker far from them.
-    inside = np.array([[-3.0, -1.0], [-1.0, -0.8], [0.0, 0.5], [1.0, 0.4], [3.0, 0.9]])
-    points, place = plane.centroid + inside @ plane.axes, plane.centroid + corner @ plane.axes
-    pose = Pose.from_look_at(posed.translation, place)
-    squares = []
-    for _ in range(SAMPLES):
-        fitted = fit_plane(points + 0.005 * random.normal(size=points.shape), 0.005).plane
-        found = locate_in_plane(camera, pose, fitted, (1231.0, 1019.0), np.zeros((2, 2)))
-        off = float(plane.distance(found.position))
-        squares.append(off**2 / float(plane.normal @ found.covariance @ plane.normal))
-    assert np.mean(squares) == pytest.approx(1.0, abs=0.15)
-
-
 def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
     camera = CAMERAS[0]
     pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
@@ -196,45 +157,6 @@ PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
 PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERAS[3])]
 
 
-@pytest.mark.parametrize('cameras', PAIRS)
-@pytest.mark.parametrize('seed', range(5))
-def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
-    poses, _, point = random_rig(seed)
-    pixels = both_pixels(cameras, poses, point)
-    found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
-    np.testing.assert_allclose(found.position, point, atol=1e-8)
-    assert found.residual < 1e-7
-    assert found.chi_square < 1e-9
-
-
-@pytest.mark.parametrize('cameras', PAIRS)
-@pytest.mark.parametrize('seed', range(4))
-def test_no_other_point_is_more_likely(cameras: Any, seed: int) -> None:
-    poses, _, point = random_rig(seed)
-    # Ten deviations off, so that the minimum is far from where the rays are nearest.
-    noise = 0.2 * np.random.default_rng(seed).normal(size=(2, 2))
-    pixels = both_pixels(cameras, poses, point) + noise
-    whitening = np.linalg.cholesky(np.linalg.inv(PIXEL_COVARIANCES))
-
-    def whitened(place: np.ndarray) -> np.ndarray:
-        off = both_pixels(cameras, poses, place) - pixels
-        return np.concatenate([whitening[c].T @ off[c] for c in range(2)])
-
-    best = optimize.least_squares(
-        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
-    )
-    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, PIXEL_COVARIANCES)
-    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
-    covariance = np.linalg.inv(best.jac.T @ best.jac)
-    np.testing.assert_allclose(
-        found.covariance, covariance, rtol=0.0, atol=1e-4 * np.trace(covariance)
-    )
-    off = both_pixels(cameras, poses, found.position) - pixels
-    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / 2.0), rel=1e-6)
-    # With exact poses the one degree of freedom left is the whole cost.
-    assert found.chi_square == pytest.approx(2.0 * best.cost, rel=1e-3)
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('cameras', PAIRS[:2])
 @pytest.mark.parametrize('seed', range(3))
@@ -275,6 +197,11 @@ def test_rays_that_share_no_point_are_refused() -> None:
     beside = Pose(poses[0].rotation, poses[0].translation + poses[0].rotation[:, 0])
     with pytest.raises(InputError, match='both rays are parallel'):
         triangulate(cameras, (poses[0], beside), pixels[[0, 0]], PIXEL_COVARIANCES)
+    with pytest.raises(InputError, match=r'1 cameras .* one camera needs a plane'):
+        triangulate(cameras[:1], poses[:1], pixels[:1], PIXEL_COVARIANCES[:1])
+    here = Pose(poses[1].rotation, poses[0].translation)
+    with pytest.raises(InputError, match='both rays start at the same point, allowed: two'):
+        triangulate(cameras, (poses[0], here), [[1231.0, 1019.0]] * 2, PIXEL_COVARIANCES)
     turned = [Pose(pose.rotation @ np.diag([-1.0, 1.0, -1.0]), pose.translation) for pose in poses]
     with pytest.raises(InputError, match=r'meet .* m behind the .* camera; check the poses'):
         triangulate(cameras, turned, pixels, PIXEL_COVARIANCES)
@@ -319,8 +246,8 @@ def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]
     return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
 
 
-@pytest.mark.parametrize('count', [3, 4, 6])
-def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
+@pytest.mark.parametrize('count', [2, 3, 4, 6])
+def test_no_other_point_is_more_likely(count: int) -> None:
     cameras, poses, point = rig_of(count, 1)
     noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
     pixels = both_pixels(cameras, poses, point) + noise
@@ -341,7 +268,7 @@ def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
     off = both_pixels(cameras, poses, found.position) - pixels
     assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / count), rel=1e-6)
     assert found.chi_square == pytest.approx(2.0 * best.cost / (2 * count - 3), rel=1e-3)
-    assert math.isnan(found.gap)
+    assert math.isnan(found.gap) == (count > 2)
     # The order does not matter.
     turned = triangulate(cameras[::-1], poses[::-1], pixels[::-1], covariances[::-1])
     again = triangulate(cameras, poses, pixels, covariances)
@@ -370,9 +297,3 @@ def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
     assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
     assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.1)
     assert errors[3] < 0.8 * errors[2]
-
-
-def test_one_camera_is_too_few_without_a_plane() -> None:
-    cameras, poses, point = rig_of(1, 0)
-    with pytest.raises(InputError, match=r'1 cameras .* one camera needs a plane'):
-        triangulate(cameras, poses, both_pixels(cameras, poses, point), [PIXEL_COVARIANCE])

@@ -142,28 +142,12 @@ class Pose:
         R = self.rotation
         # Each row is the quaternion times four times one of its elements; the longest is most
         # accurate.
-        rows = np.array(
-            [
-                [
-                    1.0 + R[0, 0] - R[1, 1] - R[2, 2],
-                    R[0, 1] + R[1, 0],
-                    R[0, 2] + R[2, 0],
-                    R[2, 1] - R[1, 2],
-                ],
-                [
-                    R[0, 1] + R[1, 0],
-                    1.0 - R[0, 0] + R[1, 1] - R[2, 2],
-                    R[1, 2] + R[2, 1],
-                    R[0, 2] - R[2, 0],
-                ],
-                [
-                    R[0, 2] + R[2, 0],
-                    R[1, 2] + R[2, 1],
-                    1.0 - R[0, 0] - R[1, 1] + R[2, 2],
-                    R[1, 0] - R[0, 1],
-                ],
-                [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], 1.0 + np.trace(R)],
-            ]
+        rows = np.zeros((4, 4))
+        rows[:3, :3] = R + R.T
+        rows[:3, 3] = rows[3, :3] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+        a, b, c = np.diag(R)
+        np.fill_diagonal(
+            rows, (1.0 + a - b - c, 1.0 - a + b - c, 1.0 - a - b + c, 1.0 + np.trace(R))
         )
         longest = rows[np.argmax(np.diag(rows))]
         quaternion = longest / np.linalg.norm(longest)

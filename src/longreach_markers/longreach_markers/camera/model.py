@@ -296,18 +296,12 @@ class Camera(Parameters):
     def _check_coefficients(self) -> None:
         """Raise InputError for a wrong number of coefficients."""
         count, allowed = len(self.distortion), _COEFFICIENTS[self.model]
-        if count in allowed:
-            return
-        remedy = ''
-        if self.model == 'rational_polynomial' and count in (12, 14):
-            remedy = (
-                '; those beyond are thin prism and tilt terms: leave them out if they are 0,'
-                ' else calibrate without them'
+        more = '; those beyond are thin prism and tilt terms: leave them out if they are 0'
+        if count not in allowed:
+            raise InputError(
+                f'distortion has {count} coefficients, allowed for {self.model}:'
+                f' {" or ".join(map(str, allowed))}{more if count > 8 else ""}'
             )
-        raise InputError(
-            f'distortion has {count} coefficients, allowed for {self.model}:'
-            f' {" or ".join(map(str, allowed))}{remedy}'
-        )
 
     def _check_folding(self) -> None:
         """Raise InputError when a pixel of the image has no ray because the model folds over."""
@@ -356,8 +350,7 @@ class Camera(Parameters):
         with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
             normalised = np.where(depth > 0.0, points[..., :2] / depth, math.nan)
         pixels = self.distort(normalised, strict=False)
-        lost = _first_lost(pixels, points) if strict else ''
-        if lost:
+        if lost := _first_lost(pixels, points, strict):
             raise InputError(
                 f'point {lost} m of the frame of camera {self.name} has no pixel, allowed: z > 0,'
                 f' {self._allowed()}'
@@ -373,8 +366,7 @@ class Camera(Parameters):
         rays = _checked(normalised, 2, 'normalised coordinates')
         pixels = np.empty_like(rays)
         _distort_all(self.packed, rays.reshape(-1, 2), pixels.reshape(-1, 2))
-        lost = _first_lost(pixels, rays) if strict else ''
-        if lost:
+        if lost := _first_lost(pixels, rays, strict):
             raise InputError(
                 f'normalised coordinates {lost} have no pixel of camera {self.name}, allowed:'
                 f' {self._allowed()}'
@@ -391,8 +383,7 @@ class Camera(Parameters):
         places = _checked(pixels, 2, 'pixels')
         rays = np.empty_like(places)
         _undistort_all(self.packed, places.reshape(-1, 2), rays.reshape(-1, 2))
-        lost = _first_lost(rays, places) if strict else ''
-        if lost:
+        if lost := _first_lost(rays, places, strict):
             raise InputError(
                 f'pixel {lost} of camera {self.name} has no ray; the image has'
                 f' {self.width} x {self.height} px'
@@ -453,12 +444,11 @@ def _checked(values: ArrayLike, size: int, name: str) -> np.ndarray:
     return array
 
 
-def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
-    """Return the first input whose result is NaN, as text; empty if there is none."""
+def _first_lost(results: np.ndarray, given: np.ndarray, strict: bool) -> str:
+    """Return the first input whose result is NaN, as text; empty if none counts."""
     lost = np.isnan(results[..., 0])
-    if not lost.any():
-        return ''
-    return '(' + ', '.join(f'{value:g}' for value in given[lost][0]) + ')'
+    first = given[lost][:1] if strict else ()
+    return ''.join(f'({", ".join(f"{value:g}" for value in one)})' for one in first)
 
 
 def read_calibration(path: str | Path, name: str) -> Camera:
@@ -487,13 +477,10 @@ def read_camera(path: str | Path) -> Camera:
     values = load_yaml(path)
     try:
         matrix = _matrix(values, 'camera_matrix', (3, 3))
-        if not any(matrix):
-            raise InputError(
-                'camera_matrix.data is 0: the camera is not calibrated; calibrate it first'
-            )
         if matrix[1] or matrix[3] or matrix[6:] != [0.0, 0.0, 1.0]:
             raise InputError(
-                f'camera_matrix.data = {matrix}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]'
+                f'camera_matrix.data = {matrix}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]; all 0'
+                ' is a camera that is not calibrated'
             )
         coefficients = _matrix(values, 'distortion_coefficients', None)
         try:

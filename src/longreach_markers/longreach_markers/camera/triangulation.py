@@ -9,7 +9,8 @@ plane and calibration, common to all images, is also given separately: it does n
 Kernels take the camera as ``packed`` (16,), :attr:`longreach_markers.camera.model.Camera.packed`,
 and its pose T_world_cam as R (3, 3) and t (3,) [m] with covariance ``pose_cov`` (6, 6); kernels
 for k cameras take these with a leading axis of k, and ``pixels`` (k, 2) [px] with ``weights``
-(k, 2, 2), the inverse covariances.
+(k, 2, 2), the inverse covariances. ``pixel_cov`` and ``ray_cov`` are covariances of pixels, and of
+pixels from the calibration [px^2].
 """
 
 from __future__ import annotations
@@ -82,25 +83,14 @@ def _propagate(jacobian, covariance, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def _locate(  # type: ignore[no-untyped-def]
-    packed,
-    R,
-    t,
-    pose_cov,
-    plane,
-    plane_cov,
-    pixel,
-    pixel_cov,
-    ray_cov,
-    position,
-    noise,
-    systematic,
-):
+    packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, ray_cov,
+    position, noise, systematic,
+):  # fmt: skip
     """
     Locate a pixel in a plane; return its distance [m], and cosine between ray and normal.
 
-    ``plane`` (13,): normal, offset, centroid and both axes; ``ray_cov`` (2, 2): of a pixel from
-    the calibration [px^2]. Filled: ``position`` [m]; ``noise`` and ``systematic`` (3, 3) [m^2],
-    from the pixel, and from all else.
+    ``plane`` (13,): normal, offset, centroid and both axes. Filled: ``position`` and its
+    covariances ``noise`` from the pixel, ``systematic`` from all else.
     """
     n, offset, centroid, axes = plane[:3], plane[3], plane[4:7], plane[7:].reshape((2, 3))
     x, y = undistort_point(packed, pixel[0], pixel[1])
@@ -177,19 +167,11 @@ def locate_in_plane(
     pixel_covariance = checked_covariance(covariance, 2, 'covariance of a pixel')
     position, noise, systematic = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     away, cosine = _locate(
-        camera.packed,
-        pose.rotation,
-        pose.translation,
-        _or_zeros(pose.covariance, 6),
+        camera.packed, pose.rotation, pose.translation, _or_zeros(pose.covariance, 6),
         np.concatenate([plane.normal, [plane.offset], plane.centroid, plane.axes.ravel()]),
-        _or_zeros(plane.covariance, 3),
-        place,
-        pixel_covariance,
-        calibration**2 * np.eye(2),
-        position,
-        noise,
-        systematic,
-    )
+        _or_zeros(plane.covariance, 3), place, pixel_covariance, calibration**2 * np.eye(2),
+        position, noise, systematic,
+    )  # fmt: skip
     if math.isnan(cosine):
         camera.undistort(place)
     check_meeting(away, cosine)
@@ -198,11 +180,7 @@ def locate_in_plane(
 
 @njit
 def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # type: ignore[no-untyped-def]
-    """
-    Project a point into all cameras; return the squared Mahalanobis distance.
-
-    Fills ``residuals`` (k, 2), measured minus projected [px], and ``jacobians`` (k, 2, 9).
-    """
+    """Fill measured minus projected pixels and Jacobians (k, 2, 9); return the squared error."""
     cost = 0.0
     for c in range(len(pixels)):
         u, v = project_point(packed[c], R[c], t[c], point, jacobians[c])
@@ -233,10 +211,9 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
 @njit
 def _between_rays(packed, R, t, pixels, pair, position, found):  # type: ignore[no-untyped-def]
     """
-    Compute the midpoint of the shortest segment between the rays of a pair of cameras.
+    Fill the midpoint of the shortest segment between two rays, and found[:3] of _triangulate.
 
-    ``position`` (3,) [m] is filled; ``found[:3]`` gets the angle between the rays [rad] and the
-    distances along them [m]. Returns False for parallel rays, and points behind a camera.
+    Returns False for parallel rays, and points behind a camera.
     """
     rays = np.empty((2, 3))
     for k in range(2):
@@ -344,10 +321,8 @@ def _triangulate(  # type: ignore[no-untyped-def]
     """
     Triangulate; return 0, 1 if the rays do not meet, or 2 if the iterations failed.
 
-    ``pixel_cov``, ``ray_cov`` (k, 2, 2): of the pixels, and from the calibration [px^2]. Filled:
-    ``position`` [m]; ``noise`` and ``systematic`` (3, 3) [m^2], from the pixels, and from all
-    else; ``found`` (7,): angle between the rays [rad], distances along them [m], residual [px],
-    chi_square; for two cameras, gap and its standard deviation from the pixels [px].
+    Filled: as by :func:`_locate`, and ``found`` (7,): angle between the rays [rad], distances
+    along them [m], residual [px], chi_square; for two cameras, gap and its deviation [px].
     """
     if not _start(packed, R, t, pixels, position, found):
         return 1
@@ -451,14 +426,10 @@ def triangulate(
         np.array([pose.rotation for pose in poses]),
         np.array([pose.translation for pose in poses]),
         np.array([_or_zeros(pose.covariance, 6) for pose in poses]),
-        places,
-        pixel_covariances,
+        places, pixel_covariances,
         np.array([sigma**2 * np.eye(2) for sigma in calibrations or count * [0.0]]),
-        position,
-        noise,
-        systematic,
-        found,
-    )
+        position, noise, systematic, found,
+    )  # fmt: skip
     if status == 1:
         for camera, pixel in zip(cameras, places, strict=True):
             camera.undistort(pixel)

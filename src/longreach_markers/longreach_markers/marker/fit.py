@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
-from longreach_markers.camera.undistortion import shape_to_pinhole, to_pinhole
 from longreach_markers.marker.pixel_model import (
     BAND,
     BEND,
@@ -62,6 +61,7 @@ from longreach_markers.marker.residuals import (
 )
 from longreach_markers.marker.shadows import find_shadow
 from longreach_markers.marker.symmetric import SECTORS, largest
+from longreach_markers.marker.undistortion import shape_to_pinhole, to_pinhole
 
 # Selections of sectors, iterations of an estimate, and trials of a step.
 _ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
