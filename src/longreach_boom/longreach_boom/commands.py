@@ -12,7 +12,7 @@ import numpy as np
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import ABOUT, PISTONS, natural_modes
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
+from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.spec import BOOM, BendingOptions, BoomOptions
 from longreach_boom.statics import equilibrium, static_row
@@ -21,6 +21,7 @@ from longreach_dynamics.kinematics import joint_places, solve_pose
 from longreach_tools.arguments import count, not_negative, numbers, positive, sweep
 from longreach_tools.machine_command import (
     add_machine,
+    case_of,
     check_files,
     machine_of,
     options_of,
@@ -319,8 +320,7 @@ def _run_measure(arguments: argparse.Namespace) -> None:
     from longreach_boom.measured_runs import readings
 
     check_output(arguments.csv)
-    boom = machine_of(BOOM, arguments, options_of(arguments, BoomOptions))
-    scenario = load_scenario(BOOM.find_scenario(arguments.scenario), boom)
+    boom, scenario = case_of(BOOM, arguments, options_of(arguments, BoomOptions))
     sensors = load_sensors(arguments.sensors)
     name = arguments.csv.stem
     columns = readings(boom, scenario, sensors, arguments.seed, arguments.rate, name)

@@ -19,7 +19,6 @@ from longreach_excavator.cohesion import BOUNDS, fit_cohesion
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import STEP
 from longreach_excavator.measurements import STEEL, Measurements, read_measurements
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import (
@@ -28,10 +27,8 @@ from longreach_excavator.scenario import (
     MODES,
     Scenario,
     dig_scenario,
-    load_scenario,
 )
 from longreach_excavator.simulation import simulate
-from longreach_excavator.soil import LAWS
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.statics import standing
 from longreach_excavator.step_study import COHESIONS, STEPS, step_study
@@ -39,6 +36,7 @@ from longreach_tools.arguments import allow_lists, finite, not_negative, numbers
 from longreach_tools.machine_command import (
     add_file,
     add_options,
+    case_of,
     check_files,
     machine_of,
     options_of,
@@ -51,8 +49,6 @@ from longreach_tools.poses import pose_of
 # Cylinders that carry the bucket's joint.
 _STANDING = CYLINDERS[:2]
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
-# Arguments that a scenario file replaces, with their defaults.
-_REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing', 'held': ()}
 # Prefixes of the columns in the table of ``inverse``.
 _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 
@@ -133,7 +129,6 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
         ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
     )
-    add('--law', choices=LAWS, help='law of the soil (default: from the file)')
     add(
         '--depth',
         choices=DEPTHS,
@@ -156,33 +151,17 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
     add('--duration', type=positive, default=7.0, help='longest time [s] (default: 7)')
 
 
-def _digging_machine(arguments: argparse.Namespace) -> ExcavatorParameters:
-    """Return the excavator with the valve and soil law of the arguments."""
-    excavator = _machine(arguments)
-    if arguments.flow is not None:
-        if arguments.mode != 'hydraulic':
+def _run_dig(arguments: argparse.Namespace) -> int:
+    a, excavator = arguments, _machine(arguments)
+    if a.flow is not None:
+        if a.mode != 'hydraulic':
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
         try:
-            excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+            excavator = excavator.with_flow('bucket', a.flow * _LITRES_PER_MINUTE)
         except InputError as error:
-            raise InputError(f'--flow {arguments.flow:g} L/min: {error}') from error
-    return excavator if arguments.law is None else excavator.with_value('soil.law', arguments.law)
-
-
-def _digging_scenario(arguments: argparse.Namespace, cohesion: float | None = None) -> Scenario:
-    """Return the digging scenario of the arguments, in soil of a cohesion [Pa]."""
-    a, forces = arguments, '' if arguments.forces is None else str(arguments.forces)
-    if wrong := [text for text in a.set if text.startswith('scenario.')]:
-        raise InputError(
-            f'--set {wrong[0]}, allowed here: values of the machine; take the other options, or'
-            ' run with a scenario'
-        )
-    return dig_scenario(a.mode, cohesion, a.duration, forces, a.pose, a.depth, a.held)
-
-
-def _run_dig(arguments: argparse.Namespace) -> int:
-    excavator = _digging_machine(arguments)
-    scenario = _digging_scenario(arguments, arguments.cohesion)
+            raise InputError(f'--flow {a.flow:g} L/min: {error}') from error
+    forces = '' if a.forces is None else str(a.forces)
+    scenario = dig_scenario(a.mode, a.cohesion, a.duration, forces, a.pose, a.depth, a.held)
     options = options_of(arguments, ExcavatorOptions)
     if arguments.sample_time is None and arguments.mode != 'hydraulic':
         # With prescribed forces the sweep takes 0.125 s.
@@ -410,7 +389,6 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
 
 def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     """Add the options of ``cohesion``."""
-    _add_digging(cohesion)
     add = cohesion.add_argument
     add(
         '--data',
@@ -422,10 +400,12 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     )
     add(
         '--scenario',
-        metavar='SCENARIO.yaml',
+        metavar='SCENARIO',
         type=Path,
-        help='of the measurement, instead of --pose, --mode, --forces, --depth and --held',
+        default=Path('dig_17kpa'),
+        help='of the measurement, a file or a name; its cohesion is ignored (default: dig_17kpa)',
     )
+    add('--depth', choices=FIXED_DEPTHS, help='as for dig (default: of the scenario)')
     add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
     add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
     add(
@@ -457,17 +437,11 @@ def _noise(text: str) -> tuple[str, float]:
 
 
 def _run_cohesion(arguments: argparse.Namespace) -> None:
-    excavator = _digging_machine(arguments)
+    excavator, scenario = case_of(EXCAVATOR, arguments, ExcavatorOptions())
+    check_files(arguments, *filter(None, [scenario.forces]))
+    if arguments.depth is not None:
+        scenario = scenario.replace(depth=arguments.depth)
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
-    if arguments.scenario is None:
-        scenario = _digging_scenario(arguments)
-    else:
-        for name, usual in _REPLACED.items():
-            if (value := getattr(arguments, name)) != usual:
-                raise InputError(
-                    f'--{name} {value} with --scenario {arguments.scenario}, allowed: one of them'
-                )
-        scenario = load_scenario(arguments.scenario, excavator, STEP)
     limits = ((arguments.lowest, arguments.highest), dict(arguments.noise) or None)
     fit = fit_cohesion(excavator, scenario, data, *limits)
     summary = fit.summary()

@@ -342,7 +342,8 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator, rows, message):
         (('dig', '--mode', 'printed', '--forces', 'no.csv'), 'no.csv cannot be read'),
         (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
         (('dig', '--flow', 5e4), 'wide valves'),
-        (('dig', '--set', 'scenario.surface=1'), '--set scenario.surface=1, allowed here: values'),
+        (('dig', '--set', 'scenario.surface=1'), '--set scenario.surface, allowed here: values'),
+        (('pose', '--set', 'scenario.surface=1'), 'as this command reads no scenario file'),
         (('dig', '--plot', 'x.txt'), "extension 'txt'"),
         (('steps', '--step', '1e-7'), 'step'),
         (('pose', '--pose', '20,-95,70', '--degrees'), 'theta_4 (bucket) = 70 deg, allowed'),
@@ -380,8 +381,8 @@ def test_what_is_read_is_not_replaced(capsys, tmp_path):
     ):
         Outcome(capsys, 'excavator', *words).refused('is one of the inputs; give another place')
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
-    words = ('cohesion', '--data', data, '--scenario', scenario, '--mode', 'printed')
-    Outcome(capsys, 'excavator', *words).refused('--mode printed with --scenario')
+    words = ('cohesion', '--data', data, '--scenario', given, '--csv', forces)
+    Outcome(capsys, 'excavator', *words).refused('is one of the inputs; give another place')
 
 
 def test_a_run_out_of_balance_is_no_result(capsys, tmp_path, monkeypatch):

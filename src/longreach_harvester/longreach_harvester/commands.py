@@ -18,11 +18,11 @@ from longreach_harvester.kinematics import angles_at, tip_at
 from longreach_harvester.machine import MODELS, Harvester
 from longreach_harvester.model import PRESSURE_2
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
-from longreach_harvester.scenario import Scenario, load_scenario, resting_scenario
+from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
-from longreach_tools.machine_command import add_file, check_files, machine_of
+from longreach_tools.machine_command import add_file, case_of, check_files, machine_of
 from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, table, write_csv
 
@@ -112,8 +112,7 @@ def _drive(arguments: argparse.Namespace) -> int:
 def _compare_models(arguments: argparse.Namespace) -> None:
     """Run ``compare-models``."""
     check_files(arguments)
-    harvester = _harvester(arguments)
-    scenario = load_scenario(HARVESTER.find_scenario(arguments.scenario))
+    harvester, scenario = case_of(HARVESTER, arguments, HarvesterOptions())
     runs = {
         model: HARVESTER.simulate(harvester, scenario, HarvesterOptions(model=model, step=step))
         for model, step in _STEPS.items()

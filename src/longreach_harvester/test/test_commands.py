@@ -65,12 +65,14 @@ def test_as_printed_the_stick_hangs(result):
 
 def test_compare_models_draws_the_figures_of_the_paper(result, tmp_path):
     file, picture = tmp_path / 'both.csv', tmp_path / 'both.png'
-    found = result('compare-models', '--csv', file, '--plot', picture)
+    words = ('compare-models', '--set', 'scenario.duration=10.0')
+    found = result(*words, '--csv', file, '--plot', picture)
     assert found['largest_difference']['q_stick'] < 2e-3
     assert found['largest_difference']['q_boom'] < 1e-3
     assert set(found['real_time_factor']) == {'full', 'reduced'}
     assert picture.read_bytes().startswith(PNG)
     columns = table(file)
+    assert columns['time'][-1] == 10.0
     difference = np.abs(columns['q_stick_full'] - columns['q_stick_reduced']).max()
     assert difference == pytest.approx(found['largest_difference']['q_stick'])
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from longreach_dynamics.runs import Run
 from longreach_links.spec import LINKS, LinksOptions
-from longreach_symbolic.scenario import load_scenario
 from longreach_tools.arguments import numbers
-from longreach_tools.machine_command import add_machine, machine_of, options_of
+from longreach_tools.machine_command import add_machine, case_of, options_of
 from longreach_tools.output import add_format, legend, print_result, table
 
 
@@ -47,9 +46,8 @@ def _stability(arguments: argparse.Namespace) -> None:
     from longreach_symbolic.arm import arm_of, linear_terms, spectral_radius
 
     options = options_of(arguments, LinksOptions)
-    links = machine_of(LINKS, arguments, options)
+    links, scenario = case_of(LINKS, arguments, options)
     arm = arm_of(links, options.arm).on(links)
-    scenario = load_scenario(LINKS.find_scenario(arguments.scenario), links)
     q = np.zeros(links.size)
     q[: len(links.links)] = scenario.angles(0.0, links)
     rows = []

@@ -143,6 +143,23 @@ def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[s
 
 
 def machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
+    """Return the machine of ``--file`` and ``--set``, for a command without a scenario."""
+    for path, _ in _changes(arguments):
+        if path.startswith(_SCENARIO):
+            raise InputError(
+                f'--set {path}, allowed here: values of the machine, as this command reads no'
+                ' scenario file; take its options, or run with a scenario'
+            )
+    return _machine_of(spec, arguments, options)
+
+
+def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> tuple[Any, Any]:
+    """Return machine and scenario of ``--file``, ``--scenario`` and ``--set``."""
+    machine = _machine_of(spec, arguments, options)
+    return machine, _scenario_of(spec, arguments, machine, options)
+
+
+def _machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
     """Return the machine of ``--file`` and ``--set``."""
     machine = spec.load(getattr(arguments, 'file', None), options)
     return _changed(machine, _changes(arguments), of_scenario=False)
@@ -233,8 +250,7 @@ def _add_duration(parser: argparse.ArgumentParser) -> None:
 def _run(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     options = options_of(arguments, spec.options)
-    machine = machine_of(spec, arguments, options)
-    scenario = _scenario_of(spec, arguments, machine, options)
+    machine, scenario = case_of(spec, arguments, options)
     title = {'scenario': str(arguments.scenario)} if spec.scenario else None
     return run_scenario(spec, arguments, machine, scenario, options, title)
 
@@ -286,7 +302,7 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     check_files(arguments)
     check_places({f'--{n}': getattr(arguments, n) for n in ('csv', 'plot', 'results')})
     options = options_of(arguments, spec.options)
-    machine = machine_of(spec, arguments, options)
+    machine = _machine_of(spec, arguments, options)
 
     arguments.series = (
         tuple(dict.fromkeys(('time', *arguments.series))) if arguments.series else ()
@@ -353,8 +369,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
 
     check_files(arguments)
     options: Any = options_of(arguments, spec.options)
-    machine = machine_of(spec, arguments, options)
-    scenario = _scenario_of(spec, arguments, machine, options)
+    machine, scenario = case_of(spec, arguments, options)
     recorded = read_run(spec, arguments.bag, arguments.namespace, machine)
     if 'sample_time' in spec.of_recording and hasattr(options, 'sample_time'):
         # The step is not recorded, the interval of rows is.
@@ -382,8 +397,7 @@ def _add_linearize(spec: Spec, commands: Any) -> None:
 
     def run(arguments: argparse.Namespace) -> None:
         options = options_of(arguments, spec.options)
-        machine = machine_of(spec, arguments, options)
-        scenario = _scenario_of(spec, arguments, machine, options)
+        machine, scenario = case_of(spec, arguments, options)
         run_linearize(arguments, spec, machine, scenario, options)
 
     parser = commands.add_parser(
@@ -401,8 +415,7 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
     def run(arguments: argparse.Namespace) -> None:
         check_output(csv=arguments.out)
         options = options_of(arguments, spec.options)
-        machine = machine_of(spec, arguments, options)
-        scenario = _scenario_of(spec, arguments, machine, options)
+        machine, scenario = case_of(spec, arguments, options)
         from longreach_machine.cosimulation import write_fmu
 
         with writing(arguments.out) as file:

@@ -236,7 +236,7 @@ def test_files_that_are_read_are_not_written(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_is_a_row_of_a_sweep(swing: Swing) -> None:
     swing.simulate = lambda *_: (_ for _ in ()).throw(InputError('too high'))  # type: ignore
-    job = machine_command._Job(swing, Rope(1.0), Push(height=1.0), Options())
+    job = machine_command._Job(swing, Rope(1.0), Push(height=1.0), Options(), ())
     measured = machine_command._measure(job)
     assert measured.message == 'too high'
     assert np.isnan(measured.numbers).all()
