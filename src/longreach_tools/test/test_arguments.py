@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from longreach_tools.arguments import (
     positive,
     sweep,
 )
-from longreach_tools.demo import call_in_sight, demonstrate, prepare, remove_old_bag
+from longreach_tools.demo import demonstrate, prepare, remove_old_bag
 
 
 def test_numbers_are_read() -> None:
@@ -70,11 +69,6 @@ def test_no_numbers_are_argparses_to_refuse(kind, text: str) -> None:
         kind(text)
 
 
-def test_commands_are_shown_and_called(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call_in_sight(['false', 'x']) == 1
-    assert capsys.readouterr().out == '$ false x\n'
-
-
 def test_a_command_in_sight_may_end_in_peace() -> None:
     child = (
         'import signal, sys, time; '
@@ -98,33 +92,24 @@ def test_a_command_in_sight_may_end_in_peace() -> None:
 
 
 def test_the_directory_of_a_demonstration(tmp_path: Path) -> None:
-    assert prepare(tmp_path / 'a' / 'b') == tmp_path / 'a' / 'b'
-    assert prepare(tmp_path / 'a' / 'b').is_dir()
+    for _ in range(2):
+        assert prepare(tmp_path / 'a' / 'b') == tmp_path / 'a' / 'b'
     assert list((tmp_path / 'a' / 'b').iterdir()) == []
     (tmp_path / 'file').write_text('')
-    for place, error in (
-        ('file', 'File exists'),
-        ('file/out', 'Not a directory'),
-        ('n' * 300, 'File name too long'),
-    ):
-        with pytest.raises(InputError, match=f'cannot be used: {error}; give a writable'):
+    for place in ('file', 'file/out', 'n' * 300):
+        with pytest.raises(InputError, match=r'cannot be used: .*; give a writable'):
             prepare(tmp_path / place)
-    if os.geteuid():
-        tmp_path.chmod(0o500)
-        with pytest.raises(InputError, match='Permission denied'):
-            prepare(tmp_path)
 
 
 def test_only_a_bag_is_removed(tmp_path: Path) -> None:
     remove_old_bag(tmp_path / 'none')
-    other = tmp_path / 'letters'
-    other.mkdir()
-    (other / 'letter.txt').write_text('dear')
-    with pytest.raises(InputError, match='is not a bag; move it away or choose another --out'):
-        remove_old_bag(other)
-    assert (other / 'letter.txt').exists()
-    with pytest.raises(InputError, match='is not a bag'):
-        remove_old_bag(other / 'letter.txt')
+    (tmp_path / 'letters').mkdir()
+    letter = tmp_path / 'letters' / 'letter.txt'
+    letter.write_text('dear')
+    for other in (letter, letter.parent):
+        with pytest.raises(InputError, match='is not a bag; move it away or choose another --out'):
+            remove_old_bag(other)
+    assert letter.exists()
     bag = tmp_path / 'bag'
     bag.mkdir()
     (bag / 'bag.mcap').write_bytes(b'')
@@ -135,8 +120,14 @@ def test_only_a_bag_is_removed(tmp_path: Path) -> None:
 CALLS = [('toy', 'compare', '{bag}', '--with', '{file}'), ('toy', 'draw', '{picture}')]
 
 
-def show(monkeypatch: pytest.MonkeyPatch, out: Path, *codes: int) -> tuple[int, list[str]]:
-    """Return the exit code and the commands of a demonstration of which they have these codes."""
+@pytest.mark.parametrize(('codes', 'calls'), [((0, 0, 0), 3), ((0, 3), 2), ((2,), 1)])
+def test_a_demonstration_ends_where_something_fails(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    codes: tuple[int, ...],
+    calls: int,
+) -> None:
     called: list[str] = []
     ends = iter(codes)
 
@@ -145,33 +136,20 @@ def show(monkeypatch: pytest.MonkeyPatch, out: Path, *codes: int) -> tuple[int, 
         return next(ends)
 
     monkeypatch.setattr(demo, 'call_in_sight', call)
-    monkeypatch.chdir(out.parent)
-    advice = 'look at {bag} and {picture}, change {file}'
-    launch = ('toy', 'duration:=1.0')
-    code = demonstrate(out, 'run', launch, CALLS, advice, file=out.parent / 'a{b}.yaml')
-    return code, called
-
-
-def test_a_demonstration(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    monkeypatch.chdir(tmp_path)
     out = tmp_path / 'out'
-    code, called = show(monkeypatch, out, 0, 0, 0)
-    assert code == 0
-    assert called == [
+    advice = 'look at {bag} and {picture}, change {file}'
+    given = (out, 'run', ('toy', 'duration:=1.0'), CALLS, advice)
+    if calls == 1:
+        with pytest.raises(LongreachError, match=r'^the launch ended with exit code 2; the lines'):
+            demonstrate(*given, file=tmp_path / 'a{b}.yaml')
+    else:
+        assert demonstrate(*given, file=tmp_path / 'a{b}.yaml') == codes[-1]
+    expected = [
         f'longreach launch toy duration:=1.0 record:={out}/run rviz:=false',
         f'longreach toy compare {out}/run --with a{{b}}.yaml',
         f'longreach toy draw {out}/run.png',
     ]
+    assert called == expected[:calls]
     told = f'\n\nlook at {out}/run and {out}/run.png, change a{{b}}.yaml\n'
-    assert capsys.readouterr().out == told
-
-
-def test_a_demonstration_ends_where_something_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, called = show(monkeypatch, tmp_path / 'out', 0, 3)
-    assert (code, len(called)) == (3, 2)
-    assert 'look' not in capsys.readouterr().out
-    with pytest.raises(LongreachError, match=r'^the launch ended with exit code 2; the lines ab'):
-        show(monkeypatch, tmp_path / 'out', 2)
+    assert (capsys.readouterr().out == told) is (calls == 3)

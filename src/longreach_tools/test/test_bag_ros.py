@@ -16,7 +16,7 @@ import pytest
 import rclpy
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.context import Context
-from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import try_shutdown
@@ -446,28 +446,19 @@ def test_recorder_puts_causes_before_effects(tmp_path):
     assert (cause.count, effect.count) == (2, 2)
 
 
-class FakeNode:
-    """A graph with one topic, whose publisher was built from another definition."""
-
-    def get_topic_names_and_types(self):
-        return [('/x', ['std_msgs/msg/Int32'])]
-
-    def get_publishers_info_by_topic(self, _):
-        other = 'RIHS01_' + 64 * '0'
-        profile = publisher_profile((), 1)
-        return [
-            SimpleNamespace(
-                topic_type='std_msgs/msg/Int32',
-                topic_type_hash=other,
-                qos_profile=profile,
-                node_name='old',
-            )
-        ]
-
-
 def test_a_publisher_with_another_definition_is_not_recorded():
+    publisher = SimpleNamespace(
+        topic_type='std_msgs/msg/Int32',
+        topic_type_hash='RIHS01_' + 64 * '0',
+        qos_profile=publisher_profile((), 1),
+        node_name='old',
+    )
+    node = SimpleNamespace(
+        get_topic_names_and_types=lambda: [('/x', ['std_msgs/msg/Int32'])],
+        get_publishers_info_by_topic=lambda _: [publisher],
+    )
     lines = []
-    subscriptions = Subscriptions(FakeNode(), lambda _: True, lines.append)
+    subscriptions = Subscriptions(node, lambda _: True, lines.append)
     subscriptions.discover()
     subscriptions.discover()
     assert subscriptions.topics == {}
@@ -492,15 +483,15 @@ def test_losses_are_counted_by_the_publishers_numbers():
     assert topic.lost == 2
 
 
-def test_default_choice_of_topics(tmp_path):
-    usual = RecordOptions(tmp_path / 'x')
-    everything = RecordOptions(tmp_path / 'x', everything=True)
-    for name in ('/rosout', '/parameter_events', '/crane/_hidden', '/_a/b'):
-        assert not usual.wants(name)
-        assert everything.wants(name)
-    assert usual.wants('/crane/sensors')
-    assert not RecordOptions(tmp_path / 'x', topics=('/a',)).wants('/b')
-    some = RecordOptions(tmp_path / 'x', topics=('/a/*/image_raw',))
-    assert some.wants('/a/top/image_raw')
-    assert not some.wants('/a/top/camera_info')
-    assert publisher_profile((), 0).reliability == QoSReliabilityPolicy.RELIABLE
+@pytest.mark.parametrize(
+    ('options', 'wanted', 'others'),
+    [
+        ({}, ['/crane/sensors'], ['/rosout', '/parameter_events', '/crane/_hidden', '/_a/b']),
+        ({'everything': True}, ['/rosout', '/crane/_hidden'], []),
+        ({'topics': ('/a',)}, ['/a'], ['/b', '/a/b']),
+        ({'topics': ('/a/*/image_raw',)}, ['/a/top/image_raw'], ['/a/top/camera_info']),
+    ],
+)
+def test_choice_of_topics(tmp_path, options, wanted, others):
+    chosen = RecordOptions(tmp_path / 'x', **options)
+    assert [name for name in wanted + others if chosen.wants(name)] == wanted

@@ -157,12 +157,6 @@ def test_empty_recording(tmp_path, storage):
     assert len(report.as_dict['topics']) == 2
 
 
-def test_a_failed_start_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError, match='start'), BagWriter(tmp_path / 'bag'):
-        raise RuntimeError('start')
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize('storage', STORAGES)
 def test_a_recording_can_be_read_from_its_beginning_on(tmp_path, storage):
     with BagWriter(tmp_path / 'bag', storage):
@@ -173,28 +167,20 @@ def test_a_recording_can_be_read_from_its_beginning_on(tmp_path, storage):
             recover(tmp_path / 'bag', tmp_path / 'new')
 
 
-@pytest.mark.parametrize('storage', STORAGES)
-def test_a_disk_that_is_full_from_the_beginning_leaves_nothing(tmp_path, storage):
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, old[1]))
-    try:
-        with pytest.raises(LongreachError, match=r'bag: writing failed: .*; make room$'):
-            BagWriter(tmp_path / 'bag', storage)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failure_later_keeps_what_was_written(tmp_path):
-    def fail_later():
+@pytest.mark.parametrize('count', [0, 20])
+def test_a_failure_keeps_what_was_written(tmp_path, count):
+    def fail():
         with BagWriter(tmp_path / 'bag') as writer:
-            write_messages(writer, 20, flush_every=10)
-            raise RuntimeError('later')
+            write_messages(writer, count, flush_every=10)
+            raise RuntimeError('it failed')
 
-    with pytest.raises(RuntimeError, match='later'):
-        fail_later()
-    with pytest.warns(UserWarning, match='not closed; 40 messages'):
-        assert len(positions(tmp_path / 'bag')) == 20
+    with pytest.raises(RuntimeError, match='it failed'):
+        fail()
+    if count:
+        with pytest.warns(UserWarning, match='not closed; 40 messages'):
+            assert len(positions(tmp_path / 'bag')) == 20
+    else:
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize('options', [{}, {'compress': True}, {'storage': 'sqlite3'}], ids=str)
@@ -553,11 +539,6 @@ def test_foreign_directories(tmp_path, kind, text):
     assert not (tmp_path / 'new').exists()
 
 
-def test_a_missing_bag():
-    with pytest.raises(InputError, match='no such bag'):
-        open_bag('missing')
-
-
 @pytest.mark.parametrize(
     ('old', 'new', 'text'),
     [
@@ -624,17 +605,21 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys, arguments, text):
 
 
 @pytest.mark.parametrize('storage', STORAGES)
-def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, storage):
+@pytest.mark.parametrize('size', [10, 100_000])
+def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, storage, size):
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, old[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    remedy = 'make room$' if size == 10 else 'bag recover'
     try:
-        with pytest.raises(LongreachError, match=r'bag: writing failed: .*bag recover'):
+        with pytest.raises(LongreachError, match=rf'bag: writing failed: .*; .*{remedy}'):
             make_bag(tmp_path / 'bag', 2000, storage=storage, flush_every=10)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    if size == 10:
+        assert list(tmp_path.iterdir()) == []
+        return
     assert not (tmp_path / 'bag' / 'metadata.yaml').exists()
-    count = recover(tmp_path / 'bag', tmp_path / 'new')
-    assert count > 200
+    assert recover(tmp_path / 'bag', tmp_path / 'new') > 200
     found = positions(tmp_path / 'new')
     assert found == [float(k) for k in range(len(found))]
 
