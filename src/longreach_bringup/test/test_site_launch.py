@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +20,7 @@ PERIODS = {
 }  # fmt: skip
 
 
-def compared(
-    capsys: pytest.CaptureFixture[str], machine: str, bag: Path, scenario: str
-) -> dict[str, float]:
+def compared(capsys, machine, bag, scenario):
     """Return the differences of a bag, named as the namespace, from the library's run."""
     words = ('--namespace', bag.name, '--scenario', SCENARIOS / f'{scenario}.yaml')
     done = Outcome(capsys, machine, 'compare', bag, *words, '--format', 'json')
@@ -31,7 +28,7 @@ def compared(
     return differences
 
 
-def assert_complete(bag: Path, topics: tuple[str, ...], duration: float) -> None:
+def assert_complete(bag, topics, duration):
     """Check that no sample is missing, and that all frames have the prefix of the namespace."""
     period = PERIODS[bag.name]
     every = [k * period for k in range(round(duration * 1e9 / period) + 1)]
@@ -47,9 +44,7 @@ def assert_complete(bag: Path, topics: tuple[str, ...], duration: float) -> None
 
 
 @pytest.mark.slow
-def test_two_cranes_in_lockstep_equal_the_library(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_cranes_in_lockstep_equal_the_library(tmp_path, capsys):
     words = ('machines:=two_cranes', *FAST, 'duration:=6.0', 'record:=bags')
     with launch('site', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
@@ -64,9 +59,7 @@ def test_two_cranes_in_lockstep_equal_the_library(
 
 
 @pytest.mark.slow
-def test_crane_boom_and_excavator_in_lockstep_equal_the_library(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_crane_boom_and_excavator_in_lockstep_equal_the_library(tmp_path, capsys):
     words = (*FAST, 'duration:=1.0', 'record:=bags', 'clock:=boom')
     with launch('site', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
@@ -86,12 +79,12 @@ def test_crane_boom_and_excavator_in_lockstep_equal_the_library(
 
 
 @pytest.mark.slow
-def test_two_cranes_in_real_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_two_cranes_in_real_time_do_not_disturb_each_other(tmp_path):
     with launch('site', tmp_path, 'machines:=two_cranes', 'record:=bags') as running:
         for name in ('north', 'south'):
             running.says(f'recording /{name}/command')
 
-        def commands(name: str) -> int:
+        def commands(name):
             with open_bag(tmp_path / 'bags' / name) as bag:
                 topics = [topic for topic, _, _ in bag.messages(list(bag.topics))]
             return topics.count(f'/{name}/command')
@@ -118,9 +111,7 @@ def test_two_cranes_in_real_time_do_not_disturb_each_other(tmp_path: Path) -> No
         (('machines:=two_cranes', 'clock:=none'), ['/north', '/south'], None),
     ],
 )
-def test_one_plant_publishes_the_clock(
-    words: tuple[str, ...], namespaces: list[str], clock: str | None
-) -> None:
+def test_one_plant_publishes_the_clock(words, namespaces, clock):
     done = longreach('launch', 'site', '--print', *words)
     assert done.returncode == 0, done.stderr
     plants = f'\n{done.stdout}'.split('\nplant-')[1:]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from longreach_dynamics.resources import share_directory
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_tools.bag import read_bag
@@ -29,12 +28,12 @@ NAMES = ('truck', 'marker_1', 'marker_2', 'marker_3', 'marker_4')
 FAST = ('boom:=true', f'scale:={SCALE}', 'real_time_factor:=0.0', f'duration:={DURATION}')
 
 
-def rig() -> Rig:
+def rig():
     file = share_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
     return load_rig(file).scaled(SCALE)
 
 
-def replayed(bag: Path) -> np.ndarray:
+def replayed(bag):
     """Return the tracks that the library finds in the recorded images."""
     own = rig()
     follower = Follower(own)
@@ -50,7 +49,7 @@ def replayed(bag: Path) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path: Path) -> None:
+def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path):
     with launch('vision', tmp_path, *FAST, 'record:=bag', 'record_images:=true') as running:
         assert running.wait() == 0, running.text()
     bag = tmp_path / 'bag'
@@ -93,7 +92,7 @@ def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path:
     assert np.array_equal(table, tracks.table, equal_nan=True)
 
 
-def pictures(tmp_path: Path, own: Rig, times: np.ndarray) -> tuple[str, ...]:
+def pictures(tmp_path, own, times):
     """Return the words of a launch that shows pictures of markers that rest, at times [s]."""
     places = np.array([[marker.position for marker in own.markers]])
     still = MarkerPath(own.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
@@ -105,7 +104,7 @@ def pictures(tmp_path: Path, own: Rig, times: np.ndarray) -> tuple[str, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('transport', ['raw', 'compressed'])
-def test_pictures_are_shown_to_the_tracker(tmp_path: Path, transport: str) -> None:
+def test_pictures_are_shown_to_the_tracker(tmp_path, transport):
     own = rig()
     times = np.arange(10) / 10.0
     words = (*pictures(tmp_path, own, times), f'scale:={SCALE}', 'namespace:=yard', 'record:=bag')
@@ -121,7 +120,7 @@ def test_pictures_are_shown_to_the_tracker(tmp_path: Path, transport: str) -> No
         assert np.abs(tracks.positions(marker.name)[seen] - marker.position).max() < 1e-3
 
 
-def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path: Path) -> None:
+def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path):
     config = share_directory('longreach_vision') / 'config'
     text = (config / 'rig_boom.yaml').read_text()
     (tmp_path / 'rig.yaml').write_text(text.replace('# top:', 'top:'))
@@ -146,7 +145,7 @@ def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(('recorded', 'listeners'), [('false', 1), ('true', 2)])
-def test_files_begin_when_tracker_and_recorder_listen(recorded: str, listeners: int) -> None:
+def test_files_begin_when_tracker_and_recorder_listen(recorded, listeners):
     words = ('cameras:=video', 'record:=bag', f'record_images:={recorded}')
     done = longreach('launch', 'vision', '--print', *words)
     assert done.returncode == 0, done.stderr
@@ -155,21 +154,21 @@ def test_files_begin_when_tracker_and_recorder_listen(recorded: str, listeners: 
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('one_process', ['false', 'true'])
-def test_a_rig_that_cannot_be_ends_it_with_its_exit_code(tmp_path: Path, one_process: str) -> None:
+def test_a_rig_that_cannot_be_ends_it_with_its_exit_code(tmp_path, one_process):
     words = ('boom:=true', 'rig:=nowhere.yaml', f'one_process:={one_process}')
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 2
         assert 'nowhere.yaml cannot be read: No such file' in running.text()
 
 
-def test_cameras_that_are_not_known_start_nothing() -> None:
+def test_cameras_that_are_not_known_start_nothing():
     for more in ((), ('--print',)):
         done = longreach('launch', 'vision', 'cameras:=foo', *more)
         assert done.returncode == 2
         assert "'cameras' is 'foo'; allowed: simulated, video, none" in done.stderr
 
 
-def test_what_is_started_is_what_was_asked_for() -> None:
+def test_what_is_started_is_what_was_asked_for():
     started = {}
     for words in (
         (),
