@@ -15,7 +15,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel
-from longreach_tools import machine_command, recording
+from longreach_tools import recording
 from longreach_tools.machine_command import check_files, configure
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
@@ -232,11 +232,3 @@ def test_files_that_are_read_are_not_written(tmp_path: Path) -> None:
         check_files(argparse.Namespace(csv=file, plot=None, motion=file))
     with pytest.raises(InputError, match='is one of the inputs'):
         check_files(argparse.Namespace(csv=file), file)
-
-
-def test_a_run_that_fails_is_a_row_of_a_sweep(swing: Swing) -> None:
-    swing.simulate = lambda *_: (_ for _ in ()).throw(InputError('too high'))  # type: ignore
-    job = machine_command._Job(swing, Rope(1.0), Push(height=1.0), Options(), ())
-    measured = machine_command._measure(job)
-    assert measured.message == 'too high'
-    assert np.isnan(measured.numbers).all()
