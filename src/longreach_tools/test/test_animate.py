@@ -1,11 +1,7 @@
 """Moving pictures of recordings: the machine in its pose, traces, what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,15 +39,15 @@ DESCRIPTION = """<robot name="arm">
 </robot>"""
 
 
-def stamped(message: Any, time: int, frame: str = '') -> Any:
+def stamped(message, time, frame=''):
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, NANOSECONDS)
     message.header.frame_id = frame
     return message
 
 
-def rows(count: int = 21, start: int = 0) -> list[Any]:
+def rows(count=21, start=0):
     """Return messages of the arm: in 2 s it slides by 1 m and turns by a quarter."""
-    found: list[Any] = []
+    found = []
     for k in range(count):
         time = start + k * NANOSECONDS // 10
         share = k / 20
@@ -68,12 +64,12 @@ def rows(count: int = 21, start: int = 0) -> list[Any]:
 
 
 @pytest.fixture
-def arm(tmp_path: Path) -> Path:
+def arm(tmp_path):
     described = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
     return write_bag(tmp_path / 'run', 'arm', described)
 
 
-def test_links_are_where_the_joints_put_them() -> None:
+def test_links_are_where_the_joints_put_them():
     robot = parse_description(DESCRIPTION)
     places = robot.place({'slide': 0.5, 'turn': math.pi / 2.0})
     assert places['arm'] @ [2.0, 0.0, 0.0, 1.0] == pytest.approx([0.5, 0.0, 3.0, 1.0])
@@ -84,12 +80,12 @@ def test_links_are_where_the_joints_put_them() -> None:
     assert robot.joints['turn'].units == ('rad', 'rad/s', 'N m')
 
 
-def test_outline_is_the_convex_hull() -> None:
+def test_outline_is_the_convex_hull():
     points = np.array([(0, 0), (1, 0), (0.5, 0.2), (1, 1), (0, 1), (0.5, 0), (0, 0)], dtype=float)
     assert outline(points).tolist() == [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 
-def test_scene_is_drawn_in_the_pose_of_the_time(arm: Path) -> None:
+def test_scene_is_drawn_in_the_pose_of_the_time(arm):
     scene = read_scene(arm, '')
     assert scene.source == f'/arm/robot_description of {arm}'
     # Half way between two samples, at 45 degrees and 0.5 m.
@@ -101,18 +97,18 @@ def test_scene_is_drawn_in_the_pose_of_the_time(arm: Path) -> None:
     assert far == pytest.approx(0.5 + 2.0 / math.sqrt(2.0) + 0.3, abs=0.01)
 
 
-def test_installed_description_is_found_by_its_joints() -> None:
+def test_installed_description_is_found_by_its_joints():
     found = installed_description(['car_joint', 'cable_joint'])
     assert found is not None
     assert found[1].name == 'crane'
     assert installed_description(['no_such_joint']) is None
 
 
-def triangle(x: float, y: float) -> list[Point]:
+def triangle(x, y):
     return [Point(x=x, y=y, z=0.0), Point(x=x + 1.0, y=y, z=0.0), Point(x=x, y=y, z=1.0)]
 
 
-def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path: Path) -> None:
+def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
     found = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
     for k in (0, 1):
         marker = stamped(Marker(ns='arm', type=Marker.TRIANGLE_LIST), k * NANOSECONDS, 'x/base')
@@ -143,9 +139,7 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path: Path) -> N
     assert firm[0][3:].tolist() == [[3.0, -1.5], [2.5, -1.5], [2.0, -1.5]]
 
 
-def test_gif_moves_and_traces_grow(
-    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gif_moves_and_traces_grow(arm, tmp_path, capsys):
     from PIL import Image
 
     out = tmp_path / 'a.gif'
@@ -167,18 +161,14 @@ def test_gif_moves_and_traces_grow(
         assert (np.abs(one[30:, :160] - other[30:, :160]).sum(axis=2) > 100).any()
 
 
-def test_speed_and_window_select_the_pictures(
-    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_speed_and_window_select_the_pictures(arm, tmp_path, capsys):
     out = tmp_path / 'a.gif'
     words = ('--size', '200x120', '--from', '0.5', '--to', '1.5', '--speed', '2', '--no-traces')
     done = Outcome(capsys, 'animate', arm, '--out', out, *words)
     assert '6 pictures, 0.6 s' in done.out
 
 
-def test_video_has_the_pictures(
-    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_video_has_the_pictures(arm, tmp_path, capsys):
     cv2 = pytest.importorskip('cv2', reason='videos are written by OpenCV')
     out = tmp_path / 'a.mp4'
     words = ('--size', '320x200', '--to', '0.4', '--no-traces')
@@ -192,9 +182,7 @@ def test_video_has_the_pictures(
     assert red.sum() > 50
 
 
-def test_wall_time_is_drawn_from_the_first_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
     start = 1_700_000_000 * NANOSECONDS
     found = [('robot_description', start, String(data=DESCRIPTION)), *rows(start=start)]
     bag = write_bag(tmp_path / 'run', 'arm', found)
@@ -216,22 +204,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize('name', REFUSED)
-def test_bad_input_is_one_line_and_leaves_nothing(
-    name: str,
-    arm: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(name, arm, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words, text = REFUSED[name]
     Outcome(capsys, 'animate', arm, *words).refused(text)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
 
 
-def test_a_machine_without_description_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_machine_without_description_is_refused(tmp_path, capsys):
     bag = write_bag(tmp_path / 'run', 'arm', rows())
     out = tmp_path / 'a.gif'
     done = Outcome(capsys, 'animate', bag, '--out', out)
@@ -248,6 +228,6 @@ def test_a_machine_without_description_is_refused(
         (DESCRIPTION.replace('<parent link="base"/>', ''), 'has no <parent>'),
     ],
 )
-def test_a_wrong_description_is_refused(text: str, error: str) -> None:
+def test_a_wrong_description_is_refused(text, error):
     with pytest.raises(InputError, match=error):
         parse_description(text, 'the file')

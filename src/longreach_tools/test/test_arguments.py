@@ -1,7 +1,5 @@
 """Types of command-line arguments, and what demonstrations share."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess
@@ -25,7 +23,7 @@ from longreach_tools.arguments import (
 from longreach_tools.demo import demonstrate, prepare, remove_old_bag
 
 
-def test_numbers_are_read() -> None:
+def test_numbers_are_read():
     assert finite('-1e3') == -1000.0
     assert positive('0.5') == 0.5
     assert not_negative('0') == 0.0
@@ -58,18 +56,18 @@ def test_numbers_are_read() -> None:
         (sweep, '0:1:100001', '100001, allowed: 1 to 100000'),
     ],
 )
-def test_others_are_refused(kind, text: str, allowed: str) -> None:
+def test_others_are_refused(kind, text, allowed):
     with pytest.raises(argparse.ArgumentTypeError, match=allowed):
         kind(text)
 
 
 @pytest.mark.parametrize(('kind', 'text'), [(finite, 'two'), (count(10), '1.5')])
-def test_no_numbers_are_argparses_to_refuse(kind, text: str) -> None:
+def test_no_numbers_are_argparses_to_refuse(kind, text):
     with pytest.raises(ValueError):
         kind(text)
 
 
-def test_a_command_in_sight_may_end_in_peace() -> None:
+def test_a_command_in_sight_may_end_in_peace():
     child = (
         'import signal, sys, time; '
         'signal.signal(signal.SIGTERM, lambda *_: (print("bye"), sys.exit(0))); '
@@ -91,7 +89,7 @@ def test_a_command_in_sight_may_end_in_peace() -> None:
     assert (process.returncode, rest) == (143, 'bye\n')
 
 
-def test_the_directory_of_a_demonstration(tmp_path: Path) -> None:
+def test_the_directory_of_a_demonstration(tmp_path):
     for _ in range(2):
         assert prepare(tmp_path / 'a' / 'b') == tmp_path / 'a' / 'b'
     assert list((tmp_path / 'a' / 'b').iterdir()) == []
@@ -101,7 +99,7 @@ def test_the_directory_of_a_demonstration(tmp_path: Path) -> None:
             prepare(tmp_path / place)
 
 
-def test_only_a_bag_is_removed(tmp_path: Path) -> None:
+def test_only_a_bag_is_removed(tmp_path):
     remove_old_bag(tmp_path / 'none')
     (tmp_path / 'letters').mkdir()
     letter = tmp_path / 'letters' / 'letter.txt'
@@ -121,17 +119,11 @@ CALLS = [('toy', 'compare', '{bag}', '--with', '{file}'), ('toy', 'draw', '{pict
 
 
 @pytest.mark.parametrize(('codes', 'calls'), [((0, 0, 0), 3), ((0, 3), 2), ((2,), 1)])
-def test_a_demonstration_ends_where_something_fails(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    codes: tuple[int, ...],
-    calls: int,
-) -> None:
-    called: list[str] = []
+def test_a_demonstration_ends_where_something_fails(monkeypatch, tmp_path, capsys, codes, calls):
+    called = []
     ends = iter(codes)
 
-    def call(words: list[str]) -> int:
+    def call(words):
         called.append(' '.join(words))
         return next(ends)
 

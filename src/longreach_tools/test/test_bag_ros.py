@@ -1,7 +1,5 @@
 """Recording and playing over real ROS: few processes, and a deadline for every wait."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,17 +1,12 @@
 """The command ``longreach``: finding subcommands, exit codes, one line for each error."""
 
-from __future__ import annotations
-
-import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
@@ -24,17 +19,17 @@ PROGRAM = [sys.executable, '-c', 'from longreach_tools.cli import console; conso
 class Point:
     """Stands for an entry point; remembers whether it was loaded."""
 
-    def __init__(self, name: str, run: Callable[[argparse.Namespace], int | None]) -> None:
+    def __init__(self, name, run):
         self.name = name
         self.module = f'no_such_module_{name}'
         self.loaded = False
         self._run = run
 
-    def load(self) -> types.ModuleType:
+    def load(self):
         self.loaded = True
         module = types.ModuleType(self.name, doc='What it does.\n\nMore about it.')
 
-        def configure(parser: argparse.ArgumentParser) -> None:
+        def configure(parser):
             parser.add_argument('--count', type=int, default=1)
             parser.set_defaults(run=self._run)
             if self.name == 'outer':
@@ -48,9 +43,9 @@ class Point:
 
 
 @pytest.fixture
-def points(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
-    def raising(error: BaseException) -> Callable[[argparse.Namespace], int]:
-        def run(arguments: argparse.Namespace) -> int:
+def points(monkeypatch):
+    def raising(error):
+        def run(arguments):
             raise error
 
         return run
@@ -112,13 +107,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
         (['lines'], 2, 'longreach lines: bad a  b: in line 1 name another\n'),
     ],
 )
-def test_exit_codes_and_errors(
-    points: dict[str, Point],
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    error: str,
-) -> None:
+def test_exit_codes_and_errors(points, capsys, words, code, error):
     assert cli.main(words) == code
     out, err = capsys.readouterr()
     assert out == ''
@@ -129,22 +118,18 @@ def test_exit_codes_and_errors(
 @pytest.mark.parametrize(
     ('name', 'error'), [('mistake', ZeroDivisionError), ('pipe', BrokenPipeError)]
 )
-def test_a_mistake_and_a_lost_reader_are_not_hidden(
-    points: dict[str, Point], name: str, error: type[Exception]
-) -> None:
+def test_a_mistake_and_a_lost_reader_are_not_hidden(points, name, error):
     with pytest.raises(error):
         cli.main([name])
 
 
-def test_only_the_command_that_is_called_is_imported(points: dict[str, Point]) -> None:
+def test_only_the_command_that_is_called_is_imported(points):
     cli.main(['nothing'])
     assert [name for name, point in points.items() if point.loaded] == ['nothing']
 
 
 @pytest.mark.parametrize('words', [['bag', 'play', 'x'], ['crane', 'pause'], ['launch', 'crane']])
-def test_command_that_talks_to_nodes_refuses_a_wrong_domain(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_command_that_talks_to_nodes_refuses_a_wrong_domain(monkeypatch, capsys, words):
     monkeypatch.setenv('ROS_DOMAIN_ID', 'abc')
     assert cli.main(words) == 2
     error = capsys.readouterr().err
@@ -153,9 +138,7 @@ def test_command_that_talks_to_nodes_refuses_a_wrong_domain(
 
 
 @pytest.mark.parametrize('words', [[], ['--help'], ['-h']])
-def test_overview(
-    points: dict[str, Point], capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_overview(points, capsys, words):
     assert cli.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == 'usage: longreach COMMAND ...'
@@ -163,7 +146,7 @@ def test_overview(
     assert listed == [[name, f'summary of {name}'] for name in sorted(points)]
 
 
-def imported_by(*words: str) -> set[str]:
+def imported_by(*words):
     """Return the modules that `longreach WORDS` has imported at its end."""
     code = (
         'import json, sys; from longreach_tools import cli; cli.main(sys.argv[1:]); '
@@ -175,7 +158,7 @@ def imported_by(*words: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_overview_imports_no_command() -> None:
+def test_overview_imports_no_command():
     modules = imported_by('--help')
     commands = {point.module for point in metadata.entry_points(group=cli.COMMAND_GROUP)}
     assert len(commands) >= 5
@@ -193,18 +176,18 @@ HEAVY = {
     'name',
     ['animate', 'bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision'],
 )
-def test_command_imports_no_more_than_it_needs(name: str) -> None:
+def test_command_imports_no_more_than_it_needs(name):
     assert not imported_by(name, '--help') & HEAVY
 
 
-def test_summary_that_is_no_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summary_that_is_no_literal(tmp_path, monkeypatch):
     (tmp_path / 'made_up_command.py').write_text("SUMMARY = 'one' + ' line'\n")
     monkeypatch.syspath_prepend(tmp_path)
     point = metadata.EntryPoint('made-up', 'made_up_command', cli.COMMAND_GROUP)
     assert cli._summary(point) == 'one line'
 
 
-def test_help_of_a_command(points: dict[str, Point], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_a_command(points, capsys):
     assert cli.main(['count', '--help']) == 0
     out = capsys.readouterr().out
     assert 'usage: longreach count [-h] [--count COUNT]' in out
@@ -274,7 +257,7 @@ finally:
 """
 
 
-def do(*words: object, redirect: str = '', unbuffered: str = '') -> subprocess.CompletedProcess:
+def do(*words, redirect='', unbuffered=''):
     """Run ``longreach do``, redirected as a shell does it."""
     return subprocess.run(
         ['bash', '-c', f'"$@" {redirect}', 'sh', sys.executable, '-c', COMMAND, 'do']
@@ -304,29 +287,27 @@ def do(*words: object, redirect: str = '', unbuffered: str = '') -> subprocess.C
         ('prints', '>/dev/full', 1, 'No space left on device'),
     ],
 )
-def test_streams_that_are_closed_or_full(
-    deed: str, redirect: str, code: int, error: str, unbuffered: str
-) -> None:
+def test_streams_that_are_closed_or_full(deed, redirect, code, error, unbuffered):
     done = do(deed, redirect=redirect, unbuffered=unbuffered)
     assert (done.returncode, done.stdout) == (code, '')
     assert done.stderr.endswith(f'{error}\n') if error else not done.stderr
     assert len(done.stderr.splitlines()) <= 1
 
 
-def test_a_file_does_not_become_a_closed_stdout(tmp_path: Path) -> None:
+def test_a_file_does_not_become_a_closed_stdout(tmp_path):
     done = do('opens', '--code', 3, '--file', tmp_path / 'file', redirect='>&-')
     assert (done.returncode, done.stdout, done.stderr) == (3, '', '')
     assert int((tmp_path / 'file').read_text()) > 2
 
 
-def test_ctrl_c_during_the_exit_prints_no_traceback() -> None:
+def test_ctrl_c_during_the_exit_prints_no_traceback():
     late = 'import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT); '
     command = [sys.executable, '-c', late + PROGRAM[-1], '--help']
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, '')
 
 
-def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path: Path) -> None:
+def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path):
     with subprocess.Popen(
         [sys.executable, '-c', COMMAND, 'do', 'writes', '--file', str(tmp_path / 'a.csv')],
         stdout=subprocess.PIPE,
@@ -354,12 +335,12 @@ def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path: Path) ->
         (['handles'], 0, ''),
     ],
 )
-def test_signals(words: list[str], code: int, printed: str) -> None:
+def test_signals(words, code, printed):
     done = do(*words)
     assert (done.returncode, done.stdout, done.stderr) == (code, printed, '')
 
 
-def test_the_handler_is_gone_afterwards() -> None:
+def test_the_handler_is_gone_afterwards():
     before = signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
@@ -386,9 +367,7 @@ def test_the_handler_is_gone_afterwards() -> None:
         ('longreach crane c13r --task ', ['a', 'b', 'c']),
     ],
 )
-def test_a_shell_completes_commands_and_options(
-    tmp_path: Path, line: str, expected: list[str]
-) -> None:
+def test_a_shell_completes_commands_and_options(tmp_path, line, expected):
     """What argcomplete's shell function asks for, in a file in place of descriptor 8."""
     words = {'COMP_LINE': line, 'COMP_POINT': str(len(line)), 'COMP_TYPE': '9'}
     words |= {'_ARGCOMPLETE': '1', '_ARGCOMPLETE_SUPPRESS_SPACE': '1'}

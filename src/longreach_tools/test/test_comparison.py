@@ -1,12 +1,9 @@
 """Recorded runs beside those of the library, and what commands print of runs."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,11 +22,11 @@ EXPECTED = np.array([[0.0, 1.0, 10.0], [0.1, 2.0, 20.0], [0.2, 3.0, 30.0]])
 OTHER = 'the recording is not this run of the library. Name it'
 
 
-def run_of(table: np.ndarray, **changes: Any) -> Run[None]:
+def run_of(table, **changes):
     return Run(None, COLUMNS, table, **changes)
 
 
-def arguments(**values: object) -> argparse.Namespace:
+def arguments(**values):
     usual = {'bag': Path('a/bag'), 'format': 'json', 'csv': None, 'plot': None}
     return argparse.Namespace(**{**usual, **values})
 
@@ -44,9 +41,7 @@ def arguments(**values: object) -> argparse.Namespace:
         (30.0, [0, 2], '1 samples are missing, the others agree'),
     ],
 )
-def test_exit_code_of_a_comparison(
-    capsys: pytest.CaptureFixture[str], force: float, rows: Any, said: str
-) -> None:
+def test_exit_code_of_a_comparison(capsys, force, rows, said):
     table = EXPECTED.copy()
     table[2, 2] = force
     recorded = run_of(table[:rows] if isinstance(rows, int) else table[rows])
@@ -58,9 +53,7 @@ def test_exit_code_of_a_comparison(
     assert ('is this run' in out) is not bool(said)
 
 
-def test_a_recording_that_ends_early_is_told_up_to_where(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_recording_that_ends_early_is_told_up_to_where(capsys):
     text = arguments(format='table')
     assert report_comparison(text, 'crane', run_of(EXPECTED[:2]), run_of(EXPECTED), '') == 0
     said = "run of the library up to 0.1 s; the library's run goes on to 0.2 s\n"
@@ -69,7 +62,7 @@ def test_a_recording_that_ends_early_is_told_up_to_where(
     assert json.loads(capsys.readouterr().out)['compared_until'] == 0.1
 
 
-def test_a_comparison_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_comparison_for_programs(capsys, tmp_path):
     file = tmp_path / 'recorded.csv'
     recorded = run_of(EXPECTED + np.array([0.0, 0.5, 0.0]))
     code = report_comparison(arguments(csv=file), 'crane', recorded, run_of(EXPECTED), 'Name it')
@@ -79,20 +72,18 @@ def test_a_comparison_for_programs(capsys: pytest.CaptureFixture[str], tmp_path:
     assert file.read_text().splitlines()[:2] == ['time,position,force', '0,1.5,10']
 
 
-def test_nothing_is_compared_with_a_run_that_failed() -> None:
+def test_nothing_is_compared_with_a_run_that_failed():
     failed = run_of(EXPECTED, message='too fast; take a shorter step')
     with pytest.raises(LongreachError, match='too fast'):
         report_comparison(arguments(), 'crane', run_of(EXPECTED), failed, 'Name it')
 
 
 class Worried(Run[None]):
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self):
         return ('it creaks',)
 
 
-def test_a_run_that_failed_is_handed_out(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_run_that_failed_is_handed_out(capsys, tmp_path):
     run = Worried(None, COLUMNS, EXPECTED, message='too fast; take a shorter step')
     drawn = []
     places = {'csv': tmp_path / 'a.csv', 'plot': tmp_path / 'a.png'}
@@ -126,7 +117,7 @@ RECORDED = (
 )
 
 
-def recorded(path: Path, times: dict[str, list[int]], names: list[str]) -> Path:
+def recorded(path, times, names):
     """Write a bag with messages at some times [ns], of which joints have these names."""
     rows = []
     for time in times['joints']:
@@ -143,7 +134,7 @@ def recorded(path: Path, times: dict[str, list[int]], names: list[str]) -> Path:
     return write_bag(path, 'north', rows)
 
 
-def test_columns_are_read_by_their_sources_where_all_topics_have_a_message(tmp_path: Path) -> None:
+def test_columns_are_read_by_their_sources_where_all_topics_have_a_message(tmp_path):
     times = {'joints': [5, 6, 7, 8], 'pins': [5, 6, 8], 'state': [4, 5, 6, 8]}
     table = read_columns(recorded(tmp_path / 'bag', times, ['i', 'j']), 'north', RECORDED, 'crane')
     expected = [[t / 1e9, 3.0 * t, 2.0, 1.0, 6.0 * t] for t in (5, 6, 8)]
@@ -157,9 +148,7 @@ def test_columns_are_read_by_their_sources_where_all_topics_have_a_message(tmp_p
         ([5], ['i', 'k'], r'/north/joints has not always velocity\[j\]; give the crane file'),
     ],
 )
-def test_a_recording_of_something_else_is_refused(
-    tmp_path: Path, pins: list[int], names: list[str], error: str
-) -> None:
+def test_a_recording_of_something_else_is_refused(tmp_path, pins, names, error):
     bag = recorded(tmp_path / 'bag', {'joints': [5], 'pins': pins, 'state': [5]}, names)
     with pytest.raises(InputError, match=error):
         read_columns(bag, 'north', RECORDED, 'crane')

@@ -1,9 +1,5 @@
 """Numbers in messages by name: of rclpy and of recordings alike."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Point
@@ -32,11 +28,11 @@ from longreach_tools.fields import (
 from longreach_tools.testing import write_bag
 
 
-def joints() -> JointState:
+def joints():
     return JointState(name=['a', 'b'], position=[1.0, 2.0], velocity=[3.0, 4.0], effort=[5.0])
 
 
-def markers() -> MarkerEstimates:
+def markers():
     message = MarkerEstimates(stamp_gap=0.25)
     for name, x in (('tip', 1.5), ('truck', 2.5)):
         one = MarkerEstimate(name=name, out_of_plane=0.5)
@@ -45,7 +41,7 @@ def markers() -> MarkerEstimates:
     return message
 
 
-def trajectory() -> JointTrajectory:
+def trajectory():
     point = JointTrajectoryPoint(
         positions=[0.5, 0.75], velocities=[0.0], accelerations=[0.0], effort=[1.0, 2.0]
     )
@@ -53,13 +49,13 @@ def trajectory() -> JointTrajectory:
     return JointTrajectory(joint_names=['a', 'b'], points=[point])
 
 
-def positions() -> MarkerPositions:
+def positions():
     message = MarkerPositions(name=['tip'])
     message.position.append(_point())
     return message
 
 
-def _point() -> Point:
+def _point():
     return Point(x=1.0, y=2.0, z=3.0)
 
 
@@ -86,7 +82,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize('name', MESSAGES)
-def test_a_field_of_a_message_and_of_a_recording_is_the_same(name: str, tmp_path: Path) -> None:
+def test_a_field_of_a_message_and_of_a_recording_is_the_same(name, tmp_path):
     message, field, value = MESSAGES[name]
     assert read_field(message, field) == value
     known = numeric_fields(message)
@@ -97,7 +93,7 @@ def test_a_field_of_a_message_and_of_a_recording_is_the_same(name: str, tmp_path
     assert [read_field(recorded, one) for one in known] == list(known.values())
 
 
-def test_transforms_are_named_by_their_frames() -> None:
+def test_transforms_are_named_by_their_frames():
     types = bag_typestore().types
     place = types['geometry_msgs/msg/Vector3'](1.0, 2.0, 3.0)
     turn = types['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0)
@@ -109,7 +105,7 @@ def test_transforms_are_named_by_their_frames() -> None:
     assert next(iter(numeric_fields(message))) == 'transforms[car].transform.translation.x'
 
 
-def test_fields_are_in_the_order_of_the_definition_without_header_and_text() -> None:
+def test_fields_are_in_the_order_of_the_definition_without_header_and_text():
     assert list(numeric_fields(joints())) == [
         'position[a]',
         'position[b]',
@@ -120,7 +116,7 @@ def test_fields_are_in_the_order_of_the_definition_without_header_and_text() -> 
     assert 'REASON_NONE' not in numeric_fields(CraneStatus())
 
 
-def test_long_arrays_are_no_fields_unless_their_entries_have_names() -> None:
+def test_long_arrays_are_no_fields_unless_their_entries_have_names():
     ground = Terrain(firm=[0.5] * 20, loose=[0.0] * 16)
     assert 'firm[0]' not in numeric_fields(ground)
     assert 'loose[15]' in numeric_fields(ground)
@@ -132,13 +128,13 @@ def test_long_arrays_are_no_fields_unless_their_entries_have_names() -> None:
     assert numeric_fields(many)['spool[c19]'] == 0.5
 
 
-def test_long_lists_of_messages_are_left_out() -> None:
+def test_long_lists_of_messages_are_left_out():
     line = Marker(points=[_point() for _ in range(17)])
     assert not [name for name in numeric_fields(line) if name.startswith('points')]
 
 
 @pytest.mark.parametrize('field', ['position[c]', 'position[7]', 'effort[b]'])
-def test_an_entry_that_one_message_lacks_is_unknown(field: str) -> None:
+def test_an_entry_that_one_message_lacks_is_unknown(field):
     assert read_field(joints(), field) is None
 
 
@@ -153,12 +149,12 @@ def test_an_entry_that_one_message_lacks_is_unknown(field: str) -> None:
         ('header.stamp.sec', 'no numeric field'),
     ],
 )
-def test_what_is_no_field_is_refused(field: str, text: str) -> None:
+def test_what_is_no_field_is_refused(field, text):
     with pytest.raises(InputError, match=text):
         read_field(joints(), field)
 
 
-def test_signals_are_a_topic_and_a_field() -> None:
+def test_signals_are_a_topic_and_a_field():
     signal = parse_signal('/crane/joint_states.position[car.joint].x')
     assert signal == Signal('/crane/joint_states', 'position[car.joint].x')
     assert str(signal) == '/crane/joint_states.position[car.joint].x'
@@ -166,12 +162,12 @@ def test_signals_are_a_topic_and_a_field() -> None:
 
 
 @pytest.mark.parametrize('text', ['', '.x', '/a.', '/a.x[', '/a.[0]', '/a.x..y', '/a.x]', '/a.1'])
-def test_a_wrongly_written_signal_is_refused(text: str) -> None:
+def test_a_wrongly_written_signal_is_refused(text):
     with pytest.raises(InputError, match=r'allowed: TOPIC or TOPIC\.field'):
         parse_signal(text)
 
 
-def test_similar_names_come_first() -> None:
+def test_similar_names_come_first():
     known = ['angle', 'angular_velocity', 'car_position', 'force']
     assert near_names('car_postion', known).split(', ')[0] == 'car_position'
     assert near_names('velocity', known) == 'angular_velocity'

@@ -1,7 +1,5 @@
 """`longreach launch` as a user calls it, and the choice between real launch and the stand-in."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -13,14 +11,12 @@ import pytest
 
 from longreach_tools import cli
 from longreach_tools.launch import _processes, _real
-from longreach_tools.launch._evaluate import Process
-from longreach_tools.launch._output import Output
 from longreach_tools.testing import longreach
 
 FILES = Path(__file__).parent / 'launch_files'
 
 
-def make_package(prefix: Path, package: str) -> None:
+def make_package(prefix, package):
     """Enter a package into a prefix's index."""
     index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
     index.mkdir(parents=True, exist_ok=True)
@@ -28,7 +24,7 @@ def make_package(prefix: Path, package: str) -> None:
 
 
 @pytest.fixture
-def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def prefix(tmp_path, monkeypatch):
     """Put a prefix with the packages demo and longreach_bringup first."""
     prefix = tmp_path / 'prefix'
     for package in ('demo', 'longreach_bringup'):
@@ -44,7 +40,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures('prefix')
-def test_show_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_arguments(capsys):
     assert cli.main(['launch', 'arguments', '--show-args']) == 0
     shown = capsys.readouterr().out
     assert '  needed: required\n      must be given\n' in shown
@@ -54,16 +50,14 @@ def test_show_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  tone: default 'plain'\n" in capsys.readouterr().out
 
 
-def test_show_arguments_of_a_file_without(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_arguments_of_a_file_without(capsys):
     assert cli.main(['launch', str(FILES / 'let.launch.xml'), '--show-args']) == 0
     shown = capsys.readouterr().out
     assert 'let.launch.xml has no arguments\n' in shown
     assert "and of every launch file:\n  network: default 'false'\n" in shown
 
 
-def test_print_runs_nothing(
-    prefix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_print_runs_nothing(prefix, tmp_path, capsys):
     executable = prefix / 'lib' / 'demo' / 'talk'
     executable.parent.mkdir(parents=True)
     executable.write_text('#!/bin/sh\n')
@@ -94,12 +88,7 @@ def test_print_runs_nothing(
         ([], 'the following arguments are required: NAME'),
     ],
 )
-def test_refused_call(
-    words: list[str],
-    complaint: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_refused_call(words, complaint, capsys, monkeypatch):
     # Real launch does not refuse unknown arguments.
     for installed in (True, False):
         monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
@@ -109,7 +98,7 @@ def test_refused_call(
         assert re.search(complaint, error)
 
 
-def test_import_of_the_command_is_light() -> None:
+def test_import_of_the_command_is_light():
     code = (
         'import sys; import longreach_tools.cli, longreach_tools.launch.commands; '
         'heavy = {"numpy", "yaml", "rclpy", "matplotlib", "asyncio", "scipy"}; '
@@ -121,14 +110,12 @@ def test_import_of_the_command_is_light() -> None:
     assert result.stdout == '[]\n'
 
 
-def make_module(directory: Path, name: str) -> None:
+def make_module(directory, name):
     (directory / name).mkdir(parents=True)
     (directory / name / '__init__.py').touch()
 
 
-def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_real_launch_is_chosen_only_when_all_of_it_is_installed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'path', [str(tmp_path), str(Path(os.__file__).parent)])
     for name in ('launch', 'launch_ros', 'launch_xml'):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -152,15 +139,11 @@ def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
     ],
 )
 def test_nodes_are_found_on_this_machine_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    words: list[str],
-    value: str,
-    said: bool,
-) -> None:
-    plans: list[list[Process]] = []
+    monkeypatch, capfd, words, value, said
+):
+    plans = []
 
-    def run_processes(processes: list[Process], _output: Output) -> int:
+    def run_processes(processes, _output):
         plans.append(processes)
         return 0
 
@@ -174,7 +157,7 @@ def test_nodes_are_found_on_this_machine_unless_told_otherwise(
         assert ('only nodes on' in capfd.readouterr().out) == said
 
 
-def test_exit_code_of_real_launch() -> None:
+def test_exit_code_of_real_launch():
     assert _real.first_failure({}) == 0
     assert _real.first_failure({'a-1': (0, False), 'b-2': (-2, True), 'c-3': (143, True)}) == 0
     assert _real.first_failure({'a-1': (0, False), 'b-2': (3, False), 'c-3': (4, False)}) == 3
@@ -230,7 +213,7 @@ def RegisterEventHandler(handler):
 
 
 @pytest.mark.usefixtures('prefix')
-def test_real_launch_runs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_launch_runs_the_file(tmp_path, monkeypatch):
     """Beside a substitute of real launch, whose one process ends twice with 5."""
     for name, text in REAL_LAUNCH.items():
         path = tmp_path / 'modules' / name

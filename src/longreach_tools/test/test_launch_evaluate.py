@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,7 @@ Evaluate = Callable[..., list[Process]]
 
 
 @pytest.fixture
-def prefix(tmp_path: Path) -> Path:
+def prefix(tmp_path):
     """Make a prefix with the package demo, which has the executable talk."""
     prefix = tmp_path / 'prefix'
     index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
@@ -31,13 +29,13 @@ def prefix(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def evaluate(prefix: Path) -> Evaluate:
+def evaluate(prefix):
     environment = {
         'PATH': os.environ['PATH'],
         'AMENT_PREFIX_PATH': str(prefix),
     }
 
-    def evaluate(file: str | Path, **arguments: str) -> list[Process]:
+    def evaluate(file, **arguments):
         path = FILES / f'{file}.launch.xml' if isinstance(file, str) else file
         return evaluate_launch_file(path, arguments, environment)
 
@@ -45,10 +43,10 @@ def evaluate(prefix: Path) -> Evaluate:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Callable[[str], Path]:
+def written(tmp_path):
     """Return a function that writes a launch file and returns its path."""
 
-    def write(text: str) -> Path:
+    def write(text):
         path = tmp_path / 'written.launch.xml'
         path.write_text(text)
         return path
@@ -56,19 +54,19 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-def logged(processes: list[Process]) -> list[str]:
+def logged(processes):
     """Return what the commands would print."""
     return [' '.join(map(str, process.command[1:])) for process in processes]
 
 
-def words(process: Process) -> list[str]:
+def words(process):
     """Return the command after the executable, parameter files as a placeholder."""
     return ['FILE' if isinstance(w, ParameterFile) else w for w in process.command[1:]]
 
 
-def parameters(process: Process) -> dict[str, object]:
+def parameters(process):
     """Return all parameters in the files of a process, the later one wins."""
-    found: dict[str, object] = {}
+    found = {}
     for word in process.command:
         if isinstance(word, ParameterFile):
             (content,) = yaml.safe_load(word.text).values()
@@ -99,9 +97,7 @@ def parameters(process: Process) -> dict[str, object]:
         ('include_count', {}, ['count 3', 'count 2', 'count 1']),
     ],
 )
-def test_values_and_scopes(
-    evaluate: Evaluate, file: str, arguments: dict[str, str], expected: list[str]
-) -> None:
+def test_values_and_scopes(evaluate, file, arguments, expected):
     assert logged(evaluate(file, **arguments)) == expected
 
 
@@ -121,16 +117,12 @@ def test_values_and_scopes(
         ),
     ],
 )
-def test_refused_arguments(
-    evaluate: Evaluate, file: str, arguments: dict[str, str], complaint: str
-) -> None:
+def test_refused_arguments(evaluate, file, arguments, complaint):
     with pytest.raises(InputError, match=complaint):
         evaluate(file, **arguments)
 
 
-def test_argument_of_an_included_file_must_be_given_there(
-    evaluate: Evaluate, written: Callable[[str], Path]
-) -> None:
+def test_argument_of_an_included_file_must_be_given_there(evaluate, written):
     path = written(
         '<launch>\n<arg name="who" default="x"/>\n'
         f'<include file="{FILES}/include_inner.launch.xml"/>\n</launch>'
@@ -140,7 +132,7 @@ def test_argument_of_an_included_file_must_be_given_there(
         evaluate(path)
 
 
-def test_namespaces(evaluate: Evaluate) -> None:
+def test_namespaces(evaluate):
     remaps = [
         [word for word in process.command if isinstance(word, str) and word.startswith('__')]
         for process in evaluate('namespaces')
@@ -154,7 +146,7 @@ def test_namespaces(evaluate: Evaluate) -> None:
     ]
 
 
-def test_parameters(evaluate: Evaluate) -> None:
+def test_parameters(evaluate):
     (process,) = evaluate('parameters')
     expected = {
         'int': 10,
@@ -182,7 +174,7 @@ def test_parameters(evaluate: Evaluate) -> None:
     assert keys == {'/ns/n'}
 
 
-def test_parameter_files(evaluate: Evaluate) -> None:
+def test_parameter_files(evaluate):
     (process,) = evaluate('parameter_files')
     assert words(process) == [
         *('--ros-args', '-r', '__node:=n', '--params-file', str(FILES / 'plain.yaml')),
@@ -193,7 +185,7 @@ def test_parameter_files(evaluate: Evaluate) -> None:
     assert yaml.safe_load(file) == {'/**': {'ros__parameters': {'rate': 3.0}}}
 
 
-def test_processes(evaluate: Evaluate, written: Callable[[str], Path], prefix: Path) -> None:
+def test_processes(evaluate, written, prefix):
     path = written(
         """<launch>
         <let name="two words" value="x y"/>
@@ -248,9 +240,7 @@ VALUES = '<let name="a" value="b"/><let name="b" value="value of b"/><let name="
         ('$(find-pkg-share demo)/x', 'DIR/prefix/share/demo/x'),
     ],
 )
-def test_substitution(
-    text: str, value: str, evaluate: Evaluate, written: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_substitution(text, value, evaluate, written, tmp_path):
     path = written(f'<launch>{VALUES}<let name="x" value="{text}"/>{SHOW}</launch>')
     (process,) = evaluate(path)
     assert process.command == ('echo', value.replace('DIR', str(tmp_path)))
@@ -271,9 +261,7 @@ SHOW = '<executable cmd="echo $(var x)"/>'
         ("x $(var c '') y", ['x', '', 'y']),
     ],
 )
-def test_words_of_a_command_line(
-    text: str, words: list[str], evaluate: Evaluate, written: Callable[[str], Path]
-) -> None:
+def test_words_of_a_command_line(text, words, evaluate, written):
     (process,) = evaluate(written(f'<launch>{VALUES}<executable cmd="echo {text}"/></launch>'))
     assert list(process.command[1:]) == words
 
@@ -344,9 +332,7 @@ NODE = '<node pkg="demo" exec="talk"'
         ('<group>', r':3: not well-formed XML: mismatched tag, column \d+'),
     ],
 )
-def test_refused_file(
-    body: str, complaint: str, evaluate: Evaluate, written: Callable[[str], Path]
-) -> None:
+def test_refused_file(body, complaint, evaluate, written):
     with pytest.raises(InputError, match=complaint):
         evaluate(written(f'<launch>\n{body}\n</launch>\n'))
 
@@ -371,15 +357,13 @@ def test_refused_file(
         ('$(find-pkg-share nothing)', "package 'nothing' is not found in AMENT_PREFIX_PATH"),
     ],
 )
-def test_refused_substitution(
-    text: str, complaint: str, evaluate: Evaluate, written: Callable[[str], Path]
-) -> None:
+def test_refused_substitution(text, complaint, evaluate, written):
     text = text.replace('&', '&amp;').replace('"', '&quot;').replace('>', '&gt;')
     with pytest.raises(InputError, match=complaint):
         evaluate(written(f'<launch>{VALUES}<let name="x" value="{text}"/></launch>'))
 
 
-def test_refused_root(evaluate: Evaluate, written: Callable[[str], Path], tmp_path: Path) -> None:
+def test_refused_root(evaluate, written, tmp_path):
     with pytest.raises(InputError, match=r':1: the outermost tag is <robot>; it must be <launch>'):
         evaluate(written('<robot/>'))
     with pytest.raises(InputError, match=r':1: not well-formed XML: no element found'):
@@ -388,7 +372,7 @@ def test_refused_root(evaluate: Evaluate, written: Callable[[str], Path], tmp_pa
         evaluate(tmp_path / 'none.launch.xml')
 
 
-def test_survey_finds_arguments_of_included_files(tmp_path: Path) -> None:
+def test_survey_finds_arguments_of_included_files(tmp_path):
     found = survey(FILES / 'include.launch.xml', {}, {})
     assert list(found) == ['who', 'tone']
     assert found['who'].default is None
@@ -400,7 +384,7 @@ def test_survey_finds_arguments_of_included_files(tmp_path: Path) -> None:
     assert list(survey(FILES / 'include_count.launch.xml', {}, {})) == ['count']
 
 
-def test_launch_file_by_name(prefix: Path, tmp_path: Path) -> None:
+def test_launch_file_by_name(prefix, tmp_path):
     environment = {'AMENT_PREFIX_PATH': f'{tmp_path / "other"}{os.pathsep}{prefix}'}
     with pytest.raises(InputError, match="package 'longreach_bringup' is not found"):
         find_launch_file('crane', environment)

@@ -1,13 +1,10 @@
 """How `longreach launch` starts, shows and ends real processes; each launch is a process."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -36,14 +33,14 @@ Start = Callable[..., testing.Launch]
 
 
 @pytest.fixture
-def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def launch(tmp_path, monkeypatch):
     """Return a function that starts a launch file with some contents."""
-    running: list[testing.Launch] = []
+    running = []
     (tmp_path / 'program.py').write_text(PROGRAM)
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     monkeypatch.setenv('TMPDIR', str(tmp_path))
 
-    def start(body: str, patience: float = 5.0) -> testing.Launch:
+    def start(body, patience=5.0):
         command = [sys.executable, '-c', CONSOLE.format(patience)]
         monkeypatch.setattr(testing, '_LONGREACH', command)
         text = f'<launch>{body}</launch>'.replace('PYTHON', f'{sys.executable} -u')
@@ -56,16 +53,16 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         each.close()
 
 
-def program(name: str, *words: object) -> str:
+def program(name, *words):
     given = ' '.join(map(str, words or (0,)))
     return f'<executable cmd="PYTHON DIR/program.py {given}" name="{name}" output="screen"/>'
 
 
-def shell(script: str, attributes: str = 'output="screen"') -> str:
+def shell(script, attributes='output="screen"'):
     return f'<executable cmd="sh -c \'{script}\'" {attributes}/>'
 
 
-def is_ready(run: testing.Launch, count: int = 1) -> None:
+def is_ready(run, count=1):
     run.until(lambda: run.text().count('ready\n') >= count, 'start')
 
 
@@ -115,9 +112,7 @@ def is_ready(run: testing.Launch, count: int = 1) -> None:
         ),
     ],
 )
-def test_end_of_a_launch(
-    launch: Start, tmp_path: Path, body: str, code: int, said: list[str]
-) -> None:
+def test_end_of_a_launch(launch, tmp_path, body, code, said):
     (tmp_path / 'nonsense').write_bytes(b'\x7fELF nonsense')
     (tmp_path / 'nonsense').chmod(0o755)
     run = launch(body)
@@ -129,7 +124,7 @@ def test_end_of_a_launch(
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_ends_everything_cleanly(launch: Start, number: int) -> None:
+def test_signal_ends_everything_cleanly(launch, number):
     # The second one has children that get the signal as well.
     family = shell('PYTHON DIR/program.py 0 &amp; PYTHON DIR/program.py 0 &amp; wait')
     run = launch(program('one') + family + '<executable cmd="sleep 60"/>')
@@ -141,14 +136,14 @@ def test_signal_ends_everything_cleanly(launch: Start, number: int) -> None:
     assert '[ERROR]' not in run.text()
 
 
-def test_failure_during_shutdown_counts(launch: Start) -> None:
+def test_failure_during_shutdown_counts(launch):
     run = launch(program('good') + program('bad', 5))
     is_ready(run, 2)
     run.process.send_signal(signal.SIGINT)
     assert run.wait() == 5
 
 
-def test_further_signals_change_nothing(launch: Start) -> None:
+def test_further_signals_change_nothing(launch):
     run = launch(program('stubborn', 0, 'SIGINT'), patience=1.0)
     is_ready(run)
     run.process.send_signal(signal.SIGINT)
@@ -160,7 +155,7 @@ def test_further_signals_change_nothing(launch: Start) -> None:
     assert "'1' seconds after receiving 'SIGINT', escalating to 'SIGTERM'" in run.text()
 
 
-def test_stubborn_process_is_killed_and_that_is_a_failure(launch: Start) -> None:
+def test_stubborn_process_is_killed_and_that_is_a_failure(launch):
     run = launch(program('stubborn', 0, 'SIGINT', 'SIGTERM'), patience=0.2)
     is_ready(run)
     run.process.send_signal(signal.SIGTERM)
@@ -168,13 +163,13 @@ def test_stubborn_process_is_killed_and_that_is_a_failure(launch: Start) -> None
     assert "'0.2' seconds after receiving 'SIGTERM', escalating to 'SIGKILL'" in run.text()
 
 
-def test_on_exit_shutdown_ends_the_others(launch: Start) -> None:
+def test_on_exit_shutdown_ends_the_others(launch):
     run = launch(program('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>')
     assert run.wait() == 0
     assert '[INFO] [launch]: shutting down: sleep-2 ended' in run.text()
 
 
-def test_shutdown_while_a_respawn_is_due(launch: Start) -> None:
+def test_shutdown_while_a_respawn_is_due(launch):
     run = launch('<executable cmd="false" respawn="true" respawn_delay="60"/>')
     run.says('process has died')
     run.process.send_signal(signal.SIGINT)
@@ -182,7 +177,7 @@ def test_shutdown_while_a_respawn_is_due(launch: Start) -> None:
     assert run.text().count('process started with pid') == 1
 
 
-def test_nothing_starts_if_anything_is_wrong(launch: Start, tmp_path: Path) -> None:
+def test_nothing_starts_if_anything_is_wrong(launch, tmp_path):
     run = launch('<executable cmd="touch DIR/started"/>\n<executable cmd="no-such-program"/>')
     assert run.wait() == 2
     assert not (tmp_path / 'started').exists()
@@ -195,9 +190,7 @@ def test_nothing_starts_if_anything_is_wrong(launch: Start, tmp_path: Path) -> N
     ('mode', 'on_screen', 'in_log'),
     [('screen', 'first error last', ''), ('log', 'error', 'first error last')],
 )
-def test_output_modes(
-    launch: Start, tmp_path: Path, mode: str, on_screen: str, in_log: str
-) -> None:
+def test_output_modes(launch, tmp_path, mode, on_screen, in_log):
     run = launch(shell('echo first; echo error >&amp;2; printf last', f'output="{mode}"'))
     assert run.wait() == 0
     (file,) = (tmp_path / 'log').glob('*/*')
@@ -210,7 +203,7 @@ def test_output_modes(
     assert 'process started with pid' in log
 
 
-def test_no_line_is_torn_or_lost(launch: Start) -> None:
+def test_no_line_is_torn_or_lost(launch):
     script = 'import sys; [print(sys.argv[1] * 100, i) for i in range(2000)]'
     run = launch(
         ''.join(
@@ -224,7 +217,7 @@ def test_no_line_is_torn_or_lost(launch: Start) -> None:
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
 
 
-def test_launch_killed_leaves_no_orphans(launch: Start) -> None:
+def test_launch_killed_leaves_no_orphans(launch):
     run = launch(program('one') + program('two'))
     is_ready(run, 2)
     run.process.kill()
@@ -232,7 +225,7 @@ def test_launch_killed_leaves_no_orphans(launch: Start) -> None:
     run.until(lambda: not run.alive(), 'end of all processes')
 
 
-def test_lost_reader_ends_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_reader_ends_everything(tmp_path, monkeypatch):
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     file = tmp_path / 'lost.launch.xml'
     file.write_text('<launch><executable cmd="yes" output="screen"/></launch>')

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -52,38 +51,38 @@ class Swing(MachineSpec[Rope, Push, Options]):
     services = {'let-go': 'let it go'}
     valves, moves, loads = 'rope', 'ropes', 'somebody'
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory):
         self.directory = directory
-        self.seen: list[Options] = []
+        self.seen = []
 
-    def default_file(self) -> Path:
+    def default_file(self):
         return self.directory / self.file
 
-    def simulate(self, parameters: Rope, scenario: Push, options: Options) -> Run[Any]:
+    def simulate(self, parameters, scenario, options):
         self.seen.append(options)
         times = options.sample_time * np.arange(round(scenario.duration / options.sample_time) + 1)
         height = np.full(len(times), parameters.length * scenario.height)
         return Run(parameters, COLUMNS, np.c_[times, height])
 
-    def columns(self, parameters: Rope) -> Columns:
+    def columns(self, parameters):
         return COLUMNS
 
-    def measure(self, run: Run[Any]) -> list[float]:
+    def measure(self, run):
         return [run.column('height')[-1]]
 
-    def describe(self, parameters: Rope, prefix: str) -> str:
+    def describe(self, parameters, prefix):
         return f'<robot name="{prefix}{parameters.length:g}"/>\n'
 
 
 @pytest.fixture
-def swing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swing:
+def swing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path('swing.yaml').write_text('length: 1.5')
     Path('high.yaml').write_text('height: 2.0')
     return Swing(tmp_path)
 
 
-def call(machine: Swing, *words: object) -> int:
+def call(machine, *words):
     """Run a subcommand, as the command would."""
     parser = argparse.ArgumentParser()
     configure(machine, parser)
@@ -91,13 +90,11 @@ def call(machine: Swing, *words: object) -> int:
     return int(arguments.run(arguments) or 0)
 
 
-def heights(file: str) -> list[float]:
+def heights(file):
     return np.genfromtxt(file, delimiter=',', names=True)['height'].tolist()
 
 
-def test_a_scenario_is_run_written_and_drawn(
-    swing: Swing, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scenario_is_run_written_and_drawn(swing, capsys):
     words = ('--csv', 'a.csv', '--plot', 'a.png', '--format', 'json')
     assert call(swing, 'run', 'high.yaml', *words) == 0
     start = '{"scenario": "high.yaml", "duration": 0.2, '
@@ -117,14 +114,12 @@ def test_a_scenario_is_run_written_and_drawn(
         (('--sample-time', '0.2'), [3.0] * 2),
     ],
 )
-def test_values_are_changed_on_the_command_line(
-    swing: Swing, words: tuple[str, ...], expected: list[float]
-) -> None:
+def test_values_are_changed_on_the_command_line(swing, words, expected):
     assert call(swing, 'run', *words, '--csv', 'a.csv') == 0
     assert heights('a.csv') == expected
 
 
-def test_each_field_of_the_options_is_an_option(swing: Swing) -> None:
+def test_each_field_of_the_options_is_an_option(swing):
     words = ('--air', 'thick', '--step', 'auto', '--damped', 'off', '--loud')
     assert call(swing, 'run', *words) == 0
     assert swing.seen == [Options('thick', 0.0, 0.1, False, True)]
@@ -140,25 +135,21 @@ def test_each_field_of_the_options_is_an_option(swing: Swing) -> None:
         (('--sample-time', '0'), r'sample_time = 0.*allowed: \(0, inf\) s'),
     ],
 )
-def test_what_is_refused(swing: Swing, words: tuple[str, ...], error: str) -> None:
+def test_what_is_refused(swing, words, error):
     with pytest.raises(InputError, match=error):
         call(swing, 'run', *words)
     assert not swing.seen
 
 
 @pytest.mark.parametrize('words', [('--air', 'thin'), ('--step', 'soon'), ('--duration', '0')])
-def test_what_the_parser_refuses(
-    swing: Swing, capsys: pytest.CaptureFixture[str], words: tuple[str, str]
-) -> None:
+def test_what_the_parser_refuses(swing, capsys, words):
     with pytest.raises(SystemExit):
         call(swing, 'run', *words)
     assert words[0] in capsys.readouterr().err
 
 
-def test_a_recording_is_compared_with_the_library(
-    swing: Swing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read_run(spec: Swing, bag: Path, namespace: str, rope: Rope) -> Run[Any]:
+def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
+    def read_run(spec, bag, namespace, rope):
         assert (bag, namespace) == (Path('bag'), 'swing')
         return Run(rope, COLUMNS, np.c_[0.1 * np.arange(3), np.full(3, 3.0)])
 
@@ -190,20 +181,18 @@ def test_a_recording_is_compared_with_the_library(
     )
 
 
-def test_a_sweep_runs_machine_and_scenario(swing: Swing) -> None:
+def test_a_sweep_runs_machine_and_scenario(swing):
     ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
     assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 0
     assert sorted(heights('a.csv')) == [1.0, 2.0, 3.0, 6.0]
 
 
-def test_a_description_is_printed(swing: Swing, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_description_is_printed(swing, capsys):
     assert call(swing, 'urdf', '--prefix', 'north/') == 0
     assert capsys.readouterr().out == '<robot name="north/1.5"/>\n'
 
 
-def test_services_of_a_plant_and_of_one_machine(
-    swing: Swing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_services_of_a_plant_and_of_one_machine(swing, monkeypatch, capsys):
     monkeypatch.setattr(import_module('longreach_node.remote'), 'call_plant', lambda *words: words)
     for name in ('pause', 'resume', 'step', 'reset', 'let-go'):
         call(swing, name, '--timeout', 2, '--namespace', 'north')
@@ -212,7 +201,7 @@ def test_services_of_a_plant_and_of_one_machine(
         assert capsys.readouterr().out == said
 
 
-def test_a_small_machine_has_the_usual_subcommands(swing: Swing) -> None:
+def test_a_small_machine_has_the_usual_subcommands(swing):
     class Small(MachineSpec[Rope, Push, Parameters]):
         """Nothing but its name."""
 
@@ -224,7 +213,7 @@ def test_a_small_machine_has_the_usual_subcommands(swing: Swing) -> None:
     assert list(commands) == ['run', 'compare', 'pause', 'resume', 'step', 'reset']
 
 
-def test_files_that_are_read_are_not_written(tmp_path: Path) -> None:
+def test_files_that_are_read_are_not_written(tmp_path):
     file = tmp_path / 'a.csv'
     file.write_text('1')
     check_files(argparse.Namespace(csv=file, plot=None, motion=tmp_path / 'b.csv'))

@@ -1,10 +1,7 @@
 """Options that commands share, and one vocabulary of options over all commands."""
 
-from __future__ import annotations
-
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -28,11 +25,11 @@ COMMON = {
 }
 
 
-def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
+def words(parser, *given):
     return vars(parser.parse_args(given))
 
 
-def test_file_and_results(capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_and_results(capsys):
     parser = argparse.ArgumentParser()
     add_file(parser, 'CRANE.yaml', 'the crane')
     add_results(parser, 'rows', 'picture')
@@ -46,13 +43,13 @@ def test_file_and_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert '--format' in capsys.readouterr().err
 
 
-def test_a_demonstration_has_a_place() -> None:
+def test_a_demonstration_has_a_place():
     parser = argparse.ArgumentParser()
     add_demo(parser.add_subparsers(required=True), 'all of it', len)
     assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': len}
 
 
-def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys):
     parser = argparse.ArgumentParser()
     add_node_options(parser, 'crane')
     assert words(parser) == {'namespace': 'crane', 'timeout': 5.0, 'network': False}
@@ -61,7 +58,7 @@ def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixtur
     assert '0, allowed: above 0' in capsys.readouterr().err
 
 
-def parsers() -> Iterator[argparse.ArgumentParser]:
+def parsers():
     """Yield the parsers of all commands and their subcommands."""
     for group in (COMMAND_GROUP, MACHINE_GROUP):
         for point in metadata.entry_points(group=group):
@@ -78,7 +75,7 @@ def parsers() -> Iterator[argparse.ArgumentParser]:
 
 
 @cache
-def options() -> dict[str, list[argparse.Action]]:
+def options():
     """Return the options of all commands by name, the first long one; others are old spellings."""
     found = defaultdict(list)
     for parser in parsers():
@@ -89,7 +86,7 @@ def options() -> dict[str, list[argparse.Action]]:
     return found
 
 
-def kind(action: argparse.Action) -> str:
+def kind(action):
     """Return what an option stands for: a flag, a choice, a number, numbers, a file or a text."""
     if action.nargs == 0:
         return 'flag'
@@ -111,7 +108,7 @@ def kind(action: argparse.Action) -> str:
     return 'text'
 
 
-def test_an_option_has_one_meaning_in_all_commands() -> None:
+def test_an_option_has_one_meaning_in_all_commands():
     found = options()
     print(f'{sum(map(len, found.values()))} options, {len(found)} names')
     kinds = {name: {kind(one) for one in actions} for name, actions in found.items()}
@@ -120,18 +117,18 @@ def test_an_option_has_one_meaning_in_all_commands() -> None:
 
 
 @pytest.mark.parametrize('name', COMMON)
-def test_a_common_option_has_a_common_help(name: str) -> None:
+def test_a_common_option_has_a_common_help(name):
     for action in options()[name]:
         assert COMMON[name] in str(action.help)
 
 
 @pytest.mark.parametrize('name', ['--out', '--csv', '--plot', '--results', '--report'])
-def test_what_is_written_has_a_place_in_the_help(name: str) -> None:
+def test_what_is_written_has_a_place_in_the_help(name):
     assert all(str(action.metavar).isupper() or '.' in str(action.metavar)
                for action in options()[name])  # fmt: skip
 
 
-def test_every_option_is_explained() -> None:
+def test_every_option_is_explained():
     bare = [
         name
         for name, found in options().items()

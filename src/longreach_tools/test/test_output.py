@@ -1,7 +1,5 @@
 """Tables, JSON, CSV files and pictures."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv
@@ -35,7 +33,7 @@ from longreach_tools.output import (
 )
 
 
-def test_format(capsys: pytest.CaptureFixture[str]) -> None:
+def test_format(capsys):
     parser = argparse.ArgumentParser()
     add_format(parser)
     assert parser.parse_args([]).format == 'table'
@@ -49,7 +47,7 @@ def test_format(capsys: pytest.CaptureFixture[str]) -> None:
         print_result({'x': math.nan}, '', 'json')
 
 
-def test_table() -> None:
+def test_table():
     text = table(('name', 'value'), [('x', 1.0 / 3.0), ('longer name', 2), ('', 'text')])
     assert text.splitlines() == [
         '       name     value',
@@ -60,7 +58,7 @@ def test_table() -> None:
     assert table(('a', 'b'), []) == 'a  b'
 
 
-def test_table_of_a_summary() -> None:
+def test_table_of_a_summary():
     summary = {
         'end': [1.0 / 3.0, 2.0],
         'count': 3,
@@ -83,7 +81,7 @@ def test_table_of_a_summary() -> None:
     ]
 
 
-def test_csv_keeps_every_bit(tmp_path: Path) -> None:
+def test_csv_keeps_every_bit(tmp_path):
     file = tmp_path / 'a.csv'
     values = np.array([[0.1 + 0.2, 1.0, 1e-300], [math.pi, 0.0, -5e22], [1e16 + 2, -1.0, 1.5]])
     write_csv(file, ('x', 'flag', 'y'), values)
@@ -95,11 +93,11 @@ def test_csv_keeps_every_bit(tmp_path: Path) -> None:
     assert rows[0][0] == '0.30000000000000004'
 
 
-def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_appears_complete_or_not_at_all(tmp_path):
     file = tmp_path / 'a.txt'
     file.write_text('old')
 
-    def write_half() -> None:
+    def write_half():
         with writing(file) as path:
             path.write_text('half')
             raise ZeroDivisionError
@@ -122,7 +120,7 @@ def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_directories_above_a_file_are_made(tmp_path: Path) -> None:
+def test_directories_above_a_file_are_made(tmp_path):
     file = tmp_path / 'out' / 'deep' / 'a.csv'
     with pytest.raises(RuntimeError, match='work'), writing(file):
         raise RuntimeError('work')
@@ -131,7 +129,7 @@ def test_directories_above_a_file_are_made(tmp_path: Path) -> None:
     assert file.read_text() == 'x\n1\n'
 
 
-def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
+def test_a_link_stays_and_its_file_is_written(tmp_path):
     (tmp_path / 'there').mkdir()
     for name in ('old', 'new'):
         (tmp_path / name).symlink_to(f'there/{name}.csv')
@@ -145,16 +143,16 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def read_later(pipe: Path) -> tuple[threading.Thread, list[bytes]]:
+def read_later(pipe):
     """Read a named pipe in a thread, as opening it waits for the other end."""
-    read: list[bytes] = []
+    read = []
     thread = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     thread.start()
     return thread, read
 
 
 @pytest.mark.parametrize('linked', [False, True])
-def test_a_pipe_gets_the_bytes_and_stays(tmp_path: Path, linked: bool) -> None:
+def test_a_pipe_gets_the_bytes_and_stays(tmp_path, linked):
     pipe = tmp_path / 'pipe.csv'
     os.mkfifo(pipe)
     name = tmp_path / 'link' if linked else pipe
@@ -172,11 +170,11 @@ def test_a_pipe_gets_the_bytes_and_stays(tmp_path: Path, linked: bool) -> None:
     assert name.is_symlink() == linked
 
 
-def test_a_reader_of_a_pipe_that_leaves(tmp_path: Path) -> None:
+def test_a_reader_of_a_pipe_that_leaves(tmp_path):
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
 
-    def read_a_byte() -> None:
+    def read_a_byte():
         with pipe.open('rb', buffering=0) as stream:
             stream.read(1)
 
@@ -191,7 +189,7 @@ def test_a_reader_of_a_pipe_that_leaves(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
-def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
+def test_places_are_checked_before_the_work(tmp_path):
     (tmp_path / 'file').write_text('old')
     (tmp_path / 'loop').symlink_to('loop')
     with socket.socket(socket.AF_UNIX) as listener:
@@ -221,7 +219,7 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
     assert (tmp_path / 'file').read_text() == 'old'
 
 
-def test_places_that_would_be_taken_twice(tmp_path: Path) -> None:
+def test_places_that_would_be_taken_twice(tmp_path):
     seen = tmp_path / 'seen'
     seen.mkdir()
     (seen / '0.png').write_text('picture')
@@ -243,7 +241,7 @@ def test_places_that_would_be_taken_twice(tmp_path: Path) -> None:
         check_places({'--csv': tmp_path / 'not/yet'}, [tmp_path / 'not/yet'])
 
 
-def test_a_directory_appears_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_directory_appears_when_it_is_complete(tmp_path):
     with writing_directory(tmp_path / 'new/run') as path:
         path.mkdir()
         (path / 'a').write_text('1')
@@ -263,7 +261,7 @@ def test_a_directory_appears_when_it_is_complete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('kind', [KeyboardInterrupt, None])
-def test_a_directory_that_was_not_finished(tmp_path: Path, kind: type[BaseException]) -> None:
+def test_a_directory_that_was_not_finished(tmp_path, kind):
     (tmp_path / 'file').write_text('')
     with (
         contextlib.suppress(*([kind] if kind else [])),
@@ -281,10 +279,8 @@ def test_a_directory_that_was_not_finished(tmp_path: Path, kind: type[BaseExcept
         raise AssertionError('not reached')
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fill(*_: object, **__: object) -> None:
+def test_a_full_disk_is_told_with_the_name_of_the_output(tmp_path, monkeypatch):
+    def fill(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     text = ' cannot be written: No space left on device; make room$'
@@ -311,7 +307,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_output(
     assert not list(tmp_path.iterdir())
 
 
-def test_every_picture_that_is_offered_can_be_drawn(tmp_path: Path) -> None:
+def test_every_picture_that_is_offered_can_be_drawn(tmp_path):
     begins = {'png': b'\x89PNG\r\n\x1a\n', 'pdf': b'%PDF', 'svg': b'<?xml'}
     for ending in PICTURES:
         file = tmp_path / f'a.{ending}'
@@ -324,9 +320,7 @@ def test_every_picture_that_is_offered_can_be_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('ending', ['', '.doc', '.pgf', '.ps', '.raw', '.rgba'])
-def test_what_needs_latex_or_is_no_picture_is_refused_before_the_work(
-    tmp_path: Path, ending: str
-) -> None:
+def test_what_needs_latex_or_is_no_picture_is_refused_before_the_work(tmp_path, ending):
     complaint = f"has the extension '{ending[1:]}', allowed: eps, jpeg, jpg, pdf, png, svg, tif, w"
     with (
         pytest.raises(InputError, match=complaint),
@@ -335,7 +329,7 @@ def test_what_needs_latex_or_is_no_picture_is_refused_before_the_work(
         raise AssertionError('not reached')
 
 
-def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
+def test_the_same_picture_is_the_same_file(tmp_path):
     # matplotlib names clip paths by memory addresses: other processes have others.
     code = (
         'import sys\n'

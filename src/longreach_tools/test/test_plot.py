@@ -1,12 +1,9 @@
 """Figures of recordings: what is read, how it is drawn, and what is refused."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -33,14 +30,14 @@ WALL = 1_700_000_000 * NANOSECONDS
 SVG = '{http://www.w3.org/2000/svg}'
 
 
-def stamped(message: Any, time: int) -> Any:
+def stamped(message, time):
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, NANOSECONDS)
     return message
 
 
-def crane_rows(count: int = 50, start: int = 0, amplitude: float = 1.0) -> list[Any]:
+def crane_rows(count=50, start=0, amplitude=1.0):
     """Return messages of a crane: car and cable swing, the brake closes at half time."""
-    rows: list[Any] = []
+    rows = []
     for k in range(count):
         time = start + k * NANOSECONDS // 100
         car = amplitude * math.sin(0.1 * k)
@@ -65,23 +62,21 @@ def crane_rows(count: int = 50, start: int = 0, amplitude: float = 1.0) -> list[
 
 
 @pytest.fixture
-def crane(tmp_path: Path) -> Path:
+def crane(tmp_path):
     return write_bag(tmp_path / 'run', 'crane', crane_rows())
 
 
-def texts(svg: Path) -> str:
+def texts(svg):
     """Return the comments of an SVG figure, which are its texts."""
     return ' '.join(re.findall(r'<!-- (.*?) -->', svg.read_text()))
 
 
-def csv(file: Path) -> tuple[list[str], np.ndarray]:
+def csv(file):
     head = file.read_text().splitlines()[0].split(',')
     return head, np.genfromtxt(file, delimiter=',', skip_header=1)
 
 
-def test_figure_has_units_events_and_names_of_entries(
-    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figure_has_units_events_and_names_of_entries(crane, tmp_path, capsys):
     out = tmp_path / 'new' / 'a.svg'
     words = ('joint_states.position', '/crane/sensors.car_position')
     found = Outcome(capsys, 'plot', crane, *words, '--out', out, '--format', 'json').json
@@ -102,10 +97,8 @@ def test_figure_has_units_events_and_names_of_entries(
     assert found['signals'][1]['max'] == pytest.approx(math.sin(1.6), abs=1e-12)
 
 
-def test_release_of_a_load_is_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows: list[Any] = [
-        ('x', k * NANOSECONDS, stamped(CraneSensors(), k * NANOSECONDS)) for k in range(9)
-    ]
+def test_release_of_a_load_is_an_event(tmp_path, capsys):
+    rows = [('x', k * NANOSECONDS, stamped(CraneSensors(), k * NANOSECONDS)) for k in range(9)]
     for second, mass in ((0, 90.0), (5, 0.0), (7, 20.0)):
         load = InertiaStamped()
         load.inertia.m = mass
@@ -120,9 +113,7 @@ def test_release_of_a_load_is_an_event(tmp_path: Path, capsys: pytest.CaptureFix
     assert 'load released' in texts(out)
 
 
-def test_table_has_all_samples_in_full_precision(
-    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_has_all_samples_in_full_precision(crane, tmp_path, capsys):
     out = tmp_path / 'a.csv'
     window = ('--from', '0.1', '--to', '0.2')
     done = Outcome(capsys, 'plot', crane, 'sensors', '--out', out, *window)
@@ -138,9 +129,7 @@ def test_table_has_all_samples_in_full_precision(
     assert table[:, 1].tolist() == [math.sin(0.1 * k) for k in range(10, 21)]
 
 
-def test_two_runs_are_compared_at_common_times(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_are_compared_at_common_times(tmp_path, capsys):
     first = write_bag(tmp_path / 'one', 'crane', crane_rows())
     # Starts 0.2 s later, between the samples of the first one.
     rows = [
@@ -167,7 +156,7 @@ def test_two_runs_are_compared_at_common_times(
     assert 'two' in texts(picture)
 
 
-def test_a_gap_in_the_second_run_is_not_bridged() -> None:
+def test_a_gap_in_the_second_run_is_not_bridged():
     time = np.arange(10.0)
     other = Curve('b', '', '', np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.zeros(5))
     less = Curve('a', '', '', time, time).less(other)
@@ -178,7 +167,7 @@ def test_a_gap_in_the_second_run_is_not_bridged() -> None:
     assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_runs_without_overlap_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_without_overlap_say_so(tmp_path, capsys):
     bags = [
         write_bag(tmp_path / name, 'crane', crane_rows(start=start))
         for name, start in (('one', 0), ('two', 100 * NANOSECONDS))
@@ -188,9 +177,7 @@ def test_runs_without_overlap_say_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (found['overlap'], found['largest_difference']) == (0.0, None)
 
 
-def test_wall_time_is_shown_from_the_first_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wall_time_is_shown_from_the_first_sample(tmp_path, capsys):
     bags = [
         write_bag(tmp_path / name, 'crane', crane_rows(start=start))
         for name, start in (('one', WALL), ('two', WALL + 3600 * NANOSECONDS))
@@ -204,9 +191,9 @@ def test_wall_time_is_shown_from_the_first_sample(
     assert 'from their first samples on' in found['notes'][0]
 
 
-def test_time_is_that_of_the_stamps_and_messages_without_one_follow(tmp_path: Path) -> None:
+def test_time_is_that_of_the_stamps_and_messages_without_one_follow(tmp_path):
     # A simulation of 1 s, recorded from 10 s of wall time on, at half speed.
-    rows: list[Any] = [
+    rows = [
         ('sensors', WALL + 2 * time, stamped(CraneSensors(), time))
         for time in range(0, NANOSECONDS + 1, NANOSECONDS // 10)
     ]
@@ -219,14 +206,14 @@ def test_time_is_that_of_the_stamps_and_messages_without_one_follow(tmp_path: Pa
     assert note.startswith('/crane/set_point: no stamp; the time of recording is used (converted')
 
 
-def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path: Path) -> None:
+def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path):
     rows = [('sensors', WALL + k, CraneSensors()) for k in range(3)]
     read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
     assert read.topics['/crane/sensors'].time.tolist() == [WALL, WALL + 1, WALL + 2]
     assert 'no stamp; the time of recording is used (kept)' in read.notes[0]
 
 
-def test_entries_that_come_and_go_are_gaps(tmp_path: Path) -> None:
+def test_entries_that_come_and_go_are_gaps(tmp_path):
     rows = []
     for k, names in enumerate((['tip'], ['truck'], ['truck', 'tip'])):
         message = MarkerEstimates(estimates=[MarkerEstimate(name=name) for name in names])
@@ -242,9 +229,7 @@ def test_entries_that_come_and_go_are_gaps(tmp_path: Path) -> None:
     assert 'estimates[truck].status' in everything.values
 
 
-def test_list_gives_units_counts_and_ranges(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_gives_units_counts_and_ranges(tmp_path, capsys):
     ground = stamped(Terrain(start=2.0, firm=[float(k) for k in range(40)], bucket_mass=7.0), 5)
     rows = [*crane_rows(), ('terrain', 5, ground), ('name', 6, String(data='x'))]
     bag = write_bag(tmp_path / 'run', 'crane', rows)
@@ -270,9 +255,7 @@ def test_list_gives_units_counts_and_ranges(
     assert re.search(r'/crane/name .* \(time of recording: no stamp\)', text)
 
 
-def test_page_is_interactive_and_one_file(
-    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_page_is_interactive_and_one_file(crane, tmp_path, capsys):
     pytest.importorskip('plotly', reason='pages are drawn by plotly')
     out = tmp_path / 'a.html'
     with warnings.catch_warnings():
@@ -286,9 +269,7 @@ def test_page_is_interactive_and_one_file(
     assert 'Plotly.newPlot' in text
 
 
-def test_peaks_survive_in_a_long_recording(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_peaks_survive_in_a_long_recording(tmp_path, capsys):
     rows = []
     for k in range(4500):
         value = 7.0 if k == 1234 else -3.0 if k == 3210 else 0.0
@@ -304,8 +285,8 @@ def test_peaks_survive_in_a_long_recording(
     assert np.array_equal(decimate(values, 5000), np.arange(4500))
 
 
-def test_signals_of_one_unit_share_a_panel_and_short_labels() -> None:
-    def signal(text: str) -> Signal:
+def test_signals_of_one_unit_share_a_panel_and_short_labels():
+    def signal(text):
         topic, _, field = text.partition('.')
         return Signal(topic, field)
 
@@ -353,9 +334,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize('name', REFUSED)
-def test_bad_input_is_one_line_and_leaves_nothing(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_bag(Path('run'), 'crane', [*crane_rows(), ('name', 6, String(data='x'))])
     words, text = REFUSED[name]
@@ -364,9 +343,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert sorted(Path().rglob('*')) == before
 
 
-def test_empty_and_damaged_recordings_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], crane: Path
-) -> None:
+def test_empty_and_damaged_recordings_are_refused(tmp_path, capsys, crane):
     empty = write_bag(tmp_path / 'empty', 'crane', [])
     out = tmp_path / 'a.png'
     for words in (['--list'], ['sensors', '--out', out]):
@@ -378,18 +355,14 @@ def test_empty_and_damaged_recordings_are_refused(
     assert not out.exists()
 
 
-def test_a_recording_that_was_not_closed_is_read_and_said(
-    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recording_that_was_not_closed_is_read_and_said(crane, tmp_path, capsys):
     (crane / 'metadata.yaml').unlink()
     done = Outcome(capsys, 'plot', crane, 'sensors', '--out', tmp_path / 'a.png')
     assert done.code == 0
     assert 'not closed' in done.err
 
 
-def test_preset_draws_the_columns_of_a_machine(
-    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preset_draws_the_columns_of_a_machine(crane, tmp_path, capsys):
     out = tmp_path / 'a.svg'
     words = ('--preset', 'crane', '--out', out, '--format', 'json')
     found = Outcome(capsys, 'plot', crane, *words).json
@@ -406,9 +379,7 @@ def test_preset_draws_the_columns_of_a_machine(
         assert text in texts(out)
 
 
-def test_preset_of_cameras_needs_no_truth(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preset_of_cameras_needs_no_truth(tmp_path, capsys):
     rows = []
     for k in range(20):
         message = MarkerEstimates()

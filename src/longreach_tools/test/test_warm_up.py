@@ -1,7 +1,5 @@
 """Kernels are compiled once: a process that starts later loads them from the cache."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,7 +19,7 @@ print(*{e.data['dispatcher'].py_func.__qualname__ for _, e in recorder.buffer})
 """
 
 
-def test_the_second_start_compiles_nothing() -> None:
+def test_the_second_start_compiles_nothing():
     found = ''
     for _ in range(2):
         call = [sys.executable, '-c', _COMPILED]
@@ -54,7 +52,7 @@ _NODES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize('node', _NODES)
-def test_a_running_node_compiles_nothing(node: str) -> None:
+def test_a_running_node_compiles_nothing(node):
     pytest.importorskip('rclpy')
     environment = os.environ | {'ROS_DOMAIN_ID': os.environ['LONGREACH_TEST_QUIET_DOMAIN']}
     call = [sys.executable, '-c', _RUN, node]
