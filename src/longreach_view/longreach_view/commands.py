@@ -77,7 +77,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const=None,
         help='let every user of this computer see and move the machines',
     )
-    parser.add_argument('--dark', action='store_true', help='begin with dark colours')
     parser.add_argument('--open', action='store_true', help='open the page in the browser')
     add_network(parser)
     parser.set_defaults(run=run, offline=lambda given: bool(_subject(given)[0]))
@@ -125,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
             source = LiveSource(started, started.durations() if arguments.demo else None)
             resources.callback(source.close)
         length, begin = (replay.length, replay.begin) if bags else (0.0, 0.0)
-        page = Page(server, length, scenarios, numbers, arguments.dark, begin)
+        page = Page(server, length, scenarios, numbers, begin)
         _announce(arguments, server.get_port(), token)
         run_view(source, page, World(numeric_fields), stop)
     return 0

@@ -52,7 +52,7 @@ _NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.
 # of 1 m show, by the name of a robot description.
 STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
 FORCES = {'excavator': 50, 'harvester': 100}
-_RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#6b7280'
+_RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#5b626e'
 # Style of a large line.
 _ALARM = (
     f'background:{_RED};color:white;border-radius:6px;padding:0.25em 0.6em;font-weight:700;'
@@ -106,7 +106,6 @@ class Page:
         length: float = 0.0,
         scenarios: Sequence[str] = (),
         numbers: Mapping[str, float] | None = None,
-        dark: bool = False,
         begin: float = 0.0,
     ) -> None:
         self.server, self.scene = server, Scene(server)
@@ -126,8 +125,13 @@ class Page:
         self._known: dict[str, tuple[Any, list[Control]]] = {}
         self._widgets: dict[tuple[str, str], Any] = {}
         self._options: list[str] = []
-        self._theme(dark)
         gui: Any = server.gui
+        gui.configure_theme(
+            control_width='large',
+            show_logo=False,
+            show_share_button=False,
+            brand_color=(18, 72, 145),
+        )
         gui.main_panel.dock_right()
         gui.main_panel.set_width(PANEL_WIDTH)
         self._state = gui.add_html('')
@@ -142,24 +146,11 @@ class Page:
         self._picture_tab: Any = None
         self._tabs = tabs
         with tabs.add_tab('View'):
-            self._add_view(dark)
+            self._add_view()
         with self._charts_tab:
             self._add_charts()
 
     # --- widgets -----------------------------------------------------------------------------
-
-    def _theme(self, dark: bool) -> None:
-        """Set light or dark."""
-        self.server.gui.configure_theme(
-            dark_mode=dark,
-            control_width='large',
-            show_logo=False,
-            show_share_button=False,
-            brand_color=(31, 111, 208),
-        )
-        back = np.full((2, 2, 3), (50, 54, 60) if dark else (244, 246, 248), np.uint8)
-        self.server.scene.set_background_image(back, format='png')
-        self.scene.shade(dark)
 
     def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
         """Call a function with a widget's new value when a page changes it."""
@@ -209,8 +200,8 @@ class Page:
         loop = gui.add_checkbox('Loop', True)
         self._on(loop, lambda value: self._ask('', 'loop', value))
 
-    def _add_view(self, dark: bool) -> None:
-        """Add the choice of what is looked at, and of the colours."""
+    def _add_view(self) -> None:
+        """Add the choice of what is looked at; `head.html` knows the button of the colours."""
         gui: Any = self.server.gui
         self._focus = gui.add_dropdown('Look at', (ALL,))
         fit = gui.add_button('Look there now', color='gray')
@@ -221,8 +212,7 @@ class Page:
 
         fit.on_click(look)
 
-        shade = gui.add_checkbox('Dark', dark)
-        self._on(shade, self._theme)
+        gui.add_button('Light or dark', color='gray')
         straight = gui.add_checkbox(
             'Straight links',
             False,
@@ -391,10 +381,10 @@ class Page:
                 _state_row(machine, self.note(machine, world, now) if live else '', paused)
             )
             if machine.problem:
-                rows.append(_line(f'{machine.name}: {machine.problem}', _AMBER))
+                rows.append(_line(f'{machine.name}: {machine.problem}', 'amber'))
         if not world.machines:
-            rows.append(_line('No machine found yet. Start one: longreach launch crane', _GREY))
-        rows += [_line(note, _AMBER) for note in notes]
+            rows.append(_line('No machine found yet. Start one: longreach launch crane'))
+        rows += [_line(note, 'amber') for note in notes]
         rows += _scales(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
@@ -513,9 +503,9 @@ class Page:
             slider.value = 0.0
 
 
-def _line(text: str, color: str) -> str:
-    """Return a line of text."""
-    return f'<div style="color:{color}">{html.escape(text)}</div>'
+def _line(text: str, kind: str = 'grey') -> str:
+    """Return a line of text; its kind is grey, or amber for what needs attention."""
+    return f'<div class="{kind}">{html.escape(text)}</div>'
 
 
 def _scales(machines: Iterable[Machine]) -> list[str]:
@@ -529,7 +519,7 @@ def _scales(machines: Iterable[Machine]) -> list[str]:
         )
     forces = {FORCES[m.kind] for m in machines if m.kind in FORCES and m.drawings}
     text = 'arrows are forces: {} kN for 1 m, a square of the ground'
-    return rows + [_line(text.format(force), _GREY) for force in sorted(forces)]
+    return rows + [_line(text.format(force)) for force in sorted(forces)]
 
 
 def _badge(text: str, color: str) -> str:
@@ -548,19 +538,18 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     else:
         speed = f'{machine.speed:.2f} × real time' if math.isfinite(machine.speed) else ''
         state = f'<span>{speed}</span>'
-    color = _RED if machine.lost else _GREY
+    kind = 'red' if machine.lost else 'grey'
     row = (
         '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
-        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{machine.lost} lost'
-        '</span></div>'
+        f'tabular-nums">{time}</span>{state}<span class="{kind}">{machine.lost} lost</span></div>'
     )
     if machine.events:
         when, text = machine.events[-1]
-        row += _line(f'{text} at {when:.2f} s', _GREY)
+        row += _line(f'{text} at {when:.2f} s')
     if machine.flags.get('emergency_mode') and not note:
         row += f'<div style="{_ALARM}">EMERGENCY</div>'
     elif machine.flags.get('brake') and not note:
         # Where a crane rests.
-        row += _line('brake closed', _GREY)
+        row += _line('brake closed')
     return row

@@ -22,6 +22,8 @@ ELLIPSE = 10.0
 
 # Between machines, and of the ground's lines [m].
 _GAP, _CELL, _SECTION = 3.0, 1.0, 5.0
+# On white and on black.
+_LINES = (132, 138, 146)
 # Greatest length of a row of machines over that of the longest one.
 _ROW = 1.3
 _FIELD_OF_VIEW = math.radians(45.0)
@@ -304,10 +306,14 @@ class Scene:
         server.scene.add_light_directional(
             '/sun', intensity=1.6, wxyz=(0.924, 0.383, 0.0, 0.0), cast_shadow=False
         )
-        self._grid = server.scene.add_grid(
+        server.scene.add_grid(
             '/ground',
             cell_size=_CELL,
             section_size=_SECTION,
+            cell_color=_LINES,
+            section_color=_LINES,
+            cell_thickness=0.25,
+            section_thickness=0.5,
             infinite_grid=True,
             fade_distance=90.0,
             shadow_opacity=0.0,
@@ -318,11 +324,6 @@ class Scene:
         self.straight = False
         self._looks: dict[int, _Look] = {}
         server.on_client_connect(lambda client: self.look(client, self.bounds()))
-
-    def shade(self, dark: bool) -> None:
-        """Draw the ground's lines for a dark or a light page."""
-        self._grid.cell_color = (66, 71, 79) if dark else (216, 219, 223)
-        self._grid.section_color = (88, 95, 104) if dark else (172, 177, 183)
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """

@@ -151,9 +151,9 @@ CHARTS = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
 class Tab:
     """A page of the browser, with what it requested and complained about."""
 
-    def __init__(self, chromium, view, size=SIZE):
+    def __init__(self, chromium, view, size=SIZE, scheme='light'):
         self.view = view
-        self.page = chromium.new_page(viewport=size)
+        self.page = chromium.new_page(viewport=size, color_scheme=scheme)
         self.page.set_default_timeout(MILLISECONDS)
         self.errors, self.hosts = [], set()
         self.page.on('console', lambda m: m.type == 'error' and self.errors.append(m.text))

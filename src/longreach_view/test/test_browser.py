@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from urllib.parse import quote
 
 import numpy as np
@@ -163,15 +164,29 @@ def test_what_can_be_operated_has_a_name(shown):
     unnamed = """() => [...document.querySelectorAll("button, [role='slider'], input")]
         .filter(e => e.offsetParent && e.type !== 'hidden' && !e.innerText?.trim()
             && !e.getAttribute('aria-label') && !e.labels?.length).length"""
-    shown.page.get_by_text('Controls', exact=True).click()
-    shown.page.get_by_role('slider', name='Set point [m]').last.wait_for()
-    shown.until(lambda: shown.page.evaluate(unnamed) == 0, 'names of all fields')
-    shown.page.get_by_text('Charts', exact=True).click()
-    shown.page.get_by_role('slider', name='Seconds shown').wait_for()
+    for tab, part in (('View', 'Look at'), ('Controls', 'Set point [m]'), ('Charts', 'Remove')):
+        shown.page.get_by_role('tab', name=tab).click()
+        shown.page.get_by_label(part).last.wait_for(state='attached')
+        shown.until(lambda: shown.page.evaluate(unnamed) == 0, 'names of all fields')
+        assert findings(shown.page) == []
 
 
-def test_a_phone_has_a_sheet_and_targets_for_fingers(shown, chromium):
-    phone = Tab(chromium, shown.view, {'width': 390, 'height': 844})
+def findings(page):
+    """Return the critical and serious findings of axe on a page."""
+    page.evaluate(files('axe_playwright_python').joinpath('axe.min.js').read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")['violations']
+    return [
+        (one['id'], node['html'], node['failureSummary'])
+        for one in found
+        if one['impact'] in ('critical', 'serious')
+        for node in one['nodes']
+    ]
+
+
+def test_a_phone_has_a_sheet_and_targets_for_fingers_and_is_dark_where_its_system_is(
+    shown, chromium
+):
+    phone = Tab(chromium, shown.view, {'width': 390, 'height': 844}, 'dark')
     width = "() => document.querySelector('#state').closest('.mantine-Paper-root').clientWidth"
     phone.until(lambda: phone.page.evaluate(width) == 390, 'a sheet of the full width')
     small = """() => [...document.querySelectorAll("button, [role='tab'], input")].filter(e => {
@@ -180,6 +195,20 @@ def test_a_phone_has_a_sheet_and_targets_for_fingers(shown, chromium):
             && (width < 44 || height < 44); }).map(e => e.outerHTML.slice(0, 80))"""
     phone.until(lambda: phone.page.get_by_role('button', name='Pause').count(), 'buttons')
     assert phone.page.evaluate(small) == []
+    phone.page.get_by_role('tab', name='View').click()
+    phone.page.get_by_role('button', name='Light or dark').wait_for()
+    assert findings(phone.page) == []
+    phone.page.get_by_role('tab', name='Controls').click()
+    phone.page.get_by_label('Set point [m]').last.wait_for()
+    right = """() => Math.max(...[...document.querySelectorAll('input, button')]
+        .map(e => e.getBoundingClientRect().right))"""
+    assert phone.page.evaluate(right) <= 390
+    scheme = '() => document.documentElement.dataset.mantineColorScheme'
+    for expected in ('dark', 'light', 'dark'):
+        phone.until(lambda to=expected: phone.page.evaluate(scheme) == to, expected)
+        phone.page.get_by_role('tab', name='View').click()
+        phone.page.get_by_role('button', name='Light or dark').click()
+    assert shown.page.evaluate(scheme) == 'light'
     phone.page.close()
 
 
