@@ -28,6 +28,23 @@ from longreach_symbolic.links import Links, Model, State, model_of
 # Modules that a generated text depends on.
 _GENERATOR = ('basis', 'code', 'equations', 'links')
 
+_KERNELS = '''"""Kernels of flexible links."""
+
+import sys
+
+from longreach_dynamics.kernels import kernel
+from {module} import {factories}
+
+_equations = sys.modules[{equations!r}].equations
+'''
+_KERNEL = """_{name} = {factory}(_equations)
+
+
+@kernel
+def {name}(*arguments):
+    return _{name}(*arguments)
+"""
+
 
 class Evaluation(NamedTuple):
     """Terms of the equations of motion at a state, n = N (1 + s)."""
@@ -115,6 +132,22 @@ def _compiled(
 
     key = (count, modes, basis, gravity_on_deflection, as_printed)
     return module_of(f'links_{count}_{modes}_{basis}', repr(key), generate)
+
+
+@functools.cache
+def kernels_of(equations: ModuleType, module: str, **factories: str) -> Any:
+    """
+    Return a module of kernels that factories in ``module`` make of compiled equations, by name.
+
+    They are kernels of their own for each model, so that the machine code of several is kept.
+    """
+    text = _KERNELS.format(
+        module=module, factories=', '.join(factories.values()), equations=equations.__name__
+    )
+    for name, factory in factories.items():
+        text += _KERNEL.format(name=name, factory=factory)
+    stem = f'{module.rpartition(".")[2]}_{equations.__name__.removeprefix("longreach_symbolic_")}'
+    return module_of(stem, text, lambda: text)
 
 
 def module_of(stem: str, key: str, generate: Callable[[], str]) -> ModuleType:

@@ -14,10 +14,8 @@ the motors let their angles come to rest within ``BRAKE_TIME``.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -28,7 +26,7 @@ from longreach_dynamics.linear_algebra import cholesky, cholesky_solve, lu, lu_s
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 from longreach_symbolic.arm import Arm, check_stable, elastic_stiffness
-from longreach_symbolic.generated import compiled, module_of, parameter_values
+from longreach_symbolic.generated import compiled, kernels_of, parameter_values
 from longreach_symbolic.links import Links
 from longreach_symbolic.motion import force_matrix, hold
 from longreach_symbolic.scenario import Scenario
@@ -50,28 +48,6 @@ _FIRST = 0.1
 _APART = 1e-3
 # Poses of a scenario at which the loop must be stable.
 _POSES = 5
-
-# Kernels of their own for each model, so that the machine code of several is kept.
-_TEXT = '''"""Machine of flexible links, compiled."""
-
-import sys
-
-from longreach_dynamics.kernels import kernel
-from longreach_symbolic.machine import resting_pose, stepper
-
-_equations = sys.modules[{module!r}].equations
-_rest, _step = resting_pose(_equations), stepper(_equations)
-
-
-@kernel
-def rest(*arguments):
-    return _rest(*arguments)
-
-
-@kernel
-def step(*arguments):
-    return _step(*arguments)
-'''
 
 
 class _Constants(NamedTuple):
@@ -190,14 +166,6 @@ def stepper(equations: Callable[..., None]) -> Callable[..., tuple[np.ndarray, i
     return step  # type: ignore[no-any-return]
 
 
-@functools.cache
-def _kernels(equations: ModuleType) -> ModuleType:
-    """Return the module of both functions for compiled equations, from its file if any."""
-    name = equations.__name__
-    text = _TEXT.format(module=name)
-    return module_of(f'machine_{name.removeprefix("longreach_symbolic_")}', text, lambda: text)
-
-
 def joint_names(links: Links) -> tuple[str, ...]:
     """Return the names in a sample: chords, motors, deflections."""
     numbers = range(1, len(links.links) + 1)
@@ -224,7 +192,7 @@ class Controller:
             )
         )
         self._equations = compiled(links).equations
-        self.kernels: Any = _kernels(compiled(links))
+        self.kernels = kernels_of(compiled(links), __name__, rest='resting_pose', step='stepper')
         self._gains = tuple(self.arm.column(name) for name in ('gain', 'rate_gain'))
         times = np.linspace(0.0, scenario.duration, _POSES)
         check_stable(links, self.arm, [self.rest(time)[0] for time in times])

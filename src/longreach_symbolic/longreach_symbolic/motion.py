@@ -8,9 +8,7 @@ less than a tenth of a millisecond. A digital controller with a cycle of 1 ms wo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,27 +16,11 @@ from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
-from longreach_symbolic.generated import compiled, module_of, parameter_values
+from longreach_symbolic.generated import compiled, kernels_of, parameter_values
 from longreach_symbolic.links import Links
 
 # Of the local error of a step; coordinates are in rad and m.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
-
-# A kernel of its own for each model, so that the machine code of several is kept.
-_TEXT = '''"""Motion of flexible links, compiled."""
-
-import sys
-
-from longreach_dynamics.kernels import kernel
-from longreach_symbolic.motion import recorder
-
-_record = recorder(sys.modules[{module!r}].equations)
-
-
-@kernel
-def record(*arguments):
-    return _record(*arguments)
-'''
 
 
 class Law(NamedTuple):
@@ -180,15 +162,6 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
     return record  # type: ignore[no-any-return]
 
 
-@functools.cache
-def _kernel(equations: ModuleType) -> Callable[..., tuple[int, int]]:
-    """Return the recorder of compiled equations, from its file if there is one."""
-    name = equations.__name__
-    text = _TEXT.format(module=name)
-    module = module_of(f'motion_{name.removeprefix("longreach_symbolic_")}', text, lambda: text)
-    return module.record  # type: ignore[no-any-return]
-
-
 def force_matrix(links: Links, printed: bool = False) -> np.ndarray:
     """Return the matrix (n, N) from torques to forces; ``printed``: (32) and (A.9), wrong."""
     if printed:
@@ -221,11 +194,11 @@ def move(
     count, size, rows = len(links.links), links.size, len(references)
     own = force_matrix(links)
     constants = _Constants(parameter_values(links), own, own if force is None else force, law)
-    record = _kernel(compiled(links))
+    kernels = kernels_of(compiled(links), __name__, record='recorder')
     limits = np.repeat([link.length for link in links.links], links.modes)
     x = np.concatenate((q, np.zeros(size)))
     recorded, torques = np.empty((rows, 3 * size)), np.empty((rows, count))
-    done, status = record(
+    done, status = kernels.record(
         x, references, reference_rates, interval, constants, limits, recorded, torques
     )
     raise_for(status, (done - 1) * interval, recorded[done - 1, : 2 * size])
