@@ -60,7 +60,6 @@ class Lagrange:
     mass_matrix: Any
     bias: Any
     energy: Any
-    power: Any  # by which the energy grows
     virtual_work: Any  # of the wrenches
     centers: Any  # places, velocities and accelerations of the centres of gravity, (2, n) each
     joints: Any  # places (2, n)
@@ -91,7 +90,6 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         potential += chain.masses[i] * chain.gravity * centers[i][1]
     by_rate = casadi.gradient(kinetic, v)
     bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic - potential, q)
-    power = casadi.jtimes(kinetic + potential, q, v) + casadi.jtimes(kinetic, v, a)
     work = casadi.SX.zeros(n)
     for wrench, point in zip(wrenches, places, strict=True):
         work += casadi.jacobian(point, q).T @ casadi.vertcat(wrench.fx, wrench.fz)
@@ -102,7 +100,6 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         casadi.Function('f', [q], [casadi.jacobian(by_rate, v)]),
         casadi.Function('f', [q, v], [bias]),
         casadi.Function('f', [q, v], [kinetic + potential]),
-        casadi.Function('f', [q, v, a], [power]),
         casadi.Function('f', [q], [work]),
         casadi.Function('f', [q, v, a], [r, s, acceleration]),
         casadi.Function('f', [q], [casadi.horzcat(*joints[:-1])]),
@@ -241,43 +238,6 @@ def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
         assert abs(moment - chain.inertias[i] * a[: i + 1].sum()) < 1e-11 * size_of_forces
 
 
-@pytest.mark.parametrize('size', SIZES)
-def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
-    random = np.random.default_rng(50 + size)
-    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 3)
-    q, v, a = random.normal(size=(3, size))
-    for loads in (None, wrenches):
-        torque = chain.inverse_dynamics(q, v, a, loads)
-        assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
-
-
-@pytest.mark.parametrize('size', SIZES)
-def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
-    random = np.random.default_rng(90 + size)
-    for count in (0, 1, 5):
-        chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
-        exact = lagrange(chain, wrenches)
-        q, v, torque = random.normal(0.0, [[2.0], [3.0], [100.0]], (3, size))
-        a = chain.forward_dynamics(q, v, torque, wrenches)
-        powers = v * (torque + vector(exact.virtual_work(q)))
-        # Terms may cancel.
-        error = float(exact.power(q, v, a)) - powers.sum()
-        assert abs(error) < 1e-10 * np.abs(powers).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('size', SIZES)
-def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
-    random = np.random.default_rng(100 + size)
-    chain = random_chain(random, size)
-    energy = lagrange(chain).energy
-    states = swing(chain, *random.normal(size=(2, size)), 0.01, 100, 1e-13)
-    values = np.array([float(energy(row[:size], row[size:])) for row in states[::5]])
-    moving = [row[size:] @ chain.mass_matrix(row[:size].copy()) @ row[size:] for row in states]
-    assert np.ptp(moving) > 1.0
-    assert np.abs(values - values[0]).max() < 1e-10 * np.max(moving)
-
-
 def test_free_swing_keeps_its_energy() -> None:
     energy = lagrange(EXCAVATOR).energy
     states = swing(
@@ -384,25 +344,19 @@ def test_arrays_are_taken_by_numba_where_headers_are_unknown(
 ) -> None:
     monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
     assert not _array_calls._headers_are_known()
-    expected = EXCAVATOR.forward_dynamics(
-        *np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1, 2, 3]])
-    )
-    usual = planar_chain._forward_loaded
-    monkeypatch.setattr(
-        planar_chain, '_forward', _array_calls.ArrayCall(planar_chain._forward._kernel)
-    )
-    monkeypatch.setattr(planar_chain, '_forward_loaded', _array_calls.ArrayCall(usual._kernel))
     q, v, torque = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.0, 2.0, 3.0]])
-    assert EXCAVATOR.forward_dynamics(q, v, torque).tolist() == expected.tolist()
+    expected = EXCAVATOR.forward_dynamics(q, v, torque).tolist()
+    for name in ('_forward', '_forward_loaded'):
+        kernel = getattr(planar_chain, name)._kernel
+        monkeypatch.setattr(planar_chain, name, _array_calls.ArrayCall(kernel))
+    assert EXCAVATOR.forward_dynamics(q, v, torque).tolist() == expected
     assert planar_chain._forward.call == planar_chain._forward._by_numba
     # What has to be converted, and what cannot be.
-    assert EXCAVATOR.forward_dynamics(list(q), v, torque[::1].astype(int)).shape == (3,)
-    assert EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 6))).tolist() == expected.tolist()
+    assert EXCAVATOR.forward_dynamics(list(q), v, torque.astype(int)).tolist() == expected
+    assert EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 6))).tolist() == expected
     for bad in (np.zeros(2), np.zeros((3, 1)), np.full(3, math.nan)):
         with pytest.raises(InputError):
             EXCAVATOR.forward_dynamics(bad, v, torque)
-    with pytest.raises(InputError):
-        EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 5)))
 
 
 def test_arguments_stay_and_results_are_new() -> None:
@@ -448,16 +402,13 @@ def test_impossible_links_are_refused(name: str, value: Any, text: str) -> None:
     ('place', 'value', 'text'),
     [
         (0, np.zeros(2), r'q has shape \(2,\), allowed: \(3,\)'),
-        (1, np.zeros((1, 3)), r'v has shape \(1, 3\), allowed: \(3,\)'),
         (1, np.array([0.0, math.nan, 0.0]), r'v\[1\] = nan, allowed: finite numbers'),
         (2, np.array([0.0, 0.0, math.inf]), r'(a|torque)\[2\] = inf, allowed: finite numbers'),
         (2, None, r'(a|torque)( = None| has shape \(\)), allowed'),
         (2, 'abc', r"(a|torque) = 'abc', allowed: numbers of shape \(3,\)"),
         (3, [Wrench(3, 0.0, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[0\] = 3, allowed: links 0 to 2'),
-        (3, [Wrench(-1, 0.0, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[0\] = -1, allowed: links 0 to 2'),
         (3, np.array([[0.5] * 6]), r'wrenches\[0\]\[0\] = 0.5, allowed: links 0 to 2'),
         (3, [Wrench(0, math.nan, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[1\] = nan, allowed: finite'),
-        (3, np.zeros(6), r'wrenches has shape \(6,\), allowed: \(6, 6\)'),
         (3, np.zeros((2, 5)), r'wrenches has shape \(2, 5\), allowed: \(2, 6\)'),
         (3, 5.0, r'wrenches has shape \(\), allowed'),
     ],
@@ -470,11 +421,6 @@ def test_impossible_arguments_are_refused(method: str, place: int, value: Any, t
         getattr(EXCAVATOR, method)(*arguments)
 
 
-def test_impossible_poses_of_the_mass_matrix_are_refused() -> None:
-    with pytest.raises(InputError, match=r'q has shape \(4,\), allowed: \(3,\)'):
-        EXCAVATOR.mass_matrix(np.zeros(4))
-
-
 def test_inertias_beyond_floating_point_are_told() -> None:
     chain = PlanarChain([1.0, 1.0], [1e-20, 1.0], [(1.0, 0.0)] * 2, [0.0, 0.0])
     with pytest.raises(LongreachError, match='not positive definite in floating point'):
@@ -485,9 +431,7 @@ def test_inertias_beyond_floating_point_are_told() -> None:
     ('interval', 'intervals', 'tolerance', 'text'),
     [
         (0.0, 10, 1e-9, r'interval = 0.0 s, allowed: \(0, inf\) s'),
-        (math.nan, 10, 1e-9, r'interval = nan s, allowed: \(0, inf\) s'),
         (1e-3, -1, 1e-9, 'intervals = -1, allowed: integers from 0'),
-        (1e-3, 1.5, 1e-9, 'intervals = 1.5, allowed: integers from 0'),
         (1e-3, 1, 0.0, r'tolerance = 0.0, allowed: \[1e-14, 0.001\]'),
     ],
 )
