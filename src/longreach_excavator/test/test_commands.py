@@ -82,10 +82,6 @@ def test_the_tooth_is_where_it_shall_be(capsys):
     turned = Outcome(capsys, 'excavator', *words).json
     assert turned['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
     assert sum(turned['theta_deg']) == pytest.approx(-80.0, abs=1e-4)
-    far = Outcome(capsys, 'excavator', 'pose', '--tip', '16,-1')
-    assert far.code == 2
-    assert 'tooth = [16.0, -1.0], allowed: places within the limits' in far.err
-    assert 'x,z or x,z,attitude' in Outcome(capsys, 'excavator', 'pose', '--tip', '1').err
 
 
 def test_pose_in_angles_and_lengths_is_one(capsys):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from longreach_dynamics.description import Robot, parse_description
 from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_description
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
@@ -20,16 +20,10 @@ LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
 
 
-class Frame(NamedTuple):
-    """Where a link is, in the root frame."""
-
-    rotation: np.ndarray  # (3, 3)
-    origin: np.ndarray  # (3,)
-
-    def at(self, place: complex | float) -> np.ndarray:
-        """Return a place of the link's plane, (3,)."""
-        here = complex(place)
-        return self.origin + self.rotation @ np.array([here.real, 0.0, here.imag])
+def at(frame: np.ndarray, place: complex | float) -> np.ndarray:
+    """Return a place of a link's plane in the root frame, (3,)."""
+    here = complex(place)
+    return np.asarray((frame @ [here.real, 0.0, here.imag, 1.0])[:3])
 
 
 def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameters:
@@ -77,45 +71,6 @@ def numbers(element: ElementTree.Element, path: str, name: str, default: str = '
     return np.array([float(word) for word in text.split()])
 
 
-def end_of(joint: ElementTree.Element, which: str) -> str:
-    element = joint.find(which)
-    assert element is not None
-    return element.attrib['link']
-
-
-def turned(axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rodrigues' formula."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
-
-
-def frames(root: ElementTree.Element, positions: Mapping[str, float]) -> dict[str, Frame]:
-    """Return all links, from the URDF alone, as robot_state_publisher places them."""
-    found = {ROOT_FRAME: Frame(np.eye(3), np.zeros(3))}
-    pending = list(root.findall('joint'))
-    while pending:
-        ready = [joint for joint in pending if end_of(joint, 'parent') in found]
-        assert ready, 'the links are no tree'
-        for joint in ready:
-            pending.remove(joint)
-            rotation, origin = found[end_of(joint, 'parent')]
-            origin = origin + rotation @ numbers(joint, 'origin', 'xyz', '0 0 0')
-            assert not numbers(joint, 'origin', 'rpy', '0 0 0').any()
-            if joint.attrib['type'] != 'fixed':
-                axis = numbers(joint, 'axis', 'xyz', '1 0 0')
-                value = positions[joint.attrib['name']]
-                if joint.attrib['type'] == 'prismatic':
-                    origin = origin + rotation @ axis * value
-                else:
-                    rotation = rotation @ turned(axis, value)
-            child = end_of(joint, 'child')
-            assert child not in found, 'a link has two parents'
-            found[child] = Frame(rotation, origin)
-    assert found.keys() == {link.attrib['name'] for link in root.findall('link')}
-    return found
-
-
 def some_states(excavator: ExcavatorParameters, count: int, seed: int) -> np.ndarray:
     """Return moving states in poses within the strokes, their ends among them."""
     random = np.random.default_rng(seed)
@@ -127,51 +82,49 @@ def some_states(excavator: ExcavatorParameters, count: int, seed: int) -> np.nda
     return y
 
 
-def placed(
-    excavator: ExcavatorParameters, root: ElementTree.Element, y: np.ndarray
-) -> dict[str, Frame]:
+def placed(excavator: ExcavatorParameters, robot: Robot, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the frames (4, 4) of all links."""
     sample = moving_joints(excavator, y, NO_FORCES)
-    return frames(root, dict(zip(sample.names, sample.positions, strict=True)))
+    return robot.place(dict(zip(sample.names, sample.positions, strict=True)))
 
 
 def test_links_are_where_their_angles_put_them(some_excavator):
-    root = tree(some_excavator)
+    robot = parse_description(robot_description(some_excavator))
     for y in some_states(some_excavator, 5, 1):
-        found = placed(some_excavator, root, y)
+        found = placed(some_excavator, robot, y)
         joint, angle = 0j, 0.0
         links = (some_excavator.boom, some_excavator.arm, some_excavator.bucket)
         for name, link, theta in zip(CYLINDERS, links, y[:RATE], strict=True):
             angle += theta
             way = complex(math.cos(angle), math.sin(angle))
-            rotation, origin = found[name]
+            rotation, origin = found[name][:3, :3], found[name][:3, 3]
             np.testing.assert_allclose(origin, [joint.real, 0.0, joint.imag], atol=1e-9)
             np.testing.assert_allclose(rotation[:, 0], [way.real, 0.0, way.imag], atol=1e-9)
             np.testing.assert_allclose(rotation[:, 1], [0.0, 1.0, 0.0], atol=1e-12)
             joint += link.length * way
-        tooth = found[TOOTH_FRAME].origin
+        tooth = at(found[TOOTH_FRAME], 0.0)
         np.testing.assert_allclose(tooth, [joint.real, 0.0, joint.imag], atol=1e-9)
 
 
 def test_loops_close(some_excavator):
-    root, pins = tree(some_excavator), some_excavator.pins()
+    robot, pins = parse_description(robot_description(some_excavator)), some_excavator.pins()
     for y in some_states(some_excavator, 40, 2):
-        found = placed(some_excavator, root, y)
-        lever, rod = found['lever'], found['rod']
-        K = lever.at(pins.lk)
-        eyes = {
-            'boom': (found[ROOT_FRAME].at(pins.e), found['boom'].at(pins.b)),
-            'arm': (found['boom'].at(pins.i), found['arm'].at(pins.f)),
-            'bucket': (found['arm'].at(pins.j), K),
+        found = placed(some_excavator, robot, y)
+        K = at(found['lever'], pins.lk)
+        meet = {
+            'boom_cylinder_barrel': at(found[ROOT_FRAME], pins.e),
+            'boom_cylinder_rod': at(found['boom'], pins.b),
+            'arm_cylinder_barrel': at(found['boom'], pins.i),
+            'arm_cylinder_rod': at(found['arm'], pins.f),
+            'bucket_cylinder_barrel': at(found['arm'], pins.j),
+            'bucket_cylinder_rod': K,
+            'lever': at(found['arm'], pins.l),
+            'rod': K,
         }
-        for name, (pin, eye) in eyes.items():
-            barrel, tip = found[f'{name}_cylinder_barrel'], found[f'{name}_cylinder_rod']
-            np.testing.assert_allclose(barrel.origin, pin, rtol=0.0, atol=1e-9)
-            np.testing.assert_allclose(tip.origin, eye, rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(lever.origin, found['arm'].at(pins.l), rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(rod.origin, K, rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(
-            rod.at(pins.pk), found['bucket'].at(pins.p), rtol=0.0, atol=1e-9
-        )
+        for name, place in meet.items():
+            np.testing.assert_allclose(at(found[name], 0.0), place, rtol=0.0, atol=1e-9)
+        end, pin = at(found['rod'], pins.pk), at(found['bucket'], pins.p)
+        np.testing.assert_allclose(end, pin, rtol=0.0, atol=1e-9)
 
 
 def test_joints_are_those_of_joint_states(some_excavator):

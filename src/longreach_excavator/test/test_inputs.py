@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
+from longreach_excavator.scenario import Scenario, load_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
 
@@ -76,29 +75,6 @@ def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
         given = load_scenario(file, excavator, STEP).given_forces(excavator)
         assert given is not None
         assert given.at(np.array([0.5])).tolist() == [[15.0, 15.0, 10.0]]
-
-
-def test_dig_is_the_thesis(excavator):
-    scenario = dig_scenario('hydraulic', 15e3)
-    assert scenario.valve_commands == (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
-    assert (scenario.mode, scenario.sweep_deg, scenario.depth) == ('hydraulic', 108.9, 'swing')
-    assert dig_scenario('printed').valve_commands == ()
-    assert scenario.excavator(excavator).soil.cohesion == 15e3
-    assert dig_scenario().excavator(excavator) is excavator
-    # Half of the sweep is the angle in (5.7).
-    assert pytest.approx(2.0 * 54.45) == SWEEP_DEG
-
-
-def test_soil_begins_at_the_edge_of_the_bucket(excavator):
-    scenario = dig_scenario()
-    q = np.cumsum(excavator.pose('dig'))
-    joint = 5.648 * math.sin(q[0]) + 2.889 * math.sin(q[1])
-    edge = joint + 1.448 * math.sin(q[2])
-    assert scenario.surface_height(excavator) == pytest.approx(edge, abs=1e-12)
-    assert scenario.counted_joint(excavator) == pytest.approx(joint, abs=1e-12)
-    assert math.isnan(scenario.replace(depth='surface').counted_joint(excavator))
-    assert scenario.replace(surface=0.0).surface_height(excavator) == 0.0
-    assert scenario.replace(soil=False).surface_height(excavator) == -math.inf
 
 
 # --- given forces -----------------------------------------------------------------------------
