@@ -33,6 +33,7 @@ else:
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
+    from rosbags.rosbag2 import CompressionMode
 
 _MAGIC = b'\x89MCAP0\r\n'
 _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 2, 3, 4, 5, 6, 7, 15
@@ -319,6 +320,11 @@ class CheckedMcapWriter(McapWriter):
     # Of the bytes before the end of the last chunk.
     _checksum = 0
     _counted = 0
+
+    def __init__(self, path: Path, compression: CompressionMode) -> None:
+        super().__init__(path, compression)
+        # As in rosbag2, which ``ros2 bag reindex`` requires.
+        self.path = self.path.rename(path / f'{path.name}_0.mcap')
 
     def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
         """Write a message; close the chunk when it is large enough."""

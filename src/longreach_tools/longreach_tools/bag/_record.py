@@ -58,7 +58,6 @@ class RecordOptions:
     output: Path
     topics: tuple[str, ...] = ()
     everything: bool = False
-    storage: str = 'mcap'
     compress: bool = False
     stamps: str = 'receive'
     duration: float | None = None
@@ -91,11 +90,8 @@ def record(
 ) -> RecordSummary:
     """Record until stopped, then read the remaining messages from the queues and close the bag."""
     need_ros()
-    notes = {'stamps': options.stamps}
     with (
-        BagWriter(
-            options.output, options.storage, compress=options.compress, notes=notes
-        ) as writer,
+        BagWriter(options.output, compress=options.compress) as writer,
         quiet_node(f'longreach_bag_record_{os.getpid()}') as node,
     ):
         recorder = Recorder(writer, options.stamps, say)

@@ -1,17 +1,14 @@
 """
-Write rosbag2 recordings (metadata version 9, as in ROS 2 Jazzy), based on rosbags.
+Write rosbag2 recordings in mcap (metadata version 9, as in ROS 2 Jazzy), based on rosbags.
 
 Written messages reach the file at each :meth:`BagWriter.flush`, so that a killed recorder loses
-only messages after the last flush. An MCAP file then consists of complete chunks, an SQLite file
-of committed transactions. MCAP files have the checksums of chunks, data section and summary, which
-rosbags leaves out.
+only messages after the last flush: the file then consists of complete chunks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,8 +23,6 @@ from ._topics import definition_in, need_rosbags
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
 
-STORAGES = ('mcap', 'sqlite3')
-
 
 class BagWriter:
     """
@@ -40,29 +35,18 @@ class BagWriter:
     ----------
     path : path
         New directory; it must not exist.
-    storage : str
-        ``mcap`` or ``sqlite3``.
     compress : bool
-        Compress MCAP chunks with zstd.
-    notes : dict, optional
-        Custom data in the metadata.
+        Compress with zstd.
 
     Raises
     ------
     InputError
-        If the directory exists, or the storage is not allowed.
+        If the directory exists.
     LongreachError
         From any method, if writing fails.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        storage: str = 'mcap',
-        *,
-        compress: bool = False,
-        notes: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, path: str | Path, *, compress: bool = False) -> None:
         need_rosbags()
         from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
@@ -71,42 +55,18 @@ class BagWriter:
         self.path = Path(path)
         if self.path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
-        if storage not in STORAGES:
-            raise InputError(f'storage {storage!r}; allowed: {", ".join(STORAGES)}')
-        if compress and storage != 'mcap':
-            raise InputError(f'compression with storage {storage}; it needs --storage mcap')
-        writer: Any = Writer(self.path, version=9, storage_plugin=StoragePlugin[storage.upper()])
-        writer.STORAGE_PLUGINS = writer.STORAGE_PLUGINS | {StoragePlugin.MCAP: CheckedMcapWriter}
-        self._writer = writer
+        self._writer: Any = Writer(self.path, version=9, storage_plugin=StoragePlugin.MCAP)
+        self._writer.STORAGE_PLUGINS = {StoragePlugin.MCAP: CheckedMcapWriter}
         if compress:
             self._writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
-        for key, value in (notes or {}).items():
-            self._writer.set_custom_data(key, value)
         self.message_count = 0
         try:
             self._writer.open()
-            self._number_file()
             # From now on readers see a recording, without messages yet.
             self.flush()
-        except (OSError, sqlite3.Error, LongreachError) as error:
+        except (OSError, LongreachError):
             self.abort()
-            if isinstance(error, sqlite3.Error):
-                raise self._failure(error) from error
             raise
-
-    def _number_file(self) -> None:
-        """Name the storage file NAME_0 as in rosbag2, which ``ros2 bag reindex`` requires."""
-        storage: Any = self._writer.storage
-        numbered = storage.path.with_stem(f'{storage.path.stem}_0')
-        if hasattr(storage, 'conn'):
-            # SQLite finds its journal by the name with which the file was opened.
-            storage.conn.commit()
-            storage.conn.close()
-        storage.path.rename(numbered)
-        storage.path = numbered
-        if hasattr(storage, 'conn'):
-            storage.conn = sqlite3.connect(numbered)
-            storage.cursor = storage.conn.cursor()
 
     def add_topic(
         self, name: str, typename: str, definition: str, type_hash: str, qos: Sequence[Qos]
@@ -125,11 +85,8 @@ class BagWriter:
 
     def flush(self) -> None:
         """Flush written data to the operating system."""
-        storage: Any = self._writer.storage
+        storage = self._writer.storage
         with self._naming_failure():
-            if hasattr(storage, 'conn'):
-                storage.conn.commit()
-                return
             # A chunk without messages has no start time by which readers could sort it.
             if storage.chunk.msgs:
                 storage.close_chunk()
@@ -138,7 +95,7 @@ class BagWriter:
     def close(self) -> None:
         """Write the index and the metadata."""
         # rosbags names itself as the distribution, by which rosbag2 chooses a format.
-        storage: Any = self._writer.storage
+        storage = self._writer.storage
         close, metadata = storage.close, self.path / 'metadata.yaml'
         storage.close = lambda version, text: close(version, _of_ros(text))
         try:
@@ -152,7 +109,7 @@ class BagWriter:
     def abort(self) -> None:
         """Close the file without index and metadata; remove a recording without messages."""
         # The reason is already known: ignore further write errors.
-        with contextlib.suppress(OSError, sqlite3.Error):
+        with contextlib.suppress(OSError):
             self._writer.abort()
         if not self.message_count:
             # The directory could not be created.
@@ -163,15 +120,13 @@ class BagWriter:
         """Raise LongreachError with a remedy for a write that fails."""
         try:
             yield
-        except (OSError, sqlite3.Error) as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> LongreachError:
-        """Return the error for a failed write."""
-        remedy = 'make room'
-        if self.message_count:
-            remedy += f', and save what was written: longreach bag recover {self.path} --out NEW'
-        return LongreachError(f'{self.path}: writing failed: {error}; {remedy}')
+        except OSError as error:
+            remedy = 'make room'
+            if self.message_count:
+                remedy += (
+                    f', and save what was written: longreach bag recover {self.path} --out NEW'
+                )
+            raise LongreachError(f'{self.path}: writing failed: {error}; {remedy}') from error
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +159,7 @@ def recover(
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
         unchecked = bag.checksums.startswith('no checksums')
-        writer = BagWriter(output, bag.storage)
+        writer = BagWriter(output)
         try:
             with writer:
                 connections = {

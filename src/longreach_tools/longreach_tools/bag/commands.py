@@ -1,5 +1,5 @@
 """
-Record, play, inspect and recover rosbag2 files (mcap, sqlite3), compatible with ``ros2 bag``.
+Record, play, inspect and recover rosbag2 files, compatible with ``ros2 bag``.
 
   longreach bag record                                all topics, until Ctrl-C
   longreach bag record /crane/sensors --out run1 --stamps header
@@ -24,8 +24,6 @@ from longreach_tools.options import add_namespace
 from longreach_tools.output import add_format
 
 SUMMARY = 'record, play and inspect rosbag2 files'
-
-_STORAGES = ('mcap', 'sqlite3')
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +74,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         metavar='DIR',
         help='new directory; default: named by date and time',
     )
-    add('-s', '--storage', choices=_STORAGES, default='mcap', help='default: mcap')
-    add('--compress', action='store_true', help='compress by zstd (mcap only)')
+    add('--compress', action='store_true', help='compress by zstd')
     add('-d', '--duration', type=float, metavar='S', help='stop after S seconds')
     add(
         '--stamps',
@@ -169,7 +166,6 @@ def _record(arguments: argparse.Namespace) -> None:
         Path(arguments.out or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')),
         tuple(dict.fromkeys(names)),
         everything=arguments.all,
-        storage=arguments.storage,
         compress=arguments.compress,
         stamps=arguments.stamps,
         duration=arguments.duration,
