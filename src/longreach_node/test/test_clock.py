@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import time
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +37,6 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 def say(b: Any, publisher: Any, living: LivingClock, seconds: int) -> None:
     publisher.publish(Clock(clock=Time(sec=seconds)))
     b.until(lambda: living._simulated == seconds, 'time on /clock')
-
-
-def test_without_simulation_time_it_is_the_wall(wall: Wall) -> None:
-    with bench() as b:
-        living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
-        before = living.now()
-        wall.seconds += 2.5
-        assert living.now() - before == 2.5
 
 
 def test_a_pause_is_no_silence(wall: Wall) -> None:
@@ -99,15 +90,6 @@ def test_a_dead_simulation_does_not_stop_time(wall: Wall) -> None:
         # It lives again, a new run from the start.
         say(b, publisher, living, 1)
         assert living.now() == 1.0
-
-
-def test_the_timer_runs_although_simulation_time_stands_still() -> None:
-    calls: list[float] = []
-    with bench('-p', 'toy:use_sim_time:=true') as b:
-        living = LivingClock(b.add(lambda: Node('toy')), silence=100.0)
-        living.create_timer(0.001, lambda: calls.append(time.monotonic()))
-        b.until(lambda: len(calls) >= 3)
-        assert living.now() == 0.0
 
 
 def timers(text: str) -> list[ast.Call]:

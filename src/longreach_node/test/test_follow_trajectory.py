@@ -8,7 +8,6 @@ called, in its order.
 from __future__ import annotations
 
 import asyncio
-import math
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +22,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_goals import GOAL, PATH
+from longreach_dynamics.trajectory_goals import PATH
 from longreach_node import follow_trajectory
-from longreach_node.follow_trajectory import TrajectoryAction, tolerances_of
+from longreach_node.follow_trajectory import TrajectoryAction
 
 JOINTS = ('first', 'second')
 THERE = [1.0, 0.5]
@@ -189,14 +188,6 @@ def test_a_new_goal_ends_the_one_before(rig: Rig) -> None:
     # And now there is none to end.
     rig.action.replace('nothing')
     rig.cycle(11.0)
-
-
-def test_defaults_of_tolerances() -> None:
-    tolerances = tolerances_of(request(), JOINTS)
-    np.testing.assert_array_equal(tolerances.path, [PATH] * 2)
-    np.testing.assert_array_equal(tolerances.goal, [GOAL] * 2)
-    erased = tolerances_of(request(path_tolerance=[tolerance('first', -1.0)]), JOINTS)
-    assert erased.path[0] == math.inf
 
 
 def test_feedback_of_an_older_control_msgs_has_no_index(

@@ -14,7 +14,7 @@ from typing import TextIO
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_node.keyboard import HELP, Keys, terminal_keys
+from longreach_node.keyboard import Keys, terminal_keys
 
 
 @pytest.fixture
@@ -82,11 +82,6 @@ def test_changing_what_keys_move_stops_and_q_quits() -> None:
     keys.press('tq', 0.1)
     assert keys.quit
     assert not keys.by_tip
-
-
-def test_the_help_has_all_keys() -> None:
-    named = HELP.replace('space', ' ').split()
-    assert set('wsadikjltq+-') <= set(named)
 
 
 # --- terminals -----------------------------------------------------------------------------------

@@ -12,11 +12,10 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from std_msgs.msg import Float64
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
-from longreach_node.frames import FrameParameters, Transforms, frame_name, header_at
+from longreach_node.frames import FrameParameters, Transforms, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_node.testing import bench
@@ -40,11 +39,6 @@ def test_stamps(seconds: float, nanoseconds: int, stamp: tuple[int, int]) -> Non
     assert nanoseconds_of(message) == nanoseconds
 
 
-def test_every_cycle_of_an_hour_has_its_own_exact_stamp() -> None:
-    stamps = [seconds_to_nanoseconds(round(k * 0.01, 12)) for k in range(360_000)]
-    assert stamps == [k * 10_000_000 for k in range(360_000)]
-
-
 def test_only_images_may_be_lost() -> None:
     profiles = {n: p for n, p in vars(qos).items() if isinstance(p, QoSProfile)}
     # Drivers of cameras publish as best effort.
@@ -52,16 +46,6 @@ def test_only_images_may_be_lost() -> None:
     assert [n for n, p in profiles.items() if p.reliability is best_effort] == ['LATEST_IMAGES']
     assert qos.stream(latched=True) == qos.LATCHED_STREAM
     assert qos.drawings(latched=True) == qos.LATCHED_DRAWINGS
-
-
-def test_a_stream_loses_nothing_to_a_reader_that_sleeps() -> None:
-    with bench() as b:
-        received = b.listen(Float64, 'numbers')
-        publisher = b.publisher(Float64, 'numbers')
-        for number in range(900):
-            publisher.publish(Float64(data=float(number)))
-        b.until(lambda: len(received) == 900)
-        assert [message.data for message in received] == list(range(900))
 
 
 def test_diagnostics() -> None:
@@ -110,11 +94,6 @@ def test_frames_begin_with_the_prefix(namespace: str, words: tuple[str, ...], na
 def test_a_prefix_with_white_space_is_refused() -> None:
     with pytest.raises(InputError, match=r"frame_prefix = 'a b', allowed: a text without white"):
         FrameParameters(frame_prefix='a b')
-
-
-def test_a_header_has_time_and_frame() -> None:
-    header = header_at(1_500_000_000, 'north/track')
-    assert (nanoseconds_of(header.stamp), header.frame_id) == (1_500_000_000, 'north/track')
 
 
 @dataclasses.dataclass

@@ -77,15 +77,11 @@ def test_overrides() -> None:
     [
         ({'mass': '0.0'}, r'mass = 0.0, allowed: \(0, inf\) kg'),
         ({'mass': '.nan'}, r'mass = nan, allowed: \(0, inf\) kg'),
-        ({'mass': '.inf'}, r'mass = inf, allowed'),
         ({'mass': 'heavy'}, r"mass = 'heavy', allowed: a number in \(0, inf\) kg"),
-        ({'mass': 'true'}, r'mass = True, allowed: a number'),
         ({'mass': '[1.0, 2.0]'}, r'mass = .*, allowed: a number'),
         ({'high': '5.5'}, r'high = 5.5, allowed: \(-5, 5\] m'),
-        ({'count': '0'}, r'count = 0, allowed: \[1, inf\)'),
         ({'count': '1.5'}, r'count = 1.5, allowed: an integer'),
         ({'wet': '1'}, r'wet = 1, allowed: true \| false'),
-        ({'name': '5'}, r'name = 5, allowed: a text'),
         ({'model': 'cubic'}, r"model = 'cubic', allowed: linear \| nonlinear"),
         ({'low': '3.0'}, r'low = 3.0 m, allowed: below high = 1.0 m'),
         ({'mas': '1.0'}, r"parameter 'mas' is unknown to node /toy, allowed: mass, low, high"),
@@ -141,14 +137,6 @@ def test_changes_at_run_time() -> None:
         (result,) = node.set_parameters([Parameter('low', value=-3.0)])
         assert result.successful
         assert changes[-1] == Table(low=-3.0, high=2.0)
-        for value, reason in (
-            (float('nan'), 'low = nan, allowed'),
-            (2.0, 'low = 2.0 m, allowed: below high = 2.0 m'),
-        ):
-            (result,) = node.set_parameters([Parameter('low', value=value)])
-            assert not result.successful
-            assert reason in result.reason
-        assert node.get_parameter('low').value == -3.0
         # Each alone contradicts the other; together they are right.
         result = node.set_parameters_atomically(
             [Parameter('low', value=3.0), Parameter('high', value=4.0)]

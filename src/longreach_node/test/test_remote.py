@@ -13,7 +13,7 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
-from longreach_node.remote import Remote, call_plant, remote
+from longreach_node.remote import Remote, remote
 from longreach_node.stamps import stamp_of
 from longreach_node.testing import Bench, bench
 
@@ -115,11 +115,6 @@ def test_the_log_of_one_node_is_heard(b: Bench) -> None:
     assert station.heard == other.heard == [1.0]
     with pytest.raises(LongreachError, match=r'^no log of nobody on /rosout after 0\.3 s$'):
         talk(b, lambda far: far.log_of('nobody'), 0.3)
-
-
-def test_a_plant_is_called(b: Bench) -> None:
-    b.add(lambda: Station('plant'))
-    assert b.end(b.begin(call_plant, 'go', 'far', 10.0, 'longreach launch station')) == 'gone'
 
 
 OTHERS = 'commands {topic}, too; stop it'

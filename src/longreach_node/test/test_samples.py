@@ -22,47 +22,34 @@ PERIOD = 5_000_000  # of the streams [ns]
 # --- halves ----------------------------------------------------------------------------------
 
 
-def test_the_second_half_completes_a_pair_whichever_it_is() -> None:
+@pytest.mark.parametrize(
+    ('halves', 'whole', 'unpaired'),
+    [
+        # The second half completes a pair, whichever it is; one topic may run ahead.
+        ([(0, 0), (1, 0), (1, 5), (0, 5)], [0, 5], [0, 0]),
+        ([(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)], [1, 2, 3], [0, 0]),
+        # A later pair gives up what waits from before; its other half completes nothing.
+        ([(0, 0), (0, 1), (1, 2), (1, 3), (0, 3), (1, 0)], [3], [2, 1]),
+        # No more than three wait.
+        ([(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2)], [2], [2, 1]),
+    ],
+)
+def test_pairs(halves: list[tuple[int, int]], whole: list[int], unpaired: list[int]) -> None:
+    pairs = Pairs(most=3)
+    found = [pairs.add(half, stamp, (half, stamp)) for half, stamp in halves]
+    assert [s for s in found if s] == [Sample(s, (0, s), (1, s)) for s in whole]
+    assert pairs.unpaired == unpaired
+
+
+def test_a_repeated_half_replaces_the_one_that_waits_and_clear_forgets() -> None:
     pairs = Pairs()
-    assert pairs.add(0, 0, 'a0') is None
-    assert pairs.add(1, 0, 'b0') == Sample(0, 'a0', 'b0')
-    assert pairs.add(1, 5, 'b5') is None
-    assert pairs.add(0, 5, 'old') is not None
-    # A repeated half replaces the one that waits.
     pairs.add(0, 6, 'old')
     pairs.add(0, 6, 'new')
     assert pairs.add(1, 6, 'b') == Sample(6, 'new', 'b')
-    assert pairs.unpaired == [0, 0]
-
-
-def test_one_topic_may_run_ahead() -> None:
-    pairs = Pairs()
-    for stamp in range(10):
-        assert pairs.add(0, stamp, stamp) is None
-    found = [pairs.add(1, stamp, -stamp) for stamp in range(10)]
-    assert found == [Sample(stamp, stamp, -stamp) for stamp in range(10)]
-    assert pairs.unpaired == [0, 0]
-
-
-def test_a_later_pair_gives_up_what_waits_from_before() -> None:
-    pairs = Pairs()
-    for half, stamp in ((0, 0), (0, 1), (1, 2), (1, 3), (0, 3)):
-        pairs.add(half, stamp, half)
-    assert pairs.unpaired == [2, 1]
-    # The other half of what was given up waits anew, and completes nothing.
-    assert pairs.add(1, 0, 'b') is None
-
-
-def test_no_more_than_so_many_wait_and_clear_forgets() -> None:
-    pairs = Pairs(most=3)
-    for stamp in range(5):
-        pairs.add(0, stamp, stamp)
-    assert pairs.unpaired == [2, 0]
-    assert pairs.add(1, 1, 1) is None
-    assert pairs.add(1, 2, 2) == Sample(2, 2, 2)
+    pairs.add(0, 7, 'a')
     pairs.clear()
-    assert pairs.add(1, 3, 3) is None
-    assert pairs.unpaired == [2, 1]
+    assert pairs.add(1, 7, 'b') is None
+    assert pairs.unpaired == [0, 0]
 
 
 # --- the order of a stream -------------------------------------------------------------------
@@ -74,17 +61,6 @@ def order(latest: int = 100, lockstep: bool = False, sample_time: float = T) -> 
     new.latest = latest * NS
     new.answered(10.0)
     return new
-
-
-def kinds(stream: SampleOrder, *arrivals: tuple[int, float]) -> list[Kind]:
-    """Return the kinds of samples (cycle, wall time); those that are used are accepted."""
-    found = []
-    for cycle, now in arrivals:
-        kind = stream.kind_of(Sample(cycle * NS, f'{cycle}', None), now)
-        if kind in (Kind.NEW, Kind.RESTART):
-            stream.latest = cycle * NS
-        found.append(kind)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -112,58 +88,60 @@ def test_kinds(stamp: int, kind: Kind) -> None:
         assert SampleOrder(T).kind_of(Sample(stamp, '', None), 10.0) is Kind.NEW
 
 
-def test_a_wall_clock_stamp_is_exact() -> None:
-    # 1.8e18 ns has no exact double; the difference of two stamps has.
-    stream = order()
-    stream.latest = 1_795_177_166_480_740_619
-    for more, kind in ((NS, Kind.NEW), (1, Kind.DUPLICATE)):
-        assert stream.kind_of(Sample(stream.latest + more, '', None), 10.0) is kind
+@pytest.mark.parametrize(
+    ('sample_time', 'latest', 'more', 'kind'),
+    [
+        # A wall clock's stamp has no exact double; the difference of two has.
+        (T, 1_795_177_166_480_740_619, NS, Kind.NEW),
+        (T, 1_795_177_166_480_740_619, 1, Kind.DUPLICATE),
+        # Without a cycle time any later stamp is the next.
+        (0.0, 100 * NS, 1, Kind.NEW),
+        (0.0, 100 * NS, 10**12, Kind.NEW),
+        (0.0, 100 * NS, 0, Kind.DUPLICATE),
+        (0.0, 100 * NS, -1, Kind.LATE),
+    ],
+)
+def test_differences_count(sample_time: float, latest: int, more: int, kind: Kind) -> None:
+    stream = order(sample_time=sample_time)
+    stream.latest = latest
+    assert stream.kind_of(Sample(latest + more, '', None), 10.0) is kind
 
 
-def test_without_a_cycle_time_any_later_stamp_is_the_next() -> None:
-    stream = order(sample_time=0.0)
-    for more, kind in ((1, Kind.NEW), (10**12, Kind.NEW), (0, Kind.DUPLICATE), (-1, Kind.LATE)):
-        assert stream.kind_of(Sample(100 * NS + more, '', None), 10.0) is kind
+AGAIN = 10.0 + 2.0 * ASKED_AGAIN
+LATE, OLDER, NEW, RESTART = Kind.LATE, Kind.OLDER, Kind.NEW, Kind.RESTART
 
 
-def test_a_single_older_sample_is_no_restart() -> None:
-    found = kinds(order(), (7, 10.0), (101, 10.0), (8, 10.0), (102, 10.0))
-    assert found == [Kind.OLDER, Kind.NEW, Kind.OLDER, Kind.NEW]
-
-
-def test_time_that_goes_on_from_an_older_sample_has_begun_anew() -> None:
-    stream = order()
-    assert kinds(stream, (7, 10.0), (8, 10.0)) == [Kind.OLDER, Kind.RESTART]
-    assert stream.kept == Sample(7 * NS, '7', None)
-
-
-@pytest.mark.parametrize('second', [7, 3, 7 + 51])
-def test_what_does_not_go_on_from_the_older_sample(second: int) -> None:
-    stream = order(latest=200)
-    assert kinds(stream, (7, 10.0), (second, 10.0)) == [Kind.OLDER, Kind.OLDER]
-
-
-def test_an_older_sample_that_is_repeated_has_begun_anew() -> None:
-    found = kinds(order(), (7, 10.0), (7, 10.01), (7, 10.0 + 2.0 * ASKED_AGAIN))
-    assert found == [Kind.OLDER, Kind.OLDER, Kind.RESTART]
-
-
-def test_soon_after_the_start_only_time_zero_may_begin_anew() -> None:
-    found = kinds(order(latest=20), (10, 10.0), (11, 10.0), (0, 10.0), (1, 10.0))
-    assert found == [Kind.LATE, Kind.LATE, Kind.OLDER, Kind.RESTART]
-    assert kinds(order(latest=20), (0, 10.0), (0, 11.0)) == [Kind.OLDER, Kind.RESTART]
-
-
-def test_in_lockstep_time_zero_begins_anew_at_once() -> None:
-    assert kinds(order(lockstep=True), (0, 10.0)) == [Kind.RESTART]
-    # Soon after the start it may be a doubled message; sent again later it is not.
-    assert kinds(order(latest=20, lockstep=True), (0, 10.0)) == [Kind.OLDER]
-    assert kinds(order(latest=20, lockstep=True), (0, 11.0)) == [Kind.RESTART]
-
-
-def test_a_repeated_sample_asks_for_its_answer() -> None:
-    found = kinds(order(), (100, 10.0), (100, 10.0 + 2.0 * ASKED_AGAIN))
-    assert found == [Kind.DUPLICATE, Kind.REPEATED]
+@pytest.mark.parametrize(
+    ('latest', 'lockstep', 'arrivals', 'expected'),
+    [
+        # A single older sample is no restart.
+        (100, False, [(7, 10), (101, 10), (8, 10), (102, 10)], [OLDER, NEW, OLDER, NEW]),
+        # Time that goes on from it has begun anew, but not what does not go on.
+        (100, False, [(7, 10), (8, 10)], [OLDER, RESTART]),
+        *((200, False, [(7, 10), (second, 10)], [OLDER, OLDER]) for second in (7, 3, 7 + 51)),
+        # So it has when the older sample is sent again later.
+        (100, False, [(7, 10), (7, 10.01), (7, AGAIN)], [OLDER, OLDER, RESTART]),
+        # Soon after the start only time zero may begin anew.
+        (20, False, [(10, 10), (11, 10), (0, 10), (1, 10)], [LATE, LATE, OLDER, RESTART]),
+        (20, False, [(0, 10), (0, 11)], [OLDER, RESTART]),
+        # In lockstep at once; soon after the start it may be a doubled message.
+        (100, True, [(0, 10)], [RESTART]),
+        (20, True, [(0, 10)], [OLDER]),
+        (20, True, [(0, 11)], [RESTART]),
+        # A repeated sample asks for its answer.
+        (100, False, [(100, 10), (100, AGAIN)], [Kind.DUPLICATE, Kind.REPEATED]),
+    ],
+)
+def test_order(
+    latest: int, lockstep: bool, arrivals: list[tuple[int, float]], expected: list[Kind]
+) -> None:
+    stream, found = order(latest, lockstep), []
+    for cycle, now in arrivals:
+        kind = stream.kind_of(Sample(cycle * NS, f'{cycle}', None), now)
+        if kind in (NEW, RESTART):
+            stream.latest = cycle * NS
+        found.append(kind)
+    assert found == expected
 
 
 # --- answers ---------------------------------------------------------------------------------
@@ -283,16 +261,6 @@ def test_what_waited_while_the_process_stood_still_is_not_used() -> None:
     fresh = sum(not verdict for verdict in verdicts)
     assert verdicts == [True] * (51 - fresh) + [False] * fresh
     assert fresh == int(STALE * 10) + 1
-
-
-def test_a_process_that_stops_when_it_is_late_already() -> None:
-    stale, ns = Staleness(), round(1e9)
-    assert not stale.is_stale(0, 0, 0.0)
-    assert stale.is_stale(ns, 2 * ns, 2.0)
-    # Stopped for a long time: the first message after it is older still.
-    assert stale.is_stale(ns + 1, 20 * ns, 20.0)
-    assert stale.is_stale(18 * ns, 20 * ns, 20.0)
-    assert not stale.is_stale(20 * ns, 20 * ns, 20.0)
 
 
 def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
