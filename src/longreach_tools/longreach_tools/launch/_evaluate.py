@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from longreach_dynamics.errors import InputError
 
-from ._file import Call, Element, Parts, parse, read_launch_file
+from ._file import Call, Element, Parts, parse, read_launch_file, unknown
 from ._packages import find_executable, find_share
 
 _DEEPEST = 64
@@ -80,15 +80,13 @@ def evaluate_launch_file(
     except InputError as error:
         failure = error
     # Every launch file has the argument network, declared or not.
-    unknown = [name for name in arguments if name not in {*launch.declared, 'network'}]
-    if unknown:
+    if strange := arguments.keys() - {*launch.declared, 'network'}:
         # It may be declared in a part that the conditions of this run leave out. If not, it is
         # also the likely cause of a failure.
         known = launch.declared | survey(path, arguments, environment)
-        for name in unknown:
-            if name not in known:
-                allowed = ', '.join(sorted(known)) or 'none'
-                raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
+        for name in sorted(strange - known.keys()):
+            allowed = ', '.join(sorted(known)) or 'none'
+            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
     if failure is not None:
         raise failure
     return launch.processes
@@ -224,12 +222,12 @@ class _Launch:
             full_name = f'{namespace.rstrip("/")}/{name}'
         if full_name in {process.node for process in self.processes} - {None}:
             raise element.error(f'two nodes have the name {full_name}; give one another name')
-        try:
-            executable = find_executable(
-                self._text(element, 'pkg'), self._text(element, 'exec'), self._environment
-            )
-        except InputError as error:
-            raise element.error(str(error)) from error
+        package = self._text(element, 'pkg')
+        executable = self._read(
+            element,
+            'exec',
+            lambda parts: find_executable(package, self._value(parts), self._environment),
+        )
         command: list[str | ParameterFile] = [str(executable)]
         command += [*self._read(element, 'args', self._words), '--ros-args']
         if name is not None:
@@ -294,17 +292,15 @@ class _Launch:
 
         kind = param.attributes.get('type', 'yaml')
         if kind not in ('yaml', 'str'):
-            raise param.error(
-                f'the type {kind!r} of <param> is not known here (allowed: yaml, str); '
-                'use ros2 launch'
-            )
-        name = self._text(param, 'name')
-        value: object = self._text(param, 'value')
-        if kind == 'yaml':
-            value = _yaml_value(param, name, str(value))
-        return ParameterFile(
-            yaml.safe_dump({key: {'ros__parameters': {name: value}}}, default_flow_style=False)
-        )
+            raise param.error(unknown(f'the type {kind!r} of <param>', ('yaml', 'str')))
+        name, text = self._text(param, 'name'), self._text(param, 'value')
+        try:
+            value = text if kind == 'str' else _yaml_value(param.attributes['value'], text)
+        except (ValueError, yaml.YAMLError) as error:
+            reason = ' '.join(str(error).split())
+            raise param.error(f'param {name!r}: {reason}; type="str" makes a text') from error
+        content = {key: {'ros__parameters': {name: value}}}
+        return ParameterFile(yaml.safe_dump(content, default_flow_style=False))
 
     # Attributes and substitutions
 
@@ -444,26 +440,17 @@ def _number(element: Element, name: str, kind: type[int] | type[float], default:
     return number
 
 
-def _yaml_value(param: Element, name: str, text: str) -> object:
+def _yaml_value(source: str, text: str) -> object:
     """Return the value of a parameter without a type by the rules of YAML 1.1."""
     import yaml
 
-    source = param.attributes['value']
     if any(isinstance(part, str) and set(part) & {'"', "'"} for part in parse(source)[1:]):
         # Here launch reads quotes before it replaces, which gives the text another type.
-        raise param.error(f'param {name!r}: quotes around a substitution; use type="str"')
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise param.error(
-            f'param {name!r}: {" ".join(str(error).split())}; use type="str" for a text'
-        ) from error
-    items = value if isinstance(value, list) else [value]
-    if not all(isinstance(item, bool | int | float | str) for item in items):
-        raise param.error(
-            f'param {name!r}: {text!r} has no type of a parameter; allowed: bool, int, float, str '
-            'or a list of these'
+        raise InputError('quotes around a substitution')
+    value = yaml.safe_load(text)
+    kinds = {type(item) for item in (value if isinstance(value, list) else [value])}
+    if not kinds <= {bool, int, float, str} or len(kinds) > 1:
+        raise InputError(
+            f'{text!r} is no bool, int, float or str, and no list of one of these types'
         )
-    if len({type(item) for item in items}) > 1:
-        raise param.error(f'param {name!r}: {text!r} is a list of several types; allowed: one')
     return value

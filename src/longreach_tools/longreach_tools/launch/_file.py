@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +53,11 @@ _FUNCTIONS = {
     'var': (1, 2),
 }
 _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
+
+
+def unknown(what: str, allowed: Iterable[str]) -> str:
+    """Return the complaint about something that only real launch may know."""
+    return f'{what} is not known here (allowed: {", ".join(allowed) or "none"}); use ros2 launch'
 
 
 # --- elements -------------------------------------------------------------------------------
@@ -123,10 +129,7 @@ def _checked(tag: str, attributes: dict[str, str], parent: Element, place: str) 
     if not parent.tag and tag != 'launch':
         raise InputError(f'{place}: the outermost tag is <{tag}>; it must be <launch>')
     if tag not in allowed:
-        raise InputError(
-            f'{place}: <{tag}> inside <{parent.tag}> is not known here '
-            f'(allowed: {", ".join(allowed) or "none"}); use ros2 launch'
-        )
+        raise InputError(f'{place}: {unknown(f"<{tag}> inside <{parent.tag}>", allowed)}')
     element = Element('include/arg' if parent.tag == 'include' else tag, attributes, place)
     required, optional, _ = _TAGS[element.tag]
     known = [*required.split(), *optional.split()]
@@ -134,10 +137,7 @@ def _checked(tag: str, attributes: dict[str, str], parent: Element, place: str) 
         known += ['if', 'unless']
     for name, source in attributes.items():
         if name not in known:
-            raise element.error(
-                f'the attribute {name!r} of <{tag}> is not known here '
-                f'(allowed: {", ".join(known) or "none"}); use ros2 launch'
-            )
+            raise element.error(unknown(f'the attribute {name!r} of <{tag}>', known))
         try:
             parse(source)
         except InputError as error:
@@ -202,10 +202,7 @@ def _call(text: str, start: int, *, quoted: bool) -> tuple[Call, int]:
         raise InputError(f'no name after "$(" at column {start + 1}')
     name, at = match.group(), match.end()
     if name not in _FUNCTIONS:
-        raise InputError(
-            f'the substitution $({name}) is not known here (allowed: {", ".join(_FUNCTIONS)}); '
-            'use ros2 launch'
-        )
+        raise InputError(unknown(f'the substitution $({name})', _FUNCTIONS))
     arguments = []
     while text.startswith(' ', at):
         argument, at = _argument(text, at + 1, quoted=quoted)
