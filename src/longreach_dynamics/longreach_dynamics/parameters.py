@@ -313,11 +313,10 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
 def load(
     cls: type[T],
     file: str | Path,
-    section: str | None = None,
     check: Callable[[T], object] | None = None,
 ) -> T:
     """
-    Build a parameter object from a YAML file, or of its top-level key ``section``.
+    Build a parameter object from a YAML file.
 
     A file with ``base: FILE``, a path from where it is, has the values of that file but for those
     that it gives itself; entries of lists are matched by their ``name``. ``check`` raises
@@ -325,14 +324,8 @@ def load(
     and path of the key, for a file that cannot be read or holds something else.
     """
     values = _with_base(load_yaml(file), Path(file))
-    if section is not None:
-        if section not in values:
-            raise InputError(f'{file}: section {section!r} is missing, found: {list(values)}')
-        values = values[section]
-    if not isinstance(values, dict):
-        raise InputError(f'{file}: {section or "the file"} must be a mapping of names to values')
     try:
-        loaded = from_mapping(cls, values, section or '')
+        loaded = from_mapping(cls, values)
         if check is not None:
             check(loaded)
     except InputError as error:

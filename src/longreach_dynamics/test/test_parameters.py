@@ -163,17 +163,6 @@ def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Pa
         load(Machine, write(tmp_path, VALID.replace('mass: 10', f'mass: {text}')))
 
 
-def test_section(tmp_path: Path) -> None:
-    text = 'arm:' + VALID.replace('\n', '\n  ')
-    assert load(Machine, write(tmp_path, text), 'arm').mass == 10.0
-    with pytest.raises(InputError, match=r"machine\.yaml: section 'leg' is missing.*\['arm'\]"):
-        load(Machine, write(tmp_path, text), 'leg')
-    with pytest.raises(InputError, match=r'machine\.yaml: arm\.mass = 0, allowed'):
-        load(Machine, write(tmp_path, text.replace('mass: 10', 'mass: 0')), 'arm')
-    with pytest.raises(InputError, match=r'machine\.yaml: arm must be a mapping'):
-        load(Machine, write(tmp_path, 'arm: 3'), 'arm')
-
-
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
