@@ -80,32 +80,23 @@ class LinearModel:
     """
     A linear model x' = x'_0 + A dx + B du, y = y_0 + C dx + D du in SI units and radians.
 
-    Attributes
-    ----------
-    A, B, C, D : ndarray, shapes (n, n), (n, m), (p, n), (p, m)
-    states, inputs, outputs : tuple of Signal
-    x, u, y : ndarray, shapes (n,), (m,), (p,)
-        The point of linearisation.
-    rate : ndarray, shape (n,)
-        x'_0; 0 at rest.
-    error : float
-        Largest stated error of a derivative, over the largest derivative of its row, each times
-        the size of its variable.
-    notes : tuple of str
-        What is locked at this point, and where the equations have kinks.
+    ``x``, ``u``, ``y`` are the point of linearisation, ``rate`` is x'_0 (n,), 0 at rest. ``error``
+    is the largest stated error of a derivative, over the largest derivative of its row, each times
+    the size of its variable. ``notes`` say what is locked at this point, and where the equations
+    have kinks.
     """
 
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
+    A: np.ndarray  # (n, n)
+    B: np.ndarray  # (n, m)
+    C: np.ndarray  # (p, n)
+    D: np.ndarray  # (p, m)
     states: tuple[Signal, ...]
     inputs: tuple[Signal, ...]
     outputs: tuple[Signal, ...]
-    x: np.ndarray
-    u: np.ndarray
-    y: np.ndarray
-    rate: np.ndarray
+    x: np.ndarray  # (n,)
+    u: np.ndarray  # (m,)
+    y: np.ndarray  # (p,)
+    rate: np.ndarray  # (n,)
     error: float = 0.0
     notes: tuple[str, ...] = ()
 

@@ -37,84 +37,38 @@ class MachineSpec(Generic[P, S, O]):
     """
     Base of declarations: parameters P, scenarios S, options of a run O.
 
-    Attributes
-    ----------
-    name : str
-        Of the command, the launch file, the default namespace and the installed scenarios.
-    summary : str
-        One line for ``longreach --help``.
-    file : str
-        The parameter file in ``config`` of the package; empty: parameters are not read.
-    parameters, scenarios, run, options : type
-        Of parameter and scenario files, of runs, and of the choices of a run beside both; each
-        field of the latter is an option of ``run``, ``sweep`` and ``compare``.
-    of_recording : tuple of str
-        Options that a recording determines, which ``compare`` does not have.
-    scenario : str
-        Default scenario; empty: there is only one, which is not read.
-    scenario_prefix : str
-        Of the installed scenario files; by default the name and an underscore.
-    root_frame : str
-        Root of the URDF, the frame of messages.
-    studies : str
-        Module with ``add_studies(commands)``, the machine's own subcommands; empty: none.
-    rows : str
-        Term for a row.
-    panels, lanes : sequence
-        The figure of a run or a recording.
-    figures : str
-        Module with ``draw_above(axis, run)``, which draws axes above the panels; empty: none.
-    optional_topics : sequence of str
-        Topics of columns that a recording may lack.
-    results : mapping
-        Units of what :meth:`measure` returns, by name.
-    swept : str
-        Example of a parameter.
-    demo : sequence of str
-        Arguments of the launch of ``demo``; empty: there is no demonstration.
-    demo_next : sequence of str
-        Command lines to try after it.
-    services : mapping
-        Services of the plant without arguments of this machine only, with help texts.
-    loads : str
-        What ``attach`` attaches, such as ``a log``; empty: nothing.
-    load_places : bool
-        Whether a load hangs on a named beam, at a position.
-    moves : str
-        Term for the joints that a trajectory moves; empty: there is no trajectory controller.
-    valves : str
-        Topic of valve commands; empty: none.
-    by_hand : str
-        Launch arguments with which nobody else sends commands.
+    Each field of the options is an option of ``run``, ``sweep`` and ``compare``.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    file: ClassVar[str] = ''
-    parameters: ClassVar[type[Parameters]] = Parameters
-    scenarios: ClassVar[type[Parameters]] = Parameters
+    name: ClassVar[str]  # of command, launch file, default namespace, installed scenarios
+    summary: ClassVar[str]  # one line for ``longreach --help``
+    file: ClassVar[str] = ''  # parameters in ``config`` of the package; empty: none are read
+    parameters: ClassVar[type[Parameters]] = Parameters  # type of parameter files
+    scenarios: ClassVar[type[Parameters]] = Parameters  # type of scenario files
     run: ClassVar[type[Run[Any]]] = Run
-    options: ClassVar[type[Parameters]] = Parameters
+    options: ClassVar[type[Parameters]] = Parameters  # choices beside parameters and scenario
+    # Options that a recording determines, which ``compare`` does not have.
     of_recording: ClassVar[tuple[str, ...]] = ('sample_time',)
-    scenario: ClassVar[str] = ''
-    scenario_prefix: ClassVar[str] = ''
-    root_frame: ClassVar[str] = 'world'
-    studies: ClassVar[str] = ''
-    rows: ClassVar[str] = 'sample'
-    panels: ClassVar[Sequence[Panel]] = ()
+    scenario: ClassVar[str] = ''  # the default; empty: there is only one, which is not read
+    scenario_prefix: ClassVar[str] = ''  # of installed files; by default name and underscore
+    root_frame: ClassVar[str] = 'world'  # root of the URDF, the frame of messages
+    studies: ClassVar[str] = ''  # module with add_studies(commands), own subcommands
+    rows: ClassVar[str] = 'sample'  # term for a row
+    panels: ClassVar[Sequence[Panel]] = ()  # the figure of a run or a recording
     lanes: ClassVar[Sequence[Lane]] = ()
-    figures: ClassVar[str] = ''
-    optional_topics: ClassVar[Sequence[str]] = ()
-    results: ClassVar[Mapping[str, str]] = {}
-    swept: ClassVar[str] = 'mass'
-    demo: ClassVar[Sequence[str]] = ()
-    demo_next: ClassVar[Sequence[str]] = ()
+    figures: ClassVar[str] = ''  # module with draw_above(axis, run), axes above the panels
+    optional_topics: ClassVar[Sequence[str]] = ()  # of columns that a recording may lack
+    results: ClassVar[Mapping[str, str]] = {}  # units of what :meth:`measure` returns, by name
+    swept: ClassVar[str] = 'mass'  # example of a parameter
+    demo: ClassVar[Sequence[str]] = ()  # arguments of the launch of ``demo``; empty: none
+    demo_next: ClassVar[Sequence[str]] = ()  # command lines to try after it
+    # Services of the plant without arguments of this machine only, with help texts.
     services: ClassVar[Mapping[str, str]] = {}
-    loads: ClassVar[str] = ''
-    load_places: ClassVar[bool] = False
-    moves: ClassVar[str] = ''
-    valves: ClassVar[str] = ''
-    by_hand: ClassVar[str] = 'controller:=false'
+    loads: ClassVar[str] = ''  # what ``attach`` attaches, such as ``a log``; empty: nothing
+    load_places: ClassVar[bool] = False  # whether a load hangs on a named beam, at a position
+    moves: ClassVar[str] = ''  # term for joints that a trajectory moves; empty: no controller
+    valves: ClassVar[str] = ''  # topic of valve commands; empty: none
+    by_hand: ClassVar[str] = 'controller:=false'  # launch argument: nobody else sends commands
 
     # --- what a machine provides -------------------------------------------------------------
 
@@ -161,9 +115,9 @@ class MachineSpec(Generic[P, S, O]):
         self, parameters: P, scenario: S, options: O
     ) -> tuple[Any, Sequence[Signal], Callable[[Sequence[float]], Any]]:
         """
-        Return the machine with its step, its inputs, and the command of their values, for an FMU.
+        Return the machine with its step, its inputs, and the command of their values.
 
-        See :mod:`.cosimulation`.
+        For an FMU, see :mod:`.cosimulation`.
         """
         raise NotImplementedError
 
