@@ -31,7 +31,6 @@ from longreach_tools.bag._topics import (
     MachineTypes,
     publisher_profile,
     recorded,
-    subscription_profile,
 )
 
 DEADLINE = 90.0
@@ -457,12 +456,6 @@ def test_a_publisher_with_another_definition_is_not_recorded():
     assert subscriptions.topics == {}
     assert lines == ['/x: not recorded: ' + subscriptions.skipped['/x']]
     assert 'publisher old has another definition of std_msgs/msg/Int32' in lines[0]
-
-
-def test_the_queue_of_images_is_bounded():
-    assert subscription_profile((), 'std_msgs/msg/Int32').depth == 10_000
-    # 5 MB each.
-    assert subscription_profile((), 'sensor_msgs/msg/Image').depth <= 64
 
 
 def test_losses_are_counted_by_the_publishers_numbers():

@@ -3,7 +3,6 @@
 import importlib
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -46,15 +45,11 @@ def test_show_arguments(capsys):
     assert '  needed: required\n      must be given\n' in shown
     assert "  optional: default '$(var needed)_too'\n" in shown
     assert "  mode: default 'fast'\n      allowed: fast, slow\n" in shown
+    assert "and of every launch file:\n  network: default 'false'\n" in shown
+    assert cli.main(['launch', str(FILES / 'let.launch.xml'), '-s']) == 0
+    assert 'let.launch.xml has no arguments\n' in capsys.readouterr().out
     assert cli.main(['launch', 'include', '-s']) == 0
     assert "  tone: default 'plain'\n" in capsys.readouterr().out
-
-
-def test_show_arguments_of_a_file_without(capsys):
-    assert cli.main(['launch', str(FILES / 'let.launch.xml'), '--show-args']) == 0
-    shown = capsys.readouterr().out
-    assert 'let.launch.xml has no arguments\n' in shown
-    assert "and of every launch file:\n  network: default 'false'\n" in shown
 
 
 def test_print_runs_nothing(prefix, tmp_path, capsys):
@@ -96,18 +91,6 @@ def test_refused_call(words, complaint, capsys, monkeypatch):
         error = capsys.readouterr().err
         assert error.count('\n') == 1
         assert re.search(complaint, error)
-
-
-def test_import_of_the_command_is_light():
-    code = (
-        'import sys; import longreach_tools.cli, longreach_tools.launch.commands; '
-        'heavy = {"numpy", "yaml", "rclpy", "matplotlib", "asyncio", "scipy"}; '
-        'print(sorted(heavy & set(sys.modules)))'
-    )
-    result = subprocess.run(
-        [sys.executable, '-c', code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == '[]\n'
 
 
 def make_module(directory, name):

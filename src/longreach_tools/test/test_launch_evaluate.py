@@ -397,9 +397,5 @@ def test_launch_file_by_name(prefix, tmp_path):
     directory.mkdir(parents=True)
     (directory / 'crane.launch.xml').write_text('<launch/>')
     assert find_launch_file('crane', environment) == directory / 'crane.launch.xml'
-    with pytest.raises(InputError, match=r"no launch file named 'boom' in .*; allowed: crane, or"):
-        find_launch_file('boom', environment)
-    with pytest.raises(InputError, match=r"there is no launch file '\./crane'"):
-        find_launch_file('./crane', environment)
     with pytest.raises(InputError, match='AMENT_PREFIX_PATH is empty'):
         find_launch_file('crane', {})

@@ -10,7 +10,6 @@ import pytest
 
 from longreach_tools import machine_command
 from longreach_tools.cli import COMMAND_GROUP, MACHINE_GROUP
-from longreach_tools.options import add_demo, add_file, add_node_options, add_results
 
 # Names that have several meanings today; no name may be added.
 SEVERAL = {'--camera', '--cohesion', '--format', '--joints', '--pose', '--step'}
@@ -23,39 +22,6 @@ COMMON = {
     '--timeout': 'longest wait',
     '--to': 'last time [s]',
 }
-
-
-def words(parser, *given):
-    return vars(parser.parse_args(given))
-
-
-def test_file_and_results(capsys):
-    parser = argparse.ArgumentParser()
-    add_file(parser, 'CRANE.yaml', 'the crane')
-    add_results(parser, 'rows', 'picture')
-    nothing = {'file': None, 'format': 'table', 'csv': None, 'plot': None}
-    assert words(parser) == nothing
-    given = words(parser, '--file=', '--csv', 'a', '--plot', 'b')
-    assert (given['file'], given['csv'], given['plot']) == (None, Path('a'), Path('b'))
-    assert words(parser, '--file', 'a/b')['file'] == Path('a/b')
-    with pytest.raises(SystemExit):
-        parser.parse_args(['--format', 'x'])
-    assert '--format' in capsys.readouterr().err
-
-
-def test_a_demonstration_has_a_place():
-    parser = argparse.ArgumentParser()
-    add_demo(parser.add_subparsers(required=True), 'all of it', len)
-    assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': len}
-
-
-def test_nodes_to_talk_to_is_not_waited_for_in_vain(capsys):
-    parser = argparse.ArgumentParser()
-    add_node_options(parser, 'crane')
-    assert words(parser) == {'namespace': 'crane', 'timeout': 5.0, 'network': False}
-    with pytest.raises(SystemExit):
-        parser.parse_args(['--timeout', '0'])
-    assert '0, allowed: above 0' in capsys.readouterr().err
 
 
 def parsers():
