@@ -8,8 +8,10 @@ command takes effect after a delay with jitter, and a later one never before an 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -332,6 +334,13 @@ class Job(NamedTuple):
 
 def run_job(job: Job) -> dict[str, Any]:
     """Return the measures of a case by controller; ``none`` sets what counts as settled."""
+    # What a controller prints is no part of the results.
+    with contextlib.redirect_stdout(sys.stderr):
+        return _measured(job)
+
+
+def _measured(job: Job) -> dict[str, Any]:
+    """Run a case with its controllers."""
     case, boom, controllers = job
     end = ENDS[case.disturbance]
     alone = run_case(case, boom, NoDamping, ALONE)

@@ -33,7 +33,15 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import run_jobs
 from longreach_tools.arguments import count, names
 from longreach_tools.options import add_workers
-from longreach_tools.output import add_format, figure, legend, print_result, table, writing
+from longreach_tools.output import (
+    add_format,
+    figure,
+    legend,
+    locked_directory,
+    print_result,
+    table,
+    writing,
+)
 
 SUMMARY = 'controllers compared on a machine: damping of the boom'
 # The controller that is a node.
@@ -105,14 +113,15 @@ def _damping(arguments: argparse.Namespace) -> None:
         'seed': SEED,
         'controllers': {name: _digest(one) for name, one in controllers.items()},
     }
-    done = {_key(case) for case in read_cases(arguments.results, head)}
-    jobs = [Job(case, boom, controllers) for key, case in wanted.items() if key not in done]
+    with locked_directory(arguments.results):
+        done = {_key(case) for case in read_cases(arguments.results, head)}
+        jobs = [Job(case, boom, controllers) for key, case in wanted.items() if key not in done]
 
-    def finished(_: int, result: Mapping[str, Any]) -> None:
-        append(arguments.results, as_line(result))
+        def finished(_: int, result: Mapping[str, Any]) -> None:
+            append(arguments.results, as_line(result))
 
-    run_jobs(run_job, jobs, arguments.processes, cluster=arguments.cluster, finished=finished)
-    cases = [case for case in read_cases(arguments.results, head) if _key(case) in wanted]
+        run_jobs(run_job, jobs, arguments.processes, cluster=arguments.cluster, finished=finished)
+        cases = [case for case in read_cases(arguments.results, head) if _key(case) in wanted]
     summary = summarize(cases)
     with writing(arguments.results / 'summary.json') as file:
         file.write_text(json.dumps(summary, indent=1) + '\n', encoding='utf-8')
@@ -197,9 +206,13 @@ def _module_of(file: str) -> dict[str, Any]:
 
 
 def _digest(controller: Any) -> str:
-    """Return what a controller is made of: a digest of the user's file, or of this package."""
-    own = isinstance(controller, _User)
-    files = [Path(controller.file)] if own else sorted(Path(__file__).parent.glob('*.py'))
+    """Return a digest of a user's file and what it imports beside it, or of this package."""
+    files = sorted(Path(__file__).parent.glob('*.py'))
+    if isinstance(controller, _User):
+        directory = Path(controller.file).parent
+        loaded = (getattr(module, '__file__', None) for module in [*sys.modules.values()])
+        beside = {Path(name) for name in loaded if name and Path(name).parent == directory}
+        files = sorted({Path(controller.file), *beside})
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()
 
 

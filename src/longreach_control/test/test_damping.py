@@ -37,6 +37,7 @@ from longreach_control.tip import TipControl
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
 from longreach_tools import cli
+from longreach_tools.output import locked_directory
 
 
 @pytest.fixture(scope='module')
@@ -274,9 +275,15 @@ def test_the_command_goes_on_and_joins_a_user(
 
     mine = tmp_path / 'mine.py'
     mine.write_text(
+        'from own_gains import GAIN\n'
         'from longreach_control.controller import DampingController\n\n\n'
-        'class Mine(DampingController):\n    pass\n'
+        'class Mine(DampingController):\n'
+        '    def velocities(self, measured, wanted):\n'
+        '        print(GAIN)\n'
+        '        return super().velocities(measured, wanted)\n'
     )
+    gains = tmp_path / 'own_gains.py'
+    gains.write_text('GAIN = 1.0\n')
     results = tmp_path / 'results'
     options = ('--controllers', f'none,{mine}:Mine', '--disturbances', 'release')
     common = ('--postures', '2', '--results', str(results), *options)
@@ -289,8 +296,13 @@ def test_the_command_goes_on_and_joins_a_user(
     again = json.loads(command(*common, '--format', 'json'))
     assert again == first
     assert (results / 'none.png').stat().st_size > 10_000
-    said = command('--postures', '2', '--results', str(results), '--controllers', 'none', code=2)
-    assert 'was begun with another boom or other controllers' in said
+    with locked_directory(results):
+        assert 'is being written by another process' in command(*common, code=2)
+    gains.write_text('GAIN = 2.0\n')
+    other = ('--postures', '2', '--results', str(results), '--controllers', 'none')
+    for words in (common, other):
+        said = command(*words, code=2)
+        assert 'was begun with another boom or other controllers' in said
     assert 'has no class Yours' in command('--controllers', f'{mine}:Yours', code=2)
     assert "controller 'pid', allowed: none" in command('--controllers', 'pid', code=2)
 

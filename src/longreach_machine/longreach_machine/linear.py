@@ -99,6 +99,7 @@ class LinearModel:
     rate: np.ndarray  # (n,)
     error: float = 0.0
     notes: tuple[str, ...] = ()
+    fastest: float = 0.0  # pole of the whole model, of a reduced one [1/s]
 
     def select(
         self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
@@ -120,7 +121,7 @@ class LinearModel:
     def poles(self) -> list[Pole]:
         """Return the poles, slowest first, of complex pairs one."""
         values, vectors = np.linalg.eig(self.A)
-        values[np.abs(values) < _ZERO * np.abs(values).max(initial=0.0)] = 0.0
+        values[np.abs(values) < _ZERO * np.abs(values).max(initial=self.fastest)] = 0.0
         # A state takes part by the product of right and left eigenvector, which has no unit.
         left = np.linalg.pinv(vectors, rcond=_NULL)
         found = []
@@ -162,7 +163,8 @@ class LinearModel:
 
         # Diagonal scaling first: with pascals beside metres the Schur form would be inexact.
         balanced, (scale, _) = matrix_balance(self.A, permute=False, separate=True)
-        edge = -_ZERO * np.abs(np.linalg.eigvals(balanced)).max(initial=0.0)
+        fastest = float(np.abs(np.linalg.eigvals(balanced)).max(initial=0.0))
+        edge = -_ZERO * fastest
         T, Q, k = schur(balanced, output='real', sort=lambda real, _: real < edge)
         n = len(T)
         kept = n - k
@@ -200,6 +202,7 @@ class LinearModel:
             states=states,
             x=none,
             rate=none,
+            fastest=fastest,
             notes=(*self.notes, f'reduced from {n} to {len(A)} states'),
         )
 

@@ -75,9 +75,8 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     """Add ``--file`` and ``--set``."""
     if not spec.file:
         return
-    # Launch files pass an empty name for no file.
     parser.add_argument(
-        '--file', metavar='FILE.yaml', type=lambda text: Path(text) if text else None,
+        '--file', metavar='FILE.yaml', type=optional_file,
         help=f'parameters of the {spec.name} (default: the installed {spec.file})',
     )  # fmt: skip
     parser.add_argument(
@@ -414,6 +413,8 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
 
     def run(arguments: argparse.Namespace) -> None:
         check_output(csv=arguments.out)
+        if arguments.out.suffix != '.fmu':
+            raise InputError(f'--out {arguments.out}, allowed: a name ending in .fmu')
         options = options_of(arguments, spec.options)
         machine, scenario = case_of(spec, arguments, options)
         from longreach_machine.cosimulation import write_fmu

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import fcntl
 import json
 import math
 import os
@@ -235,6 +236,36 @@ def writing(file: str | Path) -> Iterator[Path]:
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
         temporary.replace(_real(target))
+
+
+@contextlib.contextmanager
+def locked_directory(directory: Path) -> Iterator[None]:
+    """
+    Keep a directory, which is created, for this process; an empty one is removed at the end.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or is written by another process.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f'{directory} cannot be written: {error.strerror}') from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise InputError(
+            f'{directory} is being written by another process; give another directory'
+        ) from error
+    try:
+        yield
+    finally:
+        if not any(directory.iterdir()):
+            directory.rmdir()
+        os.close(handle)
 
 
 @contextlib.contextmanager

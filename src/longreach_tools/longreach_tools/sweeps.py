@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import functools
 import hashlib
 import itertools
 import math
-import os
 import re
 import sys
 import time
@@ -27,7 +25,14 @@ from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 from longreach_dynamics.parallel import each_outcome
 from longreach_tools.arguments import allow_lists, count, finite, names
 from longreach_tools.options import add_results, add_workers
-from longreach_tools.output import figure, print_result, table, write_csv, writing
+from longreach_tools.output import (
+    figure,
+    locked_directory,
+    print_result,
+    table,
+    write_csv,
+    writing,
+)
 
 _MOST_RUNS = 10_000_000
 # Above, results are in a folder, and a summary is printed.
@@ -183,28 +188,14 @@ class Results:
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
         """Lock the folder, check the files that are there, and write what is added."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder, os.O_RDONLY)
-        except OSError as error:
-            raise InputError(f'{self.folder} cannot be written: {error.strerror}') from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise InputError(
-                f'{self.folder} is being written by another sweep; give another folder'
-            ) from error
-        self._begun = self._written = time.monotonic()
-        try:
+        with locked_directory(self.folder):
+            self._begun = self._written = time.monotonic()
             for file in self._files():
                 self._check(file)
-            yield
-        finally:
-            self._write()
-            if not any(self.folder.iterdir()):
-                self.folder.rmdir()
-            os.close(handle)
+            try:
+                yield
+            finally:
+                self._write()
 
     def add(self, values: tuple[float, ...], one: Measured) -> None:
         """Add a run; it is on disk some seconds later, or at the end."""

@@ -254,7 +254,7 @@ def test_values_at_the_ends_are_checked_before_the_first_run(arguments, capsys):
 def test_two_sweeps_do_not_write_one_folder(arguments, tmp_path):
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(InputError, match='is being written by another sweep'):
+    with pytest.raises(InputError, match='is being written by another process'):
         run(arguments('a', '1:2:2', '--results', tmp_path))
     os.close(handle)
     assert tmp_path.exists()
