@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import re
 import webbrowser
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,13 @@ PORT = 8080
 _MOST_BAGS = 2
 # With the simulated boom, and at a rate that a laptop can do beside a browser.
 _USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
-# All machines, with scenarios that begin again: one of them has the clock.
+# All machines, with scenarios that begin again, one of them with the clock. The first three start
+# at once.
 DEMO = (
-    ('crane', 'scenario:=task_b'),
-    ('boom', 'scenario:=wave', 'publish_clock:=false'),
+    ('boom', 'scenario:=wave'),
     ('excavator', 'scenario:=cycle', 'publish_clock:=false', 'operator:=false'),
     ('harvester', 'scenario:=sine', 'publish_clock:=false'),
+    ('crane', 'scenario:=task_b', 'publish_clock:=false'),
     (
         'vision',
         'boom:=false',
@@ -95,36 +95,34 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token(arguments)
     bags, launches = _subject(arguments)
     stop = StopSignals()
-    from longreach_tools.fields import numeric_fields
-    from longreach_view.loop import run_view
-    from longreach_view.page import Page
-    from longreach_view.server import open_server, stop_server
-    from longreach_view.world import World
-
-    if bags:
-        # Before the server opens: a bag that cannot be read is an error at once.
-        from longreach_view.recording import BagSource
-
-        replay = BagSource(bags)
-    server = open_server(
-        arguments.host, arguments.port, token, lambda line: say(f'longreach view: {line}')
-    )
     with contextlib.ExitStack() as resources:
+        # Machines start while this imports.
+        started = Started(launches)
+        resources.callback(started.close)
+        from longreach_tools.fields import numeric_fields
+        from longreach_view.loop import run_view
+        from longreach_view.page import Page
+        from longreach_view.server import open_server, stop_server
+        from longreach_view.world import World
+
+        if bags:
+            # Before the server opens: a bag that cannot be read is an error at once.
+            from longreach_view.recording import BagSource
+
+            replay = BagSource(bags)
+        server = open_server(
+            arguments.host, arguments.port, token, lambda line: say(f'longreach view: {line}')
+        )
         resources.callback(stop_server, server)
-        scenarios: Sequence[str] = ()
-        numbers: Mapping[str, float] = {}
         if bags:
             source: Any = replay
         else:
             from longreach_view.view_node import LiveSource
 
-            started = Started(launches)
-            resources.callback(started.close)
-            scenarios, numbers = started.scenarios(), started.numbers()
             source = LiveSource(started, started.durations() if arguments.demo else None)
             resources.callback(source.close)
         length, begin = (replay.length, replay.begin) if bags else (0.0, 0.0)
-        page = Page(server, length, scenarios, numbers, begin)
+        page = Page(server, length, started.scenarios(), started.numbers(), begin)
         _announce(arguments, server.get_port(), token)
         run_view(source, page, World(numeric_fields), stop)
     return 0

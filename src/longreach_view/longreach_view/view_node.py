@@ -111,7 +111,7 @@ class LiveSource(Source):
         """Return the messages that have come; of topics that are not plotted, the latest."""
         if now - self._looked > _LOOK:
             self._looked = now
-            self._look()
+            self._look(world)
         self._executor.spin_once(timeout_sec=0.0)
         self._send(now)
         self._follow_calls(now)
@@ -132,7 +132,7 @@ class LiveSource(Source):
                 self._latest[topic.name] = now
         return samples
 
-    def _look(self) -> None:
+    def _look(self, world: World) -> None:
         """Look for new topics, services and subscribers."""
         for name, types in self._node.get_topic_names_and_types():
             if types == [_IMAGE] and name not in self._images:
@@ -144,7 +144,8 @@ class LiveSource(Source):
         self._subscriptions.discover()
         self._subscriptions.follow_publishers()
         self._subscriptions.collect_losses()
-        self._ended = self._started.follow() if self._started is not None else []
+        heard = [name for name, machine in world.machines.items() if machine.time > 0.0]
+        self._ended = self._started.follow(heard) if self._started is not None else []
         self._ended += [
             f'{topic.name}: its publisher has ended; this is what it sent last'
             for topic in self._subscriptions.topics.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import re
 import signal
@@ -115,6 +116,19 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(m
     assert excavator.numbers() == {'cohesion': 9000.0}
     several = launch_files.Started([['boom'], ['crane']])
     assert (several.scenarios(), several.numbers()) == ((), {})
+
+
+def test_launches_after_the_third_start_when_those_before_are_heard(monkeypatch):
+    begun, ended = [], SimpleNamespace(poll=lambda: None)
+    monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(words[0]) or ended)
+    started = launch_files.Started([[name] for name in 'abcde'])
+    for heard, running in (('', 'abc'), ('ab', 'abc'), ('abc', 'abcd'), ('abc', 'abcd')):
+        assert started.follow(heard) == []
+        assert ''.join(begun) == running
+    # What is never heard delays the others only.
+    monkeypatch.setattr(launch_files.time, 'monotonic', lambda: math.inf)
+    started.follow('abc')
+    assert ''.join(begun) == 'abcde'
 
 
 def test_a_recording_needs_no_network(tmp_path):
