@@ -6,7 +6,6 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``machine``          the protocol that the simulator node drives
 ``kernels``          compiled functions with a cache that notices every change
 ``stepping``         adaptive integration of smooth intervals, stiff and not
-``splines``          trajectories with rates in their waypoints
 ``trajectory_following`` what a joint controller follows: trajectories, streams, a pose
 ``trajectory_goals`` whether a trajectory is followed within tolerances
 ``linear_algebra``   small dense systems inside compiled code
@@ -16,7 +15,7 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``kinematics``       joints to tip of a rigid chain, and back within limits
 ``linkages``         from a cylinder's piston to the joint that it drives, and back
 ``hydraulics``       cylinders and proportional valves
-``trajectories``     joint angles over time with least jerk
+``trajectories``     joint angles over time: least jerk, or rates in waypoints
 ``control``          PID, valve inversion, a position controller for pistons
 ``sensors``          bias, drift, noise, quantisation and rates of sensors
 ``urdf``             robot descriptions: links, shapes, masses, joints

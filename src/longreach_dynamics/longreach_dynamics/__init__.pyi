@@ -68,7 +68,6 @@ from longreach_dynamics.scenarios import spools_at as spools_at
 from longreach_dynamics.sensors import SensorGroup as SensorGroup
 from longreach_dynamics.sensors import SensorKind as SensorKind
 from longreach_dynamics.sensors import TemperatureProfile as TemperatureProfile
-from longreach_dynamics.splines import CubicTrajectory as CubicTrajectory
 from longreach_dynamics.stepping import IntegrationError as IntegrationError
 from longreach_dynamics.stepping import nonstiff_integrator as nonstiff_integrator
 from longreach_dynamics.stepping import raise_for as raise_for
@@ -83,6 +82,7 @@ from longreach_dynamics.teleoperation import Station as Station
 from longreach_dynamics.teleoperation import SticksParameters as SticksParameters
 from longreach_dynamics.teleoperation import spool_of_opening as spool_of_opening
 from longreach_dynamics.teleoperation import tip_rates as tip_rates
+from longreach_dynamics.trajectories import CubicTrajectory as CubicTrajectory
 from longreach_dynamics.trajectories import Reference as Reference
 from longreach_dynamics.trajectories import Trajectory as Trajectory
 from longreach_dynamics.trajectories import Waypoint as Waypoint

@@ -29,11 +29,11 @@ import numpy as np
 
 from longreach_dynamics.control import low_pass
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.splines import CubicTrajectory
 from longreach_dynamics.trajectories import (
     ONSET_WAY,
     PEAK_ACCELERATION,
     PEAK_RATE,
+    CubicTrajectory,
     Jointed,
     Onset,
     Reference,

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Trajectory, Waypoint
+from longreach_dynamics.trajectories import CubicTrajectory, Trajectory, Waypoint
 
 
 @pytest.fixture(scope='module')
@@ -89,11 +90,11 @@ def test_waypoints_that_are_none_are_refused() -> None:
 class TwoJoints:
     """A machine that counts how often its joint angles are looked at one by one."""
 
-    def __init__(self) -> None:
-        self.looks = 0
+    def __init__(self, limits: Any = ((-1.0, 1.0), (0.0, 2.0))) -> None:
+        self.limits, self.looks = np.array(limits), 0
 
     def joint_limits(self) -> np.ndarray:
-        return np.array([[-1.0, 1.0], [0.0, 2.0]])
+        return self.limits
 
     def check_pose(self, angles: np.ndarray) -> None:
         self.looks += 1
@@ -124,3 +125,61 @@ def test_peaks() -> None:
     accelerations = np.abs(np.diff(rates, axis=0)).max(axis=0) / step
     np.testing.assert_allclose(trajectory.peak_accelerations(), accelerations, rtol=1e-4)
     assert not Trajectory(np.zeros(1), np.ones((1, 2))).peak_rates().any()
+
+
+# --- rates in waypoints ---------------------------------------------------------------------
+
+TIMES = np.array([1.0, 2.5, 3.0, 5.0])
+ANGLES = np.array([[0.0, 1.0], [0.4, 0.8], [0.5, 0.9], [0.2, 0.9]])
+RATES = np.array([[0.0, 0.1], [0.3, 0.0], [0.1, -0.2], [0.0, 0.0]])
+
+
+def test_it_is_the_hermite_spline() -> None:
+    trajectory = CubicTrajectory(TIMES, ANGLES, RATES)
+    spline = CubicHermiteSpline(TIMES, ANGLES, RATES)
+    for time in np.linspace(1.0, 4.999, 97):
+        reference = trajectory.at(time)
+        np.testing.assert_allclose(reference.angles, spline(time), atol=1e-14)
+        np.testing.assert_allclose(reference.rates, spline(time, 1), atol=1e-13)
+    fine = np.linspace(1.0, 5.0, 100_001)
+    np.testing.assert_allclose(
+        trajectory.peak_rates(), np.abs(spline(fine, 1)).max(axis=0), rtol=1e-6
+    )
+    # It is linear between waypoints, where it jumps.
+    ends = spline(np.concatenate([TIMES[:-1], np.nextafter(TIMES[1:], 0.0)]), 2)
+    np.testing.assert_allclose(trajectory.peak_accelerations(), np.abs(ends).max(axis=0))
+
+
+def test_before_and_after_the_joints_rest() -> None:
+    trajectory = CubicTrajectory(TIMES, ANGLES, RATES)
+    for time, row in ((0.0, 0), (5.0, -1), (99.0, -1)):
+        reference = trajectory.at(time)
+        np.testing.assert_array_equal(reference.angles, ANGLES[row])
+        np.testing.assert_array_equal(reference.rates, 0.0)
+    with pytest.raises(InputError, match='finite'):
+        trajectory.at(math.nan)
+
+
+def test_turning_points_between_waypoints_count() -> None:
+    angles = np.array([[0.0, 0.0], [0.0, 0.0]])
+    rates = np.array([[1.0, 0.0], [0.0, 0.0]])
+    trajectory = CubicTrajectory([0.0, 1.0], angles, rates)
+    # s (1 - s)^2 has its maximum 4/27 at 1/3.
+    trajectory.check_with(TwoJoints([[-2.0, 4.0 / 27.0]] * 2))
+    with pytest.raises(InputError, match=r'waypoint 1 of .* joint 1 turns at 8\.488'):
+        trajectory.check_with(TwoJoints([[-2.0, 0.148]] * 2))
+    with pytest.raises(InputError, match='within the limits'):
+        CubicTrajectory([0.0], [[3.0, 0.0]], [[0.0, 0.0]]).check_with(TwoJoints([[-2.0, 2.0]] * 2))
+
+
+@pytest.mark.parametrize(
+    ('rates', 'error'),
+    [
+        (RATES[:2], r'shape \(2, 2\), allowed: \(4, 2\)'),
+        (np.full((4, 2), np.nan), 'finite numbers'),
+        (RATES + 0.1, 'the joints rest there'),
+    ],
+)
+def test_rates_that_cannot_be(rates: np.ndarray, error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        CubicTrajectory(TIMES, ANGLES, rates)

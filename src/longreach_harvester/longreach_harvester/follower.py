@@ -13,8 +13,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.splines import CubicTrajectory
-from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectories import CubicTrajectory, Reference, Trajectory
 from longreach_dynamics.trajectory_following import TrajectoryFollower
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import ControllerParameters, cycle_references, rate_limits

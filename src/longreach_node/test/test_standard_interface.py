@@ -47,10 +47,7 @@ def message(name: str, constants: str = '', **fields: Any) -> type:
 
 
 def service(
-    request: dict[str, Any],
-    response: dict[str, Any],
-    on_request: str = '',
-    on_response: str = '',
+    request: dict[str, Any], response: dict[str, Any], on_request: str = '', on_response: str = ''
 ) -> SimpleNamespace:
     return SimpleNamespace(
         Request=message('Request', on_request, **request),
@@ -73,18 +70,17 @@ SimulationState = message(
 )
 STOPPED, PLAYING, PAUSED, QUITTING = range(4)
 FEATURES = (
-    'SPAWNING=0 ENTITY_TAGS=4 ENTITY_CATEGORIES=8 ENTITY_STATE_GETTING=10 ENTITY_STATE_SETTING=11'
-    ' ENTITY_INFO_GETTING=12 SIMULATION_RESET=20 SIMULATION_RESET_TIME=21'
-    ' SIMULATION_RESET_STATE=22 SIMULATION_RESET_SPAWNED=23 SIMULATION_STATE_GETTING=24'
-    ' SIMULATION_STATE_SETTING=25 SIMULATION_STATE_PAUSE=26 STEP_SIMULATION_SINGLE=31'
-    ' STEP_SIMULATION_MULTIPLE=32'
+    'ENTITY_CATEGORIES=8 ENTITY_STATE_GETTING=10 ENTITY_STATE_SETTING=11 ENTITY_INFO_GETTING=12'
+    ' SIMULATION_RESET=20 SIMULATION_RESET_TIME=21 SIMULATION_RESET_STATE=22'
+    ' SIMULATION_STATE_GETTING=24 SIMULATION_STATE_SETTING=25 SIMULATION_STATE_PAUSE=26'
+    ' STEP_SIMULATION_SINGLE=31 STEP_SIMULATION_MULTIPLE=32'
 )
 SimulatorFeatures = message('SimulatorFeatures', FEATURES, features=list, custom_info=str)
 EntityCategory = message('EntityCategory', 'CATEGORY_OBJECT=0 CATEGORY_ROBOT=1', category=int)
 EntityInfo = message('EntityInfo', category=EntityCategory, description=str, tags=list)
 EntityState = message('EntityState', header=Header, pose=Pose, twist=Twist, acceleration=Accel)
-TagsFilter = message('TagsFilter', 'FILTER_MODE_ANY=0 FILTER_MODE_ALL=1', tags=list)
-Bounds = message('Bounds', 'TYPE_EMPTY=0 TYPE_BOX=1 TYPE_SPHERE=3', type=int, points=list)
+TagsFilter = message('TagsFilter', tags=list)
+Bounds = message('Bounds', type=int, points=list)
 EntityFilters = message(
     'EntityFilters', filter=str, categories=list, tags=TagsFilter, bounds=Bounds
 )

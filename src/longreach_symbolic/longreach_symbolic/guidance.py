@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.splines import CubicTrajectory
-from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectories import CubicTrajectory, Reference, Trajectory
 from longreach_dynamics.trajectory_following import FollowerState, Order, TrajectoryFollower
 from longreach_dynamics.trajectory_goals import PATH
 from longreach_symbolic.arm import lowest_vibration
