@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import cv2
@@ -55,16 +54,6 @@ def test_a_rate_stands_for_all_times(tmp_path):
         order({'left': left, 'right': right})
 
 
-def test_times_of_a_video(tmp_path):
-    file = tmp_path / 'left.avi'
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*'FFV1'), 20.0, (64, 48), False)
-    for _ in range(3):
-        writer.write(np.zeros((48, 64), np.uint8))
-    writer.release()
-    with open_source(str(file)) as source:
-        assert order({'left': source}) == [('left', 50_000_000 * k) for k in range(3)]
-
-
 def test_an_image_of_another_size():
     small = Picture('right', 0, np.zeros((150, 200), np.uint8), 'right/1.png')
     text = r'right/1\.png: image has 200 x 150 px.*400 x 300.*multiply the scale by 0\.5'
@@ -83,13 +72,3 @@ def test_advice_on_the_scale_leads_to_the_right_one():
             list(follow(Follower(small_rig().scaled(scale)), [picture]))
         factor = re.search(r'multiply the scale by ([\d.]+)', str(error.value))
         assert scale * float(factor[1]) == 1.0
-
-
-def test_a_pixel_outside_of_the_image_is_refused():
-    rig = small_rig()
-    first, second = rig.markers
-    rig = dataclasses.replace(rig, markers=(first.replace(left=(-50.0, 20.0, 12.0)), second))
-    with pytest.raises(
-        InputError, match=r'one has the pixel \(-50, 20\) in left, allowed: within'
-    ):
-        list(follow(Follower(rig), []))

@@ -173,7 +173,8 @@ class ImageSource:
     def _converted(self) -> Iterator[Frame]:
         """Yield the frames in grey or colour, as asked for, numbered through all loops."""
         first: Frame | None = None
-        start, number, stamp = 0, 0, None
+        start, number = 0, 0
+        stamp: int | None = None
         while True:
             before = stamp
             for frame in self._frames():

@@ -35,17 +35,13 @@ from longreach_markers.marker.ellipses import (
 )
 from longreach_markers.marker.fit import fit_marker
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
-from longreach_markers.marker.measurement import (
-    circle_shapes,
-)
+from longreach_markers.marker.measurement import circle_shapes
 from longreach_markers.marker.observation import LOST as LOST
 from longreach_markers.marker.observation import TRACKED as TRACKED
 from longreach_markers.marker.observation import UNCERTAIN as UNCERTAIN
 from longreach_markers.marker.observation import Observation as Observation
 from longreach_markers.marker.observation import lost as lost
-from longreach_markers.marker.pixel_model import (
-    LEAST_NOISE,
-)
+from longreach_markers.marker.pixel_model import LEAST_NOISE
 from longreach_markers.marker.symmetric import SECTORS
 
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
@@ -148,8 +144,7 @@ class Search:
     """
     A search for a marker near a pixel, as :func:`detect`, for several sets of excluded regions.
 
-    Edges, hypotheses and fits are determined once, when they are needed. Searches in the same
-    image with the same camera, normal and limits can share their fits.
+    Searches in the same image with the same camera, normal and limits can share their fits.
     """
 
     def __init__(
@@ -195,32 +190,19 @@ class Search:
         self._camera, self._is_wide = camera, reach > usual
         self._shear = np.asarray(shear, float)
         self._limits = limits
-        # With and without edges beside saturated pixels, which are left out in the second pass.
-        self._edges = [edges]
-        self._ranked: list[list[Hypothesis]] = []
-        self._fits: dict[tuple[Hypothesis, bool], Observation] = {}
+        self._edges = edges
+        self._passes: list[tuple[EdgePoints, list[Hypothesis]]] = []
         self._shared = SharedFits() if shared is None else shared
 
-    def _hypotheses(self, thorough: bool) -> list[Hypothesis]:
-        """Return the hypotheses of the first pass or the thorough second one."""
-        if thorough and len(self._edges) == 1:
-            self._edges.append(without_glare(self._image, self._edges[0]))
-        if len(self._ranked) <= thorough:
-            edges = self._edges[thorough]
+    def _hypotheses(self, thorough: bool) -> tuple[EdgePoints, list[Hypothesis]]:
+        """Return edges and hypotheses of the first pass, or the thorough one without glare."""
+        if len(self._passes) <= thorough:
+            edges = without_glare(self._image, self._edges) if thorough else self._edges
             ranked = rank_hypotheses(edges, self._wanted, thorough=thorough)
-            self._ranked.append([one for one in ranked if one.score > -9.0])
-        return self._ranked[thorough]
+            self._passes.append((edges, [one for one in ranked if one.score > -9.0]))
+        return self._passes[thorough]
 
-    def _refined(self, hypothesis: Hypothesis, thorough: bool) -> Observation:
-        """Return the fit of a hypothesis."""
-        edges = self._edges[thorough]
-        # Both passes have the same edges where there is no glare; the score is that of a pass.
-        key = hypothesis._replace(score=0.0), edges is not self._edges[0]
-        if key not in self._fits:
-            self._fits[key] = self._shared_fit(*key, edges)
-        return self._fits[key]
-
-    def _shared_fit(self, hypothesis: Hypothesis, glare: bool, edges: EdgePoints) -> Observation:
+    def _refined(self, hypothesis: Hypothesis, edges: EdgePoints) -> Observation:
         """Return the fit of a hypothesis, by whatever search it was made."""
         expected, noise, outline = self._expected, self._noise, self._outline
         inner = math.nan if expected is None else expected.inner
@@ -228,7 +210,8 @@ class Search:
         # In a window that is much larger than a marker, noise and the shape of a circle vary: they
         # are those at the ellipse.
         vary = (0.0,) * 4 if self._is_wide else (level, *outline)
-        given = (*hypothesis, glare, inner, *self._shear, *vary)
+        # Both passes have the same edges where there is no glare.
+        given = (*hypothesis, edges is not self._edges, inner, *self._shear, *vary)
         seen = self._shared.find(given)
         if seen is None:
             if self._is_wide:
@@ -250,20 +233,17 @@ class Search:
         limits = self._limits
         best: Observation | None = None
         for thorough in (False, True):
-            ranked = [
-                hypothesis
-                for hypothesis in self._hypotheses(thorough)
-                if not _is_within(hypothesis, exclude)
-            ]
+            edges, ranked = self._hypotheses(thorough)
+            ranked = [one for one in ranked if not _is_within(one, exclude)]
             for hypothesis in ranked[: 3 if thorough else 1]:
-                seen = self._refined(hypothesis, thorough)
+                seen = self._refined(hypothesis, edges)
                 # It may be the inner edge of a ring whose outer edge has not been found yet.
                 if seen.status == TRACKED and _is_plain(seen, radius, limits):
                     return seen
                 if seen.status == TRACKED and thorough and expected is None:
                     if seen.inner == 0.0 and seen.radius < limits.inner_ratio * radius:
                         outer = _around(seen, hypothesis, radius)
-                        whole = self._refined(outer, thorough)
+                        whole = self._refined(outer, edges)
                         seen = whole if whole.status == TRACKED else seen
                     seen = _questioned(seen, place, radius, ranked, limits)
                 if seen.status == TRACKED and thorough:
@@ -296,9 +276,8 @@ def _is_within(one: Hypothesis, regions: Sequence[tuple[float, float, float]]) -
 
 def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:
     """Return whether an observation agrees with the expectation so well that the search ends."""
-    return seen.rim_support >= limits.plain_rim and abs(math.log(seen.radius / radius)) < math.log(
-        limits.plain_radius
-    )
+    change = abs(math.log(seen.radius / radius))
+    return seen.rim_support >= limits.plain_rim and change < math.log(limits.plain_radius)
 
 
 def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
@@ -436,23 +415,15 @@ def warm_up() -> None:
 
 def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return an image for the kernels; InputError unless 2-D, uint8 and not empty."""
-    if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
-        what = (
-            f'{image.dtype} of shape {image.shape}'
-            if isinstance(image, np.ndarray)
-            else type(image).__name__
-        )
+    is_array = isinstance(image, np.ndarray)
+    if not is_array or image.ndim != 2 or image.dtype != np.uint8 or min(image.shape) < 16:
+        what = f'{image.dtype} of shape {image.shape}' if is_array else type(image).__name__
         raise InputError(
-            f'an image is an array of uint8, (height, width); got {what}; convert it to 8-bit grey'
-        )
-    if min(image.shape) < 16:
-        raise InputError(
-            f'an image of {image.shape[1]} x {image.shape[0]} pixels; allowed: at least 16 x 16'
+            f'an image is an array of uint8, (height, width), of at least 16 x 16; got {what};'
+            ' convert it to 8-bit grey'
         )
     # Kernels are compiled for one kind of array: writable and contiguous.
-    if not image.flags.c_contiguous or not image.flags.writeable:
-        image = np.array(image, order='C')
-    return image
+    return np.require(image, requirements=['C', 'W'])
 
 
 def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:

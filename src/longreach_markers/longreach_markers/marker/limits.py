@@ -16,7 +16,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 
-def _limit(unit: str, description: str, default: float, **bounds: float) -> Any:
+def _limit(unit: str, description: str, default: float, **bounds: Any) -> Any:
     """Return a field that is a positive number, or within other bounds."""
     bounds = bounds or {'above': 0.0, 'at_most': 1e6}
     return quantity(description, unit, default=default, **bounds)
