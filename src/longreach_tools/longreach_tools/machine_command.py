@@ -27,6 +27,7 @@ from longreach_tools.arguments import allow_lists, finite, names, not_negative, 
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_node_options, add_results
+from longreach_tools.options import add_file as add_file_option
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
@@ -75,10 +76,8 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     """Add ``--file`` and ``--set``."""
     if not spec.file:
         return
-    parser.add_argument(
-        '--file', metavar='FILE.yaml', type=optional_file,
-        help=f'parameters of the {spec.name} (default: the installed {spec.file})',
-    )  # fmt: skip
+    text = f'parameters of the {spec.name} (default: the installed {spec.file})'
+    add_file_option(parser, 'FILE.yaml', text)
     parser.add_argument(
         '--set',
         metavar='PATH=VALUE',

@@ -6,11 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longreach_dynamics.runs import Run
 from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
+from longreach_tools.plot._picture import spans
 
 # Largest number of curves with a legend; columns of a legend.
 _NAMED, _COLUMNS = 9, 4
@@ -31,10 +30,10 @@ def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> Non
         if spec.lanes:
             # Separate strips, so that they do not overlap.
             for level, lane in enumerate(spec.lanes):
-                spans = _spans(time, run.column(lane.column))
-                axes[-1].broken_barh(
-                    spans, (1.2 * level, 1.0), color=('tab:red', 'tab:gray')[level % 2]
-                )
+                found = spans(time, run.column(lane.column) != 0.0)
+                bars = [(begin, end - begin) for begin, end in found]
+                color = ('tab:red', 'tab:gray')[level % 2]
+                axes[-1].broken_barh(bars, (1.2 * level, 1.0), color=color)
             ticks = [1.2 * level + 0.5 for level in range(len(spec.lanes))]
             axes[-1].set_yticks(ticks, [lane.label for lane in spec.lanes])
         for event in getattr(run, 'events', ()):
@@ -68,11 +67,3 @@ def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:
     axis.set_ylabel(panel.label + (f'\n[{unit}]' if unit not in ('', '1') else ''))
     if len(curves) <= _NAMED:
         legend(axis, max(_COLUMNS, (len(curves) + 1) // 2))
-
-
-def _spans(time: np.ndarray, flags: np.ndarray) -> list[tuple[float, float]]:
-    """Return (start, length) [s] of the times in which a flag is set, both shape (rows,)."""
-    edges = np.diff(np.concatenate(([0.0], flags != 0.0, [0.0])))
-    starts = np.flatnonzero(edges > 0.0)
-    stops = np.minimum(np.flatnonzero(edges < 0.0), len(time) - 1)
-    return [(time[i], time[j] - time[i]) for i, j in zip(starts, stops, strict=True)]

@@ -30,8 +30,8 @@ from longreach_tools.signals import (
     signals_of,
 )
 
-from ._events import Watched, event_signals, events_of, spans
-from ._picture import Curve, Mark, Panel, Picture, Strip, group
+from ._events import Watched, event_signals, events_of
+from ._picture import Curve, Mark, Panel, Picture, Strip, group, spans
 from ._units import JOINT_STATES, Units, describe, joint_units
 
 _GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)

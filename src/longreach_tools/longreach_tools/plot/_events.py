@@ -16,7 +16,7 @@ from longreach_tools.bag._reading import store_of
 from longreach_tools.fields import Signal
 from longreach_tools.signals import TopicData
 
-from ._picture import Mark, Strip
+from ._picture import Mark, Strip, spans
 from ._units import JOINT_STATES
 
 # Flags by field of a message, with what a strip says, and whether it is an alarm.
@@ -97,14 +97,3 @@ def events_of(
                     strips.append(Strip(f'{before}{joint} sticks', rests))
     marks.sort(key=lambda mark: mark.time)
     return strips, marks if len(marks) <= _MOST_MARKS else []
-
-
-def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[float, float]]:
-    """Return (begin, end) [s] of times in which a condition holds for a number of samples."""
-    edges = np.diff(np.concatenate(([0], holds.astype(int), [0])))
-    starts, stops = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)
-    return [
-        (float(time[begin]), float(time[min(end, len(time) - 1)]))
-        for begin, end in zip(starts.tolist(), stops.tolist(), strict=True)
-        if end - begin >= least
-    ]

@@ -142,6 +142,17 @@ class Picture(NamedTuple):
         return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
 
 
+def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[float, float]]:
+    """Return (begin, end) [s] of times in which a condition holds for a number of samples."""
+    edges = np.diff(np.concatenate(([0], holds.astype(int), [0])))
+    starts, stops = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)
+    return [
+        (float(time[begin]), float(time[min(end, len(time) - 1)]))
+        for begin, end in zip(starts.tolist(), stops.tolist(), strict=True)
+        if end - begin >= least
+    ]
+
+
 def decimate(values: np.ndarray, most: int) -> np.ndarray:
     """
     Return the places of samples that are drawn so that no peak is lost, increasing.

@@ -123,23 +123,10 @@ def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> list[Part
 
 
 def outline(points: np.ndarray) -> np.ndarray:
-    """Return the convex hull of points in a plane, counterclockwise, shape (corners, 2)."""
-    ordered = sorted(set(map(tuple, np.round(points, 9).tolist())))
-    if len(ordered) < 3:
-        return np.array(ordered)
+    """Return the convex hull of points in a plane (n, 2), shape (corners, 2)."""
+    import cv2
 
-    def half(places: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
-        chain: list[tuple[float, ...]] = []
-        for x, z in places:
-            while len(chain) > 1:
-                (x0, z0), (x1, z1) = chain[-2:]
-                if (x1 - x0) * (z - z0) - (z1 - z0) * (x - x0) > 0.0:
-                    break
-                chain.pop()
-            chain.append((x, z))
-        return chain
-
-    return np.array(half(ordered)[:-1] + half(ordered[::-1])[:-1])
+    return np.asarray(cv2.convexHull(points.astype(np.float32))[:, 0], dtype=float)
 
 
 def _placed(shape: Shape, places: dict[str, np.ndarray]) -> np.ndarray:
