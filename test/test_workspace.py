@@ -319,47 +319,37 @@ def test_damaged_stamp_counts_as_none(workspace, tree):
     assert workspace.fakes.names == ALL + ALL
 
 
-@pytest.mark.parametrize(
-    ('name', 'counts'),
-    [
-        ('src/longreach_thing/new.py', True),
-        ('src/longreach_thing/new.msg', True),
-        ('launch/new.launch.xml', True),
-        ('config/new.yaml', True),
-        ('rviz/new.rviz', True),
-        ('docs/new.md', False),
-        ('src/longreach_thing/__pycache__/new.pyc', False),
-    ],
-)
-def test_digest_and_a_new_file(workspace, tree, name, counts):
-    before = workspace.source_digest()
-    path = tree / name
+def new(path):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('')
-    assert (workspace.source_digest() != before) is counts
+
+
+def edited(path):
+    path.write_text(path.read_text() + '\n# edited\n')
 
 
 @pytest.mark.parametrize(
-    ('name', 'counts'),
+    ('change', 'name', 'counts'),
     [
-        ('src/longreach_thing/thing.py', False),
-        ('src/longreach_thing/package.xml', True),
-        ('src/longreach_thing/setup.py', True),
-        ('colcon.meta', True),
-        ('scripts/workspace.py', True),
+        (new, 'src/longreach_thing/new.py', True),
+        (new, 'src/longreach_thing/new.msg', True),
+        (new, 'launch/new.launch.xml', True),
+        (new, 'config/new.yaml', True),
+        (new, 'rviz/new.rviz', True),
+        (new, 'docs/new.md', False),
+        (new, 'src/longreach_thing/__pycache__/new.pyc', False),
+        (edited, 'src/longreach_thing/thing.py', False),
+        (edited, 'src/longreach_thing/package.xml', True),
+        (edited, 'src/longreach_thing/setup.py', True),
+        (edited, 'colcon.meta', True),
+        (edited, 'scripts/workspace.py', True),
+        (Path.unlink, 'src/longreach_thing/thing.py', True),
     ],
 )
-def test_digest_and_an_edit(workspace, tree, name, counts):
+def test_what_the_digest_of_the_sources_notices(workspace, tree, change, name, counts):
     before = workspace.source_digest()
-    with (tree / name).open('a') as file:
-        file.write('\n# edited\n')
+    change(tree / name)
     assert (workspace.source_digest() != before) is counts
-
-
-def test_digest_and_a_removed_file(workspace, tree):
-    before = workspace.source_digest()
-    (tree / 'src/longreach_thing/thing.py').unlink()
-    assert workspace.source_digest() != before
 
 
 # --- comparisons ----------------------------------------------------------------------------
@@ -410,41 +400,25 @@ def test_comparisons_that_were_cut_off_are_installed_again(workspace, tree, trou
 # --- recovery -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('interrupted', ['venv', 'pip-tools', 'pip', 'colcon'])
-def test_second_setup_repairs_an_interrupted_one(workspace, tree, interrupted, capsys):
-    workspace.fakes.trouble[interrupted] = KeyboardInterrupt()
-    assert workspace.main(['setup']) == 130
-    assert 'interrupted' in capsys.readouterr().err
-    (tree / 'build').mkdir(exist_ok=True)
-    half = tree / ('build' if interrupted == 'colcon' else '.venv') / 'half'
+@pytest.mark.parametrize('failing', ALL)
+@pytest.mark.parametrize('stopped', [KeyboardInterrupt, None])
+def test_second_setup_repairs_one_that_was_stopped(workspace, tree, capsys, failing, stopped):
+    trouble = stopped() if stopped else workspace.SetupError('the network is away')
+    workspace.fakes.trouble[failing] = trouble
+    assert workspace.main(['setup']) == (130 if stopped else 2)
+    assert ('interrupted' if stopped else 'set-up: the network') in capsys.readouterr().err
+    half = tree / ('build' if failing == 'colcon' else '.venv') / 'half'
+    half.parent.mkdir(exist_ok=True)
     half.write_text('')
     assert workspace.main(['setup']) == 0
-    assert not half.exists()
+    # A build that failed goes on; what was interrupted is made anew.
+    assert half.exists() == (failing == 'colcon' and not stopped)
     assert (tree / '.venv/lib/package').exists()
     assert not (tree / '.venv/lib/half_a_package').exists()
     made = list(workspace.fakes.names)
     assert workspace.main(['setup']) == 0
     assert workspace.fakes.names == made
-
-
-@pytest.mark.parametrize('failing', ['venv', 'pip-tools', 'pip', 'colcon'])
-def test_second_setup_repairs_a_failed_one(workspace, tree, failing, capsys):
-    workspace.fakes.trouble[failing] = workspace.SetupError('the network is away')
-    assert workspace.main(['setup']) == 2
-    assert 'set-up: the network is away' in capsys.readouterr().err
-    assert workspace.main(['setup']) == 0
-    assert workspace.main(['setup']) == 0
     assert workspace.fakes.compiled[-1] == 'longreach_thing.thing:warm_up'
-    assert (tree / '.venv/lib/package').exists()
-
-
-def test_failed_build_is_continued_not_repeated(workspace, tree):
-    workspace.fakes.trouble['colcon'] = workspace.SetupError('an error in a message file')
-    assert workspace.main(['setup']) == 2
-    (tree / 'build' / 'kept').write_text('')
-    assert workspace.main(['setup']) == 0
-    assert (tree / 'build' / 'kept').exists()
-    assert workspace.fakes.names == [*ALL[:4], 'colcon']
 
 
 def test_failed_build_is_not_taken_for_the_good_one_before(workspace, tree):
