@@ -1,8 +1,8 @@
 """
 Common parts of the nodes, and of commands that communicate with nodes.
 
-Simulator: ``simulator`` (the node that drives any Machine), ``simulation`` and ``pacing`` (when it
-advances; no node), ``simulator_parameters``, ``standard_interface`` (simulation_interfaces),
+Simulator: ``simulator`` (the node that drives any Machine), ``simulation`` (when it advances; no
+node), ``simulator_parameters``, ``standard_interface`` (simulation_interfaces),
 ``graph`` (connections, waits for other nodes).
 
 Bases of nodes: ``plant_node``, ``cycle_node`` (with ``samples``), ``trajectory_controller``,

@@ -11,8 +11,7 @@ from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import JointSample
 from longreach_node import simulation as module
 from longreach_node.diagnostics import HOLD, Incidents
-from longreach_node.pacing import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing
-from longreach_node.simulation import Simulation
+from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing, Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 
 CYCLE = 10_000_000  # [ns]

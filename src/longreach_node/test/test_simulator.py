@@ -18,7 +18,7 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import JointSample
-from longreach_node import diagnostics, pacing, qos, simulator
+from longreach_node import diagnostics, qos, simulation, simulator
 from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
@@ -295,14 +295,12 @@ def test_a_command_from_another_time_is_reported(capfd: Any) -> None:
         assert diagnosed(reports)['ignored commands'] == '3'
     # Throttled: three came within a second.
     said = ''.join(capfd.readouterr())
-    assert (
-        said.count('command on /command ignored (1 so far): its stamp is 1795358721') == 1
-    )
+    assert said.count('command on /command ignored (1 so far): its stamp is 1795358721') == 1
 
 
 def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnostics, 'HOLD', 0.2)
-    monkeypatch.setattr(pacing, 'BACKLOG', 0.02)
+    monkeypatch.setattr(simulation, 'BACKLOG', 0.02)
     with bench(*words(real_time_factor=10.0, publish_rate=10.0, step=0.1)) as b:
         world = World(b, answer=False)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
@@ -311,7 +309,7 @@ def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.Monkey
         assert reports[-1].status[0].message.endswith('overruns')
         world.toy.integrator.slowness = 0.0
         # Under load there may be more of them, so that only the end of the warning counts.
-        monkeypatch.setattr(pacing, 'BACKLOG', 1e3)
+        monkeypatch.setattr(simulation, 'BACKLOG', 1e3)
         b.until(lambda: reports[-1].status[0].level == diagnostics.OK, 'end of the warning')
         assert reports[-1].status[0].message == 'running'
         assert int(diagnosed(reports)['overruns']) >= 1
