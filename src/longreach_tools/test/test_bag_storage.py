@@ -638,7 +638,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, package, error):
 @pytest.mark.parametrize(
     ('typename', 'error'),
     [
-        ('own_msgs/msg/Own', '/x: message type own_msgs/msg/Own: package own_msgs is'),
+        ('own_msgs/msg/Own', '/x: message type own_msgs/msg/Own: not in package own_msgs'),
         (SENSORS, 'is defined differently on this machine than in the bag'),
     ],
 )

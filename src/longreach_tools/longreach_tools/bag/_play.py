@@ -27,7 +27,7 @@ from ._topics import (
     Message,
     definition_in,
     message_class,
-    need_ros,
+    need,
     publisher_profile,
     quiet_node,
 )
@@ -128,7 +128,7 @@ def play(
     say: Callable[[str], None],
 ) -> int:
     """Play a recording and return the number of messages published, clock ticks included."""
-    need_ros()
+    need('rclpy')
     with open_bag(path) as bag:
         if bag.problem:
             say(f'{path}: {bag.problem}; {bag.message_count} messages recovered')

@@ -20,7 +20,7 @@ from longreach_dynamics.errors import InputError
 
 from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
-from ._topics import matches, need_ros, quiet_node
+from ._topics import matches, need, quiet_node
 from ._writer import BagWriter
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def record(
     options: RecordOptions, stop: Callable[[], bool], say: Callable[[str], None]
 ) -> RecordSummary:
     """Record until stopped, then read the remaining messages from the queues and close the bag."""
-    need_ros()
+    need('rclpy')
     with (
         BagWriter(options.output, compress=options.compress) as writer,
         quiet_node(f'longreach_bag_record_{os.getpid()}') as node,

@@ -44,8 +44,13 @@ _LARGE_TYPES = {f'sensor_msgs/msg/{name}' for name in ('Image', 'CompressedImage
 # loss is detected, which can take seconds.
 PLAYER_DEPTH = 10_000
 
-# rosbag2 and rclpy represent an infinite duration by the largest number of nanoseconds.
-_INFINITE = 2**63 - 1
+# What a module is for, and how to get it.
+_REMEDIES = {
+    'rosbags.rosbag2': 'bags need the Python package rosbags, which is not installed here; install'
+    ' it: pip install rosbags',
+    'rclpy': 'recording and playing need ROS 2, which was not found; source it, or the workspace,'
+    ' in this shell',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,36 +64,18 @@ class Topic:
     qos: tuple[Qos, ...]
 
 
-def need(module: str, remedy: str) -> None:
-    """Raise InputError with instructions if a module is missing."""
+def need(module: str) -> None:
+    """Raise InputError with instructions if ``rosbags.rosbag2`` or ``rclpy`` is missing."""
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise InputError(f'{remedy} ({error})') from error
-
-
-def need_rosbags() -> None:
-    """Raise InputError if rosbags is missing."""
-    need(
-        'rosbags.rosbag2',
-        'bags need the Python package rosbags, which is not installed here; install it: pip'
-        ' install rosbags',
-    )
-
-
-def need_ros() -> None:
-    """Raise InputError if rclpy is missing."""
-    need(
-        'rclpy',
-        'recording and playing need ROS 2, which was not found; source it, or the workspace, in'
-        ' this shell',
-    )
+        raise InputError(f'{_REMEDIES[module]} ({error})') from error
 
 
 @contextlib.contextmanager
 def quiet_node(name: str) -> Iterator[Any]:
     """Yield a node that publishes nothing of its own; the caller's signal handlers stay."""
-    need_ros()
+    need('rclpy')
     import rclpy
     from rclpy.context import Context
     from rclpy.exceptions import InvalidNodeNameException
@@ -147,7 +134,7 @@ class MachineTypes:
     """Message types known on this machine: those of ROS 2 Jazzy, others loaded on demand."""
 
     def __init__(self) -> None:
-        need_rosbags()
+        need('rosbags.rosbag2')
         from rosbags.typesys import Stores
 
         self.store = _new_store(Stores.ROS2_JAZZY)
@@ -261,17 +248,12 @@ def message_class(typename: str) -> type:
     """Return the Python class of a message type."""
     package, _, name = typename.partition('/msg/')
     try:
-        found = getattr(importlib.import_module(f'{package}.msg'), name, None)
-    except ModuleNotFoundError as error:
+        found: type = getattr(importlib.import_module(f'{package}.msg'), name)
+    except (ModuleNotFoundError, AttributeError) as error:
         raise InputError(
-            f'message type {typename}: package {package} is not installed here; '
-            f'install it or source the workspace that has it'
+            f'message type {typename}: not in package {package} as it is installed here; install'
+            ' the version that has it, or source the workspace'
         ) from error
-    if not isinstance(found, type):
-        raise InputError(
-            f'message type {typename}: the installed package {package} has no such message; '
-            'install the version that has it'
-        )
     return found
 
 
@@ -401,41 +383,18 @@ def publisher_profile(offers: Sequence[Qos], count: int) -> Any:
     Where they differ it offers the strongest, which matches every subscription that any of them
     matched. Without a record: reliable, volatile.
     """
-    from rclpy.duration import Duration
-    from rclpy.qos import QoSLivelinessPolicy
-
-    profile = _profile(
+    return _profile(
         max(1, min(count, PLAYER_DEPTH)),
         not offers or any(qos.reliability.name != 'BEST_EFFORT' for qos in offers),
         any(qos.durability.name == 'TRANSIENT_LOCAL' for qos in offers),
     )
-    if offers:
-        # Deadline and lease that a subscription requests must be offered. Lifespan is left out:
-        # messages that are replayed slowly would expire.
-        profile.deadline = Duration(nanoseconds=min(_nanoseconds(q.deadline) for q in offers))
-        profile.liveliness_lease_duration = Duration(
-            nanoseconds=min(_nanoseconds(q.liveliness_lease_duration) for q in offers)
-        )
-        if any(qos.liveliness.name == 'MANUAL_BY_TOPIC' for qos in offers):
-            profile.liveliness = QoSLivelinessPolicy.MANUAL_BY_TOPIC
-    return profile
 
 
 def qos_summary(offers: Sequence[Qos]) -> str:
     """Return the QoS of a recorded topic in words."""
-
-    def words(qos: Qos) -> str:
-        parts = [qos.reliability.name, qos.durability.name]
-        if qos.depth:
-            parts.append(f'depth {qos.depth}')
-        if _nanoseconds(qos.deadline) < _INFINITE:
-            parts.append(f'deadline {_nanoseconds(qos.deadline) * 1e-9:g} s')
-        return ', '.join(parts).lower().replace('_', ' ')
-
-    return ' / '.join(dict.fromkeys(map(words, offers))) or 'not recorded'
-
-
-def _nanoseconds(time: QosTime) -> int:
-    """Return a duration [ns]; zero stands for unspecified, which is infinite."""
-    total = time.sec * 1_000_000_000 + time.nsec
-    return min(total, _INFINITE) if total > 0 else _INFINITE
+    words = [
+        f'{qos.reliability.name}, {qos.durability.name}'.lower().replace('_', ' ')
+        + f', depth {qos.depth}' * bool(qos.depth)
+        for qos in offers
+    ]
+    return ' / '.join(dict.fromkeys(words)) or 'not recorded'

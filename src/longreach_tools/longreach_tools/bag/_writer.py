@@ -18,7 +18,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 
 from ._reading import store_of
 from ._storage import open_bag
-from ._topics import definition_in, need_rosbags
+from ._topics import definition_in, need
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
@@ -47,7 +47,7 @@ class BagWriter:
     """
 
     def __init__(self, path: str | Path, *, compress: bool = False) -> None:
-        need_rosbags()
+        need('rosbags.rosbag2')
         from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
         from ._mcap import CheckedMcapWriter
