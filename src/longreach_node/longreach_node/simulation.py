@@ -482,7 +482,7 @@ class Simulation(Generic[State, Command]):
             return f'the command to the sample of {self.time:g} s has not come yet'
         self._steps_left += 1
         self.go_on()
-        return ''
+        return str(self.error or '')
 
     def step_many(self, count: int, on_done: Callable[[int, str], None]) -> None:
         """

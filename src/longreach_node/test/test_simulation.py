@@ -323,16 +323,21 @@ def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
     assert rig.simulation.paused
 
 
+@pytest.mark.parametrize('one', [True, False])
 def test_a_machine_that_fails_ends_its_steps_or_its_node(
-    wall: Wall, monkeypatch: pytest.MonkeyPatch
+    wall: Wall, monkeypatch: pytest.MonkeyPatch, one: bool
 ) -> None:
     def diverge(*_: float) -> float:
         raise LongreachError('x diverges')
 
     rig = Rig(wall, start_paused=True)
     monkeypatch.setattr(rig.simulation.machine, 'advance', diverge)
-    rig.simulation.step_many(10, lambda *_: None)
-    rig.tick()
+    if one:
+        # Whoever asked for it is told.
+        assert rig.simulation.step_once() == 'x diverges'
+    else:
+        rig.simulation.step_many(10, lambda *_: None)
+        rig.tick()
     assert rig.simulation.quitting
     assert str(rig.simulation.error) == 'x diverges'
     # Without a request the node fails at once.
