@@ -139,7 +139,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         for function in (self._pause, self._resume, self._step, self._reset):
             name = f'~/{function.__name__.strip("_")}'
             self.create_service(Trigger, name, _trigger_callback(function))
-        self.standard = add_standard_services(self, self.simulation, self.frame)
+        self.standard = add_standard_services(self, self.simulation)
         self.add_post_set_parameters_callback(self._on_parameters)
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:

@@ -2,18 +2,17 @@
 The services of ``simulation_interfaces`` on a simulator node, where that package is installed.
 
 ``simulation_interfaces`` is the package in which Gazebo, O3DE and Isaac Sim agree on the services
-of a simulator. One of its steps is one sample here, because messages are published at samples. The
-only entity is the machine. It is fixed to the ground, so that its pose cannot be set.
+of a simulator. Served are its state, steps and resets; a step is one sample here, because messages
+are published at samples. There are no entities: the machine is fixed to the ground, and its joints
+are in ``joint_states``.
 
 Only this module imports the package: 1.5 with Jazzy, 2.1 with newer distributions. Services that
-the installed version does not have are omitted, with a log message; so is the action, which does
-what a service does.
+the installed version does not have are omitted, with a log message.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -23,10 +22,9 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from longreach_node.simulation import Simulation
-from longreach_node.stamps import stamp_of
 
 _PACKAGE = 'simulation_interfaces'
-_MESSAGES = ('Result', 'SimulationState', 'SimulatorFeatures', 'EntityCategory', 'EntityState')
+_MESSAGES = ('Result', 'SimulationState', 'SimulatorFeatures')
 # Services by type, in order of creation: the first one describes the others.
 SERVICES = {
     'GetSimulatorFeatures': 'get_simulator_features',
@@ -34,10 +32,6 @@ SERVICES = {
     'SetSimulationState': 'set_simulation_state',
     'StepSimulation': 'step_simulation',
     'ResetSimulation': 'reset_simulation',
-    'GetEntities': 'get_entities',
-    'GetEntityInfo': 'get_entity_info',
-    'GetEntityState': 'get_entity_state',
-    'GetEntitiesStates': 'get_entities_states',
 }
 # Features of each installed type, by the names in SimulatorFeatures.
 _FEATURES = {
@@ -45,13 +39,10 @@ _FEATURES = {
     'SetSimulationState': ('SIMULATION_STATE_SETTING', 'SIMULATION_STATE_PAUSE'),
     'StepSimulation': ('STEP_SIMULATION_SINGLE', 'STEP_SIMULATION_MULTIPLE'),
     'ResetSimulation': ('SIMULATION_RESET', 'SIMULATION_RESET_TIME', 'SIMULATION_RESET_STATE'),
-    'GetEntities': ('ENTITY_CATEGORIES',),
-    'GetEntityInfo': ('ENTITY_INFO_GETTING',),
-    'GetEntityState': ('ENTITY_STATE_GETTING',),
 }
 _DESCRIPTION = (
-    'Longreach: a step is one sample, 1 / publish_rate of simulation time; the entity is the'
-    ' machine, which stands on the ground; in lockstep a step waits for its command'
+    'Longreach: a step is one sample, 1 / publish_rate of simulation time; in lockstep a step'
+    ' waits for its command'
 )
 
 
@@ -72,13 +63,12 @@ def installed_types() -> tuple[dict[str, Any], list[str]]:
 def add_standard_services(
     node: Node,
     simulation: Simulation[Any, Any],
-    frame: str,
     types: Callable[[], tuple[dict[str, Any], list[str]]] = installed_types,
 ) -> StandardInterface | None:
     """
     Create the services on the node of a simulation; None when the package is not installed.
 
-    ``frame`` is that of the entity's pose, ``types`` another source than the installed package.
+    ``types`` is another source than the installed package.
     """
     found, missing = types()
     log = node.get_logger()
@@ -87,7 +77,7 @@ def add_standard_services(
     if not found:
         log.info(f'{_PACKAGE} is not installed: its services are left out')
         return None
-    interface = StandardInterface(node, simulation, frame, found)
+    interface = StandardInterface(node, simulation, found)
     # A step lasts for many callbacks of the other groups.
     group = ReentrantCallbackGroup()
     for kind, name in SERVICES.items():
@@ -109,13 +99,12 @@ class StandardInterface:
     """Callbacks of the services; ``types`` are the installed ones by name."""
 
     def __init__(
-        self, node: Node, simulation: Simulation[Any, Any], frame: str, types: dict[str, Any]
+        self, node: Node, simulation: Simulation[Any, Any], types: dict[str, Any]
     ) -> None:
-        self._node, self._simulation, self._frame = node, simulation, frame
+        self._node, self._simulation = node, simulation
         self._types = types
         self._codes = types['Result']
         self._states = types['SimulationState']
-        self._entity = node.get_namespace().strip('/').replace('/', '_') or node.get_name()
         self._is_stopped = False
         # Requests of steps whose response is still to be sent.
         self.answering = 0
@@ -264,55 +253,3 @@ class StandardInterface:
         if left:
             text = f'{left} steps were not simulated: {reason}'
             raise _RefusedError('OPERATION_FAILED', text)
-
-    # --- entities ------------------------------------------------------------------------------
-
-    def get_entities(self, request: Any, response: Any) -> None:
-        """Return the names of the entities that pass the filters."""
-        response.entities = [self._entity] * self._passes(request.filters)
-
-    def get_entities_states(self, request: Any, response: Any) -> None:
-        """Return names and states of the entities that pass the filters."""
-        self.get_entities(request, response)
-        response.states = [self._types['EntityState']() for _ in response.entities]
-        for state in response.states:
-            self._fill_in(state)
-
-    def get_entity_info(self, request: Any, response: Any) -> None:
-        """Return what an entity is."""
-        self._check_entity(request.entity)
-        response.info.category.category = self._types['EntityCategory'].CATEGORY_ROBOT
-        response.info.description = 'a machine on the ground; its joints are in joint_states'
-
-    def get_entity_state(self, request: Any, response: Any) -> None:
-        """Return where an entity is: the machine at the origin of its root frame, at rest."""
-        self._check_entity(request.entity)
-        self._fill_in(response.state)
-
-    def _passes(self, filters: Any) -> bool:
-        """Return whether the machine passes filters."""
-        if filters.tags.tags or filters.bounds.points:
-            text = 'neither tags nor bounds are supported here: leave them empty'
-            raise _RefusedError('FEATURE_UNSUPPORTED', text)
-        pattern = filters.filter
-        try:
-            # Python would take the classes of POSIX for sets of letters.
-            if classes := re.search(r'\[[:.=].*?[:.=]\]', pattern):
-                raise re.error(f'{classes[0]} is not supported, use ranges such as [a-z]')
-            found = re.search(pattern, self._entity) is not None
-        except re.error as error:
-            text = f'filter = {pattern!r} is no regular expression here: {error}'
-            raise _RefusedError('OPERATION_FAILED', text) from error
-        robot = self._types['EntityCategory'].CATEGORY_ROBOT
-        wanted = [category.category for category in filters.categories]
-        return found and (not wanted or robot in wanted)
-
-    def _fill_in(self, state: Any) -> None:
-        """Fill in the state of the machine: a new message has the identity as its pose."""
-        state.header.frame_id = self._frame
-        state.header.stamp = stamp_of(self._simulation.nanoseconds)
-
-    def _check_entity(self, entity: str) -> None:
-        """Refuse a name that no entity has."""
-        if entity != self._entity:
-            raise _RefusedError('NOT_FOUND', f'entity = {entity!r}, allowed: {self._entity}')

@@ -14,10 +14,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from geometry_msgs.msg import Accel, Pose, Twist, Vector3
 from rclpy.node import Node
 from rclpy.task import Future
-from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import LongreachError
@@ -70,27 +68,15 @@ SimulationState = message(
 )
 STOPPED, PLAYING, PAUSED, QUITTING = range(4)
 FEATURES = (
-    'ENTITY_CATEGORIES=8 ENTITY_STATE_GETTING=10 ENTITY_STATE_SETTING=11 ENTITY_INFO_GETTING=12'
-    ' SIMULATION_RESET=20 SIMULATION_RESET_TIME=21 SIMULATION_RESET_STATE=22'
+    'ENTITY_CATEGORIES=8 SIMULATION_RESET=20 SIMULATION_RESET_TIME=21 SIMULATION_RESET_STATE=22'
     ' SIMULATION_STATE_GETTING=24 SIMULATION_STATE_SETTING=25 SIMULATION_STATE_PAUSE=26'
     ' STEP_SIMULATION_SINGLE=31 STEP_SIMULATION_MULTIPLE=32'
 )
 SimulatorFeatures = message('SimulatorFeatures', FEATURES, features=list, custom_info=str)
-EntityCategory = message('EntityCategory', 'CATEGORY_OBJECT=0 CATEGORY_ROBOT=1', category=int)
-EntityInfo = message('EntityInfo', category=EntityCategory, description=str, tags=list)
-EntityState = message('EntityState', header=Header, pose=Pose, twist=Twist, acceleration=Accel)
-TagsFilter = message('TagsFilter', tags=list)
-Bounds = message('Bounds', type=int, points=list)
-EntityFilters = message(
-    'EntityFilters', filter=str, categories=list, tags=TagsFilter, bounds=Bounds
-)
-FILTERED = {'filters': EntityFilters}
 TYPES: dict[str, Any] = {
     'Result': Result,
     'SimulationState': SimulationState,
     'SimulatorFeatures': SimulatorFeatures,
-    'EntityCategory': EntityCategory,
-    'EntityState': EntityState,
     'GetSimulatorFeatures': service({}, {'features': SimulatorFeatures}),
     'GetSimulationState': service({}, {'state': SimulationState, 'result': Result}),
     'SetSimulationState': service(
@@ -102,10 +88,6 @@ TYPES: dict[str, Any] = {
         {'result': Result},
         'SCOPE_DEFAULT=0 SCOPE_TIME=1 SCOPE_STATE=2 SCOPE_SPAWNED=4 SCOPE_ALL=255',
     ),
-    'GetEntities': service(FILTERED, {'result': Result, 'entities': list}),
-    'GetEntityInfo': service({'entity': str}, {'result': Result, 'info': EntityInfo}),
-    'GetEntityState': service({'entity': str}, {'result': Result, 'state': EntityState}),
-    'GetEntitiesStates': service(FILTERED, {'result': Result, 'entities': list, 'states': list}),
 }
 
 
@@ -131,16 +113,13 @@ class Rig:
         monkeypatch.setattr(simulation_module, 'time', SimpleNamespace(monotonic=self.monotonic))
         self.services: dict[str, Any] = {}
         self.node = Mock()
-        self.node.get_namespace.return_value = '/crane'
         self.node.is_shut_down.return_value = False
         self.node.create_service = lambda _, name, callback, **__: self.services.update(
             {name: callback}
         )
         parameters = SimulatorParameters(**{'start_paused': True, **settings})
         self.simulation: Any = Simulation(Decay(), parameters, 0, 0, self.node)
-        interface = add_standard_services(
-            self.node, self.simulation, 'crane/world', lambda: (TYPES, [])
-        )
+        interface = add_standard_services(self.node, self.simulation, lambda: (TYPES, []))
         assert interface is not None
         self.interface = interface
         self.simulation.start()
@@ -192,7 +171,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 def test_features(rig: Rig) -> None:
     features = rig.call('GetSimulatorFeatures').features
-    assert features.features == [8, 10, 12, 20, 21, 22, 24, 25, 26, 31, 32]
+    assert features.features == [20, 21, 22, 24, 25, 26, 31, 32]
     assert 'a step is one sample' in features.custom_info
 
 
@@ -305,52 +284,16 @@ def test_other_requests_while_steps_are_made(rig: Rig) -> None:
     assert code == FAILED
     assert text.startswith('steps of another request are being simulated')
     assert rig.simulation.step_once() != ''
-    assert rig.call('GetEntities', filters=EntityFilters()).entities == ['crane']
     assert rig.state() == PAUSED
     rig.tick(5)
     assert rig.finish(coroutine).result.result == OK
     assert rig.simulation.sample == 10
 
 
-@pytest.mark.parametrize(
-    ('filters', 'code', 'found'),
-    [
-        ({}, OK, True),
-        ({'filter': '^cr.*'}, OK, True),
-        ({'filter': 'boom'}, OK, False),
-        ({'filter': '('}, FAILED, False),
-        ({'filter': '^[[:alpha:]]+$'}, FAILED, False),
-        ({'categories': [EntityCategory(category=0), EntityCategory(category=1)]}, OK, True),
-        ({'categories': [EntityCategory(category=0)]}, OK, False),
-        ({'tags': TagsFilter(tags=['red'])}, UNSUPPORTED, False),
-        ({'bounds': Bounds(type=3, points=[Vector3(), Vector3(x=5.0)])}, UNSUPPORTED, False),
-    ],
-)
-def test_filters_of_entities(rig: Rig, filters: Any, code: int, found: bool) -> None:
-    for kind in ('GetEntities', 'GetEntitiesStates'):
-        response = rig.call(kind, filters=EntityFilters(**filters))
-        assert (response.result.result, response.entities) == (code, ['crane'] * found)
-
-
-def test_entities(rig: Rig) -> None:
-    info = rig.call('GetEntityInfo', entity='crane')
-    assert (info.result.result, info.info.category.category) == (OK, 1)
-    rig.call('StepSimulation', steps=3)
-    state = rig.call('GetEntityState', entity='crane')
-    assert state.result.result == OK
-    assert state.state.header.frame_id == 'crane/world'
-    assert state.state.header.stamp.nanosec == 30_000_000
-    assert state.state.pose.orientation.w == 1.0
-    assert rig.call('GetEntitiesStates').states[0].header == state.state.header
-    for kind in ('GetEntityInfo', 'GetEntityState'):
-        text = "entity = 'car', allowed: crane"
-        assert rig.result(kind, entity='car') == (NOT_FOUND, text)
-
-
 # --- what is installed -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('lacks', [set(), {'GetEntitiesStates'}])
+@pytest.mark.parametrize('lacks', [set(), {'StepSimulation'}])
 def test_what_a_version_lacks_is_left_out(
     monkeypatch: pytest.MonkeyPatch, lacks: set[str]
 ) -> None:
@@ -372,9 +315,9 @@ def test_without_the_package_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_missing_is_logged() -> None:
     node = Mock()
-    assert add_standard_services(node, Mock(), '', lambda: ({}, ['GetEntities'])) is None
+    assert add_standard_services(node, Mock(), lambda: ({}, ['StepSimulation'])) is None
     (lacks,), (none,) = (call.args for call in node.get_logger().info.call_args_list)
-    assert lacks == 'the installed simulation_interfaces lacks GetEntities: left out'
+    assert lacks == 'the installed simulation_interfaces lacks StepSimulation: left out'
     assert none.startswith('simulation_interfaces is not installed')
 
 
