@@ -172,30 +172,6 @@ def test_images_are_those_of_the_library(
         assert camera_info_to_camera(one.infos[0], name) == CAMERA.replace(name=name)
 
 
-def test_images_are_scaled_with_their_camera(start: Start) -> None:
-    b, left, _ = start(scale=0.25)
-    Cameras(b, b.add(CameraNode)).send(range(2))
-    b.until(lambda: left.images and left.infos)
-    assert (left.images[0].height, left.images[0].width) == (45, 60)
-    camera = CAMERA.scaled(0.25).replace(name='left')
-    assert camera_info_to_camera(left.infos[0], 'left') == camera
-
-
-def test_dropped_images_are_the_same_each_time(start: Start) -> None:
-    seen = []
-    for _ in range(2):
-        b, left, right = start(drop_rate=0.4)
-        cameras = Cameras(b, b.add(CameraNode))
-        cameras.send(range(401))
-        drawn = cameras.node._counts
-        b.until(lambda drawn=drawn: drawn['rendered'] + drawn['dropped'] == 82, 'all images')
-        b.settle(10)
-        seen.append((left.stamps(), right.stamps()))
-    assert seen[0] == seen[1]
-    assert seen[0][0] != seen[0][1]
-    assert 15 < len(seen[0][0]) < 33
-
-
 def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
     b, left, right = start(frame_rate=100.0)
     cameras = Cameras(b, b.add(CameraNode))
@@ -205,17 +181,6 @@ def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
     b.until(lambda: right.stamps()[-1] == 4_000_000_000, 'the last image')
     assert cameras.node._heard == 801
     assert left.stamps() == sorted(left.stamps())
-
-
-def test_time_that_begins_anew_is_drawn_anew(start: Start) -> None:
-    b, left, _ = start()
-    cameras = Cameras(b, b.add(CameraNode))
-    cameras.send(range(11))
-    cameras.send(range(11))
-    b.until(lambda: len(left.images) == 4)
-    assert left.stamps() == [0, 50_000_000] * 2
-    first, _, again, _ = left.arrays()
-    assert np.array_equal(first, again)
 
 
 def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
@@ -230,43 +195,38 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
     wrong.position[1].x = float('nan')
     cameras.truth.publish(wrong)
     b.until(lambda: counts(reports)['invalid'] == '1', 'a report of what is not valid')
-    cameras.send(range(6))
-    cameras.send(range(10, 201))
-    b.until(lambda: len(left.images) == 21)
-    b.until(lambda: reports and counts(reports)['rendered'] == '42')
-    assert counts(reports)['missed'] == '4'
-    assert counts(reports)['invalid'] == '1'
-    assert reports[-1].status[0].level == diagnostics.WARN
-
-
-def test_a_marker_that_the_truth_does_not_have_is_not_drawn(start: Start) -> None:
-    b, left, _ = start()
-    cameras = Cameras(b, b.add(CameraNode))
+    # A marker that the truth does not have is not drawn.
     cameras.truth.publish(truth(0, ('base', 'other')))
     b.until(lambda: left.images)
     windows = cameras.node._views[0]._simulator.windows
     assert windows[0, 2] > windows[0, 0]
     assert not windows[1].any()
+    cameras.send(range(1, 6))
+    cameras.send(range(10, 201))
+    b.until(lambda: len(left.images) == 21)
+    b.until(lambda: reports and counts(reports)['rendered'] == '42')
+    assert (counts(reports)['missed'], counts(reports)['invalid']) == ('4', '1')
+    assert reports[-1].status[0].level == diagnostics.WARN
+    # Time that begins anew is drawn anew.
+    cameras.send(range(1))
+    b.until(lambda: len(left.images) == 22)
+    assert left.stamps()[-1] == 0
 
 
-def test_the_truth_is_asked_for_when_somebody_listens(start: Start) -> None:
-    b, left, _ = start(listeners=2)
+def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start: Start) -> None:
+    b, left, right = start(listeners=2, duration=0.1, scale=0.25)
     node = b.add(CameraNode)
     b.settle(30)
     assert b.driver.count_subscribers('marker_truth') == 0
     others = [b.listen(Image, f'{name}/image_raw', qos.IMAGES) for name in ('left', 'right')]
-    Cameras(b, node).send(range(11))
-    b.until(lambda: all(len(other) == 2 for other in others))
-    assert left.stamps() == [0, 50_000_000]
-
-
-def test_it_ends_after_the_last_image(start: Start) -> None:
-    b, left, right = start(duration=0.1)
-    node = b.add(CameraNode)
     # A plant's last sample is that of the end.
     Cameras(b, node).send(range(21))
+    b.until(lambda: all(len(other) == 3 for other in others))
     b.until(node.done.done, 'the end')
     assert left.stamps() == right.stamps() == [0, 50_000_000, 100_000_000]
+    assert (left.images[0].height, left.images[0].width) == (45, 60)
+    camera = CAMERA.scaled(0.25).replace(name='left')
+    assert camera_info_to_camera(left.infos[0], 'left') == camera
 
 
 def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
@@ -323,7 +283,6 @@ def test_a_path_is_shown_to_its_end_or_for_a_duration(
         ({'path': 'nowhere.csv'}, 'nowhere.csv cannot be read'),
         ({'frame_rate': 0.0}, r'frame_rate = 0.0, allowed: \(0, 1000\] Hz'),
         ({'scale': 2.0}, r'scale = 2.0, allowed: \(0, 1\]'),
-        ({'drop_rate': 1.0}, r'drop_rate = 1.0, allowed: \[0, 1\)'),
         ({'speed': 1.0}, "parameter 'speed' is unknown"),
     ],
 )
@@ -333,19 +292,12 @@ def test_what_cannot_be_is_refused(start: Start, parameters: dict[str, Any], mat
         b.add(CameraNode)
 
 
-# --- messages ------------------------------------------------------------------------------------
-
-
-def test_markers_come_in_the_asked_order() -> None:
+def test_markers_of_a_message() -> None:
     positions, velocities = markers_from_message(truth(7), ('tip', 'none', 'base'))
     places, rates = motion(7 * SAMPLE / 1e9)
     assert positions[[0, 2]].tolist() == places[[1, 0]].tolist()
     assert velocities[[0, 2]].tolist() == rates[[1, 0]].tolist()
-    assert np.isnan(positions[1]).all()
-    assert np.isnan(velocities[1]).all()
-
-
-def test_markers_that_contradict_themselves_are_refused() -> None:
+    assert np.isnan([positions[1], velocities[1]]).all()
     short, doubled, endless = truth(0), truth(0, ('tip', 'tip')), truth(0)
     short.velocity = short.velocity[:1]
     endless.velocity[0].z = float('inf')

@@ -10,7 +10,8 @@ import numpy as np
 
 from longreach_markers.marker.detection import TRACKED
 from longreach_tools.output import figure
-from longreach_vision.io.track_table import KINDS, STATUSES, Tracks
+from longreach_vision.io.messages import KINDS, STATUSES
+from longreach_vision.io.track_table import Tracks
 from longreach_vision.simulator.marker_path import MarkerPath
 
 _MILLI = 1e3

@@ -35,15 +35,9 @@ from longreach_tools.output import (
     write_csv,
 )
 from longreach_vision.io.bag_files import BagImages, TrackWriter
+from longreach_vision.io.messages import CAMERAS, KINDS, cameras_of
 from longreach_vision.io.overlay_files import writing_overlay
-from longreach_vision.io.track_table import (
-    CAMERAS,
-    KINDS,
-    Tracks,
-    cameras_of,
-    compare,
-    row_of,
-)
+from longreach_vision.io.track_table import Tracks, compare, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 _MILLI = 1e3

@@ -50,7 +50,7 @@ from longreach_vision.commands.arguments import (
 from longreach_vision.commands.rig_files import write_delay, write_poses, write_time
 from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
 from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
-from longreach_vision.io.track_table import cameras_of
+from longreach_vision.io.messages import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.

@@ -17,11 +17,9 @@ from typing import Any, Self
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.geometry import Pose
 from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import BitDepth, ImageFields, to_gray
 from longreach_markers.io.pictures import Picture
-from longreach_markers.tracking.bodies import covariance_in_world
 from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_tools.bag import (
     BagWriter,
@@ -32,20 +30,11 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
-from longreach_vision.io.track_table import (
-    CAMERAS,
-    Tracks,
-    columns_of,
-    estimate_fields,
-    message_row,
-    observation_fields,
-)
+from longreach_vision.io.messages import BODY, CAMERAS, ESTIMATES, OBSERVATIONS, Messages
+from longreach_vision.io.track_table import Tracks, columns_of, message_row
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
-_OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
-_ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
-_POSE = 'geometry_msgs/msg/PoseWithCovarianceStamped'
 _IMAGE = 'sensor_msgs/msg/Image'
 _COMPRESSED = 'sensor_msgs/msg/CompressedImage'
 _SECOND = 1_000_000_000  # [ns]
@@ -75,31 +64,24 @@ class TrackWriter:
         cameras: Sequence[str] = CAMERAS,
         bodies: Sequence[str] = (),
     ) -> None:
-        self._cameras = tuple(cameras)
         self._store = bag_typestore()
-        for kind in (_OBSERVATIONS, _ESTIMATES):
-            if kind not in self._store.types:
-                raise InputError(
-                    f'message type {kind}: no definition found; source the workspace that has'
-                    ' package longreach_msgs'
-                )
+        if ESTIMATES not in self._store.types:
+            raise InputError(
+                f'message type {ESTIMATES}: no definition found; source the workspace that has'
+                ' package longreach_msgs'
+            )
+        self._messages = Messages(self._store.types.__getitem__, cameras)
         self._path, self._frame_id = Path(path), frame_id
         self._prefix = f'{namespace.strip("/")}/'.lstrip('/')
         if self._path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
-        topics = [
-            checked_name(absolute_name(name, namespace))
-            for name in ('observations', 'markers', *(f'{body}/pose' for body in bodies))
-        ]
+        kinds = {'observations': OBSERVATIONS, 'markers': ESTIMATES}
+        kinds |= {f'{body}/pose': BODY for body in bodies}
+        topics = {name: checked_name(absolute_name(name, namespace)) for name in kinds}
         with contextlib.ExitStack() as stack:
             unfinished = stack.enter_context(writing_directory(path))
             self._writer = stack.enter_context(BagWriter(unfinished))
-            self._observations = self._add(topics[0], _OBSERVATIONS)
-            self._estimates = self._add(topics[1], _ESTIMATES)
-            self._bodies = {
-                body: self._add(topic, _POSE)
-                for body, topic in zip(bodies, topics[2:], strict=True)
-            }
+            self._topics = {name: self._add(topic, kinds[name]) for name, topic in topics.items()}
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -118,81 +100,30 @@ class TrackWriter:
 
     def write(self, frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
         """Write the results of one image pair."""
-        for camera, observed in frame.observations.items():
-            message = self._make(
-                _OBSERVATIONS,
-                header=self._header(stamps[camera], f'{self._prefix}{camera}_camera_optical'),
-                camera=camera,
-                observations=[
-                    self._make(_OBSERVATIONS.removesuffix('s'), **observation_fields(*pair))
-                    for pair in observed.items()
-                ],
-            )
-            self._put(self._observations, _OBSERVATIONS, stamps[camera], message)
+        make = self._messages
+        for camera, found in frame.observations.items():
+            at = stamps[camera], f'{self._prefix}{camera}_camera_optical'
+            self._put('observations', make.observations(found, camera, *at), at[0])
         if late:
             return
-        at = stamps[next(iter(frame.observations))]
-        message = self._make(
-            _ESTIMATES,
-            header=self._header(at, self._frame_id),
-            stamp_gap=frame.gap,
-            chi_square=frame.chi_square,
-            estimates=[
-                self._make(
-                    _ESTIMATES.removesuffix('s'),
-                    **estimate_fields(
-                        *pair, self._store.types['geometry_msgs/msg/Point'], self._cameras
-                    ),
-                )
-                for pair in frame.estimates.items()
-            ],
-        )
-        self._put(self._estimates, _ESTIMATES, at, message)
+        at = stamps[next(iter(frame.observations))], self._frame_id
+        self._put('markers', make.estimates(frame, *at), at[0])
         for name, body in frame.bodies.items():
             if body.pose is not None:
-                self._put(self._bodies[name], _POSE, at, self._pose(at, body.pose))
+                self._put(f'{name}/pose', make.body(body.pose, *at), at[0])
 
-    def _pose(self, stamp: int, pose: Pose) -> Any:
-        """Return the pose of a body as a message."""
-        at = dict(zip('xyz', pose.translation.tolist(), strict=True))
-        turn = dict(zip('xyzw', pose.quaternion.tolist(), strict=True))
-        placed = self._make(
-            'geometry_msgs/msg/Pose',
-            position=self._make('geometry_msgs/msg/Point', **at),
-            orientation=self._make('geometry_msgs/msg/Quaternion', **turn),
-        )
-        return self._make(
-            _POSE,
-            header=self._header(stamp, self._frame_id),
-            pose=self._make(
-                'geometry_msgs/msg/PoseWithCovariance',
-                pose=placed,
-                covariance=covariance_in_world(pose).ravel(),
-            ),
-        )
-
-    def _put(self, connection: Any, kind: str, stamp: int, message: Any) -> None:
+    def _put(self, name: str, message: Any, stamp: int) -> None:
         """Write a message."""
-        data = bytes(self._store.serialize_cdr(message, kind))
+        data = bytes(self._store.serialize_cdr(message, message.__msgtype__))
         try:
             # A delay in the rig may lead to a stamp before 0, which a log time cannot be.
-            self._writer.write(connection, max(stamp, 0), data)
+            self._writer.write(self._topics[name], max(stamp, 0), data)
         except LongreachError as error:
             raise self._failure(error) from error
 
     def _failure(self, error: LongreachError) -> LongreachError:
         """Return the error for a failed write; the output has been deleted."""
         return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
-
-    def _make(self, kind: str, **fields: Any) -> Any:
-        """Return a message."""
-        return self._store.types[kind](**fields)
-
-    def _header(self, stamp: int, frame_id: str) -> Any:
-        """Return a header."""
-        second, rest = divmod(stamp, _SECOND)
-        time = self._make('builtin_interfaces/msg/Time', sec=second, nanosec=rest)
-        return self._make('std_msgs/msg/Header', stamp=time, frame_id=frame_id)
 
 
 def _qos() -> Any:
@@ -255,7 +186,7 @@ def read_tracks(
 ) -> Tracks:
     """Read tracks, one row for each message on ``markers``; cameras if they were recorded, too."""
     topic = absolute_name('markers', namespace)
-    estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
+    estimates = [message for _, message in _messages(bag, [topic], ESTIMATES)]
     if not estimates:
         raise InputError(f'{bag}: no message on {topic}; was it tracked?')
     names = tuple(dict.fromkeys(one.name for message in estimates for one in message.estimates))
@@ -298,7 +229,7 @@ class _Observed:
             if topic not in opened.topics:
                 # A recording without observations.
                 return
-        for _, message in _messages(bag, [topic], _OBSERVATIONS):
+        for _, message in _messages(bag, [topic], OBSERVATIONS):
             if message.camera not in self._messages:
                 raise _other_cameras(bag, f'the camera {message.camera}', cameras)
             self._messages[message.camera][_nanoseconds(message)] = message

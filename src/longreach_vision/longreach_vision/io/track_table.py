@@ -1,8 +1,7 @@
 """
 Tracks of markers as a table, with their noise and errors.
 
-Positions are in the world frame [m]. The status is 0 for tracked, 1 for seen but unreliable, 2 for
-lost. Unknown values are NaN.
+Positions are in the world frame [m]. Statuses are those of messages. Unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from types import SimpleNamespace
@@ -19,20 +18,11 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.triangulation import Location
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.tracking.bodies import BodyEstimate
 from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_vision.io.messages import CAMERAS, KINDS, STATUSES, Messages
 from longreach_vision.simulator.marker_path import MarkerPath
-
-STATUSES = (TRACKED, UNCERTAIN, LOST)
-"""Statuses in the order of their numbers."""
-
-KINDS = ('in_plane', 'triangulated')
-"""Kinds of estimates: in the plane, and triangulated without that assumption."""
-
-CAMERAS = ('left', 'right')
-"""Cameras of a table, in the order of their bits in the column ``cameras``, by default."""
 
 # Order of the differences that pass noise and suppress slow motion.
 _ORDER = 7
@@ -88,12 +78,6 @@ def columns_of(
     return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
 
 
-def cameras_of(cameras: Iterable[str]) -> tuple[str, ...]:
-    """Return the cameras of a table for those of a rig: left and right, or else those."""
-    names = tuple(cameras)
-    return CAMERAS if set(names) <= set(CAMERAS) else names
-
-
 def body_columns(name: str) -> tuple[str, ...]:
     """
     Return the columns of a body.
@@ -111,15 +95,12 @@ def row_of(
     bodies: Sequence[str] = (),
 ) -> list[float]:
     """Return the row of a table of tracks, in the order of :func:`columns_of`."""
-    estimates = {
-        name: SimpleNamespace(**estimate_fields(name, found, SimpleNamespace, cameras))
-        for name, found in frame.estimates.items()
-    }
+    plain = Messages(lambda _: SimpleNamespace, cameras)
+    estimates = {name: plain.estimate(name, one) for name, one in frame.estimates.items()}
     observed = [
-        {
-            name: SimpleNamespace(status=STATUSES.index(seen.status), center=seen.center)
-            for name, seen in frame.observations.get(camera, {}).items()
-        }
+        {name: plain.observation(name, one) for name, one in frame.observations[camera].items()}
+        if camera in frame.observations
+        else {}
         for camera in cameras
     ]
     row = message_row(frame.time, frame.gap, names, estimates, observed)
@@ -136,8 +117,9 @@ def message_row(
     """Return the row of messages: estimates by marker, and for each camera observations by it."""
     row = [time, gap]
     lost, unseen = STATUSES.index(LOST), [float(STATUSES.index(LOST)), math.nan, math.nan]
+    unknown = Messages(lambda _: SimpleNamespace).estimate('', Estimate('', LOST, ''))
     for name in names:
-        one = estimates.get(name, _UNKNOWN)
+        one = estimates.get(name, unknown)
         row += [float(read(one)) for read in _MARKER.values()]
         for camera in observed:
             seen: Any = camera.get(name)
@@ -159,56 +141,6 @@ def _located(body: BodyEstimate | None) -> list[float]:
         turn, shift = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(2, 3).tolist()
         row += [*shift, *turn]
     return [*row, body.chi_square]
-
-
-def _bits(used: Sequence[str], cameras: Sequence[str]) -> int:
-    """Return the cameras used as a bit mask."""
-    return sum(1 << cameras.index(camera) for camera in used)
-
-
-# --- as messages -----------------------------------------------------------------------------
-
-
-def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
-    """Return the fields of a longreach_msgs/MarkerObservation."""
-    return {
-        'name': name,
-        'status': STATUSES.index(seen.status),
-        'reason': seen.reason,
-        'center': np.array(seen.center, dtype=np.float64),
-        'covariance': np.array(seen.covariance, dtype=np.float64).ravel(),
-        'ellipse_center': np.array(seen.ellipse.center, dtype=np.float64),
-        'axes': np.array(seen.ellipse.axes, dtype=np.float64),
-        'angle': float(seen.ellipse.angle),
-        'rim_support': float(seen.rim_support),
-        'residual': float(seen.residual),
-    }
-
-
-def estimate_fields(
-    name: str, found: Estimate, point: Callable[..., Any], cameras: Sequence[str] = CAMERAS
-) -> dict[str, Any]:
-    """Return the fields of a MarkerEstimate; ``point`` makes a geometry_msgs/Point."""
-    fields: dict[str, Any] = {
-        'name': name,
-        'status': STATUSES.index(found.status),
-        'reason': found.reason,
-        'cameras': _bits(found.cameras, cameras),
-        'out_of_plane': float(found.out_of_plane),
-        'out_of_plane_deviation': float(found.out_of_plane_deviation),
-    }
-    for kind in KINDS:
-        location: Location | None = getattr(found, kind)
-        place = np.full(3, math.nan) if location is None else location.position
-        spread = np.full((3, 3), math.nan) if location is None else location.covariance
-        noise = spread if location is None else location.noise
-        fields[kind] = point(**dict(zip('xyz', place.tolist(), strict=True)))
-        fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
-        fields[f'{kind}_noise_covariance'] = np.array(noise, dtype=np.float64).ravel()
-    return fields
-
-
-_UNKNOWN = SimpleNamespace(**estimate_fields('', Estimate('', LOST, ''), SimpleNamespace))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ class SimulatedView:
     """
     A camera with its publishers; images are drawn into a reused message.
 
-    The scene is at the scale of the settings; the seed is that of noise and dropped images; images
+    The scene is at the scale of the settings; the seed is that of noise; images
     are by ``skew`` [s] later than those of the first camera.
     """
 
@@ -71,7 +71,7 @@ class SimulatedView:
         seed: int,
         skew: float,
     ) -> None:
-        self.name, self._seed, self._drop_rate = name, seed, settings.drop_rate
+        self.name, self._seed = name, seed
         self.times = FrameTimes(settings.frame_rate, skew)
         self._delay = seconds_to_nanoseconds(mounted.delay)
         camera = mounted.camera.scaled(settings.scale).replace(name=name)
@@ -83,11 +83,6 @@ class SimulatedView:
         line_time = mounted.line_time / settings.scale
         self._simulator = CameraSimulator(camera, mounted.pose, scene, self._buffer, line_time)
         self.images = ImagePublishers(node, name, settings.jpeg_quality)
-
-    def is_dropped(self, frame: Frame) -> bool:
-        """Return whether an image is one of those that are dropped."""
-        lot = frame_rng(self._seed, f'{self.name} dropped', frame.number).random()
-        return bool(lot < self._drop_rate)
 
     def show(self, frame: Frame, viewer: Viewer | None) -> None:
         """Draw and publish an image; with a viewer, which gets a copy, only to subscribers."""
@@ -138,7 +133,7 @@ class CameraNode(Node):
             for k, camera in enumerate(rig.cameras.items())
         ]
         self._frames = DueFrames([view.times for view in self._views], settings.duration)
-        self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
+        self._counts = dict.fromkeys(('rendered', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
         # Stamp of the latest image [ns].
         self._stamp = 0
@@ -230,9 +225,6 @@ class CameraNode(Node):
         """Draw and publish an image, unless it is dropped."""
         view, frame = self._views[image.camera], image.frame
         self._stamp = frame.stamp
-        if view.is_dropped(frame):
-            self._counts['dropped'] += 1
-            return
         # As fast as possible, no image is late.
         slow = time.monotonic() - image.due > 1.0 / self.settings.frame_rate
         self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)

@@ -10,29 +10,15 @@ padding, or swap bytes with functions that NumPy 2 removed.
 from __future__ import annotations
 
 import array
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import (
-    Point,
-    PoseStamped,
-    PoseWithCovariance,
-    PoseWithCovarianceStamped,
-    Quaternion,
-    TransformStamped,
-    Vector3,
-)
-from geometry_msgs.msg import Pose as PoseMessage
-from longreach_msgs.msg import (
-    MarkerEstimate,
-    MarkerEstimates,
-    MarkerObservation,
-    MarkerObservations,
-)
+from geometry_msgs.msg import Point, TransformStamped, Vector3
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
@@ -48,15 +34,10 @@ from longreach_markers.io.images import (
     to_message_fields,
 )
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.tracking.bodies import covariance_in_world
 from longreach_markers.tracking.rig_tracker import Estimate
 from longreach_node.stamps import nanoseconds_of
 from longreach_vision.io.bag_files import image_fields
-from longreach_vision.io.track_table import (
-    CAMERAS,
-    estimate_fields,
-    observation_fields,
-)
+from longreach_vision.io.messages import Messages
 
 # RGB colour of each status in RViz, as in the overlays.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
@@ -196,35 +177,21 @@ def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
     )
 
 
-def pose_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseStamped:
-    """Return the pose of a camera's optical frame in the frame of the rig."""
-    return PoseStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=_pose(pose))
-
-
-def _pose(pose: Pose) -> PoseMessage:
-    """Return a pose without time and frame."""
-    position = dict(zip('xyz', pose.translation.tolist(), strict=True))
-    return PoseMessage(position=Point(**position), orientation=_quaternion(pose))
-
-
-def _quaternion(pose: Pose) -> Quaternion:
-    """Return the orientation of a pose."""
-    return Quaternion(**dict(zip('xyzw', pose.quaternion.tolist(), strict=True)))
+@functools.cache
+def ros_type(kind: str) -> Any:
+    """Return a type of messages by its name, such as ``geometry_msgs/msg/Point``."""
+    package, _, name = kind.split('/')
+    return getattr(import_module(f'{package}.msg'), name)
 
 
 def pose_to_transform(pose: Pose, stamp: Time, frame_id: str, child: str) -> TransformStamped:
     """Return a pose as the transform from its own frame, ``child``, to ``frame_id``."""
     message = TransformStamped(header=Header(stamp=stamp, frame_id=frame_id), child_frame_id=child)
-    shift = dict(zip('xyz', pose.translation.tolist(), strict=True))
-    message.transform.translation = Vector3(**shift)
-    message.transform.rotation = _quaternion(pose)
+    placed = Messages(ros_type).pose(pose)
+    x, y, z = pose.translation.tolist()
+    message.transform.translation = Vector3(x=x, y=y, z=z)
+    message.transform.rotation = placed.orientation
     return message
-
-
-def body_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseWithCovarianceStamped:
-    """Return a body's pose; the covariance has position first, and the parent's axes."""
-    found = PoseWithCovariance(pose=_pose(pose), covariance=covariance_in_world(pose).ravel())
-    return PoseWithCovarianceStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=found)
 
 
 def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
@@ -233,41 +200,6 @@ def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraI
 
 
 # --- markers ---------------------------------------------------------------------------------
-
-
-def observation_to_message(name: str, observation: Observation) -> MarkerObservation:
-    """Return the message of one marker's observation."""
-    return MarkerObservation(**observation_fields(name, observation))
-
-
-def observations_to_message(
-    observations: Mapping[str, Observation], camera: str, stamp: Time, frame_id: str
-) -> MarkerObservations:
-    """Return the message of all observations in one image."""
-    return MarkerObservations(
-        header=Header(stamp=stamp, frame_id=frame_id),
-        camera=camera,
-        observations=[observation_to_message(*pair) for pair in observations.items()],
-    )
-
-
-def estimates_to_message(
-    estimates: Mapping[str, Estimate],
-    gap: float,
-    stamp: Time,
-    frame_id: str,
-    chi_square: float = math.nan,
-    cameras: Sequence[str] = CAMERAS,
-) -> MarkerEstimates:
-    """Return the message of all estimates."""
-    return MarkerEstimates(
-        header=Header(stamp=stamp, frame_id=frame_id),
-        stamp_gap=gap,
-        chi_square=chi_square,
-        estimates=[
-            MarkerEstimate(**estimate_fields(*pair, Point, cameras)) for pair in estimates.items()
-        ],
-    )
 
 
 def shapes_to_message(
@@ -348,7 +280,7 @@ def estimates_to_detections(
         found.results = [_hypothesis(kinds, name, estimate.status)]
         covariance = np.diag([0.0, 0.0, 0.0, *3 * [_ANY_ANGLE]])
         covariance[:3, :3] = location.covariance
-        place = _pose(Pose(np.eye(3), location.position))
+        place = Messages(ros_type).pose(Pose(np.eye(3), location.position))
         found.results[0].pose.pose = found.bbox.center = place
         found.results[0].pose.covariance = covariance.ravel()
         size = 2.0 * radii[name]

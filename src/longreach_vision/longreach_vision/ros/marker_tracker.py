@@ -24,7 +24,8 @@ from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
-from longreach_vision.ros import conversions
+from longreach_vision.io.messages import Messages
+from longreach_vision.ros.conversions import ros_type
 from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
 from longreach_vision.ros.node_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
@@ -33,8 +34,14 @@ from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublish
 _PERIOD = 1.0
 # Time without any image after which waiting images are no longer held back [s of wall time].
 _SILENCE = 2.0
-# Counters of problems with stamps and copies.
-_STAMPS = 'misdated', 'standing', 'repeated'
+# Counters of images that are not used, and what is said of one.
+_NOT_USED = {
+    'misdated': ', far from the previous one; it is dropped unless the next ones continue there',
+    'standing': ', allowed: after the previous one; it is dropped. Check that the driver stamps'
+    ' each image, and once only',
+    'repeated': ' repeats the previous one, pixel by pixel; it is not used. Check the driver, and'
+    ' how the images were recorded',
+}
 
 
 class MarkerTracker:
@@ -122,39 +129,20 @@ class MarkerTracker:
         """Track the images that are complete with this one, stamped in ns."""
         frame_id = frame_id or self._publishers.camera_frame(camera)
         stamp -= self._delays[camera]
-        misdated, standing, repeated = (self._pairs.counts(what)[camera] for what in _STAMPS)
+        topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
+        before = {what: self._pairs.counts(what)[camera] for what in _NOT_USED}
         ready = self._pairs.add(camera, stamp, StampedImage(image, frame_id))
+        log = self._node.get_logger()
         if self._pairs.restarts != self._restarts:
             self._restarts = self._pairs.restarts
             self._follower = None
-            self._node.get_logger().info(
-                f'time went back to {stamp * 1e-9:.3f} s: tracking restarts'
-            )
+            log.info(f'time went back to {time_}: tracking restarts')
         if self._pairs.jumps != self._jumps:
             self._jumps = self._pairs.jumps
-            self._node.get_logger().info(
-                f'time jumped ahead to {stamp * 1e-9:.3f} s on {self._topics[camera]}: tracking'
-                ' continues'
-            )
-        at = f'{self._topics[camera]}: image of {stamp * 1e-9:.3f} s'
-        if self._pairs.counts('misdated')[camera] > misdated:
-            self._warn(
-                f'stamp {camera}',
-                f'{at}, far from the previous one; it is dropped unless the next ones continue'
-                ' from there',
-            )
-        if self._pairs.counts('standing')[camera] > standing:
-            self._warn(
-                f'stamp {camera}',
-                f'{at}, allowed: after the previous one; it is dropped. Check that the driver'
-                ' stamps each image, and once only',
-            )
-        if (count := self._pairs.counts('repeated')[camera]) > repeated:
-            self._warn(
-                f'copy {camera}',
-                f'{at} repeats the previous one, pixel by pixel; it is not used, as {count} so'
-                ' far. Check the driver, and how the images were recorded',
-            )
+            log.info(f'time jumped ahead to {time_} on {topic}: tracking continues')
+        for what, text in _NOT_USED.items():
+            if self._pairs.counts(what)[camera] > before[what]:
+                self._warn(f'{what} {camera}', f'{topic}: image of {time_}{text}')
         for images in ready:
             self._track(images)
 
@@ -198,7 +186,7 @@ class MarkerTracker:
         except InputError as error:
             response.message = str(error)
             return response
-        response.observation = conversions.observation_to_message(request.name, observation)
+        response.observation = Messages(ros_type).observation(request.name, observation)
         if observation.status != TRACKED:
             response.message = f'refused: {observation.reason}; the previous track is kept'
             return response

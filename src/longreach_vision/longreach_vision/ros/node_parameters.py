@@ -13,6 +13,22 @@ from longreach_markers.tracking.image_sets import TIMEOUT
 from longreach_node.frames import FrameParameters
 
 
+def _count(meaning: str, unit: str = '1', **rule: Any) -> Any:
+    """Declare a whole number of 0 or more, by default 0."""
+    return quantity(meaning, unit, at_least=0, default=0, **rule)
+
+
+def _seconds(meaning: str, default: float, **rule: Any) -> Any:
+    """Declare a time of 0 or more."""
+    return quantity(meaning, 's', at_least=0.0, default=default, **rule)
+
+
+def _bits(images: str) -> Any:
+    """Declare the significant bits of some images."""
+    text = f'significant bits of 16-bit {images}, from 9 on; 0: as many as the largest value needs'
+    return _count(text, at_most=16)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RigParameters(FrameParameters):
     """Parameters of every node that reads a rig."""
@@ -33,14 +49,10 @@ class ImageParameters(FrameParameters):
         at_most=100,
         default=95,
     )
-    listeners: int = quantity(
-        'number of subscribers of images of each camera for which file, path or marker_truth wait',
-        at_least=0,
-        default=0,
+    listeners: int = _count(
+        'number of subscribers of images of each camera for which file, path or marker_truth wait'
     )
-    start_timeout: float = quantity(
-        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
-    )
+    start_timeout: float = _seconds('longest wait for listeners', 10.0, at_most=1e4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,10 +72,7 @@ class CameraNodeParameters(RigParameters, ImageParameters):
         at_most=1e3,
         default=15.0,
     )
-    skew: float = quantity('delay of all cameras but the first', 's', at_least=0.0, default=0.0)
-    drop_rate: float = quantity(
-        'share of images that are dropped, for tests', at_least=0.0, below=1.0, default=0.0
-    )
+    skew: float = _seconds('delay of all cameras but the first', 0.0)
     real_time_factor: float = quantity(
         'simulation time over real time; 0: a path continues when listeners have the previous'
         ' image',
@@ -74,11 +83,9 @@ class CameraNodeParameters(RigParameters, ImageParameters):
     lossless: bool = quantity(
         'publish an image only when reliable listeners have the previous one', default=False
     )
-    duration: float = quantity(
+    duration: float = _seconds(
         'time of marker_truth, or since the start of a path, after which the node ends; 0: never',
-        's',
-        at_least=0.0,
-        default=0.0,
+        0.0,
     )
 
 
@@ -96,21 +103,14 @@ class TrackerParameters(RigParameters, TrackingParameters):
         ('raw', 'compressed'),
         default='raw',
     )
-    bits: int = quantity(
-        'significant bits of 16-bit images, from 9 on; 0: as many as the largest value needs',
-        at_least=0,
-        at_most=16,
-        default=0,
-    )
+    bits: int = _bits('images')
     frame_id: str = quantity(
         'frame of the poses in the rig, without frame_prefix', '', default='world'
     )
-    timeout: float = quantity(
+    timeout: float = _seconds(
         "lag of one camera's images behind the other's after which images are processed alone",
-        's',
-        at_least=0.0,
+        TIMEOUT,
         at_most=1e3,
-        default=TIMEOUT,
     )
     latency: float = quantity(
         'time from the stamp of an image to its results above which diagnostics warn; longer than'
@@ -126,14 +126,10 @@ class TrackerParameters(RigParameters, TrackingParameters):
         ' requires reliable publishers',
         default=False,
     )
-    recorders: int = quantity(
-        'number of subscribers of observations and markers before images are subscribed to',
-        at_least=0,
-        default=0,
+    recorders: int = _count(
+        'number of subscribers of observations and markers before images are subscribed to'
     )
-    start_timeout: float = quantity(
-        'longest wait for these subscribers', 's', at_least=0.0, at_most=1e4, default=10.0
-    )
+    start_timeout: float = _seconds('longest wait for these subscribers', 10.0, at_most=1e4)
     publish_tf: bool = quantity(
         'publish transforms of cameras, of markers that are TRACKED, and of bodies, if tf2_msgs is'
         ' installed',
@@ -159,14 +155,19 @@ class TrackerParameters(RigParameters, TrackingParameters):
     def check(self) -> None:
         """Raise InputError for an empty frame name."""
         super().check()
-        if not self.frame_id.strip('/ '):
-            raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
+        _check_frame(self.frame_id)
 
     @property
     def tracking(self) -> TrackingParameters:
         """The parameters of the tracking, in pixels of the cameras' full resolution."""
         names = (field.name for field in dataclasses.fields(TrackingParameters))
         return TrackingParameters(**{name: getattr(self, name) for name in names})
+
+
+def _check_frame(name: str) -> None:
+    """Raise InputError for an empty frame name."""
+    if not name.strip('/ '):
+        raise InputError(f'frame_id = {name!r}, allowed: the name of a frame')
 
 
 def tracking_of_rig(settings: TrackerParameters) -> dict[str, Any]:
@@ -204,35 +205,22 @@ class VideoNodeParameters(ImageParameters):
         ('now', 'source'),
         default='now',
     )
-    width: int = quantity(
+    width: int = _count(
         "requested image width of a camera; 0 for that of the calibration, or the camera's"
         ' default',
-        'px',
-        at_least=0,
+        unit='px',
         at_most=100_000,
-        default=0,
     )
-    height: int = quantity(
-        'requested image height, likewise', 'px', at_least=0, at_most=100_000, default=0
-    )
-    exposure: float = quantity(
-        'exposure time of a camera; 0: automatic', 's', at_least=0.0, at_most=10.0, default=0.0
-    )
+    height: int = _count('requested image height, likewise', unit='px', at_most=100_000)
+    exposure: float = _seconds('exposure time of a camera; 0: automatic', 0.0, at_most=10.0)
     pixel_format: str = quantity(
         "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
-    bits: int = quantity(
-        'significant bits of 16-bit pictures, from 9 on; 0: as many as the largest value needs',
-        at_least=0,
-        at_most=16,
-        default=0,
-    )
-    companions: int = quantity(
+    bits: int = _bits('pictures')
+    companions: int = _count(
         'number of other video nodes in the namespace above that must reach their ends before this'
         ' node ends, so that the end of a shorter file does not end the launch',
-        at_least=0,
         at_most=100,
-        default=0,
     )
     focus: float = quantity(
         'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
@@ -243,12 +231,10 @@ class VideoNodeParameters(ImageParameters):
     focus_lock: bool = quantity(
         'switch the autofocus of a camera off, and leave its lens where it is', default=False
     )
-    reconnect: float = quantity(
+    reconnect: float = _seconds(
         'time during which connecting to a lost camera is retried, after which the node ends',
-        's',
-        at_least=0.0,
+        1e6,
         at_most=1e6,
-        default=1e6,
     )
     sources: str = quantity(
         "instead of source: those of several cameras by name, 'left=a.avi top=b.avi', with topics"
@@ -290,8 +276,7 @@ class VideoNodeParameters(ImageParameters):
                     f'calibrations has {name}, allowed: the cameras of sources,'
                     f' {", ".join(sources) or "none"}'
                 )
-        if not self.frame_id.strip('/ '):
-            raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
+        _check_frame(self.frame_id)
 
 
 def _by_name(text: str) -> dict[str, str]:

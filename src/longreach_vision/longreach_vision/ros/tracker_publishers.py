@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from rclpy.node import Node
@@ -24,7 +23,7 @@ from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_node import qos
 from longreach_node.frames import Transforms, frame_name, optional_message
 from longreach_node.stamps import stamp_of
-from longreach_vision.io.track_table import cameras_of
+from longreach_vision.io.messages import Messages, cameras_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.node_parameters import TrackerParameters
 
@@ -60,6 +59,7 @@ class TrackerPublishers:
     def __init__(self, node: Node, settings: TrackerParameters, rig: Rig) -> None:
         self._node, self.settings, self._rig = node, settings, rig
         self._frame_id = settings.frame_id.lstrip('/')
+        self._messages = Messages(conversions.ros_type, cameras_of(rig.cameras))
         self._radii = {marker.name: marker.radius for marker in rig.markers}
         create = node.create_publisher
         found = qos.stream(settings.lossless)
@@ -91,7 +91,9 @@ class TrackerPublishers:
         """Publish the poses of the cameras, which are latched."""
         at = stamp_of(stamp), self._frame_id
         for name, mounted in rig.cameras.items():
-            self._poses[name].publish(conversions.pose_to_message(mounted.pose, *at))
+            pose = self._messages.pose(mounted.pose)
+            header = self._messages.header(stamp, self._frame_id)
+            self._poses[name].publish(PoseStamped(header=header, pose=pose))
         if self._transforms is not None:
             self._transforms.hold(
                 [
@@ -105,24 +107,20 @@ class TrackerPublishers:
     def publish(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
         """Publish the results of a set of images, with the stamps of the images."""
         for name, found in frame.observations.items():
-            at = stamp_of(images.stamps[name]), images.images[name].frame_id
-            self._observations.publish(conversions.observations_to_message(found, name, *at))
+            at = images.stamps[name], images.images[name].frame_id
+            self._observations.publish(self._messages.observations(found, name, *at))
             if self._is_asked_for('2d'):
-                detections = conversions.observations_to_detections(found, *at)
+                detections = conversions.observations_to_detections(found, stamp_of(at[0]), at[1])
                 self._detections['2d'].publish(detections)
         if images.late:
             # Estimates are published in increasing order of time.
             return
+        self._markers.publish(self._messages.estimates(frame, images.stamp, self._frame_id))
         at = stamp_of(images.stamp), self._frame_id
-        self._markers.publish(
-            conversions.estimates_to_message(
-                frame.estimates, frame.gap, *at, frame.chi_square, cameras_of(rig.cameras)
-            )
-        )
         if self._is_asked_for('3d'):
             detections = conversions.estimates_to_detections(frame.estimates, self._radii, *at)
             self._detections['3d'].publish(detections)
-        self._publish_poses(frame, *at)
+        self._publish_poses(frame, images.stamp)
         now = images.stamp * 1e-9
         if self._shapes.is_due(now, 2.0 * self.settings.overlay_rate):
             shapes = conversions.shapes_to_message(frame.estimates, self._radii, *at)
@@ -135,13 +133,12 @@ class TrackerPublishers:
         found = self._detections.get(kind)
         return found is not None and found.get_subscription_count() > 0
 
-    def _publish_poses(self, frame: RigFrame, stamp: Time, frame_id: str) -> None:
+    def _publish_poses(self, frame: RigFrame, stamp: int) -> None:
         """Publish the poses of bodies, and transforms of these and of markers."""
-        moving = []
+        moving, at = [], (stamp_of(stamp), self._frame_id)
         for name, body in frame.bodies.items():
             if body.pose is not None:
-                message = conversions.body_to_message(body.pose, stamp, frame_id)
-                self._bodies[name].publish(message)
+                self._bodies[name].publish(self._messages.body(body.pose, stamp, self._frame_id))
                 moving.append((name, body.pose))
         if self._transforms is None:
             return
@@ -152,7 +149,7 @@ class TrackerPublishers:
         self._transforms.send(
             [
                 conversions.pose_to_transform(
-                    pose, stamp, frame_id, frame_name(self._node, self.settings, name)
+                    pose, *at, frame_name(self._node, self.settings, name)
                 )
                 for name, pose in moving
             ]
