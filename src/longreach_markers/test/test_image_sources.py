@@ -557,10 +557,10 @@ def test_a_control_that_a_camera_does_not_take_is_a_warning(
 @pytest.mark.parametrize(
     ('options', 'text'),
     [
-        ({'width': 640}, 'width = 640 px, but camera 0 gives 32 px'),
-        ({'height': 480}, 'height = 480 px, but camera 0 gives 24 px'),
-        ({'frame_rate': 30.0}, r'frame_rate = 30\.0 Hz, but camera 0 gives 15\.0 Hz'),
-        ({'pixel_format': 'MJPG'}, 'pixel_format = MJPG, but camera 0 gives GREY'),
+        ({'width': 640}, 'width = 640 px, but camera 0 has 32 px'),
+        ({'height': 480}, 'height = 480 px, but camera 0 has 24 px'),
+        ({'frame_rate': 30.0}, 'frame_rate = 30 Hz, but camera 0 has 15 Hz'),
+        ({'pixel_format': 'MJPG'}, 'pixel_format = MJPG, but camera 0 has GREY'),
     ],
 )
 def test_a_camera_that_cannot(fake: FakeCapture, options: dict[str, Any], text: str) -> None:

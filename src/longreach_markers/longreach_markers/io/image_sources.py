@@ -36,8 +36,9 @@ _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
 _LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
 # Timeouts for the start of a stream, and for the next image [s].
 _OPENING, _READING = 10.0, 5.0
-# Video4Linux: manual exposure, and its unit [1/s].
-_BY_HAND, _EXPOSURE_UNITS = 1, 1e4
+# Video4Linux: manual exposure, and its unit [s].
+_BY_HAND, _EXPOSURE_UNIT = 1, 1e-4
+_MODES = '; its modes are listed by v4l2-ctl --list-formats-ext'
 # Larger ages of an image reported by a driver [s] come from another clock.
 _OLDEST = 1.0
 # Codes of codecs that compress the difference of a frame from others. The change of a marker in
@@ -430,57 +431,49 @@ class _Camera(ImageSource):
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
 
     def _ask_for(self, options: CaptureOptions) -> None:
-        """Request settings, and compare them with the result."""
-        capture = self._capture
-        # Set the format first: the available sizes depend on it.
+        """Request settings: modes it must have, controls that it does not take are warnings."""
         if options.pixel_format:
-            code = cv2.VideoWriter.fourcc(*options.pixel_format)
-            capture.set(cv2.CAP_PROP_FOURCC, code)
-            self._compare('pixel_format', options.pixel_format, _letters(capture), '')
-        for name, wanted, key, unit in (
-            ('width', options.width, cv2.CAP_PROP_FRAME_WIDTH, ' px'),
-            ('height', options.height, cv2.CAP_PROP_FRAME_HEIGHT, ' px'),
-            ('frame_rate', options.frame_rate, cv2.CAP_PROP_FPS, ' Hz'),
+            # First, because the available sizes depend on it.
+            self._capture.set(cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*options.pixel_format))
+            got = _letters(self._capture)
+            if got != options.pixel_format:
+                raise InputError(
+                    f'pixel_format = {options.pixel_format}, but {self.name} has {got}{_MODES}'
+                )
+        for name, key, wanted, tolerance, symbol in (
+            ('width', cv2.CAP_PROP_FRAME_WIDTH, options.width, 0.0, ' px'),
+            ('height', cv2.CAP_PROP_FRAME_HEIGHT, options.height, 0.0, ' px'),
+            ('frame_rate', cv2.CAP_PROP_FPS, options.frame_rate, 0.02, ' Hz'),
         ):
-            if wanted:
-                capture.set(key, wanted)
-                got = capture.get(key)
-                # Of rates, cameras have some that are nearly as asked for.
-                is_near = abs(got - wanted) <= (0.02 * wanted if unit == ' Hz' else 0.0)
-                self._compare(name, wanted, wanted if is_near else type(wanted)(got), unit)
+            if wanted and (told := self._set(name, key, wanted, 1.0, symbol, tolerance)):
+                raise InputError(f'{told}{_MODES}')
+        controls: list[tuple[Any, ...]] = []
         if options.exposure:
-            units = max(1, round(options.exposure * _EXPOSURE_UNITS))
-            self._set('exposure by hand', cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)
-            self._set('exposure', cv2.CAP_PROP_EXPOSURE, units, 1.0 / _EXPOSURE_UNITS, ' s')
+            units = max(1, round(options.exposure / _EXPOSURE_UNIT))
+            controls += [('exposure by hand', cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)]
+            controls += [('exposure', cv2.CAP_PROP_EXPOSURE, units, _EXPOSURE_UNIT, ' s')]
         if options.focus_lock or options.focus >= 0.0:
-            self._set('autofocus', cv2.CAP_PROP_AUTOFOCUS, 0)
+            controls += [('autofocus', cv2.CAP_PROP_AUTOFOCUS, 0)]
         if options.focus >= 0.0:
-            self._set('focus', cv2.CAP_PROP_FOCUS, options.focus)
+            controls += [('focus', cv2.CAP_PROP_FOCUS, options.focus)]
+        for control in controls:
+            if told := self._set(*control):
+                self.refused.append(f'{told}; its controls are listed by v4l2-ctl --list-ctrls')
 
     def _set(
-        self, name: str, key: int, wanted: float, unit: float = 1.0, symbol: str = ''
-    ) -> None:
-        """Set a control, read it back, and note if the camera has another value."""
+        self, name: str, key: int, wanted: float, unit: float = 1.0, symbol: str = '',
+        tolerance: float = 0.0,
+    ) -> str:  # fmt: skip
+        """Set a property and read it back; return what the camera has if it is another value."""
         taken = self._capture.set(key, wanted)
         got = self._capture.get(key)
-        if got == wanted:
-            return
+        if abs(got - wanted) <= tolerance * wanted:
+            return ''
         # OpenCV reads -1 of a control that a camera does not have.
         has = 'does not have this control' if got < 0.0 else f'has {got * unit:g}{symbol}'
         if not taken and got >= 0.0:
             has += ' and refuses it'
-        self.refused.append(
-            f'{name} = {wanted * unit:g}{symbol}, but {self.name} {has}; its controls are listed'
-            ' by v4l2-ctl --list-ctrls'
-        )
-
-    def _compare(self, name: str, wanted: object, got: object, unit: str) -> None:
-        """Raise InputError if the camera uses another value."""
-        if got != wanted:
-            raise InputError(
-                f'{name} = {wanted}{unit}, but {self.name} gives {got}{unit}; its modes are listed'
-                ' by v4l2-ctl --list-formats-ext'
-            )
+        return f'{name} = {wanted * unit:g}{symbol}, but {self.name} {has}'
 
     def _frames(self) -> Iterator[Frame]:
         index = 0
