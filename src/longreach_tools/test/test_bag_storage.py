@@ -448,6 +448,20 @@ def test_recover_goes_by_the_files_and_not_by_the_metadata(tmp_path):
         assert opened.topics['/crane/sensors'].typename == SENSORS
 
 
+def test_a_file_without_chunks_is_read_but_not_checked(tmp_path, capsys):
+    whole = make_bag(tmp_path / 'bag', 5) / 'bag_0.mcap'
+    (chunk,) = intact(whole).chunks
+    data, begin = whole.read_bytes(), chunk.chunk_start_offset + 49
+    records = data[begin : begin + chunk.uncompressed_size]
+    file = tmp_path / 'loose.mcap'
+    end = b'\x0f\x04' + bytes(11) + b'\x02\x14' + bytes(27) + data[:8]
+    file.write_bytes(data[: chunk.chunk_start_offset] + records + end)
+    assert positions(file) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert cli.main(['bag', 'info', str(file)]) == 2
+    assert 'messages are not in chunks' in capsys.readouterr().err
+    assert cli.main(['bag', 'info', '--no-scan', str(file)]) == 0
+
+
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
     types = MachineTypes()
     definition = types.definition('std_msgs/msg/Int32')

@@ -101,6 +101,7 @@ class IntactMcap(McapReader):
         self._lost: list[tuple[int, int]] = []
         # With the number of messages by channel.
         self._bad: list[tuple[_Chunk, dict[int, int]]] = []
+        self._has_loose_messages = False
         # Up to which byte, and its checksum.
         self._data_section = (0, 0)
         ending = _ending(self._file)
@@ -111,6 +112,11 @@ class IntactMcap(McapReader):
             self._add(chunk)
             place, found, checked = chunk.end, found + 1, checked + bool(chunk.checksum)
         self._look_between(place, end)
+        if not found and self._has_loose_messages:
+            raise InputError(
+                f'{self.path}: its messages are not in chunks: it can be read if it was closed,'
+                ' but it cannot be checked; see: longreach bag info --no-scan'
+            )
         profile = _read(self._file, len(_MAGIC) + _RECORD.size, len(_PROFILE))
         if profile != _PROFILE and not self.connections:
             raise InputError(
@@ -173,6 +179,7 @@ class IntactMcap(McapReader):
             kind, length = _RECORD.unpack(_read(self._file, place, _RECORD.size).ljust(9, b'\0'))
             behind = place + _RECORD.size + length
             if not 0 < kind <= _DATA_END or kind in (_FOOTER, _MESSAGE, _CHUNK) or behind > end:
+                self._has_loose_messages |= kind == _MESSAGE and bool(self.channels)
                 break
             if kind == _INDEX and self._bad and begin == self._bad[-1][0].end:
                 head = _read(self._file, place + _RECORD.size, _INDEX_HEAD.size)
