@@ -101,6 +101,9 @@ class Stage:
             ]
         )
 
+    def center_at(self, time: float):
+        return self.tracker.motion.center_at(self.tracker.tracks['a'], time)
+
     def statuses(self) -> list[str]:
         return [self.seen[name].status for name in self.names]
 
@@ -738,7 +741,7 @@ def test_center_between_images_is_that_of_the_motion():
             continue
         for part in (-0.5, -0.2, 0.1):
             time = (k + part) / RATE
-            place = stage.tracker.center_at('a', time)
+            place = stage.center_at(time)
             assert place is not None
             error = place[0] - stage.simulator.centers(motion(time))[0]
             squares.append(error @ np.linalg.solve(place[1], error) / 2.0)
@@ -750,15 +753,14 @@ def test_center_at_an_image_is_the_observation():
     stage = Stage(row(1))
     stage.start()
     seen = stage.update(1 / RATE)['a']
-    center, covariance = stage.tracker.center_at('a', 1 / RATE)
+    center, covariance = stage.center_at(1 / RATE)
     assert np.array_equal(center, seen.center)
     assert np.array_equal(covariance, seen.covariance)
     # Too few for a parabola: the filter says it, and that it is not sure.
-    _, covariance = stage.tracker.center_at('a', 1.5 / RATE)
+    _, covariance = stage.center_at(1.5 / RATE)
     assert covariance[0, 0] > 0.1
     stage.update(2 / RATE, np.full((1, 3), math.nan))
-    assert stage.tracker.center_at('a', 1.9 / RATE) is None
-    assert stage.tracker.center_at('nobody', 1.0) is None
+    assert stage.center_at(1.9 / RATE) is None
 
 
 # Everything else

@@ -651,7 +651,7 @@ def test_a_place_without_a_ray_is_no_place():
     stage.start()
     left, right = (stage.tracker.trackers[side] for side in SIDES)
     stage.update(1 / RATE)
-    del left._tracks['a']
+    del left.tracks['a']
     track = right.tracks['a']
     track.state[:] = (2.0, 2.0, -300.0, -225.0)
     stage.tracker._help({'left': track.time + 0.02, 'right': track.time})

@@ -12,11 +12,9 @@ keeps what is found there. All others, near each other or lost, are assigned joi
 are predicted; once both are in sight they are tracked, and flagged until they are initialised
 again or the other camera resolves the ambiguity.
 
-Rings that stay lost are searched for in the whole image, a part of it in each image, within the
-uncertainty of their predictions, which grows to the size of the image. A ring that may be several
-lost markers is tracked as one of them and flagged.
-
-The same images give bitwise equal tracks. Pixels are (u, v) with integer centres.
+Rings that stay lost are searched for in a part of each image, within the uncertainty of their
+predictions, which grows to the size of the image. A ring that may be several lost markers is
+tracked as one of them and flagged.
 """
 
 from __future__ import annotations
@@ -78,16 +76,8 @@ class CameraTracker:
     """
     Tracks the markers in one camera's images.
 
-    Parameters
-    ----------
-    name : str
-        Name of the camera, left or right.
-    mounted : MountedCamera
-    plane : Plane
-        Plane in which the markers move.
-    markers : sequence of MarkerOnRig
-    parameters : TrackingParameters
-    limits : DetectionLimits, optional
+    ``name``: of the camera; ``plane``: in which the markers move. The same images give bitwise
+    equal tracks.
     """
 
     def __init__(
@@ -107,29 +97,25 @@ class CameraTracker:
         rig = Rig({name: mounted}, plane, tuple(markers), parameters, detection=limits)
         self._limits = limits
         self.appearance = Appearance(mounted, rig)
-        self._camera, self._normal = mounted.camera, rig.normal_cam(name)
-        self._motion = ImageMotion(mounted.camera, parameters)
-        self._tracks: dict[str, Track] = {}
+        self._camera = mounted.camera
+        self._view: dict[str, Any] = {'camera': mounted.camera, 'normal_cam': rig.normal_cam(name)}
+        self.motion = ImageMotion(mounted.camera, parameters)
+        self.tracks: dict[str, Track] = {}
         self._part = 0
 
     def use(self, parameters: TrackingParameters) -> None:
         """Continue with other parameters; tracks are kept."""
         self.parameters = parameters
-        self._motion = ImageMotion(self._camera, parameters)
-
-    @property
-    def tracks(self) -> Mapping[str, Track]:
-        """Tracks of markers that are tracked or searched for, by name."""
-        return self._tracks
+        self.motion = ImageMotion(self._camera, parameters)
 
     def predict(self, name: str, time: float) -> Prediction:
         """Return the predicted position of a marker at a time [s]; InputError if untracked."""
-        if name not in self._tracks:
+        if name not in self.tracks:
             raise InputError(
                 f'{name} is not tracked by the camera {self.name}, tracked:'
-                f' {", ".join(self._tracks) or "nothing"}; initialise it first'
+                f' {", ".join(self.tracks) or "nothing"}; initialise it first'
             )
-        return self._motion.predict(self._tracks[name], time)
+        return self.motion.predict(self.tracks[name], time)
 
     def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """
@@ -148,7 +134,6 @@ class CameraTracker:
                 try:
                     seen[name] = self.initialize(name, image, time, given[:2], given[2])
                 except InputError as error:
-                    # The other markers are started nevertheless.
                     reference = self.appearance.by_rig(marker)
                     seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
             elif marker.position is not None:
@@ -160,48 +145,40 @@ class CameraTracker:
                     )
                     continue
                 self.expect(name, center, np.zeros(2), time, parameters.start_window)
-                waiting[name] = self._motion.predict(self._tracks[name], time)
-        taken = self._places(seen.items())
+                waiting[name] = self.motion.predict(self.tracks[name], time)
+        taken = _places(seen.values())
         sightings = self._recover(image, waiting, taken, time)
         for name, sighting in sightings.items():
-            seen[name] = self._take(self._tracks[name], sighting, time)
+            seen[name] = self._take(self.tracks[name], sighting, time)
             if sighting.taken:
                 self.begin(name, sighting.observation, time)
         for name, sighting in sightings.items():
-            self._tracks[name].doubt = sighting.doubt
+            self.tracks[name].doubt = sighting.doubt
         return seen
 
     def find_others(
         self, image: np.ndarray, window: tuple[int, int, int, int] | None = None
     ) -> list[Observation]:
-        """
-        Return the rings in an image, or in a window of it, that are not tracked yet.
-
-        In a whole image this takes some tenths of a second. Empty if the plane is seen edge-on.
-        """
+        """Return the rings in an image, or in a window of it, that are not tracked yet."""
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
-        sizes = (
-            max(self._limits.smallest, 0.5 * min(radii)),
-            min(self._limits.largest, 2.0 * max(radii)),
-        )
-        view: dict[str, Any] = {'camera': self._camera, 'normal_cam': self._normal}
-        where: dict[str, Any] = {
-            'window': window,
-            'exclude': [
-                (*track.state[:2].tolist(), _SAME * track.reference.radius)
-                for track in self._tracks.values()
-                if not track.lost
-            ],
-            'limits': self._limits,
-        }
+        low, high = self._limits.smallest, self._limits.largest
+        sizes = max(low, 0.5 * min(radii)), min(high, 2.0 * max(radii))
+        exclude = [
+            (*track.state[:2].tolist(), _SAME * track.reference.radius)
+            for track in self.tracks.values()
+            if not track.lost
+        ]
+        where: dict[str, Any] = {'window': window, 'exclude': exclude, 'limits': self._limits}
         try:
-            return find_markers(image, sizes, **view, **where)
+            return find_markers(image, sizes, **self._view, **where)
         except InputError:
             found = []
         for one in find_markers(image, sizes, **where):
             with contextlib.suppress(InputError):
-                found.append(detect(image, one.center, one.radius, **view, limits=self._limits))
+                found.append(
+                    detect(image, one.center, one.radius, **self._view, limits=self._limits)
+                )
         return [one for one in found if one.status == TRACKED]
 
     def initialize(
@@ -225,10 +202,7 @@ class CameraTracker:
                 f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
                 ' numbers u, v'
             )
-        seen = detect(
-            image, place, radius,
-            camera=self._camera, normal_cam=self._normal, limits=self._limits,
-        )  # fmt: skip
+        seen = detect(image, place, radius, **self._view, limits=self._limits)
         if seen.status != TRACKED:
             return seen
         refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
@@ -240,7 +214,7 @@ class CameraTracker:
         refusal = refusal or self._better(marker, seen, time)
         if refusal:
             return dataclasses.replace(seen, status=UNCERTAIN, reason=refusal)
-        for name, track in self._tracks.items():
+        for name, track in self.tracks.items():
             if name != marker_name and not track.lost:
                 away = math.dist(track.state[:2], seen.center)
                 track.lost = away < _SAME * track.reference.radius
@@ -250,7 +224,7 @@ class CameraTracker:
     def _better(self, marker: MarkerOnRig, seen: Observation, time: float) -> str:
         """Return which marker tracked at this position fits better, and why; empty for none."""
         own = self.appearance.by_rig(marker, seen.center)
-        for name, track in self._tracks.items():
+        for name, track in self.tracks.items():
             away = math.dist(track.state[:2], seen.center)
             if (
                 name == marker.name
@@ -273,24 +247,24 @@ class CameraTracker:
         """Start a track from an observation."""
         image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
         self.expect(name, seen.center, np.zeros(2), time, 0.0)
-        track = self._tracks[name]
+        track = self.tracks[name]
         track.covariance[:2, :2] = seen.covariance
         track.reference = seen
         track.lost = False
         track.trusted_time = time
         track.keep(image_time, time, seen)
-        for other in self._tracks.values():
+        for other in self.tracks.values():
             if other.doubt == name:
                 other.doubt = ''
 
     def resolve(self, name: str, *, exchange: bool = False) -> None:
         """Resolve the ambiguity between a marker and another one, or exchange the two."""
-        track = self._tracks[name]
-        other = self._tracks.get(track.doubt)
+        track = self.tracks[name]
+        other = self.tracks.get(track.doubt)
         if other is not None:
             other.doubt = ''
         if other is not None and exchange:
-            self._tracks[name], self._tracks[track.doubt] = other, track
+            self.tracks[name], self.tracks[track.doubt] = other, track
             track.marker, other.marker = other.marker, track.marker
         track.doubt = ''
 
@@ -300,7 +274,7 @@ class CameraTracker:
         """Search for a marker near a centre [px] from now on; forget its track."""
         marker = self.markers[name]
         reference = self.appearance.by_rig(marker, center)
-        self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)
+        self.tracks[name] = self.motion.expect(marker, reference, center, velocity, time, window)
 
     def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """Track the markers in the next image."""
@@ -312,14 +286,14 @@ class CameraTracker:
             )
         self.time = time
         predictions = {
-            name: self._expected(self._tracks[name], time)
+            name: self._expected(self.tracks[name], time)
             for name in self.markers
-            if name in self._tracks
+            if name in self.tracks
         }
         found = {
             name: self._judge(
-                self._detect(image, self._tracks[name], predictions[name])(()),
-                self._tracks[name],
+                self._detect(image, self.tracks[name], predictions[name])(()),
+                self.tracks[name],
                 predictions[name],
                 time,
             )
@@ -327,40 +301,21 @@ class CameraTracker:
         }
         others = {name: place for name, place in predictions.items() if name not in found}
         if others:
-            taken = self._places((name, one.observation) for name, one in found.items())
+            taken = _places(one.observation for one in found.values())
             found.update(self._recover(image, others, taken, time))
-        seen = {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+        seen = {name: self._take(self.tracks[name], found[name], time) for name in predictions}
         return seen | self._returned(image, time)
 
     def _expected(self, track: Track, time: float) -> Prediction:
         """Return the prediction of a marker in an image, at the time of its row."""
-        prediction = self._motion.predict(track, time)
+        prediction = self.motion.predict(track, time)
         delay = self.mounted.row_delay(float(prediction.center[1]))
-        return self._motion.predict(track, time + delay) if delay else prediction
-
-    def time_of(self, center: np.ndarray) -> float:
-        """Return the time at which a centre (2,) [px] in the latest image was exposed [s]."""
-        return self.time + self.mounted.row_delay(float(center[1]))
+        return self.motion.predict(track, time + delay) if delay else prediction
 
     def is_in_sight(self, name: str) -> bool:
         """Return whether a marker was seen in the latest image."""
-        track = self._tracks.get(name)
+        track = self.tracks.get(name)
         return track is not None and not track.lost
-
-    def was_seen(self, name: str) -> bool:
-        """Return whether a marker has been TRACKED since its initialisation."""
-        track = self._tracks.get(name)
-        return track is not None and track.trusted_time > -math.inf
-
-    def knows_speed(self, name: str) -> bool:
-        """Return whether the velocity of a marker is known from observations."""
-        track = self._tracks.get(name)
-        return track is not None and len(track.latest) > 1
-
-    def center_at(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return :meth:`ImageMotion.center_at` of a marker, None for an unknown one."""
-        track = self._tracks.get(name)
-        return None if track is None else self._motion.center_at(track, time)
 
     def _checked(self, image: np.ndarray) -> np.ndarray:
         """Check the size of an image, and return it in the form required by kernels."""
@@ -391,8 +346,8 @@ class CameraTracker:
         motion = np.array([*prediction.velocity, prediction.speed_deviation])
         try:
             search = Search(
-                image, at, track.reference.radius,
-                camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
+                image, at, track.reference.radius, **self._view,
+                search=reach, expected=track.reference,
                 shear=self.mounted.line_time * motion, limits=self._limits, shared=shared,
             )  # fmt: skip
         except InputError as error:
@@ -414,8 +369,7 @@ class CameraTracker:
         """Return whether an observation is accepted as this marker."""
         if seen.status == LOST:
             return Sighting(seen, taken=False)
-        noise = self._noise(seen)
-        distance = prediction.distance(seen.center, noise)
+        distance = prediction.distance(seen.center, _noise(seen))
         reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
         away = math.dist(seen.center, prediction.center)
         if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
@@ -429,32 +383,13 @@ class CameraTracker:
         taken = not track.lost and time - track.trusted_time < PATIENCE
         return Sighting(seen, taken, distance)
 
-    @staticmethod
-    def _noise(seen: Observation) -> np.ndarray:
-        """Return the covariance (2, 2) of an observation for the filter."""
-        if seen.status == TRACKED:
-            return seen.covariance
-        return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
-
     def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
         """Return the markers in sight whose windows cannot contain another one."""
-        sure = [(name, one) for name, one in predictions.items() if not self._tracks[name].lost]
+        sure = [(name, one) for name, one in predictions.items() if not self.tracks[name].lost]
         return [
             name
             for name, one in sure
-            if all(
-                math.dist(one.center, other.center) > one.reach + other.reach
-                for key, other in sure
-                if key != name
-            )
-        ]
-
-    def _places(self, seen: Iterable[tuple[str, Observation]]) -> list[tuple[float, float, float]]:
-        """Return regions in which no other marker can be: u, v and distance [px]."""
-        return [
-            (float(one.center[0]), float(one.center[1]), _SAME * one.radius)
-            for _, one in seen
-            if one.status == TRACKED
+            if all(not one.meets(other) for key, other in sure if key != name)
         ]
 
     def _recover(
@@ -469,18 +404,14 @@ class CameraTracker:
         result: dict[str, Sighting] = {}
         shared = SharedFits()
         for name, prediction in missing.items():
-            rivals = sum(
-                math.dist(prediction.center, other.center) < prediction.reach + other.reach
-                for key, other in missing.items()
-                if key != name
-            )
+            rivals = sum(prediction.meets(one) for key, one in missing.items() if key != name)
             exclude = list(taken)
             good = 0
-            search = self._detect(image, self._tracks[name], prediction, shared)
+            search = self._detect(image, self.tracks[name], prediction, shared)
             # One search more than there are markers: the first may find another object.
             for _ in range(2 + rivals):
                 seen = search(exclude)
-                sighting = self._judge(seen, self._tracks[name], prediction, time)
+                sighting = self._judge(seen, self.tracks[name], prediction, time)
                 if name not in result or result[name].observation.status == LOST:
                     result[name] = sighting
                 if seen.status == LOST:
@@ -492,24 +423,24 @@ class CameraTracker:
                 if good > rivals:
                     break
         sightings = {
-            name: [self._judge(seen, self._tracks[name], prediction, time) for seen in candidates]
+            name: [self._judge(seen, self.tracks[name], prediction, time) for seen in candidates]
             for name, prediction in missing.items()
         }
-        association = Association(self._motion, self._tracks, missing, sightings, time)
+        association = Association(self.motion, self.tracks, missing, sightings, time)
         result.update(association.solve(result))
         return result
 
     def _returned(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """Search for lost rings in the next part of the image; return those that are found."""
         seen: dict[str, Observation] = {}
-        if not any(self._is_gone(name, time) for name in self._tracks):
+        if not any(self._is_gone(name, time) for name in self.tracks):
             return seen
         width, height = self._camera.width, self._camera.height
         columns = -(-width // _PART)
         row, column = divmod(self._part % (columns * -(-height // _PART)), columns)
         self._part += 1
         # All of a marker whose centre is in this part.
-        radii = [track.reference.radius for track in self._tracks.values()]
+        radii = [track.reference.radius for track in self.tracks.values()]
         more = round(1.5 * max(radii)) + 6
         u, v = column * _PART, row * _PART
         window = (
@@ -529,23 +460,23 @@ class CameraTracker:
                 continue
             others = [other for other in likely if other != name]
             for other in others:
-                self._tracks[other].doubt = self._tracks[other].doubt or name
+                self.tracks[other].doubt = self.tracks[other].doubt or name
             doubt = ANOTHER if len(others) > 1 else ''.join(others)
-            seen[name] = self._take(self._tracks[name], Sighting(one, True, doubt=doubt), time)
+            seen[name] = self._take(self.tracks[name], Sighting(one, True, doubt=doubt), time)
         return seen
 
     def _since(self, name: str, time: float) -> float:
         """Return the time since which a marker is searched for elsewhere, -inf for a new one."""
-        if name not in self._tracks:
+        if name not in self.tracks:
             return -math.inf
-        return time - self._tracks[name].time - self.parameters.fade
+        return time - self.tracks[name].time - self.parameters.fade
 
     def _is_gone(self, name: str, time: float) -> bool:
         """Return whether a ring that has been seen is searched for elsewhere."""
-        track = self._tracks.get(name)
+        track = self.tracks.get(name)
         if track is None or not track.lost or track.marker.inner == 0.0:
             return False
-        return self.was_seen(name) and self._since(name, time) > 0.0
+        return track.was_seen and self._since(name, time) > 0.0
 
     def _likely(self, seen: Observation, time: float) -> dict[str, float]:
         """
@@ -555,11 +486,11 @@ class CameraTracker:
         """
         likely = {}
         for name, marker in self.markers.items():
-            track, distance = self._tracks.get(name), 0.0
+            track, distance = self.tracks.get(name), 0.0
             if track is not None and not track.lost:
                 continue
             if track is not None:
-                prediction = self._motion.predict(track, time)
+                prediction = self.motion.predict(track, time)
                 distance = prediction.distance(seen.center, seen.covariance)
                 if math.dist(seen.center, prediction.center) <= prediction.reach:
                     return {}
@@ -581,10 +512,10 @@ class CameraTracker:
             return seen
         if sighting.doubt:
             track.doubt = sighting.doubt
-            if sighting.doubt in self._tracks:
-                self._tracks[sighting.doubt].doubt = track.marker.name
+            if sighting.doubt in self.tracks:
+                self.tracks[sighting.doubt].doubt = track.marker.name
         image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
-        self._motion.correct(track, time, seen.center, self._noise(seen))
+        self.motion.correct(track, time, seen.center, _noise(seen))
         if seen.status == TRACKED:
             track.reference = seen
             track.trusted_time = time
@@ -593,6 +524,18 @@ class CameraTracker:
             if track.doubt:
                 return may_be(seen, track.doubt)
         return seen
+
+
+def _noise(seen: Observation) -> np.ndarray:
+    """Return the covariance (2, 2) of an observation for the filter."""
+    if seen.status == TRACKED:
+        return seen.covariance
+    return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
+
+
+def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:
+    """Return regions in which no other marker can be: u, v and distance [px]."""
+    return [(*one.center.tolist(), _SAME * one.radius) for one in seen if one.status == TRACKED]
 
 
 def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:

@@ -112,6 +112,10 @@ class Prediction(NamedTuple):
     reach: float  # radius of the search window [px]
     outside: bool  # whether the centre is outside the image
 
+    def meets(self, other: Prediction) -> bool:
+        """Return whether both search windows overlap."""
+        return math.dist(self.center, other.center) < self.reach + other.reach
+
     def distance(self, center: np.ndarray, noise: np.ndarray) -> float:
         """Return the squared Mahalanobis distance of a position (2,) with covariance (2, 2)."""
         (a, b), (_, d) = self.covariance.tolist()
@@ -147,6 +151,11 @@ class Track:
     path: deque[tuple[float, float, float]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_PATH)
     )
+
+    @property
+    def was_seen(self) -> bool:
+        """Whether it has been TRACKED since its initialisation."""
+        return self.trusted_time > -math.inf
 
     def keep(self, image_time: float, time: float, seen: Observation) -> None:
         """

@@ -72,10 +72,10 @@ class PlaneMerger:
         Return the position that all cameras would give, from some of them.
 
         Errors of poses and plane separate the positions p_i of the cameras by vectors that change
-        slowly with the place. They are known from the latest images of all, so that the position
-        does not jump where some are hidden: with the weights G_i of all, and H_i of those in
-        sight, it is displaced by sum_i (G_i - H_i) (p_i - p_1). It is trusted less the farther the
-        marker has moved, as far as the poses are uncertain.
+        slowly with the place, and are known from the latest images of all: so that the position
+        does not jump where some are hidden, it is displaced by sum_i (G_i - H_i) (p_i - p_1), with
+        the weights G_i of all and H_i of those in sight. It is trusted less the farther the marker
+        has moved, as far as the poses are uncertain.
         """
         known = self._apart.get(name)
         if known is None or merged.systematic is None or not set(sides) < set(known.gains):
@@ -104,10 +104,10 @@ class PlaneMerger:
     ) -> None:
         """Remember by how much the cameras' positions differ, for :meth:`as_with_all`."""
         before = self._apart.get(name)
-        if before is not None and set(before.gains) > set(sides):
-            # Of more cameras: still valid for those in sight.
-            return
         if before is not None and set(before.gains) != set(sides):
+            if set(before.gains) > set(sides):
+                # Of more cameras: still valid for those in sight.
+                return
             before = None
         count = 1 if before is None else min(before.count + 1, _REMEMBERED)
         first = located[0]

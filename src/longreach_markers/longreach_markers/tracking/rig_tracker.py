@@ -5,12 +5,10 @@ With one camera, the position is the intersection of its ray with the plane of m
 (38). With several there are those of each camera in the plane, merged with minimum variance,
 taking into account that errors of the plane are common to all; and the triangulated one, which
 does not depend on the plane. Its distance from the plane shows whether the assumption
-holds: if a boom sways by 100 mm, positions in the plane are off by about 30 mm, and the
-triangulated one is not.
+holds: if a boom sways by 100 mm, positions in the plane are off by about 30 mm.
 
 Images taken at different times are reduced to the time of the first one: the pixels of the other
-cameras are interpolated or extrapolated from their latest images. At 1 m/s, 5 ms correspond to 5
-mm.
+cameras are interpolated or extrapolated from their latest images.
 
 BLAS threads slow down problems of this size, especially on a busy machine: set
 OPENBLAS_NUM_THREADS=1 in the environment of the process before it imports numpy.
@@ -73,9 +71,8 @@ class _View:
     reason: str
     center: np.ndarray
     covariance: np.ndarray
-    doubt: str = (
-        ''  # why the pixel is unreliable at this time, although it was TRACKED in its image
-    )
+    # Why the pixel is unreliable at this time, although it was TRACKED in its image.
+    doubt: str = ''
 
 
 class RigTracker:
@@ -131,25 +128,20 @@ class RigTracker:
         """
         Start tracking with the first images, at times [s]; return observations by camera, marker.
 
-        Markers are initialised at their given pixel, else at their position, as in
-        :meth:`CameraTracker.start_given`; those without either are searched for in whole images
-        and named by :func:`name_markers`. LongreachError if the search does not find the expected
+        Markers are initialised at their given pixel, else at their position; those without either
+        are searched for in whole images. LongreachError if the search does not find the expected
         number of a kind; kinds that are found are tracked.
         """
-        given = {side: self._of(side) for side in images}
-        seen = {
-            side: tracker.start_given(images[side], times[side]) for side, tracker in given.items()
-        }
+        seen = {side: self._of(side).start_given(images[side], times[side]) for side in images}
+        left = []
         for marker in self.rig.markers:
-            views = [views[marker.name] for views in seen.values() if marker.name in views]
-            if views and not any(marker.name in one.tracks for one in given.values()):
-                reasons = dict.fromkeys(one.reason for one in views)
-                self._missing[marker.name] = f'{marker.name}: {"; ".join(reasons)}'
-        known = {name for views in seen.values() for name in views}
-        left = [marker for marker in self.rig.markers if marker.name not in known]
-        problem = ''
-        if left:
-            problem = self._search(images, times, left, seen)
+            name = marker.name
+            reasons = dict.fromkeys(views[name].reason for views in seen.values() if name in views)
+            if not reasons:
+                left.append(marker)
+            elif not any(name in self.trackers[side].tracks for side in images):
+                self._missing[name] = f'{name}: {"; ".join(reasons)}'
+        problem = self._search(images, times, left, seen) if left else ''
         self._help(times)
         if problem:
             raise LongreachError(problem)
@@ -157,13 +149,12 @@ class RigTracker:
 
     def search(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> str:
         """Search for :attr:`searchable` markers; return why some are missing."""
-        left = self.searchable
         problem = ''
-        if left:
+        if left := self.searchable:
             problem = self._search(images, times, left, {side: {} for side in images})
             self._help(times)
-        missing = self.missing
-        return (problem or '; '.join(dict.fromkeys(missing.values()))) if missing else ''
+        missing = dict.fromkeys(self.missing.values())
+        return (problem or '; '.join(missing)) if missing else ''
 
     @property
     def missing(self) -> dict[str, str]:
@@ -186,10 +177,9 @@ class RigTracker:
         """
         Markers that a search in whole images may find.
 
-        Rings that no camera has tracked yet, provided that all markers of the same appearance are
-        in sight. If no marker at all is in sight, also those that were never seen at their initial
-        position, provided that their appearance is unique, since otherwise names could be
-        exchanged.
+        Rings that no camera has tracked yet, if all markers of the same appearance are in sight.
+        If no marker at all is, also those that were never seen at their initial position and have
+        an appearance of their own, since otherwise names could be exchanged.
         """
         trackers = self.trackers.values()
         found: list[MarkerOnRig] = []
@@ -204,7 +194,7 @@ class RigTracker:
                 found += [
                     marker
                     for marker in begun
-                    if not any(one.was_seen(marker.name) for one in trackers)
+                    if not any(one.tracks[marker.name].was_seen for one in trackers)
                 ]
         return found
 
@@ -216,14 +206,13 @@ class RigTracker:
         seen: dict[str, dict[str, Observation]],
     ) -> str:
         """Find markers in whole images and add them to ``seen``; return why some are missing."""
-        given = {side: self._of(side) for side in images}
-        found = {side: tracker.find_others(images[side]) for side, tracker in given.items()}
-        appearances = {side: tracker.appearance for side, tracker in given.items()}
+        found = {side: self._of(side).find_others(images[side]) for side in images}
+        appearances = {side: self.trackers[side].appearance for side in images}
         named = name_markers(appearances, found, left, self.rig.tracking.together)
         for name, views in named.views.items():
             self._missing.pop(name, None)
             for side, one in views.items():
-                given[side].begin(name, one, times[side])
+                self.trackers[side].begin(name, one, times[side])
                 seen[side][name] = one
         self._missing.update(named.missing)
         return named.problem
@@ -308,31 +297,31 @@ class RigTracker:
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
         center, covariance = seen.center, self._excess * seen.covariance
         doubt = ''
-        exposed = self.trackers[side].time_of(center)
+        tracker = self.trackers[side]
+        exposed = tracker.time + tracker.mounted.row_delay(float(center[1]))
         if seen.status != LOST and time != exposed:
-            place = self.trackers[side].center_at(name, time)
+            track = tracker.tracks[name]
+            place = tracker.motion.center_at(track, time)
             if place is None:
                 return _View(side, LOST, 'not tracked at this time', center, covariance)
             center, covariance = place[0], self._excess * place[1]
             deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
-            if deviation > _MOVED * seen.radius and not self.trackers[side].knows_speed(name):
+            if deviation > _MOVED * seen.radius and len(track.latest) < 2:
                 apart = 1e3 * abs(time - exposed)
                 doubt = f'speed not known yet, images {apart:.0f} ms apart'
         return _View(side, seen.status, seen.reason, center, covariance, doubt)
 
     def _estimate(self, marker: MarkerOnRig, views: list[_View]) -> Estimate:
         """Estimate the position of a marker."""
-        for status in (TRACKED, UNCERTAIN):
-            used = [view for view in views if view.status == status]
-            if used:
-                break
-        else:
+        statuses = [view.status for view in views]
+        status = min(statuses, key=(TRACKED, UNCERTAIN, LOST).index)
+        used = [view for view in views if view.status == status]
+        if status == LOST:
             return Estimate(marker.name, LOST, _reasons(views))
         plane = self._planes[marker.name]
-        reason = '' if status == TRACKED else _reasons(used)
-        if not reason:
-            reason = next((view.doubt for view in used if view.doubt), '')
-            status = UNCERTAIN if reason else status
+        reason = _reasons(used) if status == UNCERTAIN else ''
+        reason = reason or next((view.doubt for view in used if view.doubt), '')
+        status = UNCERTAIN if reason else status
         try:
             located = [self._locate(view, plane) for view in used]
         except InputError as error:
@@ -418,21 +407,20 @@ class RigTracker:
         for side in times:
             tracker = self.trackers[side]
             for marker in self.rig.markers:
-                name = marker.name
+                name, own = marker.name, tracker.tracks.get(marker.name)
                 helpers = [self.trackers[one] for one in times if one != side]
                 other = next((one for one in helpers if _is_sure(one, name)), None)
                 if other is None:
                     continue
-                own = tracker.tracks.get(name)
-                if own is not None and own.doubt and not own.lost:
-                    self._resolve(tracker, other, name, times)
-                    continue
-                # At first, its own prediction is better.
-                if own is not None and not (
-                    own.lost and times[side] - own.time > self.rig.tracking.fade
-                ):
-                    continue
-                self._expect_there(tracker, other, name, times)
+                with contextlib.suppress(InputError):
+                    # No ray at a pixel, or no intersection with the plane.
+                    if own is not None and own.doubt and not own.lost:
+                        self._resolve(tracker, other, name, times)
+                    elif own is None or (
+                        # At first, its own prediction is better.
+                        own.lost and times[side] - own.time > self.rig.tracking.fade
+                    ):
+                        self._expect_there(tracker, other, name, times)
 
     def _there(
         self,
@@ -458,11 +446,7 @@ class RigTracker:
     ) -> None:
         """Search for a marker where the other camera expects it."""
         camera = tracker.mounted.camera
-        try:
-            center, velocity = self._there(tracker, other, name, times)
-        except InputError:
-            # No ray at this pixel, or no intersection with the plane.
-            return
+        center, velocity = self._there(tracker, other, name, times)
         u, v = center.tolist()
         # Outside the image there is nothing to search.
         if 0.0 <= u <= camera.width - 1.0 and 0.0 <= v <= camera.height - 1.0:
@@ -472,20 +456,12 @@ class RigTracker:
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> None:
         """Resolve the ambiguity of two markers in one camera, if the other one knows both."""
-        rival = tracker.tracks[name].doubt
-        pair = (name, rival)
-        if any(
-            one not in trackers.tracks or trackers.tracks[one].lost
-            for one in pair
-            for trackers in (tracker, other)
-        ):
+        pair = name, tracker.tracks[name].doubt
+        if not all(one.is_in_sight(marker) for one in (tracker, other) for marker in pair):
             return
         if any(other.tracks[one].doubt for one in pair):
             return
-        try:
-            wanted = [self._there(tracker, other, one, times)[0] for one in pair]
-        except InputError:
-            return
+        wanted = [self._there(tracker, other, one, times)[0] for one in pair]
         seen = [tracker.tracks[one].state[:2] for one in pair]
         same = math.dist(seen[0], wanted[0]) + math.dist(seen[1], wanted[1])
         exchanged = math.dist(seen[0], wanted[1]) + math.dist(seen[1], wanted[0])
