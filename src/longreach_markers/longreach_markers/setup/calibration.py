@@ -180,7 +180,17 @@ def calibrate(
     deviations = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     warnings = _warnings(camera, deviations, rms, rays, coverage, outliers)
     warnings += _doubts(difference, noise, _covered_places(views, size), size)
-    warnings += _unfinished(model, left, further)
+    if not left <= _LEFT:
+        warnings.append(
+            f'the estimate has not converged: the next step would move it by {left:.2g} standard'
+            f' deviations, allowed: {_LEFT:g}; add pictures, tilted and at other distances, or'
+            ' take a --model with fewer coefficients'
+        )
+    if not further <= _LEFT:
+        warnings.append(
+            f'{RICHER} was fitted to the same corners, which shows where {model} is wrong, but has'
+            ' not converged: this is not known; add pictures, up to the corners of the image'
+        )
     return Calibration(
         camera,
         deviations,
@@ -193,7 +203,7 @@ def calibrate(
         difference,
         coverage,
         outliers,
-        warnings,
+        tuple(warnings),
     )
 
 
@@ -209,7 +219,7 @@ def _fitting(
     """
 
     def solved(views: Sequence[BoardView]) -> tuple[Solution, np.ndarray]:
-        """Return the solution and the sum of squares of each picture [px^2]."""
+        # With the sum of squares of each picture [px^2].
         corners = [view.corners for view in views]
         solution = solve(points, corners, size, model)
         if solution is None or not all(np.isfinite(part).all() for part in solution):
@@ -377,7 +387,7 @@ def _warnings(
     rays: np.ndarray,
     coverage: Coverage,
     outliers: tuple[str, ...],
-) -> tuple[str, ...]:
+) -> list[str]:
     """Return reasons not to trust a calibration, each with its remedy."""
     found = []
     count = len(coverage.tilts)
@@ -442,29 +452,12 @@ def _warnings(
             f'rays are uncertain by up to {worst:.2g} px, most at pixel ({u:.0f}, {v:.0f}): hold'
             ' the board there, or take a --model with fewer coefficients'
         )
-    return tuple(found)
-
-
-def _unfinished(model: str, left: float, further: float) -> tuple[str, ...]:
-    """Return messages about least squares that have not converged."""
-    found = []
-    if not left <= _LEFT:
-        found.append(
-            f'the estimate has not converged: the next step would move it by {left:.2g} standard'
-            f' deviations, allowed: {_LEFT:g}; add pictures, tilted and at other distances, or'
-            ' take a --model with fewer coefficients'
-        )
-    if not further <= _LEFT:
-        found.append(
-            f'{RICHER} was fitted to the same corners, which shows where {model} is wrong, but has'
-            ' not converged: this is not known; add pictures, up to the corners of the image'
-        )
-    return tuple(found)
+    return found
 
 
 def _doubts(
     difference: np.ndarray, noise: np.ndarray, covered: np.ndarray, size: tuple[int, int]
-) -> tuple[str, ...]:
+) -> list[str]:
     """Return messages about significant differences to a richer model."""
     places = _places(size)
     apart = np.where(difference > _SIGNIFICANT * noise, difference, 0.0).ravel()
@@ -487,4 +480,4 @@ def _doubts(
                 f' board there, or use --model {RICHER}'
             )
         found.append(told)
-    return tuple(found)
+    return found

@@ -229,7 +229,12 @@ def find_views(
             views.append(BoardView(str(file), corners))
             if len(views) <= _LOOKED_AT:
                 larger.append(_larger(image, board))
-                _refuse_part(larger, file, board)
+                # In a larger board, each picture would give a different part.
+                if larger[-1] and larger.count(larger[-1]) == _AGREEING:
+                    raise InputError(
+                        f'{file} shows a board of {larger[-1]}, of which {board} is a part,'
+                        f' allowed: all inner corners, --board {larger[-1]}'
+                    )
     if len(views) < FEWEST:
         raise InputError(
             f'{len(views)} of {len(views) + len(empty)} pictures show a whole board of {board}'
@@ -241,28 +246,17 @@ def find_views(
 
 
 def _advice(empty: Sequence[Path], board: Board) -> str:
-    """Return what to do if a board is not found."""
+    """Return what to do if a board is not found: pictures may show one of a similar size."""
     for file in empty[:_LOOKED_AT]:
-        other = _other_board(file, board)
-        if other:
-            return other
+        counts = _counts(read_picture(file))
+        own = sorted((board.columns, board.rows))
+        # Noise can look like a small board.
+        if counts and 0 < max(abs(a - b) for a, b in zip(counts, own, strict=True)) <= 2:
+            return (
+                f'{file} shows a board of {counts[1]}x{counts[0]}: count inner corners, not'
+                ' squares, and show the whole board'
+            )
     return 'take sharp pictures of the whole board with a white border around it'
-
-
-def _other_board(file: Path, board: Board) -> str:
-    """Return a message if a picture shows a board of a similar size; empty otherwise."""
-    counts = _counts(read_picture(file))
-    if counts is None:
-        return ''
-    off = [abs(a - b) for a, b in zip(counts, sorted((board.columns, board.rows)), strict=True)]
-    # Noise can look like a small board.
-    if not 0 < max(off) <= 2:
-        return ''
-    seen = f'{counts[1]}x{counts[0]}'
-    return (
-        f'{file} shows a board of {seen}: count inner corners, not squares, and show the whole'
-        ' board'
-    )
 
 
 def _larger(image: np.ndarray, board: Board) -> str:
@@ -272,16 +266,6 @@ def _larger(image: np.ndarray, board: Board) -> str:
     if counts is None or not all(np.greater_equal(counts, own)) or list(counts) == own:
         return ''
     return f'{counts[1]}x{counts[0]}'
-
-
-def _refuse_part(larger: Sequence[str], file: Path, board: Board) -> None:
-    """Raise InputError when pictures agree on a larger board."""
-    # In a larger board, each picture would give a different part.
-    if larger[-1] and larger.count(larger[-1]) == _AGREEING:
-        raise InputError(
-            f'{file} shows a board of {larger[-1]}, of which {board} is a part, allowed: all inner'
-            f' corners, --board {larger[-1]}'
-        )
 
 
 def _counts(image: np.ndarray) -> tuple[int, int] | None:

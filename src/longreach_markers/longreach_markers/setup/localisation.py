@@ -1,15 +1,13 @@
 """
 Poses of cameras, and the plane of the boom, from laser-measured reference points.
 
-First each camera separately: initial values from several solvers (SQPNP, IPPE for coplanar points,
-EPNP, P3P on triples), refined by Levenberg-Marquardt with lens distortion; the best minimum is
-kept. Then jointly: all poses and the coordinates of the points, with the laser's coordinates and
-distances as measurements in addition to the pixels. Pixel errors are usually far smaller than
-laser errors (a hundredth of a pixel is 0.1 mm at 22 m), so that the cameras correct the
-coordinates. The laser's coordinates define the world frame, which pixels cannot determine.
-
-The joint covariance of poses and points gives the covariance of the plane through the adjusted
-points, and of any marker located later. The intrinsics are treated as exact.
+First each camera separately, then jointly (:mod:`longreach_markers.setup.bundle_adjustment`): all
+poses and the coordinates of the points, with the laser's coordinates and distances as measurements
+in addition to the pixels. Pixel errors are usually far smaller than laser errors (a hundredth of a
+pixel is 0.1 mm at 22 m), so that the cameras correct the coordinates. The laser's coordinates
+define the world frame, which pixels cannot determine. The joint covariance of poses and points
+gives that of the plane through the adjusted points, and of any marker located later. The
+intrinsics are treated as exact.
 
 Source: Henikl 2015, 4.2.2, which estimates only the pose of each single camera.
 """
@@ -145,12 +143,10 @@ def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisatio
         )
     covariance = scale * _inverse(best.jacobian.T @ best.jacobian)
     state = best.state
-    poses = {
-        side: Pose(
-            pose.rotation, pose.translation, covariance[6 * c : 6 * c + 6, 6 * c : 6 * c + 6]
-        )
-        for c, (side, pose) in enumerate(zip(problem.sides, state.poses, strict=True))
-    }
+    poses = {}
+    for c, (side, pose) in enumerate(zip(problem.sides, state.poses, strict=True)):
+        own = slice(6 * c, 6 * c + 6)
+        poses[side] = Pose(pose.rotation, pose.translation, covariance[own, own])
     plane, doubt = _plane(reference, state, covariance)
     if doubt:
         warnings.append(doubt)
@@ -270,16 +266,10 @@ def _point_fits(
             for side, seen, off in zip(problem.sides, problem.seen, residuals, strict=True)
             if k in seen.indices
         }
-        start = 6 * len(state.poses) + 3 * k
-        fits.append(
-            PointFit(
-                name,
-                state.points[k],
-                state.points[k] - problem.measured[k],
-                covariance[start : start + 3, start : start + 3],
-                pixels,
-            )
-        )
+        own = slice(6 * len(state.poses) + 3 * k, 6 * len(state.poses) + 3 * k + 3)
+        point = state.points[k]
+        correction = point - problem.measured[k]
+        fits.append(PointFit(name, point, correction, covariance[own, own], pixels))
     return tuple(fits)
 
 

@@ -59,11 +59,8 @@ class Sheet:
     @property
     def circles(self) -> list[tuple[float, float]]:
         """Radius [mm] and grey of the discs to be painted, in this order."""
-        marker, background = self.colours
-        discs = [(self.radius, marker)]
-        if self.inner:
-            discs.append((self.inner * self.radius, background))
-        return discs
+        discs = zip((self.radius, self.inner * self.radius), self.colours, strict=True)
+        return [(radius, grey) for radius, grey in discs if radius]
 
     @property
     def lines(self) -> list[tuple[float, float, float, float]]:
@@ -135,7 +132,11 @@ def lay_out(
     radius = 500.0 * diameter
     half = radius * (1.0 + 2.0 * _MARGIN)
     needed = 2.0 * (half + _POINTERS + _BORDER), 2.0 * (half + _POINTERS + _BORDER) + _FOOT
-    fitting = [name for name, size in PAGES.items() if _holds(size, needed)]
+    fitting = [
+        name
+        for name, (width, height) in PAGES.items()
+        if width >= needed[0] and height >= needed[1]
+    ]
     if page is None:
         page = fitting[0] if fitting else 'fit'
     elif page != 'fit' and page not in fitting:
@@ -149,8 +150,3 @@ def lay_out(
     size = PAGES.get(page, (max(needed[0], _SCALE + 2.0 * _BORDER), needed[1]))
     center = 0.5 * size[0], 0.5 * (size[1] - _FOOT)
     return Sheet(radius, inner, bright, page, size, center, half)
-
-
-def _holds(size: tuple[float, float], needed: tuple[float, float]) -> bool:
-    """Return whether a page is large enough for a width and height [mm]."""
-    return size[0] >= needed[0] and size[1] >= needed[1]
