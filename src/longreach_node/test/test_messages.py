@@ -131,22 +131,3 @@ def test_without_tf2_it_is_said_once(
         transforms.hold([TransformStamped()])
         transforms.send([TransformStamped()])
     assert capfd.readouterr().err.count('tf2_msgs is not installed: no transforms on /tf') == 1
-
-
-def test_a_listener_gets_them_through_the_middleware() -> None:
-    kind = pytest.importorskip('tf2_msgs.msg').TFMessage
-    with bench() as b:
-        transforms = Transforms(b.add(lambda: Node('node')))
-        transforms.hold([TransformStamped(child_frame_id='left')])
-        held = b.listen(kind, '/tf_static', qos.STATIC_TRANSFORMS)
-        moving = b.listen(kind, '/tf', qos.TRANSFORMS)
-        b.until(lambda: b.driver.count_publishers('/tf'), 'publisher of /tf')
-
-        def both() -> bool:
-            transforms.send([TransformStamped(child_frame_id='tip')])
-            b.settle(1)
-            return bool(held and moving)
-
-        b.until(both, 'transforms')
-        assert held[0].transforms[0].child_frame_id == 'left'
-        assert moving[0].transforms[0].child_frame_id == 'tip'
