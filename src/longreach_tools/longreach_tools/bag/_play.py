@@ -8,11 +8,14 @@ time; the sequence does not depend on the speed of the playback.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +90,7 @@ class PlayOptions:
 
 
 def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[Message]:
-    """Yield (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks."""
+    """Return (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks."""
     begin = bag.start_time + round(options.start_offset * NANOSECONDS)
     end = bag.end_time
     if begin > end:
@@ -97,18 +100,9 @@ def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[M
         )
     if options.duration is not None:
         end = min(end, begin + round(options.duration * NANOSECONDS))
-    ticks = _ticks(begin, end, options.clock_rate)
-    tick = next(ticks, None)
-    for message in bag.messages(names, begin):
-        if message[1] > end:
-            break
-        while tick is not None and tick[1] <= message[1]:
-            yield tick
-            tick = next(ticks, None)
-        yield message
-    if tick is not None:
-        yield tick
-    yield from ticks
+    messages = itertools.takewhile(lambda one: one[1] <= end, bag.messages(names, begin))
+    # A tick precedes a message of the same time.
+    return heapq.merge(_ticks(begin, end, options.clock_rate), messages, key=itemgetter(1))
 
 
 def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:
