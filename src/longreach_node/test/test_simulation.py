@@ -2,77 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-from unittest.mock import Mock
-
 import pytest
+from simulation_rig import CYCLE, INITIAL, SAFE, Rig, Wall
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import JointSample
 from longreach_node import simulation as module
 from longreach_node.diagnostics import HOLD, Incidents
-from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing, Simulation
-from longreach_node.simulator_parameters import SimulatorParameters
-
-CYCLE = 10_000_000  # [ns]
-SAFE, INITIAL = -1.0, 0.5
-
-
-class Integrator:
-    """x' = command."""
-
-    def initial_state(self) -> float:
-        return 0.0
-
-    def advance(self, state: float, command: float, _: float, duration: float) -> float:
-        return state + command * duration
-
-    def joint_sample(self, state: float, command: float) -> JointSample:
-        return JointSample(('x',), (state,), (command,), (0.0,))
-
-
-class Wall:
-    """Stands for the module ``time``; it goes on by ``step`` whenever it is asked."""
-
-    def __init__(self, step: float = 0.0) -> None:
-        self.seconds = 100.0
-        self.step = step
-
-    def monotonic(self) -> float:
-        self.seconds += self.step
-        return self.seconds
-
-
-class Rig:
-    """A simulation and its node."""
-
-    def __init__(self, wall: Wall, **settings: Any) -> None:
-        self.wall = wall
-        self.samples: list[int] = []
-        self.node = Mock()
-        self.node.is_shut_down.return_value = False
-        self.node.command_topics.return_value = '/command'
-        self.node.publish_sample.side_effect = self._on_sample
-        self.simulation: Simulation[float, float] = Simulation(
-            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self.node
-        )
-        self.simulation.start()
-
-    def _on_sample(self, nanoseconds: int) -> None:
-        assert nanoseconds == self.simulation.sample * CYCLE
-        self.samples.append(self.simulation.sample)
-
-    @property
-    def period(self) -> float:
-        return float(self.node.set_period.call_args.args[0])
-
-    @property
-    def log(self) -> list[str]:
-        return [call.args[0] for call in self.node.warn.call_args_list]
-
-    def tick(self, seconds: float = 0.0) -> None:
-        self.wall.seconds += seconds
-        self.simulation.tick(self.wall.monotonic())
+from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing
 
 
 @pytest.fixture

@@ -7,22 +7,19 @@ The stand-ins have the fields and constants of versions 1.5 and 2.1, and refuse 
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import simulation_rig
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import JointSample
-from longreach_node import simulation as simulation_module
-from longreach_node.simulation import Simulation
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node import simulation
 from longreach_node.standard_interface import (
     SERVICES,
     add_standard_services,
@@ -91,42 +88,21 @@ TYPES: dict[str, Any] = {
 }
 
 
-class Decay:
-    """x' = -x, from 1."""
-
-    def initial_state(self) -> float:
-        return 1.0
-
-    def advance(self, state: float, _: float, __: float, duration: float) -> float:
-        return state * math.exp(-duration)
-
-    def joint_sample(self, state: float, _: float) -> JointSample:
-        return JointSample(('x',), (state,), (-state,), (0.0,))
-
-
-class Rig:
+class Rig(simulation_rig.Rig):
     """A simulation on a node without middleware, and its services."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
         # Each look at the clock takes longer than a turn may: one sample in a tick.
-        self.now = 100.0
-        monkeypatch.setattr(simulation_module, 'time', SimpleNamespace(monotonic=self.monotonic))
+        wall = simulation_rig.Wall(5e-3)
+        monkeypatch.setattr(simulation, 'time', wall)
+        super().__init__(wall, **{'start_paused': True, **settings})
         self.services: dict[str, Any] = {}
-        self.node = Mock()
-        self.node.is_shut_down.return_value = False
         self.node.create_service = lambda _, name, callback, **__: self.services.update(
             {name: callback}
         )
-        parameters = SimulatorParameters(**{'start_paused': True, **settings})
-        self.simulation: Any = Simulation(Decay(), parameters, 0, 0, self.node)
         interface = add_standard_services(self.node, self.simulation, lambda: (TYPES, []))
         assert interface is not None
         self.interface = interface
-        self.simulation.start()
-
-    def monotonic(self) -> float:
-        self.now += 5e-3
-        return self.now
 
     def begin(self, kind: str, **fields: Any) -> Any:
         """Call a service, and return its response or the coroutine that waits for it."""
@@ -159,9 +135,9 @@ class Rig:
             self.tick()
         raise AssertionError('the coroutine does not end')
 
-    def tick(self, count: int = 1) -> None:
+    def ticks(self, count: int) -> None:
         for _ in range(count):
-            self.simulation.tick(self.monotonic())
+            self.tick()
 
 
 @pytest.fixture
@@ -180,7 +156,7 @@ def test_states(rig: Rig) -> None:
     assert rig.set_state(PAUSED) == (101, 'the simulation is in this state already')
     assert rig.set_state(PLAYING) == (OK, '')
     assert rig.state() == PLAYING
-    rig.tick(10)
+    rig.ticks(10)
     assert rig.set_state(PAUSED) == (OK, '')
     assert rig.simulation.sample > 3
     assert rig.set_state(STOPPED) == (OK, '')
@@ -233,7 +209,7 @@ def test_scopes_of_a_reset(rig: Rig, scope: int, code: int, state: bool, sample:
     rig.call('StepSimulation', steps=5)
     before = rig.simulation.state
     assert rig.result('ResetSimulation', scope=scope)[0] == code
-    assert rig.simulation.state == (before if state else 1.0)
+    assert rig.simulation.state == (before if state else 0.0)
     assert rig.simulation.sample == (5 if sample else 0)
 
 
@@ -258,7 +234,7 @@ def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) 
     rig = Rig(monkeypatch, duration=0.05 if how == 'end' else 0.0)
     coroutine = rig.begin('StepSimulation', steps=10**9)
     coroutine.send(None)
-    rig.tick(5)
+    rig.ticks(5)
     assert (rig.simulation.sample, rig.interface.answering) == (5, 1)
     if isinstance(how, int):
         assert rig.set_state(how) == (OK, '')
@@ -269,7 +245,7 @@ def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) 
     elif how == 'diverge':
         rig.simulation.machine.advance = diverge
         rig.tick()
-    rig.tick(how == 'end')
+    rig.ticks(how == 'end')
     result = rig.finish(coroutine).result
     text = f'{10**9 - 5} steps were not simulated: {INTERRUPTIONS[how]}'
     assert (result.result, result.error_message) == (FAILED, text)
@@ -279,13 +255,13 @@ def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) 
 def test_other_requests_while_steps_are_made(rig: Rig) -> None:
     coroutine = rig.begin('StepSimulation', steps=10)
     coroutine.send(None)
-    rig.tick(5)
+    rig.ticks(5)
     code, text = rig.result('StepSimulation')
     assert code == FAILED
     assert text.startswith('steps of another request are being simulated')
     assert rig.simulation.step_once() != ''
     assert rig.state() == PAUSED
-    rig.tick(5)
+    rig.ticks(5)
     assert rig.finish(coroutine).result.result == OK
     assert rig.simulation.sample == 10
 

@@ -1,0 +1,6 @@
+"""Tests share ``simulation_rig``, beside this file."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
