@@ -11,20 +11,11 @@ from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from rclpy.time_source import TimeSource
 from rosgraph_msgs.msg import Clock
+from simulation_rig import Wall
 
 from longreach_node import clock, qos
 from longreach_node.clock import LivingClock, ignore_times_before_zero
 from longreach_node.testing import bench
-
-
-class Wall:
-    """Stands for the module ``time``: a wall clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture

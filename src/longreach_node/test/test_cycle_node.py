@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sensor_msgs.msg import JointState
+from simulation_rig import Wall
 
 from longreach_node import cycle_node
 from longreach_node.cycle_node import CycleNode
@@ -24,18 +25,6 @@ class Listener(CycleNode):
 
     def state_text(self) -> str:
         return 'listening'
-
-
-class Wall:
-    """Stands for the module ``time``."""
-
-    seconds = 1000.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def time_ns(self) -> int:
-        return round(self.seconds * 1e9)
 
 
 def test_each_silence_is_said_once(

@@ -13,11 +13,11 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from simulation_rig import CYCLE, SAFE, Integrator
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.machine import JointSample
 from longreach_node import diagnostics, qos, simulation, simulator
 from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.parameters import declare
@@ -26,28 +26,19 @@ from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
-SAFE = -1.0
-CYCLE = 10_000_000  # [ns]
 
-
-class Integrator:
-    """x' = command; remembers every call."""
+class Slow(Integrator):
+    """Remembers every call, and takes its time."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, float, float]] = []
         self.slowness = 0.0
 
-    def initial_state(self) -> float:
-        return 0.0
-
     def advance(self, state: float, command: float, time_: float, duration: float) -> float:
         self.calls.append((command, time_, duration))
         if self.slowness:
             time.sleep(self.slowness)
-        return state + command * duration
-
-    def joint_sample(self, state: float, command: float) -> JointSample:
-        return JointSample(('x',), (state,), (command,), (0.0,))
+        return super().advance(state, command, time_, duration)
 
 
 class Toy(SimulatorNode[float, float]):
@@ -55,7 +46,7 @@ class Toy(SimulatorNode[float, float]):
 
     def __init__(self) -> None:
         super().__init__('toy', safe_command=SAFE)
-        self.integrator = Integrator()
+        self.integrator = Slow()
         parameters = declare(self, SimulatorParameters)
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
         self.take_commands(Vector3Stamped, 'command', 'the toy', 'stop one of them')
@@ -357,7 +348,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
         b.driver.destroy_publisher(other)
     said = ''.join(capfd.readouterr())
     assert (
-        '[toy]: Integrator, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
+        '[toy]: Slow, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
         ' lockstep, until 0.05 s' in said
     )
     assert 'waiting for a publisher of /command, for 10 s at most (start_timeout)' in said
