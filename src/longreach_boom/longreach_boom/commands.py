@@ -126,12 +126,6 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
     )
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     _number(parser, '--load', not_negative, load, 'mass at the tip [kg]')
-    parser.add_argument('--load-beam', default='', help='beam with the load (default: the last)')
-    parser.add_argument(
-        '--load-position',
-        type=not_negative,
-        help='position along that beam [m] (default: its tip)',
-    )
 
 
 def _boom(arguments: argparse.Namespace) -> BoomParameters:
@@ -143,10 +137,7 @@ def _boom(arguments: argparse.Namespace) -> BoomParameters:
 
 def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
     """Return the load of the arguments."""
-    if arguments.load == 0.0:
-        return ()
-    place = {'beam': arguments.load_beam, 'position': arguments.load_position}
-    return (HangingLoad(mass=arguments.load, **place),)
+    return (HangingLoad(mass=arguments.load),) if arguments.load else ()
 
 
 def _loads(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:

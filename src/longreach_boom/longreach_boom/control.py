@@ -17,12 +17,7 @@ def joint_controller(boom: BoomParameters, sample_time: float) -> JointControlle
 
 
 def rate_limits(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
-    """
-    Return the lowest (negative) and highest joint rates (M, N, 2) [rad/s] at angles (M, N) [rad].
-
-    These are piston velocities of fully open valves without load, at most ``maximum_velocity`` of
-    the controller, over the lever arms.
-    """
+    """Return lowest and highest joint rates (M, N, 2) [rad/s] at angles (M, N) [rad]."""
     actuators, most = constants_of(boom).actuators, boom.controller.maximum_velocity
     _, arms = pistons_and_arms(actuators.linkage, np.ascontiguousarray(angles))
     return np.asarray(np.clip(fastest_pistons(actuators), -most, most) / arms[..., None])

@@ -244,12 +244,7 @@ class BoomIdentification(LoadExperiments):
         return machine.replace(**changes) if changes else machine
 
     def planted(self, start: BoomParameters, machine: BoomParameters) -> dict[str, float]:
-        """
-        Return the values of another boom in terms of a start file, for comparison.
-
-        Raises InputError when their numbers of beams differ, or masses or dampings have no common
-        factor.
-        """
+        """Return another boom's values in terms of a start file; InputError when it has none."""
         if start.size != machine.size:
             raise InputError(
                 f'the boom has {machine.size} beams, allowed: {start.size}, as in the start file'
@@ -275,11 +270,7 @@ class BoomIdentification(LoadExperiments):
         return found
 
     def signals(self, machine: BoomParameters) -> tuple[MeasuredSignal, ...]:
-        """
-        Return the signals of a boom: those of sensors, otherwise exact ones of its plant.
-
-        Markers are in the frame of the rig.
-        """
+        """Return the signals of sensors, or exact ones of the plant; markers in the rig frame."""
         found = []
         for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
             number, b, c = i + 1, beam.name, cylinder.name

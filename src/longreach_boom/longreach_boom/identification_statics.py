@@ -96,12 +96,7 @@ class StaticBoom:
         return (('p_head_*',), ('p_rod_*',), ('piston_*', 'inclination_root_*'))
 
     def motions(self, machine: BoomParameters, recording: Recording) -> dict[str, Motion]:
-        """
-        Return the motions of the cylinders, ``cylinder_i``: their pistons, or joint angles.
-
-        Without encoders these are differences of the inclinations at the root of a beam and at the
-        tip, or otherwise the root, of the beam before it.
-        """
+        """Return the motions of the pistons, or without encoders those of the joints."""
         shown = recording.signals
         names = [f'piston_{i + 1}' for i in range(machine.size)]
         if all(name in shown for name in names):
@@ -214,12 +209,7 @@ class StaticBoomModel:
         )
 
     def predict(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """
-        Return forces [N] and strains, without their biases, of all poses.
-
-        ``values`` are parameters of the boom and nuisances. Raises LongreachError when such a boom
-        cannot stand in a pose.
-        """
+        """Return forces [N] and strains of all poses; LongreachError where it cannot stand."""
         N = self._machine.size
         numbers = range(1, N + 1)
         sensitivity = {

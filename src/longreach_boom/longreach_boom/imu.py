@@ -29,12 +29,7 @@ def tip_accelerations(
     friction: bool = True,
     mounting: np.ndarray | float = 0.0,
 ) -> np.ndarray:
-    """
-    Return the specific forces at the beams' tips (N, 2) [m/s^2], along and across the bent beam.
-
-    That is acceleration less gravity, what an accelerometer shows: at rest g upwards. ``mounting``
-    are the angles of their axes to the beams [rad], one or (N,).
-    """
+    """Return acceleration less gravity of the tips (N, 2) [m/s^2], along and across."""
     constants = constants_of(boom, state.loads, friction)
     if state.forces is not None:
         constants = constants.pulled(state.forces)

@@ -36,12 +36,7 @@ _FIXED = Frame(1.0 + 0.0j, 0.0j, 0.0j, 0.0j)
 
 
 def truck_frame(boom: BoomParameters, truck: Any) -> Frame:
-    """
-    Return the frame of the truck, whose origin is joint 1 when its springs are relaxed.
-
-    ``truck`` has heave [m], pitch [rad] and their rates, numbers or arrays; None for a fixed
-    truck.
-    """
+    """Return the frame of the truck at heave [m], pitch [rad] and their rates, None: fixed."""
     if truck is None or boom.truck is None:
         return _FIXED
     heave, pitch, heave_rate, pitch_rate = truck
@@ -86,21 +81,12 @@ def beam_frames(
 
 
 def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> Any:
-    """
-    Return the position of a point of a beam [m], complex.
-
-    It is at x [m] along the beam, where deflection w [m] and slope [rad] are given, and at an
-    offset [m] from the neutral line along the normal of the bent beam.
-    """
+    """Return a point x along a beam [m] and at an offset along its normal, complex [m]."""
     return frame.origin + frame.turn * (x + 1j * w + offset * (1j - slope))
 
 
 def velocity_on_beam(frame: Frame, x: Any, offset: float, bent: tuple[Any, Any, Any, Any]) -> Any:
-    """
-    Return the velocity of the point of :func:`place_on_beam` [m/s], complex.
-
-    ``bent`` has the deflection at x [m], its rate, the slope [rad] and its rate.
-    """
+    """Return its velocity [m/s]; ``bent``: deflection, its rate, slope and its rate at x."""
     w, w_rate, slope, slope_rate = bent
     u = x + 1j * w + offset * (1j - slope)
     u_rate = 1j * w_rate - offset * slope_rate
@@ -168,11 +154,7 @@ def swing_joints(boom: BoomParameters) -> tuple[str, ...]:
 
 
 def swing_angles(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
-    """
-    Return the angles (..., K) of :func:`swing_joints` at joint angles (..., N) [rad].
-
-    From the x axis of the link that carries the pin to the cylinder, positive: up.
-    """
+    """Return angles (..., K) of :func:`swing_joints` at joint angles (..., N) [rad]."""
     a, b, offset, turned = _sides(boom, angles)
     # From the pin the joint is seen at pi - delta; less the triangle's angle there.
     return np.asarray(math.pi - offset - np.arctan2(b * np.sin(turned), a - b * np.cos(turned)))

@@ -19,22 +19,7 @@ from longreach_machine.linear import Signal, SmoothModel
 def smooth_model(
     boom: BoomParameters, state: BoomState, friction: bool = True, free: bool = False
 ) -> SmoothModel:
-    """
-    Return the equations of a boom near a state.
-
-    States are those of :mod:`longreach_boom.motion`. Inputs: commanded spools ``spool_i``, torques
-    ``torque_i`` on the beams about their joints, positive lifts [N m], forces at the beams' tips
-    ``tip_force_x_i`` and ``tip_force_z_i`` [N].
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    state : BoomState
-    friction : bool
-        Whether pistons have friction.
-    free : bool
-        Whether pistons that stick slide, without dry friction, and valves have no dead band.
-    """
+    """Return the equations near a state; ``free``: sticking pistons slide, without dead bands."""
     N, F = boom.size, boom.ritz.functions
     n = N * (1 + F)
     constants, modes = constants_of(boom, state.loads, friction), state.modes

@@ -177,11 +177,7 @@ class LoadExperiments(Identifiable):
         return LoadExperiment(name, scenario, start, end, by_pistons)
 
     def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
-        """
-        Return standard deviations of ``payload`` [1], and ``pose_i``, joint angles at rest [rad].
-
-        Sensors have a bias: 0.1 degrees change the motion by more than the noise of gauges.
-        """
+        """Return deviations of ``payload`` [1] and ``pose_i`` [rad], by the bias of sensors."""
         found = {'payload': PAYLOAD}
         if not experiment.by_pistons:
             return found | {f'pose_{i + 1}': _ANGLE_ERROR for i in range(machine.size)}

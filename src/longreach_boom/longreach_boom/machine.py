@@ -127,11 +127,7 @@ class Boom:
         return self._known[loads]
 
     def initial_state(self) -> BoomState:
-        """
-        Return the boom at rest in the scenario's pose with its loads, valves closed.
-
-        Raises InputError when the step is too long, LongreachError when there is no equilibrium.
-        """
+        """Return the boom at rest with its loads; InputError for a step that is too long."""
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
         y = rest.state(np.zeros(boom.size))
@@ -174,12 +170,7 @@ class Boom:
         steps: int,
         every: int,
     ) -> tuple[BoomState, np.ndarray, np.ndarray]:
-        """
-        Advance from step ``first`` on; return the state, and states and modes of the rows.
-
-        Rows are after every ``every``-th step, counted from step 0; none with 0. Raises
-        PartialRunError with both tables up to the step that failed.
-        """
+        """Advance; return the state, and states and modes of every ``every``-th step (0: none)."""
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
         last = first + steps

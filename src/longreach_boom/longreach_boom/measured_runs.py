@@ -25,11 +25,7 @@ from longreach_identification.machine import Recording, Signal
 
 
 class MarkerErrors(NamedTuple):
-    """
-    Errors of marker positions from two cameras.
-
-    Each marker has a constant error, from the poses of the cameras, and noise, from the images.
-    """
+    """Errors of marker positions from two cameras: of images, and of the cameras' poses."""
 
     rate: float  # images per second [Hz]
     noise: float  # standard deviation, independent in each image [m]
@@ -169,12 +165,7 @@ def readings(
     rate: float = 20.0,
     name: str = 'run',
 ) -> dict[str, np.ndarray]:
-    """
-    Simulate a scenario; return ``time`` [s] and all signals, as a data logger would record them.
-
-    Each of ``rate`` rows per second has the latest readings, (rows,). Raises LongreachError when
-    the run fails.
-    """
+    """Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second."""
     run = simulate(boom, scenario, progress=True)
     if run.message:
         raise LongreachError(run.message)

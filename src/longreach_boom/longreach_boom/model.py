@@ -88,9 +88,8 @@ class Constants(NamedTuple):
     functions: int  # F
     beams: np.ndarray  # (N, 7 + 4 F + 3 F^2), see LENGTH and following
     actuators: Actuators
-    truck: (
-        TruckConstants | None
-    )  # None: fixed. Both are compiled apart, so neither costs the other
+    # None: fixed. Both are compiled apart, so neither costs the other.
+    truck: TruckConstants | None
 
     def _vectors(self, index: int) -> np.ndarray:
         """Return a block of the beam table with one number for each function, shape (N, F)."""
@@ -204,12 +203,7 @@ def mass_integrals(
 def constants_of(
     boom: BoomParameters, loads: tuple[Load, ...] = (), friction: bool = True
 ) -> Constants:
-    """
-    Return the constants of a boom that carries loads, with or without friction of its pistons.
-
-    A load is part of the mass distribution of its beam and adds no degrees of freedom. Raises
-    InputError for a load that is not on a beam.
-    """
+    """Return the constants of a boom with loads, which are part of its beams' masses."""
     for load in loads:
         if not 0 <= load.beam < boom.size:
             raise InputError(f'load on beam {load.beam}, allowed: 0 to {boom.size - 1}')

@@ -143,12 +143,7 @@ def held_modes(
     loads: tuple[Load, ...],
     sliding: Sequence[bool],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return natural frequencies [Hz] and damping ratios, ascending, when some pistons stick.
-
-    ``sliding`` says which pistons move against the oil of their closed valves. Raises
-    LongreachError when the equilibrium is not stable.
-    """
+    """Return frequencies [Hz] and damping ratios when only the ``sliding`` pistons move."""
     rest = equilibrium(boom, angles, loads)
     q, N = rest.coordinates, boom.size
     constants = constants_of(boom, loads)
@@ -205,11 +200,7 @@ def _with_oil(
 
 
 def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
-    """
-    Return the largest magnitude of the eigenvalues [1/s] of small motion with free pistons.
-
-    About coordinates at rest (n,), or (n + 2,) with a truck, and forces of the cylinders (N,) [N].
-    """
+    """Return the largest eigenvalue's size [1/s], pistons free, about rest by forces (N,) [N]."""
     n = q.size
     M, D, K, _ = _with_oil(q, constants, forces)
     inverse = np.linalg.inv(M)

@@ -78,11 +78,7 @@ STEEPEST = 1.0
 
 @njit
 def _take_out_held(modes, width, M, work):  # type: ignore[no-untyped-def]
-    """
-    Replace the rows and columns of held joints in M by those of the identity.
-
-    Row HELD + i of ``work`` receives the full row of M of each held joint i.
-    """
+    """Put the identity in rows and columns of held joints; rows HELD + i of ``work`` keep them."""
     N, rows = modes.size, M.shape[0]
     for i in range(N):
         if is_held(modes[i]):
@@ -103,11 +99,7 @@ def _take_out_held(modes, width, M, work):  # type: ignore[no-untyped-def]
 
 @njit
 def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute the time derivative of the state; return whether M is positive definite.
-
-    Row FORCES of ``work`` receives c + D q' + g, row CHANGES q''.
-    """
+    """Compute dy, and c + D q' + g and q'' in ``work``; return whether M is positive definite."""
     f, acc, table = work[FORCES], work[CHANGES], p.actuators.table
     N, n = modes.size, f.size - (0 if p.truck is None else 2)
     width = n // N
@@ -140,11 +132,7 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
 
 @njit
 def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
-    """
-    Return the signed excess of the force on a held piston over the force that holds it [N].
-
-    0.0 when it holds, Henikl 2015, (26) and (27). ``work`` is from :func:`_derivative`.
-    """
+    """Return by how much the force on a held piston exceeds what holds it [N], (26), (27)."""
     needed = work[FORCES, i * width]
     for k in range(work.shape[1]):
         needed += work[HELD + i, k] * work[CHANGES, k]
@@ -212,11 +200,7 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
 
 @njit(inline='always')
 def _has_passed(y, n, modes, table, after):  # type: ignore[no-untyped-def]
-    """
-    Return whether the velocity of a piston has changed sign or a piston has reached a stroke end.
-
-    ``after`` receives the new modes; it may be ``modes``.
-    """
+    """Return whether a piston turned or reached an end; ``after`` gets the new modes."""
     passed = False
     for i in range(modes.size):
         mode = modes[i]
@@ -265,11 +249,7 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
 
 @njit
 def _parts(y, dy, at, step, table):  # type: ignore[no-untyped-def]
-    """
-    Return into how many equal parts a step is divided: more than 1 while port valves are open.
-
-    Flows of relief and make-up valves change pressures faster than all else.
-    """
+    """Return the parts of a step: more than 1 while relief or make-up valves are open."""
     fastest = 0.0
     for i in range(table.shape[0]):
         position, _ = piston_and_arm(table, i, y[i])

@@ -299,11 +299,7 @@ class BoomParameters(JointedMachine, Parameters):
         return names.index(name)
 
     def place(self, beam: str, position: float, what: str) -> int:
-        """
-        Return the index of a beam after checking a position [m] along it.
-
-        The message of an InputError starts with ``what``.
-        """
+        """Return a beam's index after checking a position [m]; errors start with ``what``."""
         try:
             index = self.beam_index(beam)
         except InputError as error:

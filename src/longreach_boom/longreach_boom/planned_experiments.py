@@ -96,11 +96,7 @@ def releases(
 def poses_at_rest(
     boom: BoomParameters, mass: float, count: int = _POSES, seed: int = 1
 ) -> tuple[list[Scenario], list[Recording]]:
-    """
-    Return scenarios of poses at rest, without and with a mass [kg], and recordings of them.
-
-    Poses are drawn within the strokes, above the root and within 80 % of the supply pressure.
-    """
+    """Return scenarios and recordings of drawn poses, without and with a mass [kg]."""
     poses = drawn_poses(boom, count, mass, seed)
     times = np.cumsum([_HOLD, *([_MOVE, _HOLD] * count)])
     shown = np.repeat([*poses, poses[0]], 2, axis=0)[1 : 2 * count + 2]

@@ -24,11 +24,7 @@ _MODES = (
 
 
 def columns_of(boom: BoomParameters, followed: bool = False) -> Columns:
-    """
-    Return the columns of :func:`series`; no message contains the modes of pistons.
-
-    A run that followed a trajectory has its joint angles, too.
-    """
+    """Return the columns of :func:`series`, and of a followed trajectory its joint angles."""
     numbers = range(1, boom.size + 1)
     beams, cylinders = ([item.name for item in items] for items in (boom.beams, boom.cylinders))
     joints = partial(Source, 'joint_states')
@@ -114,11 +110,7 @@ def series(
     modes: np.ndarray,
     strain: np.ndarray,
 ) -> np.ndarray:
-    """
-    Return the observed quantities of a run, with the columns of :func:`columns_of`.
-
-    From times (rows,) [s], states (rows, 2 n + 3 N), modes (rows, N) and strains (rows, N).
-    """
+    """Return the table of columns from times [s], states, modes and strains of all rows."""
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
     n = boom.size * (1 + boom.ritz.functions)
@@ -154,11 +146,7 @@ def series(
 
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
-    """
-    A simulated run of a boom, with its states (rows, 2 n + 3 N).
-
-    ``cavitated`` names the cylinders with cavitation in a chamber.
-    """
+    """A simulated run with its states (rows, 2 n + 3 N), and the cylinders that cavitated."""
 
     UNITS: ClassVar = {
         'duration': 's',

@@ -62,11 +62,7 @@ class HangingLoad(Parameters):
     )
 
     def on(self, boom: BoomParameters, what: str = 'load') -> Load:
-        """
-        Return the load for the model.
-
-        The message of an InputError, for a place that is not on the boom, starts with ``what``.
-        """
+        """Return the load for the model; an InputError starts with ``what``."""
         name = self.beam or boom.beams[-1].name
         index = boom.place(name, self.position or 0.0, what)
         length = boom.beams[index].length
@@ -149,11 +145,7 @@ class Scenario(Parameters):
         return bool(self.forces or self.pumping or self.gusts)
 
     def tip_forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
-        """
-        Return the external forces at the tips at a time [s], shape (N, 2): x and z [N].
-
-        ``angles`` (N,) of the beams' roots to the horizontal [rad].
-        """
+        """Return the forces at the tips (N, 2) [N] at a time [s] and inclinations (N,) [rad]."""
         found = np.zeros((boom.size, 2))
         for item in (*self.forces, *self.pumping, *self.gusts):
             if item.acts_at(time):
@@ -183,12 +175,7 @@ class Scenario(Parameters):
         return (start, *self.trajectory)
 
     def check_with(self, boom: BoomParameters, step: float | None = None) -> None:
-        """
-        Raise InputError when the scenario does not fit a boom.
-
-        That is a pose outside the strokes, a trajectory faster than the valves allow, a time that
-        is not on a step [s] (None: not checked), an unknown beam, or lists of the wrong length.
-        """
+        """Raise InputError when the scenario does not fit a boom, or its times a step [s]."""
         boom.check_pose(self.angles(boom))
         self.initial_loads(boom)
         check_times([self.duration], step, 'duration')

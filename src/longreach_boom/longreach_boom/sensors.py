@@ -106,12 +106,7 @@ def load_sensors(file: str | Path | None = None) -> SensorParameters:
 
 
 class Sensors:
-    """
-    The sensors of a boom, on a plant with a sample rate [Hz], with or without friction.
-
-    Raises InputError when it is no multiple of a sensor's rate, or the number of biases or drifts
-    differs from the number of sensors.
-    """
+    """The sensors of a boom at a plant's sample rate [Hz]; InputError where numbers do not fit."""
 
     def __init__(
         self,
@@ -179,11 +174,7 @@ class Sensors:
         return SensorReadings(roots, tips, heads, rods, encoders, gauges, rates, felt)
 
     def _inclinations(self, parts: StateParts, bending: np.ndarray) -> np.ndarray:
-        """
-        Return the angles to the horizontal of all roots, then of all tips [rad], shape (2 N,).
-
-        Joint angles and slopes add up, Henikl 2015, (39); they are not wrapped.
-        """
+        """Return inclinations of all roots, then of all tips (2 N,) [rad], Henikl 2015, (39)."""
         angles = parts.q[: self._boom.size]
         slopes = np.sum(self._constants.tip_slope * bending, axis=1)
         tips = np.cumsum(angles + slopes)

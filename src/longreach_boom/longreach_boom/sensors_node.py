@@ -26,13 +26,7 @@ _KINDS = {
 
 
 class SensorTopics:
-    """
-    Publishers of the sensor readings of a boom, below ``sensors/``.
-
-    ``settings`` of the plant name the sensor file (empty: no sensors) and the sample rate;
-    ``friction`` says whether pistons have it. InputError for a file that cannot be read or does
-    not match boom and sample rate.
-    """
+    """Publishers of the readings, below ``sensors/``, for the plant's settings."""
 
     def __init__(
         self, node: PlantNode[Any, Any], boom: BoomParameters, settings: Any, friction: bool

@@ -46,12 +46,7 @@ class StateParts(NamedTuple):
 
     @classmethod
     def of(cls, y: np.ndarray, boom: BoomParameters) -> StateParts:
-        """
-        Return the parts of states of a boom.
-
-        In ``y`` a pressure below the vapour pressure represents missing oil; the physical
-        pressure, which is returned, is then the vapour pressure.
-        """
+        """Return the parts of states; pressures of missing oil are the vapour pressure."""
         N = boom.size
         n = N * (1 + boom.ritz.functions)
         vapour = boom.oil.vapour_pressure

@@ -72,12 +72,7 @@ def tangent_stiffness(q: np.ndarray, constants: Constants) -> np.ndarray:
 def equilibrium(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
 ) -> Equilibrium:
-    """
-    Return the static equilibrium at given joint angles (N,) [rad].
-
-    Raises InputError for a pose outside the strokes, LongreachError when the beams are too weak to
-    carry their weight in this pose.
-    """
+    """Return the equilibrium at joint angles (N,) [rad]; LongreachError for too weak beams."""
     boom.check_pose(angles)
     constants = constants_of(boom, loads)
     N = boom.size
@@ -146,13 +141,7 @@ def beyond_relief(boom: BoomParameters, head: np.ndarray, rod: np.ndarray) -> li
 def static_row(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
 ) -> dict[str, Any]:
-    """
-    Return an equilibrium as Python numbers and lists.
-
-    Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], deflections w(L) [m],
-    strains of the gauges, tip [m], and cylinders that would need more than the supply pressure, or
-    than their relief valves hold.
-    """
+    """Return an equilibrium as numbers and lists in SI units, with overloaded cylinders."""
     rest = equilibrium(boom, angles, loads)
     constants = constants_of(boom, loads)
     N = boom.size

@@ -76,11 +76,7 @@ class _Sections(NamedTuple):
 
 
 def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np.ndarray:
-    """
-    Return the strain gauge readings k_SG w'' + b_SG, shape (..., N).
-
-    ``state`` is one, or many with the same loads and external forces.
-    """
+    """Return gauge readings k_SG w'' + b_SG (..., N) of states with the same loads and forces."""
     places, gains, biases = _gauges(boom)
     return np.asarray(curvatures(boom, state, places, friction) * gains + biases)
 
@@ -101,11 +97,7 @@ def curvatures(
     places: tuple[tuple[float, ...], ...],
     friction: bool = True,
 ) -> np.ndarray:
-    """
-    Return the curvature w'' of bent beams (..., P) [1/m] by the method ``boom.ritz.strain``.
-
-    ``places`` are positions along each beam [m], P in all; ``state`` as for :func:`strains`.
-    """
+    """Return w'' (..., P) [1/m] at places along each beam [m] by the boom's method."""
     sections = _sections(boom, state.loads, places)
     y = np.ascontiguousarray(np.reshape(state.y, (-1, state.y.shape[-1])))
     modes = np.ascontiguousarray(np.reshape(state.modes, (-1, boom.size)))
@@ -154,12 +146,7 @@ def _sections(
 
 @njit
 def _accelerate(p, N, work):  # type: ignore[no-untyped-def]
-    """
-    Add the contributions of q'' and gravity to the accelerations of the beam frames.
-
-    ``work`` is from :func:`_derivative`; its rows Z_ACC to D_ACC_IM, for q'' = 0, are changed in
-    place.
-    """
+    """Add q'' and gravity to the accelerations of the frames in ``work``, those for q'' = 0."""
     # A column of the Jacobian is tau + lambda r, so sums of them give r'' of any point r.
     shift, spin, width = complex(0.0, p.gravity), complex(0.0), 1 + p.functions
     for row in range(N * width, work.shape[1]):
@@ -236,11 +223,7 @@ def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_curvatures(states, modes, p, table, first, by_moment, bent):  # type: ignore[no-untyped-def]
-    """
-    Compute curvatures ``bent`` (rows, P) [1/m] of states and modes (rows, ...).
-
-    By the bending moment, or otherwise by the Ritz functions.
-    """
+    """Compute curvatures (rows, P) [1/m] by the bending moment, or by the Ritz functions."""
     N, F = modes.shape[1], p.functions
     n, curvature, rows = N * (1 + F), _FUNCTIONS + F, row_count(p)
     M, work, spools = np.empty((rows, rows)), workspace(N, rows), np.zeros(N)

@@ -54,11 +54,7 @@ class MarkerMotion(NamedTuple):
 def _bent(
     eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
 ) -> tuple[float, float, float, float]:
-    """
-    Return deflection, its rate, slope and its rate for given values of the Ritz functions.
-
-    Python numbers are used because arrays are slower for so few values.
-    """
+    """Return deflection, rate, slope and its rate; Python numbers are faster for so few."""
     w = w_rate = slope = slope_rate = 0.0
     for e, (here, here_slope) in enumerate(zip(eta, eta_slope, strict=True)):
         k = N * (1 + e) + beam
@@ -153,11 +149,7 @@ def _plane(places: np.ndarray) -> np.ndarray:
 
 
 def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
-    """
-    Return red, green and blue (..., 3), 0 to 1, for stresses (...) [Pa] of either sign.
-
-    From blue at zero to red at the yield strength and above.
-    """
+    """Return red, green, blue (..., 3) of stresses (...) [Pa], blue at 0, red from yield on."""
     if not 0.0 < yield_strength < np.inf:
         raise InputError(f'yield_strength = {yield_strength} Pa, allowed: (0, inf) Pa')
     share = np.abs(stress) / yield_strength
@@ -191,11 +183,7 @@ def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_Marker
 
 
 def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
-    """
-    Return positions and velocities of the markers of a boom, all in the plane y = 0.
-
-    Offsets from the neutral line are along the normal of the bent beam.
-    """
+    """Return positions and velocities of the markers, offsets along the bent beam's normal."""
     N = boom.size
     q, v, root, frames = _frames(boom, state)
     names, tables = _marker_tables(boom)

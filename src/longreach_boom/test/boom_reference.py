@@ -8,16 +8,11 @@ reaches an end of its stroke, or the force on a held piston exceeds the force th
 Henikl 2015, (26), (27).
 """
 
-from __future__ import annotations
-
 import functools
-from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from longreach_boom.machine import Boom
-from longreach_boom.model import Constants
 from longreach_boom.motion import evaluate
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics.friction import (
@@ -40,26 +35,26 @@ _LONGEST_STEP = 5e-3
 class Phase:
     """The boom between two events, with constant modes, commands and loads."""
 
-    def __init__(self, constants: Constants, modes: np.ndarray, spools: np.ndarray) -> None:
+    def __init__(self, constants, modes, spools):
         self.constants, self.modes, self.spools = constants, modes, spools
         N, F = constants.length.size, constants.functions
         self._n = N * (1 + F)
         rows = self._n + (0 if constants.truck is None else 2)
         self._M, self._f = np.empty((rows, rows)), np.empty(rows)
-        self._known: tuple[bytes, np.ndarray] | None = None
+        self._known = None
 
     @property
-    def held(self) -> np.ndarray:
+    def held(self):
         """Whether each piston is held, shape (N,) of bool."""
         return np.asarray(np.abs(self.modes) != 1)
 
-    def derivative(self, t: float, y: np.ndarray) -> np.ndarray:
+    def derivative(self, t, y):
         """Return the time derivative of the state, shape (2 n + 3 N,)."""
         dy = np.empty(y.size)
         evaluate(y, self.modes, self.spools, self.constants, self._M, self._f, dy)
         return dy
 
-    def net_forces(self, y: np.ndarray) -> np.ndarray:
+    def net_forces(self, y):
         """Return p_1 A_1 - p_2 A_2 minus the holding force, (26), shape (N,) [N]."""
         key = y.tobytes()
         if self._known is None or self._known[0] != key:
@@ -75,7 +70,7 @@ class Phase:
             self._known = key, head * a.head_area - rod * a.rod_area - needed
         return self._known[1]
 
-    def stopped(self, y: np.ndarray) -> np.ndarray:
+    def stopped(self, y):
         """Return the state after impulses have stopped all held pistons."""
         self.derivative(0.0, y)
         n, rows = self._n, self._f.size
@@ -88,7 +83,7 @@ class Phase:
         after[n : 2 * n], after[last:] = v[:n], v[n:]
         return after
 
-    def loosened(self, y: np.ndarray) -> Phase:
+    def loosened(self, y):
         """Return the phase after releasing pistons that friction or an end cannot hold, (27)."""
         phase = self
         while True:
@@ -101,14 +96,14 @@ class Phase:
             # A released piston changes the forces on the others: check all again.
             phase = Phase(self.constants, modes, self.spools)
 
-    def _excess(self, net: np.ndarray) -> np.ndarray:
+    def _excess(self, net):
         """Return the signed excess of the forces on held pistons [N], shape (N,)."""
         static, held, modes = self.constants.actuators.static, self.held, self.modes
         outwards = np.where(held & (modes != AT_ROD_END), np.maximum(net - static, 0.0), 0.0)
         inwards = np.where(held & (modes != AT_HEAD_END), np.minimum(net + static, 0.0), 0.0)
         return outwards + inwards
 
-    def margin(self, t: float, y: np.ndarray, piston: int, mode: int) -> float:
+    def margin(self, t, y, piston, mode):
         """Return the event function, which rises through zero when a piston changes to a mode."""
         p = self.constants
         if mode == STUCK:
@@ -118,7 +113,7 @@ class Phase:
             return position - p.actuators.stroke[piston] if mode == AT_ROD_END else -position
         return float(mode * self.net_forces(y)[piston] - p.actuators.static[piston])
 
-    def changes(self) -> list[tuple[int, int]]:
+    def changes(self):
         """Return all events that can end the phase: (piston, next mode)."""
         found = []
         for i, mode in enumerate(self.modes.tolist()):
@@ -131,13 +126,11 @@ class Phase:
                 found += [(i, STUCK)] if self.constants.actuators.static[i] > 0.0 else []
         return found
 
-    def solve(
-        self, time: float, end: float, y: np.ndarray, times: np.ndarray, **options: Any
-    ) -> tuple[Any, list[tuple[int, int]]]:
+    def solve(self, time, end, y, times, **options):
         """Integrate to ``end`` or the first event; return SciPy's result and :meth:`changes`."""
         events, changes = [], self.changes()
         for piston, mode in changes:
-            event: Any = functools.partial(self.margin, piston=piston, mode=mode)
+            event = functools.partial(self.margin, piston=piston, mode=mode)
             event.terminal, event.direction = True, 1.0
             events.append(event)
         options |= {'t_eval': np.union1d(times, [end]), 'max_step': _LONGEST_STEP}
@@ -154,13 +147,7 @@ class Phase:
         return solution, changes
 
 
-def reference_run(
-    boom: Boom,
-    times: np.ndarray,
-    relative: float = 1e-10,
-    absolute: float = 1e-12,
-    method: str = 'DOP853',
-) -> tuple[np.ndarray, np.ndarray]:
+def reference_run(boom, times, relative=1e-10, absolute=1e-12, method='DOP853'):
     """
     Return states (rows, 2 n + 3 N) and modes (rows, N) of a boom in its scenario.
 

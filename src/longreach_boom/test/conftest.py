@@ -1,19 +1,14 @@
 """Booms to test with: the installed one, any number of its beams, and ones that share nothing."""
 
-from __future__ import annotations
-
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from longreach_boom.parameters import (
     BeamParameters,
-    BoomParameters,
     CylinderParameters,
     Distribution,
     Marker,
@@ -29,19 +24,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 @pytest.fixture(scope='session')
-def boom() -> BoomParameters:
+def boom():
     """The installed boom file: four beams."""
     return load_boom()
 
 
 @pytest.fixture(scope='session')
-def paper_boom() -> BoomParameters:
+def paper_boom():
     """The installed boom with directional valves alone."""
     return load_boom(default_file().parent / 'boom_paper.yaml')
 
 
 @pytest.fixture(scope='session')
-def resized(boom: BoomParameters) -> Callable[..., BoomParameters]:
+def resized(boom):
     """
     Return a function that makes a boom of any number of the installed one's beams, or ``of``'s.
 
@@ -49,7 +44,7 @@ def resized(boom: BoomParameters) -> Callable[..., BoomParameters]:
     ``ritz``. Poses: sprawled, site.
     """
 
-    def make(count: int, of: BoomParameters = boom, **ritz: Any) -> BoomParameters:
+    def make(count, of=boom, **ritz):
         last = of.size - 1
         steps = max(1, count - 1)
         kinds = [0, *(max(1, round(i * last / steps)) for i in range(1, count))]
@@ -81,9 +76,7 @@ def resized(boom: BoomParameters) -> Callable[..., BoomParameters]:
     return make
 
 
-def random_distribution(
-    random: np.random.Generator, length: float, low: float, high: float
-) -> Distribution:
+def random_distribution(random, length, low, high):
     """Return a power law or a table with values in an interval."""
     if random.random() < 0.5:
         root, tip = random.uniform(low, high, 2)
@@ -93,7 +86,7 @@ def random_distribution(
     return Distribution(table=tuple((x, random.uniform(low, high)) for x in places))
 
 
-def random_linkage(random: np.random.Generator) -> tuple[Linkage, float]:
+def random_linkage(random):
     """Return a linkage and a stroke [m] that fits it."""
     if random.random() < 0.5:
         near, far = random.uniform(0.3, 1.0), random.uniform(1.2, 2.5)
@@ -115,7 +108,7 @@ def random_linkage(random: np.random.Generator) -> tuple[Linkage, float]:
 
 
 @pytest.fixture(scope='session')
-def random_boom(boom: BoomParameters) -> Callable[..., BoomParameters]:
+def random_boom(boom):
     """
     Return a function that makes a boom of random but valid parameters.
 
@@ -123,7 +116,7 @@ def random_boom(boom: BoomParameters) -> Callable[..., BoomParameters]:
     of ``ritz``.
     """
 
-    def make(random: np.random.Generator, count: int, **ritz: Any) -> BoomParameters:
+    def make(random, count, **ritz):
         beams, cylinders = [], []
         for i in range(count):
             length = random.uniform(1.0, 12.0)

@@ -1,10 +1,7 @@
 """The robot description: a second forward kinematics finds the bent boom in its frames."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -13,39 +10,36 @@ from longreach_boom.description import half_height, robot_description
 from longreach_boom.kinematics import point_motion, swing_angles, swing_joints, swing_ratios
 from longreach_boom.machine import Boom
 from longreach_boom.model import boom_bases, constants_of
-from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.parameters import Distribution
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState
 
 ROOT = 'boom_base'
 
 
-def tree(boom: BoomParameters) -> ElementTree.Element:
+def tree(boom):
     return ElementTree.fromstring(robot_description(boom))
 
 
-def numbers(element: ElementTree.Element, path: str, name: str, default: str = '') -> np.ndarray:
+def numbers(element, path, name, default=''):
     found = element.find(path)
     text = default if found is None else found.attrib.get(name, default)
     return np.array([float(word) for word in text.split()])
 
 
-def end_of(joint: ElementTree.Element, which: str) -> str:
+def end_of(joint, which):
     element = joint.find(which)
-    assert element is not None
     return element.attrib['link']
 
 
-def turned(axis: np.ndarray, angle: float) -> np.ndarray:
+def turned(axis, angle):
     """Rodrigues' formula."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
 
 
-def frames(
-    root: ElementTree.Element, positions: Mapping[str, float]
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def frames(root, positions):
     """Return rotation and origin of each link in the root frame, from the URDF alone."""
     found = {ROOT: (np.eye(3), np.zeros(3))}
     pending = list(root.findall('joint'))
@@ -73,11 +67,11 @@ def frames(
     return found
 
 
-def middle(boom: BoomParameters) -> np.ndarray:
+def middle(boom):
     return np.array([np.mean(c.linkage.angles(c.stroke)) for c in boom.cylinders])
 
 
-def bent(boom: BoomParameters, random: np.random.Generator) -> tuple[np.ndarray, dict[str, float]]:
+def bent(boom, random):
     """Return coordinates of a bent boom and the positions of its joints."""
     N, F = boom.size, boom.ritz.functions
     machine = Boom(boom, Scenario(duration=1.0, pose_deg=tuple(np.degrees(middle(boom)))))
@@ -95,11 +89,7 @@ def bent(boom: BoomParameters, random: np.random.Generator) -> tuple[np.ndarray,
 
 
 @pytest.fixture(params=range(8))
-def some_boom(
-    request: pytest.FixtureRequest,
-    boom: BoomParameters,
-    random_boom: Callable[..., BoomParameters],
-) -> BoomParameters:
+def some_boom(request, boom, random_boom):
     """The installed boom, and others of 1 to 5 beams with cylinders of both kinds."""
     if request.param == 0:
         return boom
@@ -107,7 +97,7 @@ def some_boom(
     return random_boom(random, 1 + request.param % 5, functions=1 + request.param % 3)
 
 
-def test_frames_are_where_the_bent_boom_is(some_boom: BoomParameters) -> None:
+def test_frames_are_where_the_bent_boom_is(some_boom):
     random = np.random.default_rng(5)
     for _ in range(3):
         q, positions = bent(some_boom, random)
@@ -132,7 +122,7 @@ def test_frames_are_where_the_bent_boom_is(some_boom: BoomParameters) -> None:
                 np.testing.assert_allclose(rotation[:, 1], [0.0, 1.0, 0.0], rtol=0.0, atol=1e-12)
 
 
-def test_swinging_cylinders_end_at_their_beams(some_boom: BoomParameters) -> None:
+def test_swinging_cylinders_end_at_their_beams(some_boom):
     random = np.random.default_rng(6)
     root = tree(some_boom)
     for _ in range(3):
@@ -149,7 +139,7 @@ def test_swinging_cylinders_end_at_their_beams(some_boom: BoomParameters) -> Non
             assert np.linalg.norm(eye - pin) == pytest.approx(length, rel=1e-12)
 
 
-def test_swing_ratios_are_derivatives(some_boom: BoomParameters) -> None:
+def test_swing_ratios_are_derivatives(some_boom):
     angles, step = middle(some_boom), 1e-6
     slopes = (swing_angles(some_boom, angles + step) - swing_angles(some_boom, angles - step)) / (
         2.0 * step
@@ -157,7 +147,7 @@ def test_swing_ratios_are_derivatives(some_boom: BoomParameters) -> None:
     np.testing.assert_allclose(swing_ratios(some_boom, angles), slopes, rtol=1e-6, atol=1e-9)
 
 
-def test_joints_are_those_of_joint_states(some_boom: BoomParameters) -> None:
+def test_joints_are_those_of_joint_states(some_boom):
     _, positions = bent(some_boom, np.random.default_rng(7))
     joints = {j.attrib['name']: j for j in tree(some_boom).findall('joint')}
     moving = {name for name, joint in joints.items() if joint.attrib['type'] != 'fixed'}
@@ -176,7 +166,7 @@ def test_joints_are_those_of_joint_states(some_boom: BoomParameters) -> None:
         assert all(numbers(joints[name], 'limit', end)[0] >= 0.0 for end in ('effort', 'velocity'))
 
 
-def test_the_end_hose_hangs_down_in_every_pose(some_boom: BoomParameters) -> None:
+def test_the_end_hose_hangs_down_in_every_pose(some_boom):
     random, root = np.random.default_rng(8), tree(some_boom)
     for _ in range(3):
         _, positions = bent(some_boom, random)
@@ -184,7 +174,7 @@ def test_the_end_hose_hangs_down_in_every_pose(some_boom: BoomParameters) -> Non
         np.testing.assert_allclose(rotation, np.eye(3), rtol=0.0, atol=1e-9)
 
 
-def test_masses_are_those_of_the_beams(some_boom: BoomParameters) -> None:
+def test_masses_are_those_of_the_beams(some_boom):
     root, constants = tree(some_boom), constants_of(some_boom)
     carrying = [link for link in root.findall('link') if link.find('inertial') is not None]
     assert [link.attrib['name'] for link in carrying] == [beam.name for beam in some_boom.beams]
@@ -202,9 +192,7 @@ def test_masses_are_those_of_the_beams(some_boom: BoomParameters) -> None:
         assert 0.0 < along <= 2.0 * across
 
 
-def test_half_height_is_the_gain_of_the_gauge_and_goes_with_the_section(
-    boom: BoomParameters,
-) -> None:
+def test_half_height_is_the_gain_of_the_gauge_and_goes_with_the_section(boom):
     for beam in boom.beams:
         gauge = beam.strain_gauge
         assert half_height(beam, gauge.position) == pytest.approx(gauge.gain, rel=1e-12)

@@ -1,7 +1,5 @@
 """External forces, pumping and gusts: virtual work, weight, momentum, statics, and refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of, row_count
 from longreach_boom.motion import inertia
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import closed_valves
@@ -18,7 +16,7 @@ from longreach_dynamics.errors import InputError
 
 
 @pytest.mark.parametrize('file', ['boom.yaml', 'boom_on_truck.yaml'])
-def test_tip_forces_do_virtual_work(file: str) -> None:
+def test_tip_forces_do_virtual_work(file):
     """Generalised forces are J^T F for forces at all tips, in a moving bent state."""
     boom = load_boom(default_file().with_name(file))
     random = np.random.default_rng(3)
@@ -45,7 +43,7 @@ def test_tip_forces_do_virtual_work(file: str) -> None:
     assert free - pulled == pytest.approx(expected, rel=1e-9, abs=1e-6)
 
 
-def test_a_force_bends_the_boom_as_the_weight_of_a_load(boom: BoomParameters) -> None:
+def test_a_force_bends_the_boom_as_the_weight_of_a_load(boom):
     """A load of 90 kg and its weight as a force give the same cylinder forces and strains."""
     weight = 90.0 * boom.gravity
     # Pistons that stick hold the pose, so that both are compared in the same one.
@@ -60,7 +58,7 @@ def test_a_force_bends_the_boom_as_the_weight_of_a_load(boom: BoomParameters) ->
         )
 
 
-def test_concrete_weighs_as_a_uniform_line(boom: BoomParameters) -> None:
+def test_concrete_weighs_as_a_uniform_line(boom):
     """Its loads have the mass, the moment and the inertia of a line of 20 kg/m."""
     pumping = Pumping(start=1, end=2, period=2.0, gap=0.2, speed=1.0, mass_per_length=20.0)
     loads = Scenario(duration=1.0, pose='site', pumping=(pumping,)).initial_loads(boom)
@@ -71,7 +69,7 @@ def test_concrete_weighs_as_a_uniform_line(boom: BoomParameters) -> None:
             assert found == pytest.approx(20.0 * beam.length ** (k + 1) / (k + 1))
 
 
-def test_pumping_passes_momentum_on(boom: BoomParameters) -> None:
+def test_pumping_passes_momentum_on(boom):
     """Over a stroke the impulse on the beams is 0, and the hose feels the thrust m v^2."""
     pumping = Pumping(start=0, end=20, period=2.0, gap=0.25, speed=1.4, mass_per_length=20.0)
     angles = np.array([1.2, 0.3, -0.4, -0.9])
@@ -84,7 +82,7 @@ def test_pumping_passes_momentum_on(boom: BoomParameters) -> None:
     assert mean == pytest.approx(expected, abs=1e-3 * thrust)
 
 
-def test_a_gust_pushes_across_the_beams(boom: BoomParameters) -> None:
+def test_a_gust_pushes_across_the_beams(boom):
     """Its force is that of the drag on upright beams, none on level ones, and starts at zero."""
     gust = Gust(start=0.0, end=2.0, speed=20.0, width=0.4, drag=2.0)
     upright = gust.forces(boom, 1.0, np.full(4, np.pi / 2.0))
@@ -96,7 +94,7 @@ def test_a_gust_pushes_across_the_beams(boom: BoomParameters) -> None:
     assert np.abs(gust.forces(boom, 0.0, np.full(4, np.pi / 2.0))).max() == 0.0
 
 
-def test_division_into_calls_changes_nothing(boom: BoomParameters) -> None:
+def test_division_into_calls_changes_nothing(boom):
     """A disturbed run is the same however its steps are divided."""
     scenario = Scenario(
         duration=2.0,
@@ -129,15 +127,13 @@ def test_division_into_calls_changes_nothing(boom: BoomParameters) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    boom: BoomParameters, entries: dict[str, object], error: str
-) -> None:
+def test_what_does_not_fit_is_refused(boom, entries, error):
     """The message names the entry."""
     with pytest.raises(InputError, match=error):
-        Scenario(duration=1.0, pose='site', **entries).check_with(boom)  # type: ignore[arg-type]
+        Scenario(duration=1.0, pose='site', **entries).check_with(boom)
 
 
-def test_an_end_before_the_start_is_refused() -> None:
+def test_an_end_before_the_start_is_refused():
     """So is a change of pistons that takes longer than the stroke."""
     with pytest.raises(InputError, match=r'end = 1 s, allowed: from 0\.01 s after start = 2 s'):
         TipForce(start=2.0, end=1.0, z=1.0)
@@ -145,7 +141,7 @@ def test_an_end_before_the_start_is_refused() -> None:
         Pumping(start=0, end=1, period=2, gap=3, speed=1, mass_per_length=9)
 
 
-def test_what_would_not_act_is_refused() -> None:
+def test_what_would_not_act_is_refused():
     """Too short, without force, or two pumps at once."""
     with pytest.raises(InputError, match=r'end = 0\.5005 s, allowed: from 0\.01 s after'):
         TipForce(start=0.5, end=0.5005, z=1e5)

@@ -1,21 +1,17 @@
 """What the controller follows: trajectories, a pose to hold, or nothing."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
 from longreach_boom.control import joint_controller
 from longreach_boom.follower import BoomFollower, Measurement
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Trajectory, Waypoint
-from longreach_dynamics.trajectory_following import FollowerState, Order, resumed
+from longreach_dynamics.trajectory_following import Order, resumed
 
 T = 0.005
 SITE = (70.0, -50.0, -35.0, -30.0)
@@ -26,18 +22,17 @@ VALVES = Scenario(
 )
 
 
-def measurement(boom: BoomParameters, angles_deg: tuple[float, ...] = SITE) -> Measurement:
+def measurement(boom, angles_deg=SITE):
     angles = np.radians(angles_deg)
     pistons = [c.linkage.position(a) for c, a in zip(boom.cylinders, angles, strict=True)]
     return Measurement(angles, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
 
 
-def reference(state: FollowerState, time: float) -> np.ndarray:
-    assert state.trajectory is not None
+def reference(state, time):
     return np.degrees(state.trajectory.at(time).angles)
 
 
-def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParameters) -> None:
+def test_a_scenarios_trajectory_is_followed_by_the_controller(boom):
     follower = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
     state = follower.begin(measured.angles)
@@ -50,7 +45,7 @@ def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParamete
         assert any(command.spools)
 
 
-def test_without_a_scenario_it_holds_the_first_pose(boom: BoomParameters) -> None:
+def test_without_a_scenario_it_holds_the_first_pose(boom):
     follower = BoomFollower(boom, None, T)
     state = follower.begin(np.radians(SITE))
     state, command = follower.cycle(state, 0.0, measurement(boom))
@@ -62,7 +57,7 @@ def test_without_a_scenario_it_holds_the_first_pose(boom: BoomParameters) -> Non
     assert reference(state, 100.0) == pytest.approx(SITE)
 
 
-def test_a_scenario_without_a_trajectory_has_the_valves(boom: BoomParameters) -> None:
+def test_a_scenario_without_a_trajectory_has_the_valves(boom):
     away = measurement(boom, THERE)
     hold = BoomFollower(boom, Scenario(duration=1.0, pose='site'), T)
     state = hold.begin(away.angles)
@@ -73,14 +68,14 @@ def test_a_scenario_without_a_trajectory_has_the_valves(boom: BoomParameters) ->
     assert follower.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
 
 
-def order(**changes: Any) -> Order:
+def order(**changes):
     """All joints THERE within 4 s."""
     values = {'joints': (0, 1, 2, 3), 'times': [4.0], 'angles': [np.radians(THERE)]}
     return Order(**{**values, **changes})
 
 
 @pytest.mark.parametrize('scenario', [None, DRIVE, VALVES])
-def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenario | None) -> None:
+def test_an_order_goes_from_here_to_there(boom, scenario):
     follower = BoomFollower(boom, scenario, T)
     here = np.radians(SITE)
     state = follower.follow(follower.begin(here), order(), 0.5)
@@ -90,7 +85,7 @@ def test_an_order_goes_from_here_to_there(boom: BoomParameters, scenario: Scenar
     assert reference(state, 99.0) == pytest.approx(THERE)
 
 
-def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomParameters) -> None:
+def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom):
     follower = BoomFollower(boom, DRIVE, T)
     state = follower.begin(np.radians(SITE))
     before = reference(state, 3.0)
@@ -103,7 +98,7 @@ def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom: BoomP
     assert reference(state, 7.0) == pytest.approx(THERE)
 
 
-def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
+def test_joints_that_an_order_leaves_out_stay(boom):
     follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     some = order(joints=(3, 1), angles=[np.radians((-20.0, -45.0))])
@@ -111,7 +106,7 @@ def test_joints_that_an_order_leaves_out_stay(boom: BoomParameters) -> None:
     assert reference(state, 9.0) == pytest.approx((70.0, -45.0, -35.0, -20.0))
 
 
-def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
+def test_a_first_point_at_time_0_is_where_it_is(boom):
     follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     near = [here + math.radians(0.2), np.radians(THERE)]
@@ -145,7 +140,7 @@ def test_a_first_point_at_time_0_is_where_it_is(boom: BoomParameters) -> None:
         ),
     ],
 )
-def test_orders_that_cannot_be(boom: BoomParameters, changes: dict[str, Any], error: str) -> None:
+def test_orders_that_cannot_be(boom, changes, error):
     follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     with pytest.raises(InputError, match=error):
@@ -158,32 +153,27 @@ TWO_WAYS = (Waypoint(1.0, SITE), Waypoint(5.0, THERE), Waypoint(9.0, SITE))
 AWAY = Scenario(duration=12.0, pose='site', trajectory=TWO_WAYS)
 
 
-def planned_rates(trajectory: Trajectory) -> np.ndarray:
+def planned_rates(trajectory):
     """Return the largest rate of each joint [rad/s], shape (N,)."""
     times = np.arange(0.0, trajectory.duration, 0.01)
     return np.abs([trajectory.at(time).rates for time in times]).max(axis=0)
 
 
-def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
+def test_a_boom_on_its_way_is_taken_over_in_time(boom):
     follower = BoomFollower(boom, DRIVE, T)
     on_time = follower.begin(np.radians(SITE))
-    assert on_time.trajectory is not None
     here = on_time.trajectory.at(3.0).angles + math.radians(0.4)
     state = follower.begin(here, 3.0)
-    assert state.trajectory is not None
     np.testing.assert_array_equal(state.trajectory.angles, on_time.trajectory.angles)
 
 
 @pytest.mark.parametrize('now', [3.0, 6.0, 60.0])
-def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
-    boom: BoomParameters, now: float
-) -> None:
+def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(boom, now):
     follower = BoomFollower(boom, DRIVE, T)
     planned = Trajectory.of(DRIVE.trajectory)
     stopped = planned.at(2.0).angles
     state = follower.begin(stopped, now)
     late = state.trajectory
-    assert late is not None
     np.testing.assert_allclose(late.at(now).angles, stopped)
     np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
     assert (planned_rates(late) <= planned_rates(planned) * (1.0 + 1e-9)).all()
@@ -193,7 +183,7 @@ def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
     assert follower.cycle(state, now, measured)[1].spools == (0.0,) * 4
 
 
-def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom: BoomParameters) -> None:
+def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom):
     planned = Trajectory.of(DRIVE.trajectory)
     late = resumed(planned, 6.0, planned.at(4.0).angles)
     steps = np.arange(6.0, late.duration, 0.01)
@@ -201,7 +191,7 @@ def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom: BoomPara
     assert (np.abs(accelerations).max(axis=0) <= planned.peak_accelerations() * 1.01).all()
 
 
-def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom: BoomParameters) -> None:
+def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom):
     planned = Trajectory.of(TWO_WAYS)
     # Beside the first way, away from both ends, while the second was due.
     beside = planned.at(2.5).angles + np.radians((0.0, 0.0, 0.0, 2.0))
@@ -211,7 +201,7 @@ def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom: BoomPara
     assert late.times[1] >= 5.0
 
 
-def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:
+def test_a_pose_to_hold_is_reached_slowly(boom):
     hold = Trajectory(np.zeros(1), np.radians([SITE]))
     late = resumed(hold, 100.0, np.radians(THERE))
     np.testing.assert_allclose(late.at(1e3).angles, np.radians(SITE))
@@ -219,23 +209,19 @@ def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:
     assert rates == pytest.approx(math.radians(2.0), rel=1e-4)
 
 
-def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
+def test_a_gap_between_cycles_is_a_take_over(boom):
     follower = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
     state, _ = follower.answer(None, 0.0, measured)
     state, _ = follower.answer(state, 0.2, measured)
     before = state.trajectory
     state, _ = follower.answer(state, 4.0, measured)
-    assert before is not None
-    assert state.trajectory is not None
     assert before.duration == 5.0
     assert state.trajectory.duration > 6.0
     np.testing.assert_allclose(state.trajectory.at(4.0).angles, np.radians(SITE))
 
 
-def answered(
-    follower: BoomFollower, state: FollowerState, first: int, path: list[tuple[float, ...]]
-) -> tuple[FollowerState, list[tuple[float, ...]]]:
+def answered(follower, state, first, path):
     """Answer samples from number ``first`` on, of a boom on a path [deg]; return the spools."""
     spools = []
     for k, angles in enumerate(path, start=first):
@@ -246,9 +232,7 @@ def answered(
 
 
 @pytest.mark.parametrize('streamed', [False, True])
-def test_the_reference_does_not_run_on_while_no_command_arrives(
-    boom: BoomParameters, streamed: bool
-) -> None:
+def test_the_reference_does_not_run_on_while_no_command_arrives(boom, streamed):
     follower = BoomFollower(boom, DRIVE, T)
     state = follower.begin(np.radians(SITE))
     if streamed:
@@ -265,12 +249,11 @@ def test_the_reference_does_not_run_on_while_no_command_arrives(
     assert 1 <= left_behind[-1] <= 10.0 / 0.5
     if not streamed:
         late = state.trajectory
-        assert late is not None
         assert (planned_rates(late) <= planned_rates(Trajectory.of(DRIVE.trajectory)) + 1e-9).all()
         np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
 
 
-def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> None:
+def test_a_boom_that_follows_slowly_is_not_taken_over(boom):
     follower = BoomFollower(boom, DRIVE, T)
     state = follower.begin(np.radians(SITE))
     # Half as fast as planned: more than 3 deg away for seconds, but on its way.
@@ -285,7 +268,7 @@ def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> N
     assert any(spools[-1])
 
 
-def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
+def test_a_short_push_is_no_boom_left_behind(boom):
     follower = BoomFollower(boom, None, T)
     state = follower.begin(np.radians(SITE))
     pushed = tuple(np.add(SITE, (0.0, 0.0, 0.0, 4.0)))
@@ -300,14 +283,13 @@ def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
 # --- rates, stops and streams --------------------------------------------------------------------
 
 
-def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
+def test_an_order_with_rates_passes_its_points(boom):
     follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     middle = 0.5 * (here + np.radians(THERE))
     rates = [(np.radians(THERE) - here) / 4.0, np.zeros(4)]
     passing = order(times=[2.0, 4.0], angles=[middle, np.radians(THERE)], rates=rates)
     state = follower.follow(follower.begin(here), passing, 1.0)
-    assert state.trajectory is not None
     np.testing.assert_allclose(state.trajectory.at(3.0).angles, middle)
     np.testing.assert_allclose(state.trajectory.at(3.0).rates, rates[0])
     # Taken over in mid-run it stays smooth, and no faster.
@@ -318,9 +300,7 @@ def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
 
 @pytest.mark.parametrize('scenario', [None, DRIVE, VALVES])
 @pytest.mark.parametrize('streamed', [False, True])
-def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
-    boom: BoomParameters, scenario: Scenario | None, streamed: bool
-) -> None:
+def test_a_stop_begins_where_the_boom_is_and_how_it_moves(boom, scenario, streamed):
     follower, rates = BoomFollower(boom, scenario, T), np.radians([-2.0, 3.0, 0.0, 40.0])
     here = np.array([*np.radians(SITE[:3]), boom.joint_limits()[3, 1] - math.radians(1.0)])
     state = follower.begin(np.radians(SITE))
@@ -350,8 +330,8 @@ def test_a_stop_begins_where_the_boom_is_and_how_it_moves(
     ],
 )
 def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
-    boom: BoomParameters, off_deg: float, tolerance: float, first: str | None, anew: bool
-) -> None:
+    boom, off_deg, tolerance, first, anew
+):
     follower, here = (
         BoomFollower(boom, None, T),
         np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg))),
@@ -371,7 +351,7 @@ def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
     np.testing.assert_allclose(state.reference(9.0).angles, np.radians(THERE))
 
 
-def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomParameters) -> None:
+def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom):
     follower, there = BoomFollower(boom, DRIVE, T), np.radians(np.add(SITE, (-8.0, 0.0, 0.0, 9.0)))
     measured = measurement(boom)
     state = follower.stream(follower.begin(measured.angles), 0.0, {0: there[0], 3: there[3]})
@@ -392,7 +372,7 @@ def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomPara
         follower.stream(state, 3.0, {0: math.radians(170.0)})
 
 
-def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
+def test_after_a_gap_a_stream_begins_where_the_boom_is(boom):
     follower = BoomFollower(boom, None, T)
     here = np.radians(SITE)
     state = follower.stream(follower.begin(here), 0.0, {3: -0.4})
@@ -401,9 +381,7 @@ def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> 
 
 
 @pytest.mark.parametrize('streamed', [False, True])
-def test_the_reference_goes_no_further_than_6_deg_away(
-    boom: BoomParameters, streamed: bool
-) -> None:
+def test_the_reference_goes_no_further_than_6_deg_away(boom, streamed):
     follower, there = BoomFollower(boom, None, T), np.radians(np.add(SITE, (-30.0, 0.0, 0.0, 0.0)))
     state, way = follower.begin(np.radians(SITE)), 0.0
     if streamed:

@@ -1,7 +1,5 @@
 """Flows through the valves, against the equations written out, and against the simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,7 +9,7 @@ from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import evaluate
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
@@ -19,28 +17,26 @@ from longreach_dynamics.hydraulics import ReliefParameters
 from longreach_dynamics.scenarios import ValveCommand
 
 
-def parts_of(
-    boom: BoomParameters, spools: np.ndarray, head: np.ndarray, rod: np.ndarray
-) -> StateParts:
+def parts_of(boom, spools, head, rod):
     q = np.zeros((*spools.shape[:-1], boom.size * (1 + boom.ritz.functions)))
     return StateParts(q, q, head, rod, spools)
 
 
 @pytest.fixture
-def random_parts(boom: BoomParameters) -> StateParts:
+def random_parts(boom):
     random = np.random.default_rng(3)
     spools = random.uniform(-1.0, 1.0, (50, boom.size))
     head, rod = random.uniform(0.0, 4e7, (2, 50, boom.size))
     return parts_of(boom, spools, head, rod)
 
 
-def written_out(boom: BoomParameters, i: int, s: float, p1: float, p2: float) -> tuple:
+def written_out(boom, i, s, p1, p2):
     """Henikl 2015, (24), for both signs of the spool position."""
     oil, valve = boom.oil, boom.cylinders[i].valve
     beyond = max(0.0, (abs(s) - valve.dead_band) / (1.0 - valve.dead_band))
     k = oil.contraction * math.sqrt(2.0 / oil.density) * valve.area * beyond
 
-    def root(d: float) -> float:
+    def root(d):
         return d / (d * d + oil.laminar_pressure**2) ** 0.25
 
     ps, pt = oil.supply_pressure, oil.tank_pressure
@@ -49,9 +45,7 @@ def written_out(boom: BoomParameters, i: int, s: float, p1: float, p2: float) ->
     return -k * root(p1 - pt), -k * valve.area_ratio * root(ps - p2)
 
 
-def test_flows_are_those_of_the_equation(
-    paper_boom: BoomParameters, random_parts: StateParts
-) -> None:
+def test_flows_are_those_of_the_equation(paper_boom, random_parts):
     boom = paper_boom
     flows = flows_of(random_parts, constants_of(boom))
     assert flows.head.shape == flows.rod.shape == (50, boom.size)
@@ -67,7 +61,7 @@ def test_flows_are_those_of_the_equation(
             assert (flows.head[k, i], flows.rod[k, i]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters) -> None:
+def test_the_simulation_fills_its_chambers_with_these_flows(boom):
     constants, N = constants_of(boom), boom.size
     n = N * (1 + boom.ritz.functions)
     random = np.random.default_rng(5)
@@ -96,14 +90,12 @@ RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
 
 
 @pytest.fixture(scope='module')
-def realistic() -> BoomParameters:
+def realistic():
     """The installed file."""
     return load_boom(default_file().parent / 'boom_realistic.yaml')
 
 
-def test_what_valves_and_the_pump_do_is_in_columns(
-    realistic: BoomParameters,
-) -> None:
+def test_what_valves_and_the_pump_do_is_in_columns(realistic):
     command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
     scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
     low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)

@@ -1,15 +1,13 @@
 """What the boom offers to identification."""
 
-from __future__ import annotations
-
 import pytest
 
 from longreach_boom.identification import BOOM, BoomIdentification
-from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.parameters import Distribution
 from longreach_dynamics.errors import InputError
 
 
-def test_own_values_change_nothing(boom: BoomParameters) -> None:
+def test_own_values_change_nothing(boom):
     values = BOOM.values(boom)
     assert [free.name for free in BOOM.free_parameters(boom)] == list(values)
     changed = BOOM.with_values(boom, values)
@@ -20,7 +18,7 @@ def test_own_values_change_nothing(boom: BoomParameters) -> None:
         assert free.lowest <= values[free.name] <= free.highest
 
 
-def test_every_parameter_changes_the_boom(boom: BoomParameters) -> None:
+def test_every_parameter_changes_the_boom(boom):
     kelvin = boom.replace(ritz=boom.ritz.replace(damping='kelvin_voigt'))
     for machine in (boom, kelvin):
         for name, value in BOOM.values(machine).items():
@@ -34,7 +32,7 @@ def test_every_parameter_changes_the_boom(boom: BoomParameters) -> None:
     }
 
 
-def test_masses_and_gauges(boom: BoomParameters) -> None:
+def test_masses_and_gauges(boom):
     table = Distribution(table=((0.0, 100.0), (9.6, 50.0)))
     mixed = boom.replace(beams=(boom.beams[0].replace(mass_per_length=table), *boom.beams[1:]))
     values = {'mass_scale_1': 1.1, 'mass_scale_4': 0.9, 'youngs_modulus': 2e11}
@@ -56,12 +54,12 @@ def test_masses_and_gauges(boom: BoomParameters) -> None:
         ({'youngs_modulus': 0.0}, 'youngs_modulus = 0'),
     ],
 )
-def test_values_that_are_none(boom: BoomParameters, values: dict[str, float], match: str) -> None:
+def test_values_that_are_none(boom, values, match):
     with pytest.raises(InputError, match=match):
         BOOM.with_values(boom, values)
 
 
-def test_signals(boom: BoomParameters) -> None:
+def test_signals(boom):
     names = [signal.name for signal in BOOM.signals(boom)]
     assert len(names) == len(set(names)) == 6 * boom.size + 2 * len(boom.markers)
     assert {'p_rod_4', 'inclination_tip_1', 'strain_3', 'marker_truck_x'} <= set(names)
@@ -71,7 +69,7 @@ def test_signals(boom: BoomParameters) -> None:
         BoomIdentification(positions='left')
 
 
-def test_planted_values(boom: BoomParameters) -> None:
+def test_planted_values(boom):
     values = {
         'mass_scale_2': 1.1,
         'joint_damping_scale': 1.3,
@@ -93,7 +91,7 @@ def test_planted_values(boom: BoomParameters) -> None:
         BOOM.planted(boom, boom.replace(beams=(sloped, *boom.beams[1:])))
 
 
-def _with_gains(boom: BoomParameters, values: dict[str, float]) -> dict[str, float]:
+def _with_gains(boom, values):
     """Return values with the sensitivities of gauges whose gain stays at another modulus."""
     E = values['youngs_modulus']
     gains = {f'gauge_sensitivity_{i + 1}': b.strain_gauge.gain for i, b in enumerate(boom.beams)}

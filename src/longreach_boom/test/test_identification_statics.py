@@ -1,8 +1,5 @@
 """Masses and gauges of a boom from poses at rest: planted values are found again."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +10,7 @@ from longreach_boom.identification_statics import Setting, StaticBoom, load_at
 from longreach_boom.machine import AUTOMATIC
 from longreach_boom.measured_runs import measured, truth_of
 from longreach_boom.model import Load, constants_of
-from longreach_boom.parameters import BoomParameters, default_file
+from longreach_boom.parameters import default_file
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
 from longreach_boom.simulation import simulate
@@ -25,7 +22,6 @@ from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
 from longreach_identification.statics import (
     StaticPose,
-    StaticResult,
     identify_statics,
     still_poses,
 )
@@ -40,7 +36,7 @@ EXACT = StaticBoom(BOOM, payload=0.0, geometry=False)
 MAIN = ('mass_scale_1', 'mass_scale_2', 'gauge_sensitivity_1', 'gauge_sensitivity_2')
 
 
-def planted_of(boom: BoomParameters) -> BoomParameters:
+def planted_of(boom):
     """Return the boom that is measured."""
     E = MODULUS * boom.youngs_modulus
     values = {'youngs_modulus': E}
@@ -50,20 +46,14 @@ def planted_of(boom: BoomParameters) -> BoomParameters:
     return BOOM.with_values(boom, values)
 
 
-def truth(boom: BoomParameters) -> dict[str, float]:
+def truth(boom):
     """Return the planted values of the parameters."""
     planted = planted_of(boom)
     values = BOOM.values(planted)
     return values | {f'mass_scale_{i + 1}': MASSES[i] for i in range(boom.size)}
 
 
-def drawn(
-    boom: BoomParameters,
-    random: np.random.Generator,
-    noise: float = 1.0,
-    count: int = 10,
-    wrong: Mapping[str, float] = MappingProxyType({}),
-) -> list[StaticPose]:
+def drawn(boom, random, noise=1.0, count=10, wrong=MappingProxyType({})):
     """
     Return poses of the planted boom, without and with a load, as sensors would show them.
 
@@ -88,7 +78,7 @@ def drawn(
         for k in range(count):
             angles = low + (high - low) * random.uniform(0.05, 0.95, N)
             row = static_row(planted, angles, loads)
-            measured: dict[str, Mean] = {}
+            measured = {}
             directions = {}
             for i, cylinder in enumerate(planted.cylinders):
                 sign = 1 if (k + i) % 2 else -1
@@ -107,19 +97,19 @@ def drawn(
     return poses
 
 
-def identified(boom: BoomParameters, poses: Sequence[StaticPose], **more: object) -> StaticResult:
-    return identify_statics(BOOM.statics(), boom, poses, **more)  # type: ignore[arg-type]
+def identified(boom, poses, **more):
+    return identify_statics(BOOM.statics(), boom, poses, **more)
 
 
 @pytest.fixture(scope='module')
-def small(resized: Callable[..., BoomParameters]) -> BoomParameters:
+def small(resized):
     return resized(2)
 
 
 # --- planted values ----------------------------------------------------------------------------
 
 
-def test_exact_measurements_give_exact_values(small: BoomParameters) -> None:
+def test_exact_measurements_give_exact_values(small):
     poses = drawn(small, np.random.default_rng(1), noise=0.0)
     result = identify_statics(EXACT, small, poses)
     expected = truth(small)
@@ -134,7 +124,7 @@ def test_exact_measurements_give_exact_values(small: BoomParameters) -> None:
 
 
 @pytest.mark.slow
-def test_goals_with_all_beams(boom: BoomParameters) -> None:
+def test_goals_with_all_beams(boom):
     expected = truth(boom)
     inside, errors = [], []
     for seed in range(10):
@@ -164,12 +154,10 @@ def test_goals_with_all_beams(boom: BoomParameters) -> None:
         ('payload', 1.01),
     ],
 )
-def test_intervals_hold_with_a_wrong_dimension(
-    small: BoomParameters, wrong: str, shift: float
-) -> None:
+def test_intervals_hold_with_a_wrong_dimension(small, wrong, shift):
     expected = truth(small)
 
-    def held(statics: StaticBoom) -> float:
+    def held(statics):
         inside = []
         for seed in range(3):
             poses = drawn(small, np.random.default_rng(20 + seed), wrong={wrong: shift})
@@ -185,7 +173,7 @@ def test_intervals_hold_with_a_wrong_dimension(
         assert held(EXACT) < 0.7
 
 
-def test_friction_is_found_from_both_directions(small: BoomParameters) -> None:
+def test_friction_is_found_from_both_directions(small):
     poses = drawn(small, np.random.default_rng(5), count=12)
     estimate = identified(small, poses).estimate
     for i, cylinder in enumerate(small.cylinders):
@@ -200,11 +188,11 @@ def test_friction_is_found_from_both_directions(small: BoomParameters) -> None:
 # --- what cannot be told -----------------------------------------------------------------------
 
 
-def changed(pose: StaticPose, name: str, direction: int) -> StaticPose:
+def changed(pose, name, direction):
     return pose._replace(directions={**pose.directions, name: direction})
 
 
-def test_poses_from_one_direction(small: BoomParameters) -> None:
+def test_poses_from_one_direction(small):
     poses = drawn(small, np.random.default_rng(1))
     one = [changed(pose, 'force_2', -1) for pose in poses]
     with pytest.raises(InputError) as caught:
@@ -221,7 +209,7 @@ def test_poses_from_one_direction(small: BoomParameters) -> None:
     assert by_gauges.warnings == ()
 
 
-def test_directions_that_are_unknown(small: BoomParameters) -> None:
+def test_directions_that_are_unknown(small):
     poses = drawn(small, np.random.default_rng(1))
     some = [changed(poses[0], 'force_1', 0), *poses[1:]]
     result = identified(small, some)
@@ -233,7 +221,7 @@ def test_directions_that_are_unknown(small: BoomParameters) -> None:
     assert any('only 1 pose was approached' in text for text in identified(small, once).warnings)
 
 
-def test_a_pose_that_does_not_fit_is_named(small: BoomParameters) -> None:
+def test_a_pose_that_does_not_fit_is_named(small):
     poses = drawn(small, np.random.default_rng(1))
     shown = poses[3].measured['strain_2']
     poses[3] = poses[3]._replace(
@@ -252,10 +240,8 @@ def test_a_pose_that_does_not_fit_is_named(small: BoomParameters) -> None:
         ('strain_2', 'strain_2', -1.0, ['is its sign wrong?']),
     ],
 )
-def test_gauges_that_are_not_what_they_seem(
-    small: BoomParameters, first: str, second: str, sign: float, told: list[str]
-) -> None:
-    def wrong(pose: StaticPose) -> StaticPose:
+def test_gauges_that_are_not_what_they_seem(small, first, second, sign, told):
+    def wrong(pose):
         m = pose.measured
         one, other = (mean._replace(value=sign * mean.value) for mean in (m[first], m[second]))
         return pose._replace(measured={**m, first: other, second: one})
@@ -268,7 +254,7 @@ def test_gauges_that_are_not_what_they_seem(
     ]
 
 
-def test_requests_that_are_none(small: BoomParameters) -> None:
+def test_requests_that_are_none(small):
     poses = drawn(small, np.random.default_rng(1))
     with pytest.raises(InputError, match='there are 2 poses at rest, allowed: at least 3'):
         identified(small, poses[:2])
@@ -281,13 +267,12 @@ def test_requests_that_are_none(small: BoomParameters) -> None:
 # --- poses and loads ---------------------------------------------------------------------------
 
 
-def test_poses_from_inclinations(boom: BoomParameters) -> None:
+def test_poses_from_inclinations(boom):
     statics = BOOM.statics()
     angles = np.radians([50.0, -20.0, -30.0, 10.0])
     rest = equilibrium(boom, angles)
     state = BoomState(rest.state(np.zeros(4)), np.zeros(4, dtype=np.int64))
     shown = Sensors(boom, load_sensors(), 200.0).read(state, 0)
-    assert shown.inclination_root is not None
     setting = Setting(tuple(shown.inclination_root.tolist()), True, ())
     pose = StaticPose('a', 0.0, 1.0, setting, {}, {f'force_{i}': 1 for i in range(1, 5)})
     model = statics.model(boom, [pose])
@@ -299,7 +284,7 @@ def test_poses_from_inclinations(boom: BoomParameters) -> None:
         statics.model(boom, [impossible]).predict({})
 
 
-def test_loads(boom: BoomParameters) -> None:
+def test_loads(boom):
     times = np.arange(10.0)
     signals = {'piston_1': signal(times, times)}
     tip = (Load(90.0, 3, 9.0),)
@@ -326,7 +311,7 @@ def test_loads(boom: BoomParameters) -> None:
 
 
 @pytest.fixture(scope='module')
-def recording(boom: BoomParameters) -> Recording:
+def recording(boom):
     """A run of the last two joints, up and down, with typical sensors."""
     points = [
         Waypoint(time=start + hold, angles_deg=(70.0, -50.0, third, fourth))
@@ -344,7 +329,7 @@ def recording(boom: BoomParameters) -> Recording:
     return measured(truth_of(run, scenario, 'up_and_down'), typical)
 
 
-def test_stretches_of_a_simulated_recording(boom: BoomParameters, recording: Recording) -> None:
+def test_stretches_of_a_simulated_recording(boom, recording):
     poses, (still,) = still_poses(BOOM.statics(), boom, [recording], shortest=3.0)
     assert len(poses) == len(still.stretches) == 3
     assert [pose.directions['force_4'] for pose in poses] == [-1, -1, 1]
@@ -367,8 +352,8 @@ def test_stretches_of_a_simulated_recording(boom: BoomParameters, recording: Rec
     assert [pose.directions['force_3'] for pose in inclined] == [1, -1, 1]
 
 
-def test_recordings_that_are_of_no_use(boom: BoomParameters, recording: Recording) -> None:
-    def without(*families: str) -> Recording:
+def test_recordings_that_are_of_no_use(boom, recording):
+    def without(*families):
         return recording._replace(
             signals={
                 name: shown

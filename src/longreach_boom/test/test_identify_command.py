@@ -1,10 +1,7 @@
 """``longreach identify``: recordings in, parameters, machine file and report out."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
 from longreach_boom.measured_runs import readings
 from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
@@ -35,13 +32,13 @@ POSES = (
 TRUTH = {'mass_scale_2': 0.93, 'mass_scale_4': 1.06, 'youngs_modulus': 1.95e11}
 
 
-def planted() -> BoomParameters:
+def planted():
     start = load_boom()
     values = {**BOOM.values(start), **TRUTH}
     return BOOM.with_values(start, values)
 
 
-def write_poses(file: Path, boom: BoomParameters, mass: float = 0.0) -> Path:
+def write_poses(file, boom, mass=0.0):
     """Write what sensors would show of poses at rest, with friction left after each motion."""
     rng = np.random.default_rng(2 + int(mass))
     loads = (Load(mass, boom.size - 1, boom.beams[-1].length),) if mass else ()
@@ -70,19 +67,17 @@ def write_poses(file: Path, boom: BoomParameters, mass: float = 0.0) -> Path:
 
 
 @pytest.fixture(scope='module')
-def poses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def poses(tmp_path_factory):
     folder = tmp_path_factory.mktemp('poses')
     write_poses(folder / 'loaded.csv', planted(), 90.0)
     return write_poses(folder / 'poses.csv', planted())
 
 
-def run(*words: object) -> int:
+def run(*words):
     return cli.main(['identify', *map(str, words)])
 
 
-def test_poses_give_masses_a_file_and_a_report(
-    poses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
     found, report = tmp_path / 'found.yaml', tmp_path / 'report.html'
     words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--format', 'json')
     words += ('--payload', 'poses.csv=0', '--payload', 'loaded.csv=90')
@@ -140,9 +135,7 @@ def test_poses_give_masses_a_file_and_a_report(
         (('--static', '{poses}', '--planted', 'none.yaml'), 'none.yaml cannot be read'),
     ],
 )
-def test_what_is_refused(
-    poses: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str
-) -> None:
+def test_what_is_refused(poses, capsys, words, text):
     before = poses.read_bytes()
     assert run('boom', *(word.format(poses=poses) for word in words)) == 2
     out, err = capsys.readouterr()
@@ -152,9 +145,7 @@ def test_what_is_refused(
     assert poses.read_bytes() == before
 
 
-def test_a_payload_that_is_not_told_is_named(
-    poses: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_payload_that_is_not_told_is_named(poses, capsys):
     words = ('--static', poses, poses.with_name('loaded.csv'), '--payload', 'loaded.csv=0')
     assert run('boom', *words, '--format', 'json') == 0
     out, err = capsys.readouterr()
@@ -166,9 +157,7 @@ def test_a_payload_that_is_not_told_is_named(
 
 
 @pytest.mark.slow
-def test_a_plan_names_experiments_and_writes_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
     words = ('plan', '--pose=70,-50,-35,-30', '--masses', '5', '--count', '2', '--processes', 1)
     assert run(*words, '--out', tmp_path, '--format', 'json') == 0
     plan = json.loads(capsys.readouterr().out)
@@ -179,7 +168,7 @@ def test_a_plan_names_experiments_and_writes_them(
     assert scenario.pose_deg == (70.0, -50.0, -35.0, -30.0)
 
 
-def test_plans_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_that_are_refused(capsys):
     assert run('plan', '--machine', 'ship') == 2
     assert "machine 'ship', allowed: boom" in capsys.readouterr().err
     assert run('plan', '--machine', 'crane') == 2
@@ -187,7 +176,7 @@ def test_plans_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.fixture(scope='module')
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release(tmp_path_factory):
     """Return what typical sensors show of the release of a load that all pistons hold."""
     file = tmp_path_factory.mktemp('release') / 'release.csv'
     scenario = Scenario(duration=4.0, pose='site', loads=(HangingLoad(mass=3.0),), release=(1.0,))
@@ -199,9 +188,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 RELEASE = ('--payload', 'release.csv=3', '--event', 'release.csv=1', '--processes', '1')
 
 
-def test_a_release_gives_the_modulus(
-    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_gives_the_modulus(release, tmp_path, capsys):
     # Masses and gauges are known.
     start = tmp_path / 'start.yaml'
     known = planted().as_mapping()
@@ -225,8 +212,8 @@ def test_a_release_gives_the_modulus(
 
 @pytest.mark.slow
 def test_poses_are_the_prior_of_a_release_with_profile_and_models(
-    poses: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    poses, release, tmp_path, capsys
+):
     other = tmp_path / 'printed.yaml'
     other.write_text(f'base: {default_file()}\nritz: {{basis: printed}}\n')
     words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--release', release)

@@ -1,7 +1,5 @@
 """Tests of load experiments on the boom: from recordings to poses, predictions and parameters."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -23,7 +21,6 @@ from longreach_identification.dynamics import (
     problem_of,
 )
 from longreach_identification.fit_report import CONVERGED
-from longreach_identification.machine import Recording
 from longreach_identification.planning import plan
 
 # So light that all pistons stick: the motion is smooth in all parameters.
@@ -31,7 +28,7 @@ LIGHT = 3.0
 PLANTED = {'youngs_modulus': 1.95e11, 'beam_damping_scale': 1.4}
 
 
-def release(mass: float, duration: float, time: float = 0.5, pose: str = 'site') -> Scenario:
+def release(mass, duration, time=0.5, pose='site'):
     return Scenario(
         duration=time + duration, pose=pose, loads=(HangingLoad(mass=mass),), release=(time,)
     )
@@ -89,7 +86,7 @@ def test_prediction_is_the_run_of_the_library(boom, exact):
         ({'signals': 'moved'}, 'cylinder_1 moved by 0.1 m'),
     ],
 )  # fmt: skip
-def test_recording_without_what_is_needed_is_refused(boom, exact: Recording, changes, message):
+def test_recording_without_what_is_needed_is_refused(boom, exact, changes, message):
     signals = dict(exact.signals)
     if changes.get('signals') == 'strain':
         signals = {n: s for n, s in signals.items() if n.startswith('strain')}

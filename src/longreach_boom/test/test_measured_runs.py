@@ -1,13 +1,11 @@
 """Recordings of simulated runs, as sensors and cameras show them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
-from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.measured_runs import CAMERAS, measured, truth_of
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -21,16 +19,16 @@ TYPICAL = default_file().with_name('sensors_typical.yaml')
 
 
 @pytest.fixture(scope='module', params=['boom.yaml', 'boom_on_truck.yaml'])
-def run(request: pytest.FixtureRequest) -> BoomRun:
+def run(request):
     return simulate(load_boom(default_file().with_name(request.param)), RELEASE)
 
 
 @pytest.fixture(scope='module')
-def truth(run: BoomRun) -> RunTruth:
+def truth(run):
     return truth_of(run, RELEASE, 'release')
 
 
-def test_ideal_sensors_show_what_those_of_the_node_do(run: BoomRun, truth: RunTruth) -> None:
+def test_ideal_sensors_show_what_those_of_the_node_do(run, truth):
     boom = run.parameters
     recording = measured(truth, load_sensors(), CAMERAS._replace(noise=0.0, constant=0.0))
     sensors = Sensors(boom, load_sensors(), 200.0)
@@ -64,7 +62,7 @@ def test_ideal_sensors_show_what_those_of_the_node_do(run: BoomRun, truth: RunTr
     assert set(recording.signals) <= {signal.name for signal in BOOM.signals(boom)}
 
 
-def test_errors_are_those_of_the_sensor_file(run: BoomRun, truth: RunTruth) -> None:
+def test_errors_are_those_of_the_sensor_file(run, truth):
     typical = load_sensors(TYPICAL)
     ideal = measured(truth, load_sensors())
     one, two, warm = (
@@ -87,7 +85,7 @@ def test_errors_are_those_of_the_sensor_file(run: BoomRun, truth: RunTruth) -> N
     assert late.signals['marker_truck_x'].times[0] == pytest.approx(0.02)
 
 
-def test_runs_that_no_recording_can_state(boom: BoomParameters, run: BoomRun) -> None:
+def test_runs_that_no_recording_can_state(boom, run):
     other = Attachment(0.2, 50.0)
     with pytest.raises(InputError, match='several loads'):
         truth_of(run, RELEASE.replace(attach=(other,)))

@@ -5,8 +5,6 @@ The second derivation is Lagrange's: CasADi differentiates T and V, which are su
 particles, whose places follow from rotation matrices as Henikl 2015, (1) to (7), print them.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -41,11 +39,11 @@ class Lagrange(NamedTuple):
     joints: Any  # (2, N + 1) places of all joints, then of the tip
 
 
-def rotation(cosine: Any, sine: Any) -> Any:
+def rotation(cosine, sine):
     return casadi.vertcat(casadi.horzcat(cosine, -sine), casadi.horzcat(sine, cosine))
 
 
-def quadrature(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quadrature(edges):
     """Return places and weights of a quadrature that is exact for degree 19 between edges."""
     nodes, weights = GAUSS
     halves = np.diff(edges)[:, None] / 2.0
@@ -53,7 +51,7 @@ def quadrature(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=8)
-def lagrange(boom: BoomParameters, loads: tuple[Load, ...] = ()) -> Lagrange:
+def lagrange(boom, loads=()):
     """Derive the equations of motion of a boom anew."""
     N, F = boom.size, boom.ritz.functions
     q, v = casadi.SX.sym('q', N * (1 + F)), casadi.SX.sym('v', N * (1 + F))
@@ -101,9 +99,7 @@ def lagrange(boom: BoomParameters, loads: tuple[Load, ...] = ()) -> Lagrange:
     return Lagrange(*(casadi.Function('f', [q, v], [output]) for output in outputs))
 
 
-def mass_and_bias(
-    boom: BoomParameters, q: np.ndarray, v: np.ndarray, loads: tuple[Load, ...] = ()
-) -> tuple[np.ndarray, np.ndarray]:
+def mass_and_bias(boom, q, v, loads=()):
     """Return M(q) and c + D q' + g of the model."""
     N, n = boom.size, q.size
     y = np.concatenate([q, v, np.zeros(3 * N)])
@@ -112,7 +108,7 @@ def mass_and_bias(
     return M, f
 
 
-def damping(boom: BoomParameters) -> np.ndarray:
+def damping(boom):
     """Return D of (8), or of Kelvin and Voigt, shape (n, n)."""
     N, F = boom.size, boom.ritz.functions
     D = np.zeros((N * (1 + F), N * (1 + F)))
@@ -130,7 +126,7 @@ def damping(boom: BoomParameters) -> np.ndarray:
     return D
 
 
-def random_state(random: np.random.Generator, boom: BoomParameters) -> tuple[Any, Any]:
+def random_state(random, boom):
     """Return coordinates with large angles and deflections, and rates."""
     N = boom.size
     n = N * (1 + boom.ritz.functions)
@@ -138,9 +134,7 @@ def random_state(random: np.random.Generator, boom: BoomParameters) -> tuple[Any
     return q, random.normal(size=n)
 
 
-def assert_equations_agree(
-    boom: BoomParameters, loads: tuple[Load, ...], random: np.random.Generator, states: int = 4
-) -> None:
+def assert_equations_agree(boom, loads, random, states=4):
     expected = lagrange(boom, loads)
     D = damping(boom)
     for _ in range(states):
@@ -160,9 +154,7 @@ def assert_equations_agree(
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 5])
-def test_equations_are_lagranges(
-    count: int, rotation: str, random_boom: MakeBoom, resized: MakeBoom
-) -> None:
+def test_equations_are_lagranges(count, rotation, random_boom, resized):
     random = np.random.default_rng(10 * count + len(rotation))
     for functions in (1, 2, 3) if count < 4 else (count - 2,):
         basis = str(random.choice(['printed', 'moment']))
@@ -175,16 +167,14 @@ def test_equations_are_lagranges(
     assert_equations_agree(resized(count, rotation=rotation), (), random)
 
 
-def test_kelvin_voigt_damping_is_stiffness_times_loss_time(random_boom: MakeBoom) -> None:
+def test_kelvin_voigt_damping_is_stiffness_times_loss_time(random_boom):
     random = np.random.default_rng(5)
     boom = random_boom(random, 3, functions=3, damping='kelvin_voigt')
     assert_equations_agree(boom, (), random)
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_weight_and_stiffness_are_the_potentials_derivatives(
-    rotation: str, random_boom: MakeBoom
-) -> None:
+def test_weight_and_stiffness_are_the_potentials_derivatives(rotation, random_boom):
     random = np.random.default_rng(8)
     boom = random_boom(random, 3, rotation=rotation)
     loads = (Load(70.0, 2, boom.beams[2].length),)
@@ -202,7 +192,7 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_inertial_forces_take_no_power(rotation: str, random_boom: MakeBoom) -> None:
+def test_inertial_forces_take_no_power(rotation, random_boom):
     # v' (M' - 2 C) v = 0, the passivity of the mechanics: c' v = v' M' v / 2.
     random = np.random.default_rng(11)
     boom = random_boom(random, 4, rotation=rotation)
@@ -217,14 +207,14 @@ def test_inertial_forces_take_no_power(rotation: str, random_boom: MakeBoom) -> 
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_free_motion_loses_what_damping_takes(rotation: str, resized: MakeBoom) -> None:
+def test_free_motion_loses_what_damping_takes(rotation, resized):
     boom = resized(2, rotation=rotation)
     loads = (Load(90.0, 1, 9.0),)
     energies = lagrange(boom, loads)
     n = boom.size * (1 + boom.ritz.functions)
     D = damping(boom)
 
-    def derivative(t: float, y: np.ndarray) -> np.ndarray:
+    def derivative(t, y):
         q, v = y[:n], y[n : 2 * n]
         M, f = mass_and_bias(boom, q, v, loads)
         return np.concatenate([v, linalg.solve(M, -f, assume_a='pos'), [v @ D @ v]])
@@ -249,7 +239,7 @@ def test_free_motion_loses_what_damping_takes(rotation: str, resized: MakeBoom) 
 # Textbook: one uniform beam.
 
 
-def uniform(resized: MakeBoom, support: float, **ritz: Any) -> BoomParameters:
+def uniform(resized, support, **ritz):
     boom = resized(1, **ritz)
     beam = boom.beams[0].replace(
         mass_per_length=Distribution(root=120.0, tip=120.0),
@@ -259,7 +249,7 @@ def uniform(resized: MakeBoom, support: float, **ritz: Any) -> BoomParameters:
     return boom.replace(beams=(beam,), gravity=0.0)
 
 
-def wave_numbers(boom: BoomParameters, locked: bool) -> np.ndarray:
+def wave_numbers(boom, locked):
     """Return beta L of the natural frequencies of one beam, with its joint locked or free."""
     n = 1 + boom.ritz.functions
     M, _ = mass_and_bias(boom, np.zeros(n), np.zeros(n))
@@ -285,13 +275,7 @@ PINNED_SHARES = {1: (0.5,), 2: (0.3, 0.4), 3: (1e-2, 0.4), 4: (2e-3, 3e-2), 5: (
     ('locked', 'exact', 'shares'),
     [(True, CANTILEVER, CANTILEVER_SHARES), (False, PINNED, PINNED_SHARES)],
 )
-def test_uniform_beam_has_textbook_frequencies(
-    locked: bool,
-    exact: tuple[float, ...],
-    shares: dict[int, tuple[float, ...]],
-    basis: str,
-    resized: MakeBoom,
-) -> None:
+def test_uniform_beam_has_textbook_frequencies(locked, exact, shares, basis, resized):
     before = [math.inf] * 2
     for count, allowed in shares.items():
         found = wave_numbers(uniform(resized, 0.0, basis=basis, functions=count), locked)
@@ -305,10 +289,10 @@ def test_uniform_beam_has_textbook_frequencies(
             before[k] = excess
 
 
-def overhang_wave_number(a: float, length: float) -> float:
+def overhang_wave_number(a, length):
     """Return the smallest beta L of a uniform beam on supports at 0 and a, free at L."""
 
-    def determinant(beta_length: float) -> float:
+    def determinant(beta_length):
         # Inner part A sin + B sinh from the pinned root, outer part the free wave seen from L.
         b = beta_length / length
         s, c = math.sin(b * a), math.cos(b * a)
@@ -334,7 +318,7 @@ def overhang_wave_number(a: float, length: float) -> float:
 
 
 @pytest.mark.parametrize('basis', ['moment', 'printed'])
-def test_supported_beam_has_the_frequency_of_an_overhang(basis: str, resized: MakeBoom) -> None:
+def test_supported_beam_has_the_frequency_of_an_overhang(basis, resized):
     expected = overhang_wave_number(2.4, 9.6)
     # Near a clamp it is nearly a cantilever of the rest.
     assert overhang_wave_number(0.01, 9.6) == pytest.approx(CANTILEVER[0], rel=1e-2)
@@ -348,7 +332,7 @@ def test_supported_beam_has_the_frequency_of_an_overhang(basis: str, resized: Ma
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_places_are_those_of_the_second_derivation(rotation: str, random_boom: MakeBoom) -> None:
+def test_places_are_those_of_the_second_derivation(rotation, random_boom):
     random = np.random.default_rng(15)
     boom = random_boom(random, 5, rotation=rotation)
     joints = lagrange(boom).joints
@@ -364,9 +348,7 @@ def test_places_are_those_of_the_second_derivation(rotation: str, random_boom: M
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('offset', [0.0, -0.4])
-def test_velocity_is_the_positions_derivative(
-    offset: float, rotation: str, random_boom: MakeBoom
-) -> None:
+def test_velocity_is_the_positions_derivative(offset, rotation, random_boom):
     random = np.random.default_rng(16)
     boom = random_boom(random, 4, functions=3, rotation=rotation)
     step = 1e-6
@@ -382,7 +364,7 @@ def test_velocity_is_the_positions_derivative(
         np.testing.assert_allclose(velocity, expected, atol=1e-8 * np.abs(velocity).max())
 
 
-def test_inclination_is_the_direction_of_the_bent_beam(random_boom: MakeBoom) -> None:
+def test_inclination_is_the_direction_of_the_bent_beam(random_boom):
     # (39), where a slope stands for its angle.
     random = np.random.default_rng(17)
     boom = random_boom(random, 4, rotation='exact')
@@ -403,7 +385,7 @@ def test_inclination_is_the_direction_of_the_bent_beam(random_boom: MakeBoom) ->
         assert angle == pytest.approx(q[: beam + 1].sum() + sum(slopes) + own, abs=1e-12)
 
 
-def test_offset_stands_on_the_bent_beam(random_boom: MakeBoom) -> None:
+def test_offset_stands_on_the_bent_beam(random_boom):
     random = np.random.default_rng(18)
     boom = random_boom(random, 3)
     q, v = random_state(random, boom)
@@ -416,7 +398,7 @@ def test_offset_stands_on_the_bent_beam(random_boom: MakeBoom) -> None:
         np.testing.assert_allclose(off - on, 0.3 * np.array([-tangent[1], tangent[0]]), atol=1e-7)
 
 
-def test_printed_rotation_stretches(boom: BoomParameters) -> None:
+def test_printed_rotation_stretches(boom):
     # [1 -w'; w' 1] lengthens what lies outboard by sqrt(1 + w'^2), and turns it by atan w'.
     printed = boom.replace(ritz=boom.ritz.replace(rotation='printed'))
     q, v = np.zeros(12), np.zeros(12)

@@ -1,7 +1,5 @@
 """Natural modes: against finite elements, textbooks, and the boom's own motion."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.modes import fastest_rate, natural_modes
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
@@ -18,7 +15,7 @@ from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 
 
-def poses(boom: BoomParameters, count: int, seed: int) -> np.ndarray:
+def poses(boom, count, seed):
     """Return random poses in which the boom is neither upside down nor beyond a stroke."""
     random = np.random.default_rng(seed)
     ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
@@ -89,7 +86,7 @@ def test_shapes_are_displacements_of_the_boom_at_rest(boom):
     np.testing.assert_allclose(modes.shapes[:, 1:, 0], modes.shapes[:, :-1, -1], atol=1e-12)
 
 
-def test_fastest_rate_bounds_the_step(paper_boom: BoomParameters):
+def test_fastest_rate_bounds_the_step(paper_boom):
     # Relief and make-up valves would ask for shorter steps.
     boom = paper_boom
     rest = equilibrium(boom, boom.pose('sprawled'))

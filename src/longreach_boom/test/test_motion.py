@@ -1,9 +1,6 @@
 """Steps of the boom: energy, oil, stick and slip, end stops, valves."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,13 +8,12 @@ from boom_reference import Phase
 from scipy.integrate import simpson
 
 from longreach_boom import motion
-from longreach_boom.hydraulic_state import Flows, flows_of
+from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import (
     FUNCTIONS,
     MASS,
-    Constants,
     Load,
     boom_bases,
     constants_of,
@@ -32,7 +28,6 @@ from longreach_boom.motion import (
     evaluate,
     impulse_stop,
 )
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
@@ -54,7 +49,7 @@ TIP = HangingLoad(90.0)
 
 
 @pytest.fixture(scope='session')
-def boom(paper_boom: BoomParameters) -> BoomParameters:
+def boom(paper_boom):
     """
     The boom whose chambers directional valves alone close, as the balances here assume.
 
@@ -63,14 +58,14 @@ def boom(paper_boom: BoomParameters) -> BoomParameters:
     return paper_boom
 
 
-def of_all(boom: BoomParameters, **friction: float) -> BoomParameters:
+def of_all(boom, **friction):
     """Return a boom with other friction at all its pistons."""
     return boom.replace(
         cylinders=tuple(c.replace(friction=c.friction.replace(**friction)) for c in boom.cylinders)
     )
 
 
-def with_damping(boom: BoomParameters, factor: float) -> BoomParameters:
+def with_damping(boom, factor):
     """Return a boom whose beams and joints are damped so much more."""
     return boom.replace(
         beams=tuple(
@@ -80,13 +75,7 @@ def with_damping(boom: BoomParameters, factor: float) -> BoomParameters:
     )
 
 
-def run(
-    constants: Constants,
-    start: BoomState,
-    duration: float,
-    spools: tuple[float, ...] | None = None,
-    step: float = STEP,
-) -> tuple[np.ndarray, np.ndarray]:
+def run(constants, start, duration, spools=None, step=STEP):
     """Return the states and the modes after 0, 1, 2.. steps."""
     N, steps = start.modes.size, round(duration / step)
     y, modes = start.y.copy(), start.modes.copy()
@@ -98,7 +87,7 @@ def run(
     return np.vstack([start.y, table]), np.vstack([start.modes, mode_table])
 
 
-def flows(p: Constants, states: np.ndarray) -> Flows:
+def flows(p, states):
     """Return the flows through directional valves, which test_hydraulic_state.py tests."""
     N, vapour = p.length.size, p.actuators.vapour
     head, rod, spools = np.split(states[:, -3 * N :], 3, axis=1)
@@ -106,7 +95,7 @@ def flows(p: Constants, states: np.ndarray) -> Flows:
     return flows_of(StateParts(states[:, :N], states, head, rod, spools), p)
 
 
-def oil(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def oil(p, states):
     """Return volumes and oil, as a volume at pressure 0, of head and rod sides (rows, 2 N)."""
     a = p.actuators
     N = p.length.size
@@ -120,9 +109,7 @@ def oil(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return volumes, volumes * np.exp(states[:, -3 * N : -N] / a.bulk_modulus)
 
 
-def energy(
-    boom: BoomParameters, p: Constants, loads: tuple[Load, ...], states: np.ndarray
-) -> np.ndarray:
+def energy(boom, p, loads, states):
     """Return kinetic energy, weight, bending and compression of the oil (rows,) [J]."""
     a = p.actuators
     N, F = p.length.size, p.functions
@@ -153,12 +140,7 @@ def energy(
     return total
 
 
-def power(
-    p: Constants,
-    states: np.ndarray,
-    modes: np.ndarray,
-    through: tuple[np.ndarray, np.ndarray] | None = None,
-) -> np.ndarray:
+def power(p, states, modes, through=None):
     """
     Return what flows in through the valves less what damping and friction take (rows,) [W].
 
@@ -183,7 +165,7 @@ def power(
     return np.asarray(total + np.sum(specific * np.hstack([into, -out]), axis=1))
 
 
-def random_state(boom: BoomParameters, random: np.random.Generator) -> np.ndarray:
+def random_state(boom, random):
     rest = equilibrium(boom, np.radians([70.0, -50.0, -35.0, -30.0]))
     q = rest.q + random.normal(size=rest.q.size) * 0.05
     v = random.normal(size=q.size) * 0.5
@@ -193,7 +175,7 @@ def random_state(boom: BoomParameters, random: np.random.Generator) -> np.ndarra
 # Impulses
 
 
-def stopped(y: np.ndarray, modes: np.ndarray, p: Constants) -> tuple[np.ndarray, np.ndarray]:
+def stopped(y, modes, p):
     """Return the velocities after impulse_stop, and the mass matrix."""
     n = (y.size - 3 * modes.size) // 2
     M, f, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
@@ -205,9 +187,7 @@ def stopped(y: np.ndarray, modes: np.ndarray, p: Constants) -> tuple[np.ndarray,
 
 
 @pytest.mark.slow
-def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(
-    boom: BoomParameters,
-) -> None:
+def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(boom):
     p = constants_of(boom)
     random = np.random.default_rng(1)
     gained = 0
@@ -231,7 +211,7 @@ def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(
 # Energy
 
 
-def test_energy_is_kept_without_friction_and_damping(boom: BoomParameters) -> None:
+def test_energy_is_kept_without_friction_and_damping(boom):
     ideal = with_damping(of_all(boom, viscous=0.0, coulomb=0.0, static=0.0), 0.0)
     start = Boom(ideal, Scenario(duration=1.0, pose='site', loads=(TIP,))).initial_state()
     p = constants_of(ideal)
@@ -252,7 +232,7 @@ def test_energy_is_kept_without_friction_and_damping(boom: BoomParameters) -> No
     [(0.0, 0.0, 0.0, 0.0), (0.3, -0.4, 0.5, -1.0)],
     ids=['closed', 'open'],
 )
-def test_energy_balance(boom: BoomParameters, friction: bool, spools: tuple[float, ...]) -> None:
+def test_energy_balance(boom, friction, spools):
     machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,), friction=friction))
     p = machine.constants(())
     step = 2.5e-4
@@ -271,7 +251,7 @@ def test_energy_balance(boom: BoomParameters, friction: bool, spools: tuple[floa
 
 
 @pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
-def test_unforced_boom_is_passive(boom: BoomParameters, pose: str) -> None:
+def test_unforced_boom_is_passive(boom, pose):
     machine = Boom(boom, Scenario(duration=1.0, pose=pose, loads=(HangingLoad(200.0),)))
     p = machine.constants(())
     states, modes = run(p, machine.initial_state(), 4.0)
@@ -289,7 +269,7 @@ def test_unforced_boom_is_passive(boom: BoomParameters, pose: str) -> None:
 # Stick and slip
 
 
-def test_pistons_that_stand_are_held_by_friction(boom: BoomParameters) -> None:
+def test_pistons_that_stand_are_held_by_friction(boom):
     # (26) and (27) with all other pistons as they are, at the beginning of every step.
     machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,)))
     p = machine.constants(())
@@ -313,7 +293,7 @@ def test_pistons_that_stand_are_held_by_friction(boom: BoomParameters) -> None:
     assert closest > 0.99
 
 
-def test_breakaway_at_static_friction(resized: Callable[..., BoomParameters]) -> None:
+def test_breakaway_at_static_friction(resized):
     # One piston: it holds a change of load just below r_S, and not one just above.
     boom = resized(1)
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
@@ -326,9 +306,7 @@ def test_breakaway_at_static_friction(resized: Callable[..., BoomParameters]) ->
 
 
 @pytest.mark.parametrize('share', [0.9, 1.1])
-def test_a_piston_turns_without_a_stop_where_friction_cannot_hold_it(
-    resized: Callable[..., BoomParameters], share: float
-) -> None:
+def test_a_piston_turns_without_a_stop_where_friction_cannot_hold_it(resized, share):
     boom = resized(1)
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     p, start = machine.constants(()), machine.initial_state()
@@ -348,7 +326,7 @@ def test_a_piston_turns_without_a_stop_where_friction_cannot_hold_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize('moved', [False, True])
-def test_held_boom_does_not_creep_in_ten_minutes(boom: BoomParameters, moved: bool) -> None:
+def test_held_boom_does_not_creep_in_ten_minutes(boom, moved):
     machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,)))
     state, loads = machine.initial_state(), machine.initial_state().loads
     if moved:
@@ -373,7 +351,7 @@ def test_held_boom_does_not_creep_in_ten_minutes(boom: BoomParameters, moved: bo
 # Statics
 
 
-def test_comes_to_rest_in_static_equilibrium(boom: BoomParameters) -> None:
+def test_comes_to_rest_in_static_equilibrium(boom):
     damped = with_damping(boom, 20.0)
     # So much damping asks for shorter steps.
     scenario = Scenario(duration=1.0, pose='site', loads=(TIP,), friction=False)
@@ -392,7 +370,7 @@ def test_comes_to_rest_in_static_equilibrium(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('mass', [0.0, 600.0])
-def test_oil_changes_by_flows_alone(boom: BoomParameters, mass: float) -> None:
+def test_oil_changes_by_flows_alone(boom, mass):
     # With the large mass, which sinks, chambers run out of oil and are filled again.
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     p = machine.constants((Load(mass, 3, 9.0),) if mass else ())
@@ -411,7 +389,7 @@ def test_oil_changes_by_flows_alone(boom: BoomParameters, mass: float) -> None:
     assert np.abs(gained).min() > 1e-5
 
 
-def test_cavitation_clamps_and_recovers(boom: BoomParameters) -> None:
+def test_cavitation_clamps_and_recovers(boom):
     scenario = Scenario(
         duration=30.0, pose='site', attach=(Attachment(0.0, 250.0),), release=(6.0,)
     )
@@ -437,9 +415,7 @@ def test_cavitation_clamps_and_recovers(boom: BoomParameters) -> None:
 # Valves
 
 
-def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
-    resized: Callable[..., BoomParameters], paper_boom: BoomParameters
-) -> None:
+def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(resized, paper_boom):
     damped = with_damping(resized(1, of=paper_boom), 20.0)
     machine = Boom(damped, Scenario(duration=1.0, pose_deg=(30.0,)))
     p = machine.constants(())
@@ -469,9 +445,7 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
 
 @pytest.mark.parametrize('friction', [True, False])
 @pytest.mark.parametrize(('spool', 'end'), [(1.0, AT_ROD_END), (-1.0, AT_HEAD_END)])
-def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(
-    boom: BoomParameters, friction: bool, spool: float, end: int
-) -> None:
+def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(boom, friction, spool, end):
     cylinder = boom.cylinders[3]
     near = cylinder.linkage.angle(cylinder.stroke - 0.03 if spool > 0.0 else 0.03)
     # Folded back, the last beam hangs down: its valve would not hold it up otherwise.
@@ -507,7 +481,7 @@ def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(
 # Blow-up
 
 
-def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
+def test_steps_end_with_the_last_finite_state(boom):
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     start = machine.initial_state()
     # Oil a thousand times as stiff: unstable at this step.
@@ -527,7 +501,7 @@ def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
     assert np.array_equal(modes, mode_table[taken - 1])
 
 
-def heavy_and_light(boom: BoomParameters) -> Constants:
+def heavy_and_light(boom):
     """Return constants whose mass matrix is not positive definite."""
     p = constants_of(boom)
     beams, F = p.beams.copy(), p.functions
@@ -536,7 +510,7 @@ def heavy_and_light(boom: BoomParameters) -> Constants:
     return read_only(p._replace(beams=beams))
 
 
-def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
+def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom):
     start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     y, modes = start.y.copy(), np.full(4, OUTWARDS)
     tables = np.empty((0, y.size)), np.empty((0, 4), dtype=np.int64)
@@ -545,9 +519,7 @@ def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom: BoomPara
     assert np.array_equal(y, start.y)
 
 
-def test_modes_that_change_without_end_are_told(
-    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modes_that_change_without_end_are_told(boom, monkeypatch):
     start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     monkeypatch.setattr(motion, '_has_passed', lambda *_: True)
     M, work, dy = np.empty((12, 12)), workspace(4, 12), np.empty(start.y.size)
@@ -557,7 +529,7 @@ def test_modes_that_change_without_end_are_told(
     assert status == UNSETTLED
 
 
-def test_given_values_never_compile_anew(resized: Callable[..., BoomParameters]) -> None:
+def test_given_values_never_compile_anew(resized):
     """Kernels of the first boom serve all; tests before this one may have compiled others."""
     compiled = []
     for count in (1, 2, 5):

@@ -1,12 +1,8 @@
 """The boom file: its numbers, what follows from them, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +10,6 @@ import yaml
 from scipy.integrate import quad
 
 from longreach_boom.parameters import (
-    BoomParameters,
     Distribution,
     default_file,
     load_boom,
@@ -26,16 +21,16 @@ BAR = 1e5
 
 
 @pytest.fixture(scope='module')
-def installed() -> dict[str, Any]:
+def installed():
     return load_yaml(default_file())
 
 
 @pytest.fixture
-def content(installed: dict[str, Any]) -> dict[str, Any]:
+def content(installed):
     return copy.deepcopy(installed)
 
 
-def entry(content: dict[str, Any], path: str) -> tuple[Any, Any]:
+def entry(content, path):
     """Return the container of an entry and its key, for a path like beams.0.length."""
     *outer, last = [int(part) if part.isdigit() else part for part in path.split('.')]
     for part in outer:
@@ -43,7 +38,7 @@ def entry(content: dict[str, Any], path: str) -> tuple[Any, Any]:
     return content, last
 
 
-def load_content(tmp_path: Path, content: dict[str, Any]) -> BoomParameters:
+def load_content(tmp_path, content):
     file = tmp_path / 'my_boom.yaml'
     file.write_text(yaml.safe_dump(content))
     return load_boom(file)
@@ -52,9 +47,7 @@ def load_content(tmp_path: Path, content: dict[str, Any]) -> BoomParameters:
 # The installed file: the notes' table.
 
 
-def test_papers_boom_has_directional_valves_alone(
-    boom: BoomParameters, paper_boom: BoomParameters
-) -> None:
+def test_papers_boom_has_directional_valves_alone(boom, paper_boom):
     for cylinder, area in zip(paper_boom.cylinders, (1.2e-5, 8e-6, 5e-6, 2.5e-6), strict=True):
         assert (cylinder.relief, cylinder.make_up, cylinder.counterbalance) == (None,) * 3
         valve = cylinder.valve
@@ -69,7 +62,7 @@ def test_papers_boom_has_directional_valves_alone(
 # Distributions.
 
 
-def test_power_law() -> None:
+def test_power_law():
     law = Distribution(root=6.9e-4, tip=2.3e-4, exponent=3.0)
     x = np.linspace(0.0, 9.6, 25)
     ratio = (2.3 / 6.9) ** (1.0 / 3.0)
@@ -80,7 +73,7 @@ def test_power_law() -> None:
     np.testing.assert_allclose(straight.at(x, 9.6), 280.0 - 90.0 * x / 9.6, rtol=1e-14)
 
 
-def test_beam_knows_sections_and_kinks(content: dict[str, Any], tmp_path: Path) -> None:
+def test_beam_knows_sections_and_kinks(content, tmp_path):
     beam = content['beams'][1]
     beam['mass_per_length'] = {'table': [[0, 190], [3.3, 150], [8.6, 120]]}
     beam['second_moment'] = {'table': [[0, 2e-4], [5.1, 1e-4], [8.6, 1e-4]]}
@@ -100,7 +93,7 @@ def test_beam_knows_sections_and_kinks(content: dict[str, Any], tmp_path: Path) 
 # Sizes and names.
 
 
-def test_beams_and_places_by_name(boom: BoomParameters) -> None:
+def test_beams_and_places_by_name(boom):
     assert boom.beam_index('beam_3') == 2
     assert boom.place('beam_2', 8.6, 'load') == 1
     with pytest.raises(InputError, match=r"^beam = 'boom_3', allowed: beam_1 \| beam_2 \| beam_3"):
@@ -114,7 +107,7 @@ def test_beams_and_places_by_name(boom: BoomParameters) -> None:
         boom.pose('flat')
 
 
-def test_poses_must_fit_the_strokes(boom: BoomParameters) -> None:
+def test_poses_must_fit_the_strokes(boom):
     ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
     for column in (0, 1):
         boom.check_pose(ends[:, column])
@@ -139,7 +132,7 @@ def test_poses_must_fit_the_strokes(boom: BoomParameters) -> None:
 # What is refused.
 
 
-def pattern(message: str) -> str:
+def pattern(message):
     """Return the regular expression of a text with two dots for what is left out."""
     return '.*'.join(re.escape(part) for part in message.split(' .. '))
 
@@ -186,9 +179,7 @@ TABLE = 'beams.0.mass_per_length'
         ('cylinders', [], 'cylinders has 0 entries, allowed: 4, one for each beam'),
     ],
 )  # fmt: skip
-def test_refusals(
-    path: str, value: object, message: str, tmp_path: Path, content: dict[str, Any]
-) -> None:
+def test_refusals(path, value, message, tmp_path, content):
     container, key = entry(content, path)
     container[key] = value
     with pytest.raises(InputError, match=rf'my_boom\.yaml: .*{pattern(message)}'):

@@ -6,16 +6,12 @@ step of each spool, open for 2 s and closed at once, and with all joints at full
 Any operation: test_random_operation.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from longreach_boom.machine import STEP
-from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import BoomRun
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.scenarios import ValveCommand
@@ -33,14 +29,14 @@ SCENARIO_FILES = (
 )
 
 
-def extremes(run: BoomRun) -> tuple[float, float]:
+def extremes(run):
     """Return the lowest and the highest pressure of all chambers [Pa]."""
     assert not run.message
     pressures = [run.columns_like(side) for side in ('p_head', 'p_rod')]
     return float(np.min(pressures)), float(np.max(pressures))
 
 
-def full_step(boom: BoomParameters, joint: int, spool: float, **scenario: object) -> BoomRun:
+def full_step(boom, joint, spool, **scenario):
     """Return a run in which one valve is fully open for 2 s."""
     spools = [0.0] * boom.size
     spools[joint] = spool
@@ -49,7 +45,7 @@ def full_step(boom: BoomParameters, joint: int, spool: float, **scenario: object
 
 
 @pytest.mark.parametrize('name', SCENARIO_FILES)
-def test_scenario_files_stay_within_the_limits(name: str, boom: BoomParameters) -> None:
+def test_scenario_files_stay_within_the_limits(name, boom):
     run = simulate(boom, load_scenario(SCENARIOS / f'{name}.yaml', boom, STEP))
     low, high = extremes(run)
     assert LOWEST < low < high < HIGHEST
@@ -62,9 +58,7 @@ def test_scenario_files_stay_within_the_limits(name: str, boom: BoomParameters) 
     ('pose', 'loads'),
     [(pose, loads) for pose in ('site', 'sprawled', 'upright') for loads in ((), (LOAD,))],
 )
-def test_full_steps_stay_within_the_limits(
-    pose: str, loads: tuple[HangingLoad, ...], joint: int, spool: float, boom: BoomParameters
-) -> None:
+def test_full_steps_stay_within_the_limits(pose, loads, joint, spool, boom):
     run = full_step(boom, joint, spool, pose=pose, loads=loads)
     low, high = extremes(run)
     assert LOWEST < low < high < HIGHEST
@@ -85,9 +79,7 @@ def test_full_steps_stay_within_the_limits(
         ('upright', (1.0, -1.0, -1.0, -1.0), 0.0),
     ],
 )
-def test_reversals_of_all_joints_stay_within_the_limits(
-    pose: str, spools: tuple[float, ...], mass: float, interval: float, boom: BoomParameters
-) -> None:
+def test_reversals_of_all_joints_stay_within_the_limits(pose, spools, mass, interval, boom):
     # The first command lasts longest, and brings pistons to their stops.
     times = [0.0, *np.arange(4.0, 12.0, interval).round(3)]
     commands = [
@@ -104,7 +96,7 @@ def test_reversals_of_all_joints_stay_within_the_limits(
     assert LOWEST < low < high < HIGHEST
 
 
-def test_cushions_slow_a_piston_before_its_end(boom: BoomParameters) -> None:
+def test_cushions_slow_a_piston_before_its_end(boom):
     command = ValveCommand(0.0, (0.0, 0.0, 0.0, 1.0))
     scenario = Scenario(duration=14.0, pose='site', valve_commands=(command,))
     cylinder, speeds = boom.cylinders[3], []
@@ -114,11 +106,10 @@ def test_cushions_slow_a_piston_before_its_end(boom: BoomParameters) -> None:
         assert piston[-1] == pytest.approx(cylinder.stroke, abs=1e-4)
         end = int(np.argmax(piston >= cylinder.stroke - 1e-5))
         speeds.append((piston[end - 1] - piston[end - 11]) / 0.05)
-    assert cylinder.cushion is not None
     assert speeds[0] < 0.2 * speeds[1]
 
 
-def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> None:
+def test_papers_valves_intensify_and_cavitate(paper_boom):
     wave = load_scenario(SCENARIOS / 'boom_wave.yaml', paper_boom, STEP)
     _, high = extremes(simulate(paper_boom, wave))
     assert high == pytest.approx(332.3 * BAR, abs=0.1 * BAR)
@@ -129,12 +120,7 @@ def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(('loads', 'largest'), [((), 2.0e-3), ((LOAD,), 2.6e-3)])
-def test_wave_is_followed_as_well_as_with_the_papers_valves(
-    loads: tuple[HangingLoad, ...],
-    largest: float,
-    boom: BoomParameters,
-    paper_boom: BoomParameters,
-) -> None:
+def test_wave_is_followed_as_well_as_with_the_papers_valves(loads, largest, boom, paper_boom):
     errors = []
     for parameters in (boom, paper_boom):
         wave = load_scenario(SCENARIOS / 'boom_wave.yaml', parameters, STEP)
@@ -143,7 +129,7 @@ def test_wave_is_followed_as_well_as_with_the_papers_valves(
     assert errors[0][1] < largest
 
 
-def test_counterbalance_valves_hold_a_load_beyond_the_supply(boom: BoomParameters) -> None:
+def test_counterbalance_valves_hold_a_load_beyond_the_supply(boom):
     # More than the pump can lift: a spool that opens to lift must not let the boom down.
     cylinders = tuple(c.replace(relief=None) for c in boom.cylinders)
     strong = boom.replace(cylinders=cylinders)
@@ -162,7 +148,7 @@ def test_counterbalance_valves_hold_a_load_beyond_the_supply(boom: BoomParameter
     assert fallen[-1] < fallen[0] - 0.01
 
 
-def test_load_beyond_the_relief_valves_is_named(boom: BoomParameters) -> None:
+def test_load_beyond_the_relief_valves_is_named(boom):
     for mass, named in ((90.0, False), (300.0, True)):
         scenario = Scenario(duration=20.0, pose='sprawled', loads=(HangingLoad(mass),))
         run = simulate(boom, scenario)

@@ -1,17 +1,13 @@
 """Random operation of the installed boom: it ends no run and breaks no bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_motion import energy, power
 
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom
-from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.state import BoomState, StateParts, piston_positions
+from longreach_boom.state import StateParts, piston_positions
 from longreach_boom.statics import beyond_relief
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import port_series
@@ -23,7 +19,7 @@ HEAVIEST = 150.0  # kg
 LOWEST, HIGHEST = 5e5, 300e5  # Pa
 
 
-def started(boom: BoomParameters, seed: int) -> tuple[Boom, BoomState]:
+def started(boom, seed):
     """Return the boom in any pose that its relief valves hold, with loads that come and go."""
     random = np.random.default_rng(seed)
     while True:
@@ -50,7 +46,7 @@ def started(boom: BoomParameters, seed: int) -> tuple[Boom, BoomState]:
             return machine, state
 
 
-def gained(machine: Boom, load: tuple[Load, ...], rows: np.ndarray, modes: np.ndarray) -> float:
+def gained(machine, load, rows, modes):
     """Return the energy that came from nowhere, as a share of what was turned over."""
     boom, p = machine.parameters, machine.constants(load)
     flows = flows_of(StateParts.of(rows, boom), p)
@@ -65,7 +61,7 @@ def gained(machine: Boom, load: tuple[Load, ...], rows: np.ndarray, modes: np.nd
 
 @pytest.mark.slow_after(3)
 @pytest.mark.parametrize('seed', range(123))
-def test_operation_ends_no_run_and_breaks_no_bound(seed: int, boom: BoomParameters) -> None:
+def test_operation_ends_no_run_and_breaks_no_bound(seed, boom):
     machine, state = started(boom, seed)
     count = round(DURATION / STEP)
     _, rows, modes = machine.advance_recorded(state, BY_SCENARIO, 0, count, 1)

@@ -1,7 +1,5 @@
 """The fixed-step simulation against the one with located events."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -10,8 +8,6 @@ from boom_reference import reference_run
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
@@ -19,7 +15,7 @@ from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.scenarios import ValveCommand
 
 
-def release(duration: float, friction: bool) -> Scenario:
+def release(duration, friction):
     return Scenario(
         duration=duration,
         pose='site',
@@ -29,7 +25,7 @@ def release(duration: float, friction: bool) -> Scenario:
     )
 
 
-def tip(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
+def tip(boom, states):
     """Return where the tip is (rows, 2) [m]."""
     n = boom.size * (1 + boom.ritz.functions)
     last = boom.size - 1
@@ -37,7 +33,7 @@ def tip(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
     return point_motion(boom, q, v, last, boom.beams[last].length).position
 
 
-def modes_of(result: BoomRun) -> np.ndarray:
+def modes_of(result):
     return np.stack(
         [result.column(f'mode_{i + 1}') for i in range(result.parameters.size)], axis=1
     )
@@ -46,7 +42,7 @@ def modes_of(result: BoomRun) -> np.ndarray:
 # Without friction: smooth, so both are exact
 
 
-def test_release_without_friction(boom: BoomParameters) -> None:
+def test_release_without_friction(boom):
     scenario = release(20.0, False)
     result = simulate(boom, scenario)
     states, _ = reference_run(Boom(boom, scenario), result.column('time'))
@@ -55,7 +51,7 @@ def test_release_without_friction(boom: BoomParameters) -> None:
     assert np.abs(error).max() < 1e-6  # goal: 1 mm
 
 
-def test_steps_are_of_fourth_order(boom: BoomParameters) -> None:
+def test_steps_are_of_fourth_order(boom):
     scenario = release(1.0, False)
     times = np.arange(101) * 0.01
     states, _ = reference_run(Boom(boom, scenario), times, 1e-13, 1e-14)
@@ -70,7 +66,7 @@ def test_steps_are_of_fourth_order(boom: BoomParameters) -> None:
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('method', ['LSODA', 'RK45', 'Radau'])
-def test_methods_agree(boom: BoomParameters, method: str) -> None:
+def test_methods_agree(boom, method):
     machine = Boom(boom, release(0.3, True))
     times = np.arange(31) * 0.01
     best, modes = reference_run(machine, times)
@@ -82,7 +78,7 @@ def test_methods_agree(boom: BoomParameters, method: str) -> None:
 # With friction
 
 
-def test_release_with_friction_at_first(boom: BoomParameters) -> None:
+def test_release_with_friction_at_first(boom):
     scenario = release(1.0, True)
     result = simulate(boom, scenario, sample_time=1e-3)
     times = result.column('time')
@@ -97,10 +93,10 @@ def test_release_with_friction_at_first(boom: BoomParameters) -> None:
         assert runs[0] == runs[1]
 
 
-def _long_runs(modes: np.ndarray, least: int) -> list[int]:
+def _long_runs(modes, least):
     """Return the modes that last for so many rows, each once in its turn."""
     edges = [0, *(np.nonzero(np.diff(modes))[0] + 1).tolist(), modes.size]
-    found: list[int] = []
+    found = []
     for first, last in itertools.pairwise(edges):
         if last - first >= least and (not found or found[-1] != modes[first]):
             found.append(int(modes[first]))
@@ -108,7 +104,7 @@ def _long_runs(modes: np.ndarray, least: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_release_with_friction(boom: BoomParameters) -> None:
+def test_release_with_friction(boom):
     # Which piston sticks when is sensitive: two exact codes part by some millimetres.
     scenario = release(20.0, True)
     result = simulate(boom, scenario)
@@ -122,7 +118,7 @@ def test_release_with_friction(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('friction', [False, True])
-def test_loads_and_valves(boom: BoomParameters, friction: bool) -> None:
+def test_loads_and_valves(boom, friction):
     scenario = Scenario(
         duration=3.0,
         pose='site',
@@ -147,7 +143,7 @@ def test_loads_and_valves(boom: BoomParameters, friction: bool) -> None:
     assert np.ptp(states[:, 0]) > 1e-2
 
 
-def test_end_of_the_stroke(boom: BoomParameters) -> None:
+def test_end_of_the_stroke(boom):
     cylinder = boom.cylinders[3]
     near = np.degrees(cylinder.linkage.angle(cylinder.stroke - 0.01))
     scenario = Scenario(

@@ -1,15 +1,11 @@
 """Scenarios: what they say of loads, valves and poses, and how mistakes are refused."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from longreach_boom.machine import STEP
 from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
@@ -38,13 +34,13 @@ trajectory:
 """
 
 
-def load_text(tmp_path: Path, text: str, boom: BoomParameters, step: float = STEP) -> Scenario:
+def load_text(tmp_path, text, boom, step=STEP):
     file = tmp_path / 'scenario.yaml'
     file.write_text(text)
     return load_scenario(file, boom, step)
 
 
-def test_file_becomes_a_scenario(tmp_path: Path, boom: BoomParameters) -> None:
+def test_file_becomes_a_scenario(tmp_path, boom):
     assert load_text(tmp_path, RELEASE, boom) == Scenario(
         duration=20.0,
         pose='site',
@@ -62,7 +58,7 @@ def test_file_becomes_a_scenario(tmp_path: Path, boom: BoomParameters) -> None:
     assert drive.trajectory[1] == Waypoint(8.0, (60.0, -45.0, -30.0, -20.0))
 
 
-def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom: BoomParameters) -> None:
+def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom):
     assert HangingLoad(90.0).on(boom) == Load(90.0, 3, 9.0)
     assert HangingLoad(90.0, 'beam_2').on(boom) == Load(90.0, 1, 8.6)
     assert HangingLoad(90.0, position=0.0).on(boom) == Load(90.0, 3, 0.0)
@@ -73,7 +69,7 @@ def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom: BoomParameters
     assert scenario.initial_loads(boom) == (Load(1.0, 3, 9.0), Load(2.0, 0, 9.6))
 
 
-def test_load_changes_come_in_the_order_of_time(boom: BoomParameters) -> None:
+def test_load_changes_come_in_the_order_of_time(boom):
     scenario = Scenario(
         duration=10.0,
         pose='site',
@@ -114,9 +110,7 @@ def test_load_changes_come_in_the_order_of_time(boom: BoomParameters) -> None:
         ('friction: false', 'trajectory: [{time: 0, angles_deg: [0]}]', 'trajectory are given'),
     ],
 )  # fmt: skip
-def test_mistakes_are_refused(
-    old: str, new: str, message: str, tmp_path: Path, boom: BoomParameters
-) -> None:
+def test_mistakes_are_refused(old, new, message, tmp_path, boom):
     assert old in RELEASE
     with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
         load_text(tmp_path, RELEASE.replace(old, new, 1), boom)
@@ -143,15 +137,13 @@ def test_mistakes_are_refused(
         ),
     ],
 )
-def test_mistakes_in_trajectories_are_refused(
-    old: str, new: str, message: str, tmp_path: Path, boom: BoomParameters
-) -> None:
+def test_mistakes_in_trajectories_are_refused(old, new, message, tmp_path, boom):
     assert old in DRIVE
     with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
         load_text(tmp_path, DRIVE.replace(old, new, 1), boom)
 
 
-def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:
+def test_trajectory_begins_at_the_pose(boom):
     later = Scenario(
         duration=9.0, pose='site', trajectory=(Waypoint(8.0, (60.0, -50.0, -35.0, -30.0)),)
     )
@@ -164,7 +156,7 @@ def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:
         at_once.check_with(boom, STEP)
 
 
-def test_without_a_step_times_need_not_be_whole_ones(tmp_path: Path, boom: BoomParameters) -> None:
+def test_without_a_step_times_need_not_be_whole_ones(tmp_path, boom):
     """A controller does not know the plant's step."""
     file = tmp_path / 'scenario.yaml'
     file.write_text(RELEASE.replace('time: 1.5,', 'time: 1.5005,'))

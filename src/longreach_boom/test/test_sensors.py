@@ -1,19 +1,13 @@
 """The sensors: ideal ones show the truth, others err as their file says and repeat it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import (
-    SensorParameters,
-    SensorReadings,
     Sensors,
     default_file,
     load_sensors,
@@ -26,7 +20,7 @@ RATE = 200.0
 KINDS = ('inclination', 'pressure', 'encoder', 'strain')
 
 
-def state_of(boom: BoomParameters) -> BoomState:
+def state_of(boom):
     """A bent boom under pressure."""
     random = np.random.default_rng(3)
     N, n = boom.size, boom.size * (1 + boom.ritz.functions)
@@ -37,34 +31,32 @@ def state_of(boom: BoomParameters) -> BoomState:
 
 
 @pytest.fixture(scope='module')
-def state(boom: BoomParameters) -> BoomState:
+def state(boom):
     return state_of(boom)
 
 
 @pytest.fixture(scope='module')
-def ideal() -> SensorParameters:
+def ideal():
     return load_sensors()
 
 
-def with_kind(parameters: SensorParameters, kind: str, **changes: Any) -> SensorParameters:
+def with_kind(parameters, kind, **changes):
     return parameters.replace(**{kind: getattr(parameters, kind).replace(**changes)})
 
 
-def every(parameters: SensorParameters, **changes: Any) -> SensorParameters:
+def every(parameters, **changes):
     for kind in KINDS:
         parameters = with_kind(parameters, kind, **changes)
     return parameters
 
 
-def fields(readings: SensorReadings) -> list[np.ndarray]:
+def fields(readings):
     found = [field for field in readings if field is not None]
     assert len(found) == len(readings)
     return found
 
 
-def errors(
-    boom: BoomParameters, parameters: SensorParameters, state: BoomState, sample: int = 0
-) -> list[np.ndarray]:
+def errors(boom, parameters, state, sample=0):
     """Return what every field of the readings deviates from the truth by."""
     truth = fields(Sensors(boom, load_sensors(), RATE).read(state, sample))
     shown = fields(Sensors(boom, parameters, RATE).read(state, sample))
@@ -75,7 +67,7 @@ def errors(
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> None:
+def test_ideal_sensors_show_the_truth(boom, rotation):
     boom = boom.replace(
         ritz=boom.ritz.replace(rotation=rotation, functions=3),
         beams=tuple(b.replace(strain_gauge=StrainGauge(1.0, 0.2, 4e-5)) for b in boom.beams),
@@ -85,10 +77,8 @@ def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> No
     shown = Sensors(boom, load_sensors(), RATE).read(state, 17)
     for i, beam in enumerate(boom.beams):
         for field, x in ((shown.inclination_root, 0.0), (shown.inclination_tip, beam.length)):
-            assert field is not None
             expected = point_motion(boom, parts.q, parts.v, i, x).inclination
             assert field[i] == pytest.approx(float(expected), abs=1e-13)
-        assert shown.encoders is not None
         position = boom.cylinders[i].linkage.position(parts.q[i])
         assert shown.encoders[i] == pytest.approx(position, abs=1e-15)
     np.testing.assert_array_equal(shown.head_pressures, parts.head_pressures)
@@ -106,7 +96,7 @@ def test_ideal_sensors_show_the_truth(boom: BoomParameters, rotation: str) -> No
 # --- bias, drift, quantisation ------------------------------------------------------------------
 
 
-def test_bias_for_all_and_for_each(boom: BoomParameters, state: BoomState) -> None:
+def test_bias_for_all_and_for_each(boom, state):
     N = boom.size
     roots = tuple(1e-3 * (i + 1) for i in range(2 * N))
     parameters = with_kind(load_sensors(), 'inclination', bias=roots)
@@ -122,7 +112,7 @@ def test_bias_for_all_and_for_each(boom: BoomParameters, state: BoomState) -> No
 # --- files -------------------------------------------------------------------------------------
 
 
-def test_typical_sensors_err_by_what_is_typical(boom: BoomParameters, state: BoomState) -> None:
+def test_typical_sensors_err_by_what_is_typical(boom, state):
     typical = load_sensors(default_file().with_name('sensors_typical.yaml'))
     # This state has large accelerations, which a wrong mounting would turn.
     typical = typical.replace(mounting=())
@@ -135,7 +125,7 @@ def test_typical_sensors_err_by_what_is_typical(boom: BoomParameters, state: Boo
     assert Sensors(boom, typical, RATE).read(state, 1).inclination_root is None
 
 
-def test_inertial_sensors_at_rest_show_gravity(boom: BoomParameters) -> None:
+def test_inertial_sensors_at_rest_show_gravity(boom):
     """Specific force is g upwards, in the frame of each bent tip and turned by the mounting."""
     state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     tilt = (0.01, -0.02, 0.0, 0.03)
@@ -148,7 +138,7 @@ def test_inertial_sensors_at_rest_show_gravity(boom: BoomParameters) -> None:
     assert across == pytest.approx(boom.gravity * np.cos(turned), abs=1e-6)
 
 
-def test_inertial_sensors_follow_the_motion(boom: BoomParameters) -> None:
+def test_inertial_sensors_follow_the_motion(boom):
     """Between slips rates and accelerations are the derivatives of angles and velocities."""
     scenario = Scenario(
         duration=1.0, pose='site', friction=False, loads=(HangingLoad(90.0),), release=(0.0,)
@@ -187,7 +177,7 @@ def test_inertial_sensors_follow_the_motion(boom: BoomParameters) -> None:
     assert shown[1].accelerations == pytest.approx(expected, rel=1e-3, abs=2e-3)
 
 
-def test_mounting_is_checked(boom: BoomParameters) -> None:
+def test_mounting_is_checked(boom):
     """One angle, or one for each beam."""
     with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
         Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)

@@ -1,7 +1,5 @@
 """Static equilibrium against the minimum of the potential energy of the second derivation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -27,15 +25,15 @@ POSES = {
 }
 
 
-def bent(boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()) -> np.ndarray:
+def bent(boom, angles, loads=()):
     """Return q with the deflections that minimise V at given angles."""
     N, V = boom.size, lagrange(boom, loads)
     still = np.zeros(N * (1 + boom.ritz.functions))
 
-    def energy(h: np.ndarray) -> float:
+    def energy(h):
         return float(V.potential(np.concatenate([angles, h]), still))
 
-    def slope(h: np.ndarray) -> np.ndarray:
+    def slope(h):
         return V.weight(np.concatenate([angles, h]), still).full().ravel()[N:]
 
     downhill = optimize.minimize(energy, still[N:], jac=slope, method='BFGS')
@@ -47,9 +45,7 @@ def bent(boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ())
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('loads', [(), (TIP_LOAD, Load(150.0, 1, 3.0))])
 @pytest.mark.parametrize('pose', POSES)
-def test_boom_rests_where_its_potential_is_least(
-    pose: str, loads: tuple[Load, ...], rotation: str, boom: BoomParameters
-) -> None:
+def test_boom_rests_where_its_potential_is_least(pose, loads, rotation, boom):
     changed = boom.replace(ritz=boom.ritz.replace(rotation=rotation))
     V, q = lagrange(changed, loads), bent(changed, POSES[pose], loads)
     rest = equilibrium(changed, POSES[pose], loads)
@@ -64,7 +60,7 @@ def test_boom_rests_where_its_potential_is_least(
 
 @pytest.mark.slow
 @pytest.mark.parametrize('count', [1, 2, 3, 5, 7])
-def test_booms_of_any_size(count: int, resized: MakeBoom) -> None:
+def test_booms_of_any_size(count, resized):
     for functions in (1, 3):
         boom = resized(count, functions=functions)
         for pose in ('sprawled', 'site'):
@@ -74,7 +70,7 @@ def test_booms_of_any_size(count: int, resized: MakeBoom) -> None:
             np.testing.assert_allclose(equilibrium(boom, angles, (load,)).q, q, atol=1e-8)
 
 
-def test_cylinders_do_the_work_of_a_lift(boom: BoomParameters) -> None:
+def test_cylinders_do_the_work_of_a_lift(boom):
     # V of the bent boom rises by F_i ds_i, since V does not change with the deflections.
     potential, step = lagrange(boom, (TIP_LOAD,)).potential, 1e-4
     angles = POSES['site']
@@ -90,7 +86,7 @@ def test_cylinders_do_the_work_of_a_lift(boom: BoomParameters) -> None:
         assert (energies[0] - energies[1]) / stroke == pytest.approx(rest.forces[i], rel=1e-5)
 
 
-def test_forces_of_the_sprawled_boom_are_those_expected(boom: BoomParameters) -> None:
+def test_forces_of_the_sprawled_boom_are_those_expected(boom):
     # As in figure 12 of the paper, normalised to p_s A_1; with the load that it releases.
     rest = equilibrium(boom, boom.pose('sprawled'), (TIP_LOAD,))
     shares = rest.forces / [boom.oil.supply_pressure * c.head_area for c in boom.cylinders]
@@ -102,7 +98,7 @@ def test_forces_of_the_sprawled_boom_are_those_expected(boom: BoomParameters) ->
     assert 0.3 < bare.tip[1] - rest.tip[1] < 0.6
 
 
-def test_cylinders_pull_what_leans_backwards(boom: BoomParameters) -> None:
+def test_cylinders_pull_what_leans_backwards(boom):
     rest = equilibrium(boom, BACKWARDS)
     assert np.all(rest.forces < -3e4)
     np.testing.assert_allclose(rest.head_pressures, boom.oil.tank_pressure)
@@ -115,7 +111,7 @@ def test_cylinders_pull_what_leans_backwards(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('share', [1e-2, 1e-4])
-def test_weak_beams_are_told(share: float, boom: BoomParameters) -> None:
+def test_weak_beams_are_told(share, boom):
     weak = boom.replace(youngs_modulus=share * boom.youngs_modulus)
     with pytest.raises(
         LongreachError,
@@ -125,13 +121,13 @@ def test_weak_beams_are_told(share: float, boom: BoomParameters) -> None:
         equilibrium(weak, POSES['sprawled'])
 
 
-def test_unstable_equilibria_are_no_equilibria(boom: BoomParameters) -> None:
+def test_unstable_equilibria_are_no_equilibria(boom):
     weak = boom.replace(youngs_modulus=0.02 * boom.youngs_modulus)
     with pytest.raises(LongreachError, match='too weak'):
         equilibrium(weak, np.radians([80.0, 0.0, 0.0, 0.0]))
 
 
-def test_poses_at_the_ends_of_the_strokes(boom: BoomParameters) -> None:
+def test_poses_at_the_ends_of_the_strokes(boom):
     for end, position in ((0, 0.0), (1, None)):
         angles = np.array([c.linkage.angles(c.stroke)[end] for c in boom.cylinders])
         # The angle itself, and one that rounding put beyond.

@@ -1,14 +1,12 @@
 """Strains against finite elements, which know nothing of Ritz functions, at rest and in motion."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import linalg
 
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import chain_base
-from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
@@ -28,9 +26,7 @@ POSES = {
 }
 
 
-def finite_elements(
-    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...], elements: int = 20
-) -> _Chain:
+def finite_elements(boom, angles, loads, elements=20):
     """Return a boom with locked joints as finite elements, with foreshortening of bent beams."""
     base = None if boom.truck is None else chain_base(boom.truck)
     beams = [
@@ -50,7 +46,7 @@ def finite_elements(
     return _Chain(beams, elements, np.zeros(0), boom.gravity, True, base)
 
 
-def shown_by(chain: _Chain, boom: BoomParameters, q: np.ndarray) -> np.ndarray:
+def shown_by(chain, boom, q):
     """Return the strains k_SG w'' of coordinates q (..., size) of a chain, shape (..., N)."""
     gauges = [beam.strain_gauge for beam in boom.beams]
     return np.stack(
@@ -62,14 +58,14 @@ def shown_by(chain: _Chain, boom: BoomParameters, q: np.ndarray) -> np.ndarray:
     )
 
 
-def at_rest(boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()) -> BoomState:
+def at_rest(boom, angles, loads=()):
     """Return a boom at rest, its joints held."""
     q = equilibrium(boom, angles, loads).q
     y = np.concatenate([q, np.zeros(q.size + 3 * boom.size)])
     return BoomState(y, np.full(boom.size, STUCK, dtype=np.int64), loads)
 
 
-def with_gauges(boom: BoomParameters, *places: float) -> BoomParameters:
+def with_gauges(boom, *places):
     """Return the boom with its gauges elsewhere."""
     pairs = zip(boom.beams, places, strict=True)
     return boom.replace(
@@ -86,14 +82,7 @@ def with_gauges(boom: BoomParameters, *places: float) -> BoomParameters:
 )
 @pytest.mark.parametrize('loads', [(), (TIP_LOAD,), (TIP_LOAD, Load(150.0, 1, 3.0))])
 @pytest.mark.parametrize('pose', list(POSES))
-def test_at_rest(
-    boom: BoomParameters,
-    pose: str,
-    loads: tuple[Load, ...],
-    basis: str,
-    functions: int,
-    share: float,
-) -> None:
+def test_at_rest(boom, pose, loads, basis, functions, share):
     boom = boom.replace(ritz=boom.ritz.replace(basis=basis, functions=functions))
     angles = POSES[pose]
     chain = finite_elements(boom, angles, loads)
@@ -105,7 +94,7 @@ def test_at_rest(
     assert np.all(np.abs(shown - expected) < tolerance)
 
 
-def test_the_printed_formula_is_less_accurate(boom: BoomParameters) -> None:
+def test_the_printed_formula_is_less_accurate(boom):
     chain = finite_elements(boom, POSES['site'], (TIP_LOAD,))
     expected = shown_by(chain, boom, chain.equilibrium())
     np.testing.assert_allclose(
@@ -117,9 +106,7 @@ def test_the_printed_formula_is_less_accurate(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('places', [(0.6, 2.0, 5.0, 3.0), (1.8, 6.0, 1.0, 8.0)])
-def test_inboard_of_the_support_the_cylinder_pushes(
-    boom: BoomParameters, places: tuple[float, ...]
-) -> None:
+def test_inboard_of_the_support_the_cylinder_pushes(boom, places):
     boom = with_gauges(boom, *places)
     chain = finite_elements(boom, POSES['site'], (TIP_LOAD,), elements=60)
     expected = shown_by(chain, boom, chain.equilibrium())
@@ -129,7 +116,7 @@ def test_inboard_of_the_support_the_cylinder_pushes(
 
 
 @pytest.mark.parametrize('damping', ['distributed', 'kelvin_voigt'])
-def test_damping_carries_a_part_of_the_moment(boom: BoomParameters, damping: str) -> None:
+def test_damping_carries_a_part_of_the_moment(boom, damping):
     # Strong damping and joints that give; three functions a beam have a curvature of their own.
     boom = boom.replace(
         ritz=boom.ritz.replace(functions=3, damping=damping),
@@ -155,7 +142,7 @@ def test_damping_carries_a_part_of_the_moment(boom: BoomParameters, damping: str
 # --- in motion ---------------------------------------------------------------------------------
 
 
-def test_in_the_release_of_a_load(boom: BoomParameters) -> None:
+def test_in_the_release_of_a_load(boom):
     # The pistons stay where they are, in both.
     friction = [c.friction.replace(static=1e7, coulomb=1e7) for c in boom.cylinders]
     pairs = zip(boom.cylinders, friction, strict=True)

@@ -1,7 +1,5 @@
 """A truck on springs: against point masses, finite elements, and the fixed truck."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +13,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -35,11 +33,11 @@ N, n = 4, 12
 
 
 @pytest.fixture(scope='module')
-def boom() -> BoomParameters:
+def boom():
     return load_boom(default_file().with_name('boom_on_truck.yaml'))
 
 
-def masses(boom: BoomParameters) -> list[tuple[int, float, float]]:
+def masses(boom):
     """Return beam, place [m] and mass [kg] of particles that stand for the beams."""
     found = []
     for i, basis in enumerate(boom_bases(boom)):
@@ -50,18 +48,17 @@ def masses(boom: BoomParameters) -> list[tuple[int, float, float]]:
     return found
 
 
-def places(boom: BoomParameters, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def places(boom, q, v):
     """Return places and velocities (particles, 2) for q, heave and pitch, and their rates."""
     truck = np.concatenate([q[n:], v[n:]])
     motions = [point_motion(boom, q[:n], v[:n], i, x, truck=truck) for i, x, _ in masses(boom)]
     return np.array([m.position for m in motions]), np.array([m.velocity for m in motions])
 
 
-def energy(boom: BoomParameters, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+def energy(boom, q, v):
     """Return kinetic energy, and potential energy of weight, bending and springs [J]."""
     position, velocity = places(boom, q, v)
     dm = np.array([mass for *_, mass in masses(boom)])
-    assert boom.truck is not None
     rigid = boom.truck.mass * v[n] ** 2 + boom.truck.inertia * v[n + 1] ** 2
     springs = boom.truck.heave_stiffness * q[n] ** 2 + boom.truck.pitch_stiffness * q[n + 1] ** 2
     bending = sum(
@@ -71,7 +68,7 @@ def energy(boom: BoomParameters, q: np.ndarray, v: np.ndarray) -> tuple[float, f
     return float(kinetic), float(boom.gravity * (dm @ position[:, 1]) + (springs + bending) / 2.0)
 
 
-def some_motion() -> tuple[np.ndarray, np.ndarray]:
+def some_motion():
     random = np.random.default_rng(3)
     h = 0.1 * random.normal(size=n - N)
     return np.concatenate([SITE, h, [0.2, -0.3]]), random.normal(size=n + 2)
@@ -81,7 +78,7 @@ def some_motion() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_inertia_and_weight_are_those_of_point_masses(boom: BoomParameters) -> None:
+def test_inertia_and_weight_are_those_of_point_masses(boom):
     q, v = some_motion()
     M, f = np.empty((n + 2, n + 2)), np.empty(n + 2)
     y = np.concatenate([q[:n], v[:n], q[n:], v[n:]])
@@ -98,7 +95,7 @@ def test_inertia_and_weight_are_those_of_point_masses(boom: BoomParameters) -> N
         assert g[k] == pytest.approx((ahead - back) / 2e-5, rel=1e-5, abs=1e-1)
 
 
-def test_it_is_the_boom_on_a_tilted_ground(boom: BoomParameters) -> None:
+def test_it_is_the_boom_on_a_tilted_ground(boom):
     q, v = some_motion()
     y = np.concatenate([q[:n], v[:n], q[n:], v[n:]])
     M, f = np.empty((n + 2, n + 2)), np.empty(n + 2)
@@ -113,8 +110,7 @@ def test_it_is_the_boom_on_a_tilted_ground(boom: BoomParameters) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('held', [True, False])
-def test_energy_stays_without_damping(boom: BoomParameters, held: bool) -> None:
-    assert boom.truck is not None
+def test_energy_stays_without_damping(boom, held):
     # Pistons that stand do no work; those that slide compress oil in closed chambers.
     friction = [
         c.friction.replace(viscous=0.0, coulomb=1e7 * held, static=1e7 * held)
@@ -132,7 +128,6 @@ def test_energy_stays_without_damping(boom: BoomParameters, held: bool) -> None:
     found = []
     for k in range(5):
         y, truck = state.y, truck_of(state.y, boom)
-        assert truck is not None
         q, v = np.concatenate([y[:n], truck[:2]]), np.concatenate([y[n : 2 * n], truck[2:]])
         kinetic, potential = energy(boom, q, v)
         found.append((kinetic, kinetic + potential + oil_energy(boom, y)))
@@ -142,7 +137,7 @@ def test_energy_stays_without_damping(boom: BoomParameters, held: bool) -> None:
     assert np.ptp(totals) < 1e-4 * kinetics.max()
 
 
-def oil_energy(boom: BoomParameters, y: np.ndarray) -> float:
+def oil_energy(boom, y):
     """Return the energy of oil in closed chambers but for a constant [J]."""
     total = 0.0
     for i, cylinder in enumerate(boom.cylinders):
@@ -157,7 +152,7 @@ def oil_energy(boom: BoomParameters, y: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize('friction', [False, True])
-def test_steps_follow_the_reference(boom: BoomParameters, friction: bool) -> None:
+def test_steps_follow_the_reference(boom, friction):
     scenario = RELEASE.replace(duration=0.5, friction=friction)
     run = simulate(boom, scenario)
     states, _ = reference_run(Boom(boom, scenario), run.column('time'), 1e-9, 1e-11)
@@ -170,8 +165,7 @@ def test_steps_follow_the_reference(boom: BoomParameters, friction: bool) -> Non
 # --- statics and modes -------------------------------------------------------------------------
 
 
-def test_it_settles_under_the_boom(boom: BoomParameters) -> None:
-    assert boom.truck is not None
+def test_it_settles_under_the_boom(boom):
     rest = equilibrium(boom, SITE, (TIP_LOAD,))
     heave, pitch = rest.truck
     mass = sum(m for *_, m in masses(boom))
@@ -188,7 +182,7 @@ def test_it_settles_under_the_boom(boom: BoomParameters) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize('pistons', ['locked', 'free'])
 @pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
-def test_modes_against_finite_elements(boom: BoomParameters, pose: str, pistons: str) -> None:
+def test_modes_against_finite_elements(boom, pose, pistons):
     modes = natural_modes(boom, boom.pose(pose), (TIP_LOAD,), pistons, count=2)
     assert np.all(np.abs(modes.relative_error) < [0.0003, 0.003])
     standing = natural_modes(boom.replace(truck=None), boom.pose(pose), (TIP_LOAD,), pistons)
@@ -197,14 +191,12 @@ def test_modes_against_finite_elements(boom: BoomParameters, pose: str, pistons:
 
 @pytest.mark.parametrize('stiffness', [1e-12, 1e-6])
 @pytest.mark.parametrize('spring', ['heave_stiffness', 'pitch_stiffness'])
-def test_springs_that_carry_nothing_are_named(
-    boom: BoomParameters, spring: str, stiffness: float
-) -> None:
+def test_springs_that_carry_nothing_are_named(boom, spring, stiffness):
     with pytest.raises(LongreachError, match=r'springs of the truck are too weak.*stiffnesses'):
         equilibrium(boom.with_value(f'truck.{spring}', stiffness), SITE)
 
 
-def test_strain_at_rest(boom: BoomParameters) -> None:
+def test_strain_at_rest(boom):
     chain = finite_elements(boom, SITE, (TIP_LOAD,))
     q = chain.equilibrium()
     expected = shown_by(chain, boom, q)
@@ -217,7 +209,7 @@ def test_strain_at_rest(boom: BoomParameters) -> None:
 # --- what is seen ------------------------------------------------------------------------------
 
 
-def test_the_slewing_gear_moves_as_in_figure_15(boom: BoomParameters) -> None:
+def test_the_slewing_gear_moves_as_in_figure_15(boom):
     machine = Boom(boom, RELEASE)
     state = machine.initial_state()
     run = simulate(boom, RELEASE)
@@ -229,7 +221,7 @@ def test_the_slewing_gear_moves_as_in_figure_15(boom: BoomParameters) -> None:
     assert marker_positions(standing, still).positions[0].tolist() == [0.0, 0.0, -0.5]
 
 
-def test_frames_joints_and_tables_move_along(boom: BoomParameters) -> None:
+def test_frames_joints_and_tables_move_along(boom):
     run = simulate(boom, RELEASE.replace(duration=0.3))
     machine = Boom(boom, RELEASE)
     state = machine.initial_state()._replace(y=run.states[-1])
@@ -256,7 +248,6 @@ def test_frames_joints_and_tables_move_along(boom: BoomParameters) -> None:
     assert motion.positions[-1, [0, 2]].tolist() == pytest.approx(tip, abs=1e-12)
     assert shape_of(boom, state)[-1].points[-1].tolist() == pytest.approx(tip, abs=1e-12)
     shown = Sensors(boom, load_sensors(), 200.0).read(state, 0)
-    assert shown.inclination_tip is not None
     y = state.y
     along = point_motion(boom, y[:n], y[n : 2 * n], 3, 9.0, truck=y[-4:]).inclination
     assert shown.inclination_tip[-1] == pytest.approx(float(along), abs=1e-12)

@@ -1,9 +1,6 @@
 """What is to be seen of a boom, held against the mechanics."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,14 +10,14 @@ from visualization_msgs.msg import Marker as Drawn
 from longreach_boom.conversions import shape_to_message
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
-from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
+from longreach_boom.parameters import Distribution, Marker, StrainGauge
 from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 
 
-def some_state(boom: BoomParameters, seed: int) -> BoomState:
+def some_state(boom, seed):
     """A moving, bent boom."""
     random = np.random.default_rng(seed)
     N, n = boom.size, boom.size * (1 + boom.ritz.functions)
@@ -32,9 +29,7 @@ def some_state(boom: BoomParameters, seed: int) -> BoomState:
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('count', [1, 2, 4, 5])
-def test_shapes_are_the_neutral_lines(
-    resized: Callable[..., BoomParameters], count: int, rotation: str
-) -> None:
+def test_shapes_are_the_neutral_lines(resized, count, rotation):
     boom = resized(count, rotation=rotation, functions=1 + count % 3)
     state = some_state(boom, count)
     q = StateParts.of(state.y, boom).q
@@ -62,7 +57,7 @@ def test_shapes_are_the_neutral_lines(
         np.testing.assert_allclose(outer.points[0], inner.points[-1], rtol=0.0, atol=1e-11)
 
 
-def test_stress_at_a_gauge_is_what_the_gauge_shows(boom: BoomParameters) -> None:
+def test_stress_at_a_gauge_is_what_the_gauge_shows(boom):
     beams = tuple(
         beam.replace(strain_gauge=StrainGauge(beam.length / 2.0, beam.strain_gauge.gain, 3e-5))
         for beam in boom.beams
@@ -74,9 +69,7 @@ def test_stress_at_a_gauge_is_what_the_gauge_shows(boom: BoomParameters) -> None
     np.testing.assert_allclose(stress, np.abs(gauged.youngs_modulus * shown), rtol=1e-9)
 
 
-def test_stress_of_a_level_beam_is_its_bending_moment_over_its_section(
-    resized: Callable[..., BoomParameters],
-) -> None:
+def test_stress_of_a_level_beam_is_its_bending_moment_over_its_section(resized):
     boom = resized(1)
     # Uniform and clamped, so that the moment is a textbook one: m g (L - x)^2 / 2.
     beam = boom.beams[0].replace(mass_per_length=Distribution(root=200.0, tip=200.0), support=0.0)
@@ -91,7 +84,7 @@ def test_stress_of_a_level_beam_is_its_bending_moment_over_its_section(
     assert 1e7 < shape.stress[0] < 1e9
 
 
-def test_colours_go_from_blue_to_red() -> None:
+def test_colours_go_from_blue_to_red():
     stress = np.array([[0.0, 100e6, -100e6], [355e6, 1e12, -355e6]])
     colours = stress_colours(stress)
     assert colours.shape == (2, 3, 3)
@@ -120,7 +113,7 @@ MARKERS = (
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
-def test_markers_move_with_their_beams(boom: BoomParameters, rotation: str) -> None:
+def test_markers_move_with_their_beams(boom, rotation):
     marked = boom.replace(markers=MARKERS, ritz=boom.ritz.replace(rotation=rotation))
     state = some_state(marked, 2)
     parts = StateParts.of(state.y, marked)
@@ -144,7 +137,7 @@ def test_markers_move_with_their_beams(boom: BoomParameters, rotation: str) -> N
         np.testing.assert_allclose(velocities[row, ::2], expected.velocity, rtol=0, atol=1e-10)
 
 
-def test_shape_is_both_sides_of_each_beam() -> None:
+def test_shape_is_both_sides_of_each_beam():
     header = Header(frame_id='boom_base')
     line = np.array([[0.0, 1.0], [2.0, 3.0]])
     shapes = [

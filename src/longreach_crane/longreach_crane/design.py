@@ -174,11 +174,7 @@ def closed_loop_poles(
     matrices: ControllerMatrices,
     output: str = 'same_cycle',
 ) -> np.ndarray:
-    """
-    Return the eigenvalues of crane, observer and regulator over one cycle, (10,): stable inside 1.
-
-    The crane is linear with the brake open, its motion over a cycle exact, without saturation.
-    """
+    """Return the eigenvalues (10,) of crane, observer and regulator over a cycle, brake open."""
     Phi, gamma = _motion_over_a_cycle(crane, sample_time)
     M, b, d, h, _ = matrices
     c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
@@ -206,12 +202,7 @@ def changes_from_c13r(
 def controller_matrices(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
-    """
-    Return the matrices that ``controller.matrices`` names.
-
-    ``auto``: the corrected printed ones for crane and cycle time of C13R, designed ones for any
-    other.
-    """
+    """Return the matrices that ``controller.matrices`` names; ``auto``: printed ones for C13R."""
     kind = controller.matrices
     if kind == 'auto':
         changed = changes_from_c13r(crane, controller.sample_time)

@@ -17,12 +17,7 @@ _STATES = (
 
 
 def smooth_model(x: np.ndarray, inputs: Inputs, constants: Constants) -> SmoothModel:
-    """
-    Return the equations of a crane near a state x (5,), see :mod:`longreach_crane.model`.
-
-    Inputs are the desired force of the motor ``command`` and the force on the load
-    ``disturbance`` [N].
-    """
+    """Return the equations near a state x (5,); inputs ``command``, ``disturbance`` [N]."""
 
     def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         dx = np.empty(5)

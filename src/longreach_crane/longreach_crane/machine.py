@@ -97,20 +97,7 @@ class Crane:
     def advance(
         self, state: CraneState, command: Command, time: float, duration: float
     ) -> CraneState:
-        """
-        Return the state ``duration`` [s] after ``time`` [s], with a constant command.
-
-        Raises
-        ------
-        IntegrationError
-            When the state becomes non-finite, or the interval needs too many steps.
-        """
-        return self.advance_counting(state, command, time, duration)[0]
-
-    def advance_counting(
-        self, state: CraneState, command: Command, time: float, duration: float
-    ) -> tuple[CraneState, int]:
-        """Return the new state and the number of evaluations of the right-hand side."""
+        """Return the state ``duration`` [s] after ``time`` [s]; raises IntegrationError."""
         p, x = self.constants, state.x
         held = command.brake and self.brake == 'rigid'
         if held and state.car == FREE:
@@ -121,11 +108,11 @@ class Crane:
             friction=p.d_brake if command.brake else p.d_c,
             car=HELD if held else FREE,
         )
-        x_end, evaluations, _, status = advance_motion(
+        x_end, _, _, status = advance_motion(
             float(time), float(duration), x, inputs, p, self.relative, self.absolute
         )
         raise_for(status, time, x)
-        return CraneState(x_end, inputs.car), evaluations
+        return CraneState(x_end, inputs.car)
 
     def joint_sample(self, state: CraneState, command: Command) -> JointSample:  # noqa: ARG002
         """Return car_joint [m] with the motor's force [N], and cable_joint [rad]."""

@@ -4,11 +4,6 @@ Plant and controller together, in one process and one thread.
 In lockstep they must give what the library's own simulation gives, to the last bit.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import yaml
@@ -16,12 +11,11 @@ from longreach_msgs.msg import CraneCommand, CraneStatus
 from sensor_msgs.msg import JointState
 
 from longreach_crane.controller_node import ControllerNode
-from longreach_crane.parameters import Machinery
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import simulate
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 
 # Goes into the brake by the rule, out of it, and beyond the limit: everything within 12 s.
 SCENARIO = """
@@ -37,15 +31,15 @@ disturbances:
 class Loop:
     """Plant and controller of the crane."""
 
-    def __init__(self, b: Bench) -> None:
+    def __init__(self, b):
         self.bench = b
-        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
-        self.commands: list[CraneCommand] = b.listen(CraneCommand, 'command')
-        self.statuses: list[CraneStatus] = b.listen(CraneStatus, 'status')
+        self.joints = b.listen(JointState, 'joint_states')
+        self.commands = b.listen(CraneCommand, 'command')
+        self.statuses = b.listen(CraneStatus, 'status')
         self.controller = b.add(ControllerNode)
         self.plant = b.add(PlantNode)
 
-    def table(self) -> np.ndarray:
+    def table(self):
         """Return what was published as the library's columns without the load's position."""
         return np.array(
             [
@@ -60,7 +54,7 @@ class Loop:
         )
 
 
-def words(**parameters: Any) -> list[str]:
+def words(**parameters):
     """Return arguments for both nodes; a name with a double underscore is for one alone."""
     pairs = []
     for name, value in parameters.items():
@@ -80,12 +74,10 @@ def words(**parameters: Any) -> list[str]:
         ({}, {'step': 0.0025}),
     ],
 )
-def test_lockstep_equals_the_library(
-    machinery: Machinery, tmp_path: Path, variant: dict[str, str], arguments: dict[str, float]
-) -> None:
+def test_lockstep_equals_the_library(machinery, tmp_path, variant, arguments):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
-    parameters: dict[str, Any] = {'lockstep': 'true', 'scenario': file}
+    parameters = {'lockstep': 'true', 'scenario': file}
     parameters |= {f'plant__{n}': variant[n] for n in ('brake', 'model') if n in variant}
     parameters |= {f'controller__{n}': variant[n] for n in ('output', 'matrices') if n in variant}
     parameters |= {f'plant__{n}': value for n, value in arguments.items()}
@@ -111,7 +103,7 @@ def test_lockstep_equals_the_library(
         np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, columns[1:]])
 
 
-def test_another_crane_with_another_cycle(machinery: Machinery, tmp_path: Path) -> None:
+def test_another_crane_with_another_cycle(machinery, tmp_path):
     crane, file = tmp_path / 'crane.yaml', tmp_path / 'scenario.yaml'
     other = machinery.replace(
         crane=machinery.crane.replace(car_mass=20.0, cable_length=3.0, maximum_position=3.0),
@@ -129,7 +121,7 @@ def test_another_crane_with_another_cycle(machinery: Machinery, tmp_path: Path) 
     np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, [1, 2, 3, 4, 5, 7, 8, 9]])
 
 
-def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_path: Path) -> None:
+def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_path):
     file = tmp_path / 'scenario.yaml'
     file.write_text('duration: 60.0\nset_points: [{time: 0.0, car_position: 2.0}]\n')
     settings = words(scenario=file, controller__use_sim_time='true')

@@ -1,17 +1,13 @@
 """``longreach crane``: what it prints, writes and refuses."""
 
-from __future__ import annotations
-
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
-from longreach_crane.parameters import Machinery, default_file
-from longreach_crane.scenario import Scenario
+from longreach_crane.parameters import default_file
 from longreach_crane.simulation import simulate
 from longreach_node import qos
 from longreach_node.testing import bench
@@ -20,7 +16,7 @@ from longreach_tools.testing import Outcome
 # --- c13r --------------------------------------------------------------------------------------
 
 
-def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
+def test_task_a(capsys):
     result = Outcome(capsys, 'crane', 'c13r', '--task', 'a', '--format', 'json').json
     assert [row['disturbance'] for row in result['rows']] == [-750.0, -800.0, -850.0]
     for row in result['rows']:
@@ -31,9 +27,7 @@ def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
         assert row['limit'] == pytest.approx(limit, rel=1e-12)
 
 
-def test_task_c(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, machinery: Machinery, task_c: Scenario
-) -> None:
+def test_task_c(capsys, tmp_path, machinery, task_c):
     table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
     words = ('c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture)
     result = Outcome(capsys, 'crane', *words).json
@@ -70,14 +64,14 @@ def test_task_c(
         (['set-point', 'nan'], 'nan, allowed: finite numbers'),
     ],
 )
-def test_bad_arguments(capsys: pytest.CaptureFixture[str], words: list[str], error: str) -> None:
+def test_bad_arguments(capsys, words, error):
     Outcome(capsys, 'crane', *words).refused(error)
 
 
 # --- design, urdf -------------------------------------------------------------------------------
 
 
-def test_design(capsys: pytest.CaptureFixture[str]) -> None:
+def test_design(capsys):
     result = Outcome(capsys, 'crane', 'design', '--format', 'json').json
     assert np.shape(result['M']) == (5, 5)
     assert all(np.shape(result[name]) == (5,) for name in ('b', 'd', 'h'))
@@ -92,9 +86,7 @@ def test_design(capsys: pytest.CaptureFixture[str]) -> None:
     assert '\nM\n' in text
 
 
-def test_design_says_which_crane_it_is_for(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_design_says_which_crane_it_is_for(capsys, tmp_path):
     crane = tmp_path / 'crane.yaml'
     text = default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5')
     crane.write_text(text.replace('sample_time: 0.01', 'sample_time: 0.02'))
@@ -112,8 +104,8 @@ def test_design_says_which_crane_it_is_for(
 
 
 @pytest.mark.parametrize('value', ['2.5', '-0.5'])
-def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> None:
-    heard: list[Float64] = []
+def test_a_set_point_arrives(capsys, value):
+    heard = []
     with bench() as b:
         controller = b.add(lambda: Node('controller'))
         controller.create_subscription(Float64, '/north/set_point', heard.append, qos.SET_POINT)

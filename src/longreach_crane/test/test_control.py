@@ -5,41 +5,27 @@ Most tests use matrices of zeros with V = 1: then the desired force is the set p
 rule, saturation and delay can be driven directly.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from longreach_crane.control import Controller, ControllerState, Emergency, Sample, sense
+from longreach_crane.control import Controller, Emergency, Sample, sense
 from longreach_crane.design import ControllerMatrices
 from longreach_crane.machine import Command
-from longreach_crane.parameters import CraneParameters, Machinery
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)
 DIRECT = ControllerMatrices(np.zeros((5, 5)), np.zeros(5), np.zeros(5), np.zeros(5), 1.0)
 
 
-def controller(
-    machinery: Machinery,
-    matrices: ControllerMatrices = DIRECT,
-    diagnosis: bool = True,
-    **changes: object,
-) -> Controller:
+def controller(machinery, matrices=DIRECT, diagnosis=True, **changes):
     parameters = machinery.controller.replace(**changes)
     return Controller(machinery.crane, parameters, matrices, diagnosis)
 
 
-def run(
-    control: Controller,
-    set_points: Sequence[float],
-    sample: Sample | None = CENTRE,
-    state: ControllerState | None = None,
-) -> list[ControllerState]:
+def run(control, set_points, sample=CENTRE, state=None):
     """Return the state after each cycle."""
     states = []
     state = control.initial_state() if state is None else state
@@ -49,15 +35,15 @@ def run(
     return states
 
 
-def forces(states: list[ControllerState]) -> list[float]:
+def forces(states):
     return [state.command.force for state in states]
 
 
-def first_braked(states: list[ControllerState]) -> int | None:
+def first_braked(states):
     return next((i for i, state in enumerate(states) if state.command.brake), None)
 
 
-def test_brake_closes_when_more_than_the_steady_time_is_over(machinery: Machinery) -> None:
+def test_brake_closes_when_more_than_the_steady_time_is_over(machinery):
     # Condition true in cycles 5, 6, ...: in cycle 305 exactly 3.00 s are over, in 306 more.
     states = run(controller(machinery), [50.0] * 5 + [0.005] * 400)
     assert first_braked(states) == 306
@@ -72,23 +58,19 @@ def test_brake_closes_when_more_than_the_steady_time_is_over(machinery: Machiner
 @pytest.mark.parametrize(
     ('steady_time', 'sample_time', 'closes'), [(0.0, 0.01, 1), (0.025, 0.01, 3), (0.3, 0.1, 4)]
 )
-def test_steady_time_in_cycles(
-    steady_time: float, sample_time: float, closes: int, machinery: Machinery
-) -> None:
+def test_steady_time_in_cycles(steady_time, sample_time, closes, machinery):
     control = controller(machinery, steady_time=steady_time, sample_time=sample_time)
     assert first_braked(run(control, [0.0] * 10)) == closes
 
 
 @pytest.mark.parametrize('force', [0.01, -0.01, 0.5])
-def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(
-    force: float, machinery: Machinery
-) -> None:
+def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(force, machinery):
     states = run(controller(machinery), [0.0] * 301 + [force] + [0.0] * 303)
     assert states[301].steady_cycles == 0
     assert first_braked(states) == 302 + 301
 
 
-def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery: Machinery) -> None:
+def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery):
     states = run(controller(machinery), [0.0] * 310 + [80.0, 70.0] + [0.0] * 305)
     assert states[309].command == Command(0.0, True)
     assert states[310].command == Command(80.0, False)
@@ -98,13 +80,13 @@ def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery: Machinery)
     assert again[0] == 312 + 301
 
 
-def test_saturation(machinery: Machinery) -> None:
+def test_saturation(machinery):
     states = run(controller(machinery), [1e6, -1e6, 160.0, 159.0, -160.5])
     assert forces(states) == [160.0, -160.0, 160.0, 159.0, -160.0]
     assert forces(run(controller(machinery, maximum_force=3.0), [5.0, -5.0])) == [3.0, -3.0]
 
 
-def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery: Machinery) -> None:
+def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery):
     wanted = [50.0] * 5 + [0.0] * 310 + [50.0] * 5
     now = run(controller(machinery), wanted)
     then = run(controller(machinery, output='next_cycle'), wanted)
@@ -112,7 +94,7 @@ def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery: Machinery) 
     assert first_braked(now) == 306
 
 
-def test_observer_and_regulator_are_the_papers_recursion(machinery: Machinery) -> None:
+def test_observer_and_regulator_are_the_papers_recursion(machinery):
     random = np.random.default_rng(1)
     m = ControllerMatrices(
         random.normal(size=(5, 5)) / 3.0,
@@ -138,7 +120,7 @@ def test_observer_and_regulator_are_the_papers_recursion(machinery: Machinery) -
             assert state.command.force == pytest.approx(acted, rel=1e-11, abs=1e-10)
 
 
-def test_observer_is_told_that_the_brake_takes_the_force_away(machinery: Machinery) -> None:
+def test_observer_is_told_that_the_brake_takes_the_force_away(machinery):
     m = DIRECT._replace(b=np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
     states = run(controller(machinery, m), [0.005] * 305)
     # The force of cycle n reaches the observer in cycle n + 1.
@@ -149,9 +131,7 @@ def test_observer_is_told_that_the_brake_takes_the_force_away(machinery: Machine
 @pytest.mark.parametrize(
     'missing', [None, Sample(math.nan, False, False), Sample(math.inf, False, False)]
 )
-def test_without_a_sample_the_observer_feeds_on_its_prediction(
-    output: str, missing: Sample | None, machinery: Machinery
-) -> None:
+def test_without_a_sample_the_observer_feeds_on_its_prediction(output, missing, machinery):
     control = Controller.of(
         machinery.replace(controller=machinery.controller.replace(output=output))
     )
@@ -165,9 +145,7 @@ def test_without_a_sample_the_observer_feeds_on_its_prediction(
 
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
-def test_emergency_closes_the_brake_in_its_cycle_and_latches(
-    output: str, machinery: Machinery
-) -> None:
+def test_emergency_closes_the_brake_in_its_cycle_and_latches(output, machinery):
     control = controller(machinery, output=output)
     before = run(control, [50.0] * 3)[-1]
     state = control.cycle(before, BEYOND, 50.0)
@@ -178,7 +156,7 @@ def test_emergency_closes_the_brake_in_its_cycle_and_latches(
     assert all(s.command == Command(0.0, True) for s in later)
 
 
-def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
+def test_without_diagnosis_there_is_no_emergency(machinery):
     control = controller(machinery, diagnosis=False)
     for sample in (BEYOND, None):
         states = run(control, [50.0] * 100, sample)
@@ -199,9 +177,7 @@ def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
         (math.nan, False, False),
     ],
 )
-def test_switches_close_strictly_beyond_the_limits(
-    position: float, below: bool, above: bool, crane: CraneParameters
-) -> None:
+def test_switches_close_strictly_beyond_the_limits(position, below, above, crane):
     sample = sense(position, crane)
     assert sample[1:] == (below, above)
     assert sample.is_valid == math.isfinite(position)
@@ -220,9 +196,7 @@ def test_switches_close_strictly_beyond_the_limits(
         (Sample(math.nan, False, False), Emergency.NONE),
     ],
 )
-def test_a_switch_or_the_position_alone_suffices(
-    sample: Sample, emergency: Emergency, machinery: Machinery
-) -> None:
+def test_a_switch_or_the_position_alone_suffices(sample, emergency, machinery):
     controller = Controller.of(machinery)
     assert controller.cycle(controller.initial_state(), sample, 0.0).emergency is emergency
 
@@ -230,8 +204,8 @@ def test_a_switch_or_the_position_alone_suffices(
 @pytest.mark.parametrize(('timeout', 'last_silent'), [(0.5, 50), (0.05, 5), (0.005, 0)])
 @pytest.mark.parametrize('sample', [None, Sample(math.inf, False, False)])
 def test_silence_is_an_emergency_when_longer_than_the_timeout(
-    timeout: float, last_silent: int, sample: Sample | None, machinery: Machinery
-) -> None:
+    timeout, last_silent, sample, machinery
+):
     rules = machinery.controller.replace(sensor_timeout=timeout)
     controller = Controller.of(dataclasses.replace(machinery, controller=rules))
     state, silent = controller.initial_state(), 0

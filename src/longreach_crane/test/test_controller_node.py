@@ -5,12 +5,7 @@ What it must answer is said by the library's Controller, driven here cycle by cy
 node was told: a sample, or nothing.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
@@ -19,14 +14,13 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
-from longreach_crane.control import Controller, ControllerState, Emergency, Sample
+from longreach_crane.control import Controller, Emergency, Sample
 from longreach_crane.controller_node import ControllerNode
-from longreach_crane.parameters import Machinery
 from longreach_dynamics.errors import InputError
 from longreach_node import clock as clock_module
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 
 CYCLE = 10_000_000  # [ns]
 LOCKSTEP = ('-p', 'controller:lockstep:=true')
@@ -39,31 +33,29 @@ set_points:
 """
 
 
-def position(cycle: int) -> float:
+def position(cycle):
     """A car that moves; not a solution of anything, which the controller cannot know."""
     return 0.3 * math.sin(0.05 * cycle) + 0.001 * cycle
 
 
-def sample(cycle: int) -> Sample:
+def sample(cycle):
     return Sample(position(cycle), False, False)
 
 
 class Rig:
     """A controller node, and everything around it."""
 
-    def __init__(self, b: Bench) -> None:
+    def __init__(self, b):
         self.bench = b
-        self.commands: list[CraneCommand] = b.listen(CraneCommand, 'command')
-        self.statuses: list[CraneStatus] = b.listen(CraneStatus, 'status')
-        self.reports: list[DiagnosticArray] = b.listen(
-            DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
-        )
+        self.commands = b.listen(CraneCommand, 'command')
+        self.statuses = b.listen(CraneStatus, 'status')
+        self.reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         self.node = b.add(ControllerNode)
         self.sensors = b.publisher(CraneSensors, 'sensors')
         b.until(lambda: b.driver.count_publishers('command') == 1)
         b.until(lambda: self.node.count_subscribers('status') == 1)
 
-    def send(self, cycle: int, value: Sample | None = None, jitter: int = 0) -> None:
+    def send(self, cycle, value=None, jitter=0):
         value = sample(cycle) if value is None else value
         self.sensors.publish(
             CraneSensors(
@@ -74,7 +66,7 @@ class Rig:
             )
         )
 
-    def answers(self, count: int) -> list[tuple[int, float, bool]]:
+    def answers(self, count):
         """Wait for so many commands, and make sure that there are no more."""
         b = self.bench
         b.until(lambda: len(self.commands) >= count, f'command number {count}')
@@ -83,29 +75,23 @@ class Rig:
         assert len(self.commands) == len(self.statuses) == count
         return [(nanoseconds_of(c.header.stamp), c.force, c.brake) for c in self.commands]
 
-    def reset(self) -> None:
+    def reset(self):
         response = self.bench.call(Trigger, 'controller/reset')
         assert response.success
 
-    def by_hand(self, value: float) -> None:
+    def by_hand(self, value):
         publisher = self.bench.publisher(Float64, 'set_point', qos.SET_POINT)
         publisher.publish(Float64(data=value))
         self.bench.settle()
 
 
 @pytest.fixture
-def rig() -> Iterator[Rig]:
+def rig():
     with bench(*LOCKSTEP) as b:
         yield Rig(b)
 
 
-def cycles_of(
-    machinery: Machinery,
-    samples: Sequence[Sample | None],
-    set_points: Sequence[float] | float = 0.0,
-    diagnosis: bool = True,
-    state: ControllerState | None = None,
-) -> list[ControllerState]:
+def cycles_of(machinery, samples, set_points=0.0, diagnosis=True, state=None):
     """Return the library's state after each cycle."""
     controller = Controller.of(machinery, diagnosis)
     state = controller.initial_state() if state is None else state
@@ -117,9 +103,7 @@ def cycles_of(
     return states
 
 
-def told(
-    states: Sequence[ControllerState], cycles: Sequence[int]
-) -> list[tuple[int, float, bool]]:
+def told(states, cycles):
     """Return the commands of some cycles as (stamp, force, brake)."""
     return [(cycle * CYCLE, *states[cycle].command) for cycle in cycles]
 
@@ -130,9 +114,7 @@ def told(
 @pytest.mark.parametrize(
     ('matrices', 'output'), [('corrected', 'same_cycle'), ('designed', 'next_cycle')]
 )
-def test_a_stream_gives_the_librarys_commands(
-    machinery: Machinery, tmp_path: Path, matrices: str, output: str
-) -> None:
+def test_a_stream_gives_the_librarys_commands(machinery, tmp_path, matrices, output):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO.format(diagnosis='true'))
     words = [*LOCKSTEP, '-p', f'controller:scenario:={file}']
@@ -153,7 +135,7 @@ def test_a_stream_gives_the_librarys_commands(
         assert [s.set_point for s in rig.statuses] == [2.0] * 20 + [-1.0] * 20
 
 
-def test_status_is_the_state_of_the_same_cycle(machinery: Machinery, rig: Rig) -> None:
+def test_status_is_the_state_of_the_same_cycle(machinery, rig):
     for cycle in range(310):
         rig.send(cycle, Sample(0.0, False, False))
     rig.answers(310)
@@ -175,7 +157,7 @@ def test_status_is_the_state_of_the_same_cycle(machinery: Machinery, rig: Rig) -
 
 
 @pytest.mark.parametrize('gap', [1, 49])
-def test_dropped_samples_are_predicted(machinery: Machinery, rig: Rig, gap: int) -> None:
+def test_dropped_samples_are_predicted(machinery, rig, gap):
     sent = [*range(5), *range(5 + gap, 30 + gap)]
     for cycle in sent:
         rig.send(cycle)
@@ -187,7 +169,7 @@ def test_dropped_samples_are_predicted(machinery: Machinery, rig: Rig, gap: int)
     assert [m.missed_samples for m in rig.statuses] == [0] * 5 + [gap] * 25
 
 
-def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig) -> None:
+def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig):
     rig.send(0)
     # From simulation time to the time of day.
     rig.send(170_000_000_000)
@@ -199,9 +181,7 @@ def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig)
 
 
 @pytest.mark.parametrize('value', [math.nan, math.inf])
-def test_what_is_no_number_never_reaches_the_observer(
-    machinery: Machinery, rig: Rig, value: float
-) -> None:
+def test_what_is_no_number_never_reaches_the_observer(machinery, rig, value):
     bad = range(10, 15)
     for cycle in range(30):
         rig.send(cycle, Sample(value, False, False) if cycle in bad else None)
@@ -217,9 +197,7 @@ def test_what_is_no_number_never_reaches_the_observer(
 # --- begin, restart, take over ------------------------------------------------------------------
 
 
-def test_taking_over_in_mid_run_begins_at_the_measured_position(
-    machinery: Machinery, rig: Rig
-) -> None:
+def test_taking_over_in_mid_run_begins_at_the_measured_position(machinery, rig):
     rig.send(1000, Sample(3.25, False, False))
     rig.send(1001, Sample(3.25, False, False))
     answers = rig.answers(2)
@@ -231,9 +209,7 @@ def test_taking_over_in_mid_run_begins_at_the_measured_position(
     assert rig.statuses[-1].missed_samples == 0
 
 
-def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(
-    machinery: Machinery, rig: Rig
-) -> None:
+def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(machinery, rig):
     for cycle in range(100):
         rig.send(cycle, Sample(6.0, False, True) if cycle == 50 else None)
     rig.send(0)
@@ -251,7 +227,7 @@ def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(
 # --- set points by hand -------------------------------------------------------------------------
 
 
-def test_a_set_point_by_hand_holds_until_the_next(machinery: Machinery, tmp_path: Path) -> None:
+def test_a_set_point_by_hand_holds_until_the_next(machinery, tmp_path):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO.format(diagnosis='true'))
     with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
@@ -284,10 +260,10 @@ def test_a_set_point_by_hand_holds_until_the_next(machinery: Machinery, tmp_path
 # --- diagnostics --------------------------------------------------------------------------------
 
 
-def test_diagnostics(rig: Rig) -> None:
+def test_diagnostics(rig):
     b = rig.bench
 
-    def send_and_report(cycles: Sequence[int], value: Sample | None = None) -> Any:
+    def send_and_report(cycles, value=None):
         before, wanted = len(rig.reports), cycles[-1] * CYCLE
         for cycle in cycles:
             rig.send(cycle, value)
@@ -319,21 +295,21 @@ def test_diagnostics(rig: Rig) -> None:
 class Wall:
     """Stands for the module ``time`` in the node's clock."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seconds = 1000.0
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.seconds
 
 
 @pytest.fixture
-def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+def wall(monkeypatch):
     wall = Wall()
     monkeypatch.setattr(clock_module, 'time', wall)
     return wall
 
 
-def test_in_silence_it_predicts_and_then_brakes(machinery: Machinery, wall: Wall) -> None:
+def test_in_silence_it_predicts_and_then_brakes(machinery, wall):
     with bench() as b:
         rig = Rig(b)
         for cycle in range(3):
@@ -366,9 +342,7 @@ def test_in_silence_it_predicts_and_then_brakes(machinery: Machinery, wall: Wall
         assert answers[-1] == (72 * CYCLE, 0.0, True)
 
 
-def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
-    wall: Wall, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(wall, monkeypatch, capfd):
     with bench() as b:
         rig = Rig(b)
         rig.send(0)
@@ -384,12 +358,12 @@ def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(
     assert 'ERROR' not in told
 
 
-def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
+def test_a_paused_simulation_is_not_silent(wall):
     with bench('-p', 'controller:use_sim_time:=true') as b:
         rig = Rig(b)
         clock = b.publisher(Clock, '/clock', qos.CLOCK)
 
-        def say(nanoseconds: int) -> None:
+        def say(nanoseconds):
             heard = rig.node._watch_clock._heard
             wall.seconds += 0.4
             clock.publish(Clock(clock=stamp_of(nanoseconds)))
@@ -421,6 +395,6 @@ def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
         ('late_after:=0.0', r'late_after = 0\.0, allowed: \[0\.5, inf\)'),
     ],
 )
-def test_refusals(words: str, error: str) -> None:
+def test_refusals(words, error):
     with bench('-p', f'controller:{words}') as b, pytest.raises(InputError, match=error):
         b.add(ControllerNode)

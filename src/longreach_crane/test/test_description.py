@@ -1,13 +1,10 @@
 """The robot description with the sizes of a crane file."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from longreach_crane.description import robot_description
-from longreach_crane.parameters import CraneParameters
 
 
 @pytest.mark.parametrize(
@@ -30,11 +27,10 @@ from longreach_crane.parameters import CraneParameters
         ("joint[@name='cable_joint']/axis", 'xyz', [0.0, -1.0, 0.0]),
     ],
 )
-def test_sizes(crane: CraneParameters, path: str, name: str, expected: list[float]) -> None:
+def test_sizes(crane, path, name, expected):
     other = crane.replace(
         cable_length=7.25, car_mass=12.5, load_mass=80.0, minimum_position=-2.0,
         maximum_position=8.0,
     )  # fmt: skip
     element = ElementTree.fromstring(robot_description(other)).find(path)
-    assert element is not None
     assert [float(word) for word in element.attrib[name].split()] == pytest.approx(expected)

@@ -5,15 +5,12 @@ Gains are checked by way of Hamiltonian eigenvectors and characteristic polynomi
 library does not use; stability by the exactly sampled closed loop of plant and controller.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import expm
 from scipy.signal import place_poles
 
 from longreach_crane.design import (
-    ControllerMatrices,
     closed_loop_poles,
     controller_matrices,
     design_controller,
@@ -22,7 +19,6 @@ from longreach_crane.design import (
     printed_matrices,
 )
 from longreach_crane.model import linear_model, swing_frequency
-from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
@@ -36,9 +32,7 @@ DOCUMENTED_POLES = np.array(
 )
 
 
-def spectral_radius(
-    crane: CraneParameters, sample_time: float, m: ControllerMatrices, output: str = 'same_cycle'
-) -> float:
+def spectral_radius(crane, sample_time, m, output='same_cycle'):
     """Return that of the loop of the exactly sampled plant, the observer and the regulator."""
     A, b, _ = linear_model(crane)
     plant = np.zeros((6, 6))
@@ -59,7 +53,7 @@ def spectral_radius(
     return float(np.abs(np.linalg.eigvals(loop)).max())
 
 
-def test_printed_matrix_is_eulers_to_the_digits_printed(crane: CraneParameters) -> None:
+def test_printed_matrix_is_eulers_to_the_digits_printed(crane):
     A, b, _ = linear_model(crane)
     m = printed_matrices()
     assert np.abs(m.M - (np.eye(5) + T * A)).max() <= 0.5e-4
@@ -68,7 +62,7 @@ def test_printed_matrix_is_eulers_to_the_digits_printed(crane: CraneParameters) 
     assert np.abs(m.M - (np.eye(5) + 0.1 * A)).max() > 1.0
 
 
-def test_as_printed_differs_in_one_entry() -> None:
+def test_as_printed_differs_in_one_entry():
     corrected, as_printed = printed_matrices(), printed_matrices(corrected=False)
     difference = corrected.M - as_printed.M
     assert difference[3, 4] == 0.01
@@ -77,7 +71,7 @@ def test_as_printed_differs_in_one_entry() -> None:
         assert np.array_equal(getattr(corrected, name), getattr(as_printed, name))
 
 
-def test_as_printed_keeps_an_observer_eigenvalue_of_one() -> None:
+def test_as_printed_keeps_an_observer_eigenvalue_of_one():
     as_printed, corrected = printed_matrices(corrected=False), printed_matrices()
     values = np.linalg.eigvals(as_printed.M - np.outer(as_printed.d, C))
     assert np.abs(values - 1.0).min() < 1e-12
@@ -86,15 +80,13 @@ def test_as_printed_keeps_an_observer_eigenvalue_of_one() -> None:
 
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
-def test_closed_loop_is_stable_at_10_ms_and_not_at_100_ms(
-    output: str, crane: CraneParameters
-) -> None:
+def test_closed_loop_is_stable_at_10_ms_and_not_at_100_ms(output, crane):
     m = printed_matrices()
     assert spectral_radius(crane, 0.01, m, output) < 0.995
     assert spectral_radius(crane, 0.1, m, output) > 1.3
 
 
-def regulator(crane: CraneParameters, weights: np.ndarray) -> np.ndarray:
+def regulator(crane, weights):
     """Return h (5,) of the LQR in continuous time, R = 1, by the Hamiltonian's eigenvectors."""
     A, b, _ = linear_model(crane)
     values, vectors = np.linalg.eig(np.block([[A, -np.outer(b, b)], [-np.diag(weights), -A.T]]))
@@ -102,39 +94,14 @@ def regulator(crane: CraneParameters, weights: np.ndarray) -> np.ndarray:
     return np.asarray(b @ np.real(stable[5:] @ np.linalg.inv(stable[:5])))
 
 
-def test_weights_of_the_crane_file_give_the_printed_regulator(machinery: Machinery) -> None:
+def test_weights_of_the_crane_file_give_the_printed_regulator(machinery):
     design = machinery.design
     assert design.effort_weight == 1.0
     h = regulator(machinery.crane, np.array(design.state_weights))
     assert np.abs(h - PRINTED_H).max() <= 0.05
 
 
-def even_part(polynomial: np.ndarray) -> np.ndarray:
-    """Return the five coefficients of n(s) n(-s), of degree at most 8, in powers of s^2."""
-    signs = (-1.0) ** np.arange(polynomial.size)[::-1]
-    product = np.polymul(polynomial, polynomial * signs)
-    return np.concatenate([np.zeros(11), product])[-9::2]
-
-
-def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> None:
-    # Kalman's equality: a_k(s) a_k(-s) - a(s) a(-s) = sum of q_i / R n_i(s) n_i(-s), with the
-    # open and closed characteristic polynomials a, a_k and the numerators n_i from f to x_i.
-    A, b, _ = linear_model(machinery.crane)
-    weights = np.array(machinery.design.state_weights)
-    h = regulator(machinery.crane, weights)
-    a, a_k = np.poly(A), np.poly(A - np.outer(b, h))
-    numerators = [np.poly(A - np.outer(b, unit)) - a for unit in np.eye(5)]
-    columns = np.column_stack([even_part(n[1:]) for n in numerators])
-    signs = (-1.0) ** np.arange(6)[::-1]
-    difference = np.polymul(a_k, a_k * signs) - np.polymul(a, a * signs)
-    # Degree 10 cancels and the sign convention of n_i(-s) is that of a(-s).
-    scale = np.abs(columns).max(axis=0)
-    assert np.linalg.matrix_rank(columns / scale) == 5
-    found = np.linalg.solve(columns / scale, difference[-9::2]) / scale
-    assert found == pytest.approx(weights, rel=1e-4)
-
-
-def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery: Machinery) -> None:
+def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery):
     crane = machinery.crane
     poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
     for rounded in (swing_frequency(crane) * poles, DOCUMENTED_POLES):
@@ -147,7 +114,7 @@ def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery: Machi
         assert difference[1:].max() <= 0.5e-4
 
 
-def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery: Machinery) -> None:
+def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery):
     # With M's entries in full; the print of d limits the digits.
     A, _, _ = linear_model(machinery.crane)
     gain = printed_matrices().d / T
@@ -157,7 +124,7 @@ def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery: Ma
     assert poles == pytest.approx(np.sort_complex(wanted), abs=2e-3)
 
 
-def test_short_cycles_lead_to_the_printed_controller(machinery: Machinery) -> None:
+def test_short_cycles_lead_to_the_printed_controller(machinery):
     # A shorter cycle leaves less between the motion over a cycle and C13R's continuous design.
     printed = printed_matrices()
     errors = []
@@ -173,7 +140,7 @@ def test_short_cycles_lead_to_the_printed_controller(machinery: Machinery) -> No
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('sample_time', [0.1, 0.01])
-def test_sampled_regulator_minimises_the_cost(sample_time: float, machinery: Machinery) -> None:
+def test_sampled_regulator_minimises_the_cost(sample_time, machinery):
     # The cost of a run from one state, integrated by small steps: no other gain is cheaper.
     A, b, _ = linear_model(machinery.crane)
     design = machinery.design
@@ -185,7 +152,7 @@ def test_sampled_regulator_minimises_the_cost(sample_time: float, machinery: Mac
     motion[:5, :5], motion[:5, 5] = A, b
     motion = expm(motion * sample_time / parts)
 
-    def cost(gain: np.ndarray) -> float:
+    def cost(gain):
         x, total = np.array([0.0, 1.0, 0.0, 0.05, 0.0]), 0.0
         for _ in range(round(40.0 / sample_time)):
             u = -gain @ x
@@ -206,9 +173,7 @@ def test_sampled_regulator_minimises_the_cost(sample_time: float, machinery: Mac
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
 @pytest.mark.parametrize('sample_time', [0.01, 0.1])
-def test_sampled_observer_leaves_the_regulators_poles_alone(
-    output: str, sample_time: float, machinery: Machinery
-) -> None:
+def test_sampled_observer_leaves_the_regulators_poles_alone(output, sample_time, machinery):
     controller = machinery.controller.replace(sample_time=sample_time, output=output)
     m = design_controller(machinery.crane, controller, machinery.design)
     A, b, _ = linear_model(machinery.crane)
@@ -226,13 +191,7 @@ def test_sampled_observer_leaves_the_regulators_poles_alone(
 @pytest.mark.parametrize('length', [0.3, 2.0, 12.0, 40.0])
 @pytest.mark.parametrize('sample_time', [0.002, 0.01, 0.05])
 @pytest.mark.parametrize('masses', [(50.0, 1.0), (10.0, 5.0), (10.0, 100.0), (200.0, 2e4)])
-def test_design_stabilises_every_crane(
-    length: float,
-    sample_time: float,
-    masses: tuple[float, float],
-    output: str,
-    machinery: Machinery,
-) -> None:
+def test_design_stabilises_every_crane(length, sample_time, masses, output, machinery):
     crane = machinery.crane.replace(cable_length=length, car_mass=masses[0], load_mass=masses[1])
     controller = machinery.controller.replace(sample_time=sample_time, output=output)
     m = design_controller(crane, controller, machinery.design)
@@ -247,9 +206,7 @@ def test_design_stabilises_every_crane(
     ('length', 'car_mass', 'load_mass'),
     [(1.0, 10.0, 100.0), (3.0, 5.0, 20.0), (12.0, 50.0, 500.0), (0.3, 10.0, 100.0)],
 )
-def test_designed_controller_reaches_its_set_point(
-    length: float, car_mass: float, load_mass: float, machinery: Machinery
-) -> None:
+def test_designed_controller_reaches_its_set_point(length, car_mass, load_mass, machinery):
     crane = machinery.crane.replace(cable_length=length, car_mass=car_mass, load_mass=load_mass)
     scenario = Scenario(duration=50.0, set_points=(SetPoint(0.0, 2.5),))
     result = simulate(machinery.replace(crane=crane), scenario)
@@ -258,10 +215,10 @@ def test_designed_controller_reaches_its_set_point(
     assert result.column('brake')[-1] == 1.0
 
 
-def test_auto_takes_the_printed_matrices_for_their_crane_alone(machinery: Machinery) -> None:
+def test_auto_takes_the_printed_matrices_for_their_crane_alone(machinery):
     printed = printed_matrices()
 
-    def matrices(crane: CraneParameters, **changes: object) -> ControllerMatrices:
+    def matrices(crane, **changes):
         controller = machinery.controller.replace(**changes)
         return controller_matrices(crane, controller, machinery.design)
 
@@ -282,14 +239,12 @@ def test_auto_takes_the_printed_matrices_for_their_crane_alone(machinery: Machin
     assert not np.array_equal(designed.d, printed.d)
 
 
-def test_equal_poles_are_refused(crane: CraneParameters) -> None:
+def test_equal_poles_are_refused(crane):
     with pytest.raises(InputError, match='five different poles'):
         design_sampled_observer(crane, T, np.array([-2.0, -2.0, -3.0, -4.0, -5.0]))
 
 
 @pytest.mark.parametrize('weights', [[0.0] * 5, [1.0, 0.0, 1.0, 1.0, 1.0]])
-def test_weights_that_leave_the_position_free_are_refused(
-    weights: list[float], crane: CraneParameters
-) -> None:
+def test_weights_that_leave_the_position_free_are_refused(weights, crane):
     with pytest.raises(InputError, match='weigh the car position with more than 0'):
         design_sampled_regulator(crane, T, np.array(weights), 1.0)

@@ -1,7 +1,5 @@
 """Tests of the identification of a crane from a run with its controller."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,10 +4,7 @@ The equations of motion against a second derivation, the paper's print, and cons
 The second derivation is Lagrange's: CasADi differentiates the energies and a dissipation function.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import casadi
 import numpy as np
@@ -35,7 +32,7 @@ STATE_SCALE = np.array([200.0, 5.0, 3.0, 1.0, 2.0])
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
-def random_crane(random: np.random.Generator) -> CraneParameters:
+def random_crane(random):
     return CraneParameters(
         car_mass=random.uniform(1.0, 50.0),
         load_mass=random.uniform(1.0, 200.0),
@@ -50,7 +47,7 @@ def random_crane(random: np.random.Generator) -> CraneParameters:
     )
 
 
-def lagrange() -> Any:
+def lagrange():
     """
     Return a function of the state and m_c, m_l, r, g, d, d_l, k, f, f_d.
 
@@ -88,7 +85,7 @@ def lagrange() -> Any:
     return casadi.Function('crane', [state, *parameters], [derivative_free, derivative_held])
 
 
-def energy(state: np.ndarray, constants: Constants) -> float:
+def energy(state, constants):
     """Return kinetic plus potential energy [J], 0 at rest, which each model conserves."""
     v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
     p = constants
@@ -98,7 +95,7 @@ def energy(state: np.ndarray, constants: Constants) -> float:
     return float(kinetic + p.m_l * p.g * height)
 
 
-def momentum(state: np.ndarray, constants: Constants) -> float:
+def momentum(state, constants):
     """
     Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
 
@@ -115,13 +112,13 @@ def momentum(state: np.ndarray, constants: Constants) -> float:
 LAGRANGE = lagrange()
 
 
-def derivative(x: np.ndarray, u: Inputs, p: Constants) -> np.ndarray:
+def derivative(x, u, p):
     dx = np.full(5, math.nan)
     right_hand_side(0.0, x, u, p, dx)
     return dx
 
 
-def expected(x: np.ndarray, u: Inputs, p: Constants) -> np.ndarray:
+def expected(x, u, p):
     outputs = LAGRANGE(
         x, p.m_c, p.m_l, p.r, p.g, u.friction, p.d_l, p.motor_rate, u.desired_force, u.disturbance
     )
@@ -129,7 +126,7 @@ def expected(x: np.ndarray, u: Inputs, p: Constants) -> np.ndarray:
 
 
 @pytest.mark.parametrize('car', [FREE, HELD])
-def test_nonlinear_model_is_lagranges(car: int) -> None:
+def test_nonlinear_model_is_lagranges(car):
     random = np.random.default_rng(13)
     for _ in range(300):
         p = Constants.of(random_crane(random))
@@ -146,7 +143,7 @@ def test_nonlinear_model_is_lagranges(car: int) -> None:
         assert derivative(x, u, p) == pytest.approx(reference, rel=1e-12, abs=10 * rounding)
 
 
-def test_nonlinear_model_is_the_papers_explicit_form() -> None:
+def test_nonlinear_model_is_the_papers_explicit_form():
     random = np.random.default_rng(7)
     for _ in range(100):
         p = Constants.of(random_crane(random))
@@ -168,7 +165,7 @@ def test_nonlinear_model_is_the_papers_explicit_form() -> None:
         assert dx[4] * p.r**2 * bracket == pytest.approx(on_cable, rel=1e-11, abs=1e-7)
 
 
-def test_linear_model_is_the_linearisation_at_zero() -> None:
+def test_linear_model_is_the_linearisation_at_zero():
     random = np.random.default_rng(3)
     state = casadi.SX.sym('x', 5)
     rest = [casadi.SX.sym(f'p{i}') for i in range(9)]
@@ -187,7 +184,7 @@ def test_linear_model_is_the_linearisation_at_zero() -> None:
         assert actual[2] == pytest.approx(e.ravel(), rel=1e-12, abs=1e-13)
 
 
-def test_linear_right_hand_side_is_the_matrices() -> None:
+def test_linear_right_hand_side_is_the_matrices():
     random = np.random.default_rng(5)
     for _ in range(50):
         crane = random_crane(random)
@@ -199,7 +196,7 @@ def test_linear_right_hand_side_is_the_matrices() -> None:
         assert dx == pytest.approx(product, rel=1e-11, abs=1e-10)
 
 
-def test_load_position(crane: CraneParameters) -> None:
+def test_load_position(crane):
     states = np.array([[0.0, 1.0, 0.0, 0.5, 0.0], [0.0, -2.0, 0.0, -0.1, 0.0]])
     nonlinear = np.asarray(load_position(states, Constants.of(crane)))
     assert nonlinear == pytest.approx([1.0 + 5.0 * math.sin(0.5), -2.0 - 5.0 * math.sin(0.1)])
@@ -209,7 +206,7 @@ def test_load_position(crane: CraneParameters) -> None:
 
 
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
-def test_energy_is_kept_without_friction(model: str, crane: CraneParameters) -> None:
+def test_energy_is_kept_without_friction(model, crane):
     start = InitialState(car_velocity=0.5, angle=1.2, angular_velocity=-0.3)
     free = crane.replace(car_friction=0.0, load_friction=0.0)
     plant = Crane(free, Scenario(duration=1.0, initial_state=start), model)
@@ -221,7 +218,7 @@ def test_energy_is_kept_without_friction(model: str, crane: CraneParameters) -> 
 
 
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
-def test_momentum_grows_with_the_forces_alone(model: str, crane: CraneParameters) -> None:
+def test_momentum_grows_with_the_forces_alone(model, crane):
     crane = crane.replace(car_friction=2.0, load_friction=0.5)
     start = InitialState(motor_force=20.0, angle=0.4, car_velocity=1.0)
     scenario = Scenario(
@@ -238,7 +235,7 @@ def test_momentum_grows_with_the_forces_alone(model: str, crane: CraneParameters
 
 
 @pytest.mark.parametrize('closed', [False, True])
-def test_power_balance_with_friction_and_forces(closed: bool, crane: CraneParameters) -> None:
+def test_power_balance_with_friction_and_forces(closed, crane):
     crane = crane.replace(car_friction=3.0, load_friction=0.8, brake_friction=40.0)
     start = InitialState(motor_force=-30.0, angle=0.9, car_velocity=0.5)
     scenario = Scenario(
@@ -248,7 +245,7 @@ def test_power_balance_with_friction_and_forces(closed: bool, crane: CraneParame
     command = Command(0.0 if closed else 90.0, closed)
     friction = 40.0 if closed else 3.0
 
-    def power(x: np.ndarray) -> float:
+    def power(x):
         f_c, _, v, alpha, omega = x
         vx = v + 5.0 * math.cos(alpha) * omega
         vz = 5.0 * math.sin(alpha) * omega
@@ -267,9 +264,7 @@ def test_power_balance_with_friction_and_forces(closed: bool, crane: CraneParame
 
 
 @pytest.mark.parametrize('linear', [False, True])
-def test_rigid_brake_keeps_the_loads_angular_momentum(
-    linear: bool, crane: CraneParameters
-) -> None:
+def test_rigid_brake_keeps_the_loads_angular_momentum(linear, crane):
     p = Constants.of(crane, linear)
     before = np.array([12.0, 1.0, 1.5, 0.7, -0.2])
     given = before.copy()
@@ -278,7 +273,7 @@ def test_rigid_brake_keeps_the_loads_angular_momentum(
     assert after[[0, 1, 2, 3]].tolist() == [12.0, 1.0, 0.0, 0.7]
     cosine = 1.0 if linear else math.cos(0.7)
 
-    def about_suspension(x: np.ndarray) -> float:
+    def about_suspension(x):
         return float(p.m_l * p.r * (x[2] * cosine + p.r * x[4]))
 
     assert about_suspension(after) == pytest.approx(about_suspension(before), rel=1e-14)
@@ -287,7 +282,7 @@ def test_rigid_brake_keeps_the_loads_angular_momentum(
 
 
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
-def test_viscous_brake_tends_to_the_rigid_one(model: str, crane: CraneParameters) -> None:
+def test_viscous_brake_tends_to_the_rigid_one(model, crane):
     state = CraneState(np.array([0.0, 1.0, 1.5, 0.3, -0.2]))
     closed = Command(0.0, True)
     rigid = Crane(crane, model=model, brake='rigid').advance(state, closed, 0.0, 2.0).x

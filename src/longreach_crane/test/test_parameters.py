@@ -1,16 +1,10 @@
 """The crane file: C13R's numbers, and what is refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
 from longreach_crane.parameters import (
     CraneParameters,
-    Machinery,
     default_file,
     load_machinery,
 )
@@ -20,13 +14,12 @@ POLES = [[-1.0, 0.0], [-2.0, 0.0], [-3.0, 1.0], [-3.0, -1.0]]
 
 
 @pytest.fixture
-def content() -> dict[str, Any]:
+def content():
     """What the installed crane file holds."""
-    values: dict[str, Any] = yaml.safe_load(default_file().read_text())
-    return values
+    return yaml.safe_load(default_file().read_text())
 
 
-def test_the_installed_file_is_table_1_and_table_3(machinery: Machinery) -> None:
+def test_the_installed_file_is_table_1_and_table_3(machinery):
     assert machinery.crane == CraneParameters(
         car_mass=10.0,
         load_mass=100.0,
@@ -45,7 +38,7 @@ def test_the_installed_file_is_table_1_and_table_3(machinery: Machinery) -> None
     assert (controller.matrices, controller.output) == ('auto', 'same_cycle')
 
 
-def test_steady_cycles_are_whole_cycles_within_the_time(machinery: Machinery) -> None:
+def test_steady_cycles_are_whole_cycles_within_the_time(machinery):
     controller = machinery.controller
     assert controller.steady_cycles == 300
     # 0.3 / 0.1 is 2.9999999999999996 in floating point.
@@ -68,14 +61,7 @@ def test_steady_cycles_are_whole_cycles_within_the_time(machinery: Machinery) ->
         ('design', 'observer_poles', [[-1.0, 2.0], *POLES], r'conjugate \[-1\.0, -2\.0\]; add'),
     ],
 )
-def test_refusals(
-    section: str,
-    key: str,
-    value: object,
-    message: str,
-    tmp_path: Path,
-    content: dict[str, Any],
-) -> None:
+def test_refusals(section, key, value, message, tmp_path, content):
     content[section][key] = value
     file = tmp_path / 'my_crane.yaml'
     file.write_text(yaml.safe_dump(content))

@@ -1,9 +1,6 @@
 """The crane as a node: sensors, commands, and what it refuses."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,14 +8,13 @@ from longreach_msgs.msg import CraneCommand, CraneSensors
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from longreach_crane.machine import Command, Crane, CraneState
-from longreach_crane.parameters import CraneParameters
+from longreach_crane.machine import Command, Crane
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_node.stamps import stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 
 CYCLE = 10_000_000  # [ns]
 LOCKSTEP = ('-p', 'plant:lockstep:=true', '-p', 'plant:real_time_factor:=0.0')
@@ -33,27 +29,27 @@ disturbances:
 class Rig:
     """A plant, and a driver in the controller's place."""
 
-    def __init__(self, b: Bench) -> None:
+    def __init__(self, b):
         self.bench = b
-        self.sensors: list[CraneSensors] = b.listen(CraneSensors, 'sensors')
-        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
+        self.sensors = b.listen(CraneSensors, 'sensors')
+        self.joints = b.listen(JointState, 'joint_states')
         self.commands = b.driver.create_publisher(CraneCommand, 'command', 10)
         self.plant = b.add(PlantNode)
         b.until(lambda: self.sensors and self.joints, 'first sample')
 
-    def send(self, force: float, brake: bool = False, cycle: int | None = None) -> None:
+    def send(self, force, brake=False, cycle=None):
         cycle = len(self.sensors) - 1 if cycle is None else cycle
         header = Header(stamp=stamp_of(cycle * CYCLE))
         self.commands.publish(CraneCommand(header=header, force=force, brake=brake))
 
-    def cycle(self, force: float, brake: bool = False) -> None:
+    def cycle(self, force, brake=False):
         """Answer the latest sample and wait for the next one."""
         count = len(self.sensors)
         self.send(force, brake)
         self.bench.until(lambda: len(self.sensors) == len(self.joints) == count + 1)
 
 
-def write_scenario(directory: Path, **initial_state: float) -> Path:
+def write_scenario(directory, **initial_state):
     file = directory / 'scenario.yaml'
     file.write_text(SCENARIO.format(initial_state=initial_state))
     return file
@@ -61,9 +57,7 @@ def write_scenario(directory: Path, **initial_state: float) -> Path:
 
 @pytest.mark.parametrize('brake', ['viscous', 'rigid'])
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
-def test_it_moves_as_the_library_says(
-    crane: CraneParameters, tmp_path: Path, model: str, brake: str
-) -> None:
+def test_it_moves_as_the_library_says(crane, tmp_path, model, brake):
     file = write_scenario(tmp_path, angle=0.2, car_velocity=0.5)
     commands = [(k * 5.0, 8 <= k < 12) for k in range(20)]
     words = [*LOCKSTEP, '-p', f'plant:scenario:={file}']
@@ -84,7 +78,7 @@ def test_it_moves_as_the_library_says(
         initial_state=InitialState(angle=0.2, car_velocity=0.5),
     )
     machine = Crane(crane, scenario, model, brake)
-    state: CraneState = machine.initial_state()
+    state = machine.initial_state()
     expected = [state.x]
     for k, (force, closed) in enumerate(commands):
         state = machine.advance(state, Command(force, closed), step_time(k, 0.01), 0.01)
@@ -95,7 +89,7 @@ def test_it_moves_as_the_library_says(
     assert rig.joints[0].name == ['car_joint', 'cable_joint']
 
 
-def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:
+def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last():
     words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
     with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
         rig = Rig(b)
@@ -127,6 +121,6 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> No
         ),
     ],
 )
-def test_refusals(word: str, error: str) -> None:
+def test_refusals(word, error):
     with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)

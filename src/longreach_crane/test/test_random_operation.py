@@ -1,7 +1,5 @@
 """Whatever is asked of a crane, and whatever its sensors say, it stays within its bounds."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,7 +18,7 @@ CYCLES = 6000
 
 @pytest.mark.slow_after(4)
 @pytest.mark.parametrize('seed', range(40))
-def test_a_minute_of_anything(seed: int) -> None:
+def test_a_minute_of_anything(seed):
     random = np.random.default_rng(seed)
     machinery = load_machinery()
     T, p = machinery.controller.sample_time, machinery.crane

@@ -9,8 +9,6 @@ this tolerance quicker than SciPy's Radau; one test compares with Radau. The lin
 sampled exactly, by the matrix exponential.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
@@ -23,7 +21,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
-from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.parameters import CraneParameters
 from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate
@@ -33,7 +31,7 @@ OUTPUTS = ('same_cycle', 'next_cycle')
 BRAKES = ('viscous', 'rigid')
 
 
-def printed(corrected: bool) -> ControllerMatrices:
+def printed(corrected):
     """Return the matrices of C13R section 2, copied from the paper."""
     M = np.array(
         [
@@ -58,14 +56,14 @@ class Plant:
     brake: str
     method: str = 'DOP853'
 
-    def derivative(self, force: float, disturbance: float, braked: bool) -> Derivative:
+    def derivative(self, force, disturbance, braked):
         """Return the nonlinear right-hand side for constant inputs."""
         p = self.crane
         m_l, r, d_l = p.load_mass, p.cable_length, p.load_friction
         d_c = p.brake_friction if braked else p.car_friction
         held = braked and self.brake == 'rigid'
 
-        def function(t: float, x: np.ndarray) -> list[float]:
+        def function(t, x):
             f, _, v, alpha, omega = x.tolist()
             s, c = math.sin(alpha), math.cos(alpha)
             cable = -m_l * p.gravity * s + disturbance * c - d_l * (c * v + r * omega)
@@ -81,9 +79,7 @@ class Plant:
 
         return function
 
-    def advance(
-        self, x: np.ndarray, force: float, disturbance: float, braked: bool, duration: float
-    ) -> np.ndarray:
+    def advance(self, x, force, disturbance, braked, duration):
         if self.model == 'linear':
             return self.advance_linear(x, force, disturbance, braked, duration)
         solution = solve_ivp(
@@ -98,13 +94,11 @@ class Plant:
         assert solution.success
         return np.asarray(solution.y[:, -1])
 
-    def advance_linear(
-        self, x: np.ndarray, force: float, disturbance: float, braked: bool, duration: float
-    ) -> np.ndarray:
+    def advance_linear(self, x, force, disturbance, braked, duration):
         return np.asarray((self.transition(braked, duration) @ [*x, force, disturbance])[:5])
 
     @functools.lru_cache(maxsize=4)  # noqa: B019
-    def transition(self, braked: bool, duration: float) -> np.ndarray:
+    def transition(self, braked, duration):
         """Return what turns state and inputs into those at the end of an interval."""
         p = self.crane
         d_c = p.brake_friction if braked else p.car_friction
@@ -133,7 +127,7 @@ class Plant:
         system[2], system[3, 4], system[4] = accelerations[0], 1.0, accelerations[1]
         return np.asarray(expm(system * duration))
 
-    def stopped(self, x: np.ndarray) -> np.ndarray:
+    def stopped(self, x):
         """Return the state after the car stood still at once."""
         cosine = 1.0 if self.model == 'linear' else math.cos(x[3])
         # The load's velocity across the cable stays.
@@ -141,9 +135,7 @@ class Plant:
         return np.array([x[0], x[1], 0.0, x[3], across / self.crane.cable_length])
 
 
-def reference(
-    machinery: Machinery, m: ControllerMatrices, scenario: Scenario, plant: Plant
-) -> np.ndarray:
+def reference(machinery, m, scenario, plant):
     """Return the table of the closed loop, one row per cycle."""
     p, controller = machinery.crane, machinery.controller
     T = controller.sample_time
@@ -160,11 +152,11 @@ def reference(
     )
     M, d, b, h = m.M.tolist(), m.d.tolist(), m.b.tolist(), m.h.tolist()
     q, put_out, computed = [0.0] * 5, 0.0, 0.0
-    since: int | None = None
+    since = None
     emergency = standing = False
     rows = []
 
-    def observe(told: float) -> tuple[list[float], float]:
+    def observe(told):
         predicted = [sum(M[i][j] * q[j] for j in range(5)) + b[i] * told for i in range(5)]
         new = [predicted[i] + d[i] * (x[1] - q[1]) for i in range(5)]
         u = m.V * wanted - sum(h[i] * new[i] for i in range(5))
@@ -209,7 +201,7 @@ def reference(
     return np.array(rows)
 
 
-def compare(machinery: Machinery, scenario: Scenario, plant: Plant, m: ControllerMatrices) -> None:
+def compare(machinery, scenario, plant, m):
     """Check every column of the library's table against the reference's."""
     result = simulate(machinery, scenario, plant.model, plant.brake)
     expected = reference(machinery, m, scenario, plant)
@@ -222,7 +214,7 @@ def compare(machinery: Machinery, scenario: Scenario, plant: Plant, m: Controlle
             assert worst < 1e-9, name
 
 
-def with_variant(machinery: Machinery, output: str, matrices: str) -> Machinery:
+def with_variant(machinery, output, matrices):
     controller = machinery.controller.replace(output=output, matrices=matrices)
     return machinery.replace(controller=controller)
 
@@ -230,7 +222,7 @@ def with_variant(machinery: Machinery, output: str, matrices: str) -> Machinery:
 CHOICES = ('bc', OUTPUTS, ('corrected', 'as_printed'), BRAKES)
 
 
-def half() -> list[object]:
+def half():
     """
     Return half of the variants, in which any choices of three meet.
 
@@ -245,15 +237,7 @@ def half() -> list[object]:
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize(('task', 'output', 'matrices', 'brake'), half())
-def test_nonlinear_tasks(
-    task: str,
-    output: str,
-    matrices: str,
-    brake: str,
-    machinery: Machinery,
-    task_b: Scenario,
-    task_c: Scenario,
-) -> None:
+def test_nonlinear_tasks(task, output, matrices, brake, machinery, task_b, task_c):
     compare(
         with_variant(machinery, output, matrices),
         task_b if task == 'b' else task_c,
@@ -266,15 +250,7 @@ def test_nonlinear_tasks(
 @pytest.mark.parametrize(
     ('task', 'output', 'matrices', 'brake'), list(itertools.product(*CHOICES))
 )
-def test_linear_tasks(
-    task: str,
-    output: str,
-    matrices: str,
-    brake: str,
-    machinery: Machinery,
-    task_b: Scenario,
-    task_c: Scenario,
-) -> None:
+def test_linear_tasks(task, output, matrices, brake, machinery, task_b, task_c):
     compare(
         with_variant(machinery, output, matrices),
         task_b if task == 'b' else task_c,
@@ -309,9 +285,7 @@ LIVELY = Scenario(
     ],
     ids=['short', 'long', 'moon'],
 )
-def test_other_cranes_and_scenarios(
-    changes: dict[str, float], output: str, brake: str, machinery: Machinery
-) -> None:
+def test_other_cranes_and_scenarios(changes, output, brake, machinery):
     other = with_variant(machinery, output, 'auto').replace(
         crane=machinery.crane.replace(**changes)
     )
@@ -321,7 +295,7 @@ def test_other_cranes_and_scenarios(
 
 @pytest.mark.parametrize('brake', BRAKES)
 @pytest.mark.parametrize('output', OUTPUTS)
-def test_other_controllers(output: str, brake: str, machinery: Machinery) -> None:
+def test_other_controllers(output, brake, machinery):
     # A wide brake condition makes the brake close and open several times, at speed.
     controller = machinery.controller.replace(
         output=output,
@@ -341,7 +315,7 @@ def test_other_controllers(output: str, brake: str, machinery: Machinery) -> Non
 
 
 @pytest.mark.slow
-def test_viscous_brake_against_radau(machinery: Machinery) -> None:
+def test_viscous_brake_against_radau(machinery):
     # Beyond the limit from the start: the brake closes in cycle 0 on a moving car.
     scenario = Scenario(
         duration=0.3,
@@ -354,7 +328,7 @@ def test_viscous_brake_against_radau(machinery: Machinery) -> None:
     compare(machinery, scenario, plant, printed(corrected=True))
 
 
-def located(plant: Plant, x: np.ndarray, force: float, duration: float) -> list[tuple[float, str]]:
+def located(plant, x, force, duration):
     """Return when the car passes a limit in an interval, from SciPy's dense output."""
     limits = {
         'minimum_position': plant.crane.minimum_position,
@@ -374,7 +348,7 @@ def located(plant: Plant, x: np.ndarray, force: float, duration: float) -> list[
     return sorted((float(time), name) for name, times in pairs for time in times)
 
 
-def test_crossing_of_task_c_is_located(machinery: Machinery, task_c: Scenario) -> None:
+def test_crossing_of_task_c_is_located(machinery, task_c):
     result = simulate(machinery, task_c)
     (crossing,) = result.crossings
     row = result.table[math.floor(crossing.time / 0.01)]
@@ -386,9 +360,7 @@ def test_crossing_of_task_c_is_located(machinery: Machinery, task_c: Scenario) -
 
 @pytest.mark.parametrize('side', [-1.0, 1.0])
 @pytest.mark.parametrize('depth', [2.5e-5, 1e-7])
-def test_touch_between_two_samples_is_found_twice(
-    side: float, depth: float, machinery: Machinery
-) -> None:
+def test_touch_between_two_samples_is_found_twice(side, depth, machinery):
     # The slanting cable pulls the car back: it turns within the first cycle.
     start = np.array([0.0, 0.0, 0.05 * side, -0.1 * side, 0.0])
     plant = Plant(machinery.crane, 'nonlinear', 'viscous')

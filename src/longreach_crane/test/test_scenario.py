@@ -1,9 +1,5 @@
 """Scenarios: what they say about every cycle, and how mistakes in their files are refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from longreach_crane.scenario import (
@@ -28,13 +24,13 @@ disturbances:
 """
 
 
-def load_text(tmp_path: Path, text: str, sample_time: float = T) -> Scenario:
+def load_text(tmp_path, text, sample_time=T):
     file = tmp_path / 'scenario.yaml'
     file.write_text(text)
     return load_scenario(file, sample_time)
 
 
-def test_set_points_hold_from_their_cycle_on(task_c: Scenario) -> None:
+def test_set_points_hold_from_their_cycle_on(task_c):
     expected = {0: 3.0, 1599: 3.0, 1600: -0.5, 3599: -0.5, 3600: 3.8, 6000: 3.8}
     for cycle, position in expected.items():
         assert task_c.set_point(cycle, T) == position
@@ -43,7 +39,7 @@ def test_set_points_hold_from_their_cycle_on(task_c: Scenario) -> None:
     assert [late.set_point(cycle, T) for cycle in (0, 6, 7)] == [0.0, 0.0, -1.0]
 
 
-def test_overlapping_disturbances_add_up() -> None:
+def test_overlapping_disturbances_add_up():
     scenario = Scenario(
         duration=5.0,
         disturbances=(
@@ -71,7 +67,7 @@ def test_overlapping_disturbances_add_up() -> None:
         ('{time: 16.0', '{time: 0.0', r'set_points\[1\]\.time = 0\.0 s, allowed: after'),
     ],
 )  # fmt: skip
-def test_mistakes_are_refused_by_path(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_mistakes_are_refused_by_path(old, new, message, tmp_path):
     assert old in TASK_C
     with pytest.raises(InputError, match=message):
         load_text(tmp_path, TASK_C.replace(old, new, 1))
