@@ -46,14 +46,7 @@ _THREADS = ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS')
 
 
 class InterruptedSweep(KeyboardInterrupt):
-    """
-    Ctrl-C during :func:`run_jobs`.
-
-    Attributes
-    ----------
-    outcomes : list
-        Results as returned by ``run_jobs``, with None for unfinished jobs.
-    """
+    """Ctrl-C during :func:`run_jobs`; ``outcomes`` has None for unfinished jobs."""
 
     def __init__(self, outcomes: list[Any]) -> None:
         super().__init__()
@@ -71,24 +64,37 @@ def run_jobs(
     lost: Callable[[str], Outcome] | None = None,
 ) -> list[Outcome]:
     """
-    Call a function once for each job.
+    Call a function once for each job; return what it returned, in the order of the jobs.
+
+    It starts processes, so a script must call it below ``if __name__ == '__main__':``.
 
     Parameters
     ----------
-    function, jobs, processes, progress, cluster, lost
-        See :func:`each_outcome`.
+    function : callable
+        Defined at module level.
+    jobs : sequence
+        Its arguments.
+    processes : int, optional
+        Number of parallel processes; by default one for each core. 1: run in this process.
+    progress : bool, optional
+        Whether to show a progress bar on stderr; by default only on a terminal.
+    cluster : str, optional
+        Instead of processes: address of a Dask scheduler, such as ``tcp://host:8786``, whose
+        workers have the same Longreach, or ``local:4`` for a Dask cluster of four processes here.
     finished : callable, optional
         Called with the number of a job and its outcome when it has finished, in any order.
-
-    Returns
-    -------
-    list
-        What the function returned, in the order of the jobs.
+    lost : callable, optional
+        Returns the outcome, from a message, of a job whose process was killed three times; by
+        default that is an error.
 
     Raises
     ------
+    InputError
+        For less than one process, and for a cluster that does not answer.
+    LongreachError
+        Without ``lost``, if processes are killed again and again; if the scheduler ends.
     InterruptedSweep
-        On Ctrl-C, with the outcomes of the finished jobs. Others: see :func:`each_outcome`.
+        On Ctrl-C, with the outcomes of the finished jobs.
     """
     outcomes: list[Any] = [None] * len(jobs)
     stream = each_outcome(
@@ -119,35 +125,9 @@ def each_outcome(
     lost: Callable[[str], Outcome] | None = None,
 ) -> Generator[tuple[int, Outcome]]:
     """
-    Yield the number and the outcome of each job when it has finished, in any order.
+    Yield the number and the outcome of each of ``count`` jobs when it has finished, in any order.
 
-    It starts processes, so a script must call it below ``if __name__ == '__main__':``.
-
-    Parameters
-    ----------
-    function : callable
-        Defined at module level.
-    jobs : iterable
-        Its arguments, taken as they are needed.
-    count : int
-        Their number.
-    processes : int, optional
-        Number of parallel processes; by default one for each core. 1: run in this process.
-    progress : bool, optional
-        Whether to show a progress bar on stderr; by default only on a terminal.
-    cluster : str, optional
-        Instead of processes: address of a Dask scheduler, such as ``tcp://host:8786``, whose
-        workers have the same Longreach, or ``local:4`` for a Dask cluster of four processes here.
-    lost : callable, optional
-        Returns the outcome, from a message, of a job whose process was killed three times; by
-        default that is an error.
-
-    Raises
-    ------
-    InputError
-        For less than one process, and for a cluster that does not answer.
-    LongreachError
-        Without ``lost``, if processes are killed again and again; if the scheduler ends.
+    Jobs are taken as they are needed; the rest is as of :func:`run_jobs`.
     """
     if processes is not None and processes < 1:
         raise InputError(f'processes = {processes}, allowed: at least 1')
@@ -259,9 +239,8 @@ def _in_processes(
     """
     Yield the number and the outcome of each job when it has finished.
 
-    A pool ends when one of its processes is killed, and does not tell which group that process
-    had. Their jobs are tried again, one by one, and at last alone, so that one that does not get
-    through is known.
+    A pool ends when one of its processes is killed, and does not tell which job that process had.
+    After some kills the jobs run one at a time, so that one that does not get through is known.
     """
     kills: Counter[int] = Counter()
     while left := (yield from _until_a_kill(function, supply, processes)):
