@@ -48,7 +48,9 @@ def rig(tmp_path):
     """A boom in the site pose, in real time, in its usual namespace."""
     file = tmp_path / 'rest.yaml'
     file.write_text('duration: 1.0\npose: site\n')
-    with bench('-r', '__ns:=/boom', '-p', f'plant:scenario:={file}') as b:
+    settings = tmp_path / 'parameters.yaml'
+    settings.write_text(f'/boom/plant: {{ros__parameters: {{scenario: {file}}}}}')
+    with bench('-r', '__ns:=/boom', '--params-file', str(settings)) as b:
         yield Rig(b)
 
 
