@@ -61,7 +61,9 @@ class Oscillator(Identifiable):
         return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
 
 
-def found(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
+def found(
+    shown: np.ndarray, times: np.ndarray, clocks: Mapping[str, tuple[str, ...]] | None = None
+) -> dynamics.Found:
     """Identify from a frequency of 3 rad/s."""
     noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
     recording = Recording(
@@ -69,7 +71,8 @@ def found(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
     )
     return dynamics.identify(
         Oscillator(), 3.0, [recording], ['frequency'],
-        dynamics.Settings(offsets=(), clocks={}, horizons=()), processes=1, progress=False,
+        dynamics.Settings(offsets=(), clocks=clocks or {}, horizons=()),
+        processes=1, progress=False,
     )  # fmt: skip
 
 
@@ -84,6 +87,16 @@ def test_residuals_above_the_noise_start_a_search_from_the_first_moments_on(
     # Without it, the search ends in one of the other minima.
     monkeypatch.setattr(dynamics, '_EXPLAINED', np.inf)
     assert abs(found(shown, times).estimate.value('frequency') - 3.4) > 0.1
+
+
+@pytest.mark.parametrize(('late', 'told'), [(0.3, True), (0.0, False)])
+def test_clocks_that_are_late_are_named(late: float, told: bool) -> None:
+    times = np.arange(-1.0, DURATION, 0.02)
+    shown = np.sin(3.0 * (times - late).clip(0.0))
+    estimate = found(shown, times, dynamics.CLOCKS).estimate
+    assert estimate.value('delay_sensors@run') == pytest.approx(late, abs=0.01)
+    text = 'the sensors of run seem to be 0.30 s late against the event'
+    assert (text in ' '.join(estimate.warnings)) == told
 
 
 def test_what_no_parameters_explain_is_named() -> None:
