@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 from pathlib import Path
 
 import cv2
@@ -15,7 +14,6 @@ from test_setup_commands import board_picture
 from test_setup_commands import call as call_setup
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.model import write_camera
 from longreach_markers.setup.calibration import calibrate
 from longreach_markers.setup.checkerboards import (
@@ -28,7 +26,6 @@ from longreach_vision.commands.detection_commands import configure_detection
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import Scene, SimulatedMarker
 
-CONFIG = share_directory('longreach_vision') / 'config'
 # Whatever numpy has to say would stand beside the error.
 pytestmark = pytest.mark.filterwarnings('error')
 
@@ -106,18 +103,6 @@ def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
     refused('--overlay', detect, files[0], '--overlay', files[0])
     assert files[0].read_bytes() == before
     assert not both.exists()
-
-
-def test_rig_does_not_take_the_place_of_a_calibration(tmp_path):
-    for name in ('camera_example.yaml', 'reference_example.yaml'):
-        shutil.copy(CONFIG / name, tmp_path)
-    before = (tmp_path / 'camera_example.yaml').read_bytes()
-    words = ('pose', tmp_path / 'reference_example.yaml')
-    for out in ('camera_example.yaml', 'reference_example.yaml'):
-        refused(f'--out {tmp_path / out}', call_setup, *words, '--out', tmp_path / out)
-    both = tmp_path / 'both.png'
-    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
-    assert (tmp_path / 'camera_example.yaml').read_bytes() == before
 
 
 def test_normal_of_any_length(tmp_path, capsys):

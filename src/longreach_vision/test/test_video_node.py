@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -160,12 +159,16 @@ def test_sources_by_name_are_cameras_of_their_own(
     assert f'end of {short} after 1 images' in capfd.readouterr().err
 
 
-def test_a_picture_that_is_cut_is_counted(folder: Path) -> None:
+def test_a_loop_goes_on_without_a_picture_that_is_cut(folder: Path) -> None:
     file = folder / 'left_2.png'
     file.write_bytes(file.read_bytes()[:40])
-    with bench(*words(source=folder, frame_rate=100.0, listeners=1)) as tests:
-        images, _ = play(tests, 4)
-    assert [int(image_to_gray(image)[0, 0]) for image in images] == [0, 1, 3, 4]
+    with bench(*words(source=folder, frame_rate=50.0, loop='true', listeners=1)) as tests:
+        images = tests.listen(Image, 'image_raw', QOS)
+        node = tests.add(VideoNode)
+        tests.until(lambda: len(images) >= 6, '6 images')
+        assert not node.done.done()
+        assert node._feeds[0][0].counts['damaged'] >= 1
+    assert [image_to_gray(image)[0, 0] for image in images[:6]] == [0, 1, 3, 4, 0, 1]
 
 
 def test_stamps_of_the_file(tmp_path: Path) -> None:
@@ -196,16 +199,6 @@ def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
     ]
 
 
-def test_a_loop_has_no_end(folder: Path) -> None:
-    with bench(*words(source=folder, frame_rate=20.0, loop='true', listeners=1)) as tests:
-        images = tests.listen(Image, 'image_raw', QOS)
-        node = tests.add(VideoNode)
-        tests.until(lambda: len(images) >= 12, '12 images')
-        assert not node.done.done()
-    assert [image_to_gray(image)[0, 0] for image in images[:12]] == [0, 1, 2, 3, 4] * 2 + [0, 1]
-    assert set(np.diff(stamps(images))) == {50_000_000}
-
-
 def test_it_begins_without_listeners_in_the_end(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,14 +218,10 @@ def test_it_begins_without_listeners_in_the_end(
             {'frame_rate': 0.0},
             'frame_rate = 0 Hz, allowed for pictures without times in their names',
         ),
-        ({'source': '/none'}, '/none does not exist'),
         ({'source': '/dev/video77'}, 'there is no /dev/video77'),
-        ({'camera': '/none.yaml'}, 'none.yaml'),
         ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
-        ({'encoding': 'rgb8'}, r"encoding = 'rgb8', allowed: mono8 \| bgr8"),
         ({'source': '0'}, 'source = 0, allowed: a text'),
         ({'source': "''"}, "source = '' and sources = '', allowed: one of them"),
-        ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
         ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),
         ({'source': "''", 'sources': 'a=x.avi a=y.avi'}, "'a=y.avi', allowed: .*each camera once"),
         (
@@ -308,20 +297,6 @@ def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nanoseconds_of(reports[-1].header.stamp) in {0, *stamps(images)}
 
 
-def test_a_camera_that_is_gone_for_minutes_does_not_end_the_node(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    closed = itertools.repeat(LongreachError('camera 0 cannot be opened'), 5)
-    plugged(monkeypatch, itertools.chain([None], closed, itertools.repeat(None)))
-    clock = itertools.count(0.0, 60.0)
-    monkeypatch.setattr(video_feed, 'time', SimpleNamespace(monotonic=lambda: next(clock)))
-    with bench(*words(source='/dev/video0')) as tests:
-        images = tests.listen(Image, 'image_raw', QOS)
-        node = tests.add(VideoNode)
-        tests.until(lambda: len(images) >= 4, 'images of a camera that came back')
-        assert not node.done.done()
-
-
 @pytest.mark.parametrize(
     ('errors', 'reconnect', 'text'),
     [
@@ -371,17 +346,3 @@ def test_a_control_that_the_camera_did_not_take_is_said(
     assert reports[-1].status[0].level == diagnostics.WARN
     assert (asked[0].focus, asked[0].exposure, asked[0].focus_lock) == (30.0, 0.002, False)
     assert 'focus = 30, but camera 0 has 0' in capfd.readouterr().err
-
-
-def test_a_missing_calibration_names_the_command_that_makes_it(
-    folder: Path, tmp_path: Path
-) -> None:
-    given = ['-p', f'source:={folder}', '-p', f'camera:={tmp_path}/left.yaml']
-    with (
-        bench('-r', '__ns:=/vision/left', *given) as tests,
-        pytest.raises(InputError) as refused,
-    ):
-        tests.add(VideoNode)
-    text = str(refused.value)
-    assert text.startswith(f'{tmp_path}/left.yaml, the calibration file of the camera left, does')
-    assert f'--name left --out {tmp_path}/left.yaml' in text
