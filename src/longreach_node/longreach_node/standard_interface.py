@@ -6,8 +6,7 @@ of a simulator. Served are its state, steps and resets; a step is one sample her
 are published at samples. There are no entities: the machine is fixed to the ground, and its joints
 are in ``joint_states``.
 
-Only this module imports the package: 1.5 with Jazzy, 2.1 with newer distributions. Services that
-the installed version does not have are omitted, with a log message.
+Only this module imports the package: 1.5 with Jazzy, 2.1 with newer distributions.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from longreach_node.simulation import Simulation
 
 _PACKAGE = 'simulation_interfaces'
 _MESSAGES = ('Result', 'SimulationState', 'SimulatorFeatures')
-# Services by type, in order of creation: the first one describes the others.
+# Services by type.
 SERVICES = {
     'GetSimulatorFeatures': 'get_simulator_features',
     'GetSimulationState': 'get_simulation_state',
@@ -33,57 +32,48 @@ SERVICES = {
     'StepSimulation': 'step_simulation',
     'ResetSimulation': 'reset_simulation',
 }
-# Features of each installed type, by the names in SimulatorFeatures.
-_FEATURES = {
-    'GetSimulationState': ('SIMULATION_STATE_GETTING',),
-    'SetSimulationState': ('SIMULATION_STATE_SETTING', 'SIMULATION_STATE_PAUSE'),
-    'StepSimulation': ('STEP_SIMULATION_SINGLE', 'STEP_SIMULATION_MULTIPLE'),
-    'ResetSimulation': ('SIMULATION_RESET', 'SIMULATION_RESET_TIME', 'SIMULATION_RESET_STATE'),
-}
+_FEATURES = (
+    'SIMULATION_STATE_GETTING',
+    'SIMULATION_STATE_SETTING',
+    'SIMULATION_STATE_PAUSE',
+    'STEP_SIMULATION_SINGLE',
+    'STEP_SIMULATION_MULTIPLE',
+    'SIMULATION_RESET',
+    'SIMULATION_RESET_TIME',
+    'SIMULATION_RESET_STATE',
+)
 _DESCRIPTION = (
     'Longreach: a step is one sample, 1 / publish_rate of simulation time; in lockstep a step'
     ' waits for its command'
 )
 
 
-def installed_types() -> tuple[dict[str, Any], list[str]]:
-    """Return the installed types by name, none without the package, and the names it lacks."""
-    types: dict[str, Any] = {}
-    missing: list[str] = []
-    for module, names in (('msg', _MESSAGES), ('srv', SERVICES)):
-        try:
-            found = import_module(f'{_PACKAGE}.{module}')
-        except ImportError:
-            return {}, []
-        types |= {name: getattr(found, name) for name in names if hasattr(found, name)}
-        missing += [name for name in names if not hasattr(found, name)]
-    return types, missing
+def installed_types() -> dict[str, Any]:
+    """Return the types of messages and services by name; none without the package."""
+    try:
+        messages, services = (import_module(f'{_PACKAGE}.{part}') for part in ('msg', 'srv'))
+    except ImportError:
+        return {}
+    found = {name: getattr(messages, name) for name in _MESSAGES}
+    return found | {name: getattr(services, name) for name in SERVICES}
 
 
 def add_standard_services(
     node: Node,
     simulation: Simulation[Any, Any],
-    types: Callable[[], tuple[dict[str, Any], list[str]]] = installed_types,
+    types: Callable[[], dict[str, Any]] = installed_types,
 ) -> StandardInterface | None:
-    """
-    Create the services on the node of a simulation; None when the package is not installed.
-
-    ``types`` is another source than the installed package.
-    """
-    found, missing = types()
-    log = node.get_logger()
-    if missing:
-        log.info(f'the installed {_PACKAGE} lacks {", ".join(missing)}: left out')
+    """Create the services on a simulation's node; None when the package is not installed."""
+    found = types()
     if not found:
-        log.info(f'{_PACKAGE} is not installed: its services are left out')
+        node.get_logger().info(f'{_PACKAGE} is not installed: its services are left out')
         return None
     interface = StandardInterface(node, simulation, found)
     # A step lasts for many callbacks of the other groups.
     group = ReentrantCallbackGroup()
     for kind, name in SERVICES.items():
-        if kind in found:
-            callback = interface.callback(name)
-            node.create_service(found[kind], f'~/{name}', callback, callback_group=group)
+        callback = interface.callback(name)
+        node.create_service(found[kind], f'~/{name}', callback, callback_group=group)
     return interface
 
 
@@ -153,10 +143,7 @@ class StandardInterface:
     def get_simulator_features(self, _: Any, response: Any) -> None:
         """List what this simulator does; this response has no result."""
         known = self._types['SimulatorFeatures']
-        names = [name for kind in self._types for name in _FEATURES.get(kind, ())]
-        # An older version has no number for a newer feature.
-        numbers = {getattr(known, name) for name in names if hasattr(known, name)}
-        response.features.features = sorted(numbers)
+        response.features.features = sorted(getattr(known, name) for name in _FEATURES)
         response.features.custom_info = _DESCRIPTION
 
     def _state(self) -> int:

@@ -100,7 +100,7 @@ class Rig(simulation_rig.Rig):
         self.node.create_service = lambda _, name, callback, **__: self.services.update(
             {name: callback}
         )
-        interface = add_standard_services(self.node, self.simulation, lambda: (TYPES, []))
+        interface = add_standard_services(self.node, self.simulation, lambda: TYPES)
         assert interface is not None
         self.interface = interface
 
@@ -269,32 +269,22 @@ def test_other_requests_while_steps_are_made(rig: Rig) -> None:
 # --- what is installed -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('lacks', [set(), {'StepSimulation'}])
-def test_what_a_version_lacks_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, lacks: set[str]
-) -> None:
+def test_types_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', ModuleType('simulation_interfaces'))
     modules = {kind: ModuleType(kind) for kind in ('msg', 'srv')}
     for kind, module in modules.items():
         monkeypatch.setitem(sys.modules, f'simulation_interfaces.{kind}', module)
-    for name in TYPES.keys() - lacks:
-        setattr(modules['srv' if name in SERVICES else 'msg'], name, TYPES[name])
-    types, missing = installed_types()
-    assert set(missing) == lacks
-    assert types == {k: v for k, v in TYPES.items() if k not in lacks}
+    for name, found in TYPES.items():
+        setattr(modules['srv' if name in SERVICES else 'msg'], name, found)
+    assert installed_types() == TYPES
 
 
 def test_without_the_package_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', None)
-    assert installed_types() == ({}, [])
-
-
-def test_what_is_missing_is_logged() -> None:
     node = Mock()
-    assert add_standard_services(node, Mock(), lambda: ({}, ['StepSimulation'])) is None
-    (lacks,), (none,) = (call.args for call in node.get_logger().info.call_args_list)
-    assert lacks == 'the installed simulation_interfaces lacks StepSimulation: left out'
-    assert none.startswith('simulation_interfaces is not installed')
+    assert add_standard_services(node, Mock()) is None
+    (said,) = node.get_logger().info.call_args.args
+    assert said == 'simulation_interfaces is not installed: its services are left out'
 
 
 def test_a_real_service_waits_for_its_steps() -> None:
