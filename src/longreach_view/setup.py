@@ -10,7 +10,7 @@ setup(
     packages=[*find_packages(include=[NAME, NAME + '.*']), NAME + '.config'],
     # For Python: config/ becomes longreach_view/config/ of an installation by pip.
     package_dir={NAME + '.config': 'config'},
-    package_data={NAME: ['py.typed', 'head.html'], NAME + '.config': ['*']},
+    package_data={NAME: ['py.typed', '*.html'], NAME + '.config': ['*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),

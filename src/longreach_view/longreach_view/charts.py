@@ -23,6 +23,9 @@ _MOST_POINTS = 500
 _FILLED, _LEAST_SPAN = 0.3, 1e-2
 # Between the two ends of the line of an event [s]: upright on any page.
 _INSTANT = 1e-6
+# Of lines and of the lines of events.
+COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
+EVENT = '#c81e1e'
 _KEYS = {'title', 'unit', 'scale', 'signals'}
 
 
@@ -85,6 +88,16 @@ def preset_charts(
     return charts
 
 
+def machine_charts(presets: dict[str, list[dict[str, Any]]], world: World) -> list[Chart]:
+    """Return the preset charts of all machines, whose names are in the titles."""
+    signals = world.signals()
+    return [
+        chart._replace(title=f'{machine.name}: {chart.title}'.removeprefix(': '))
+        for machine in world.machines.values()
+        for chart in preset_charts(presets, machine.name, machine.kind, signals)
+    ]
+
+
 def short_names(signals: Sequence[str]) -> list[str]:
     """Return short names of signals for a legend: what distinguishes them."""
     if len(signals) == 1:
@@ -93,14 +106,6 @@ def short_names(signals: Sequence[str]) -> list[str]:
     if all(inside) and len(set(inside)) == len(inside):
         return inside
     return [s.partition('.')[2] for s in signals]
-
-
-def titled(charts: list[Chart]) -> list[Chart]:
-    """Return charts with their machines in the titles."""
-    return [
-        chart._replace(title=f'{chart.signals[0].split("/")[1]}: {chart.title}')
-        for chart in charts
-    ]
 
 
 def event_times(chart: Chart, world: World) -> list[float]:
@@ -139,7 +144,11 @@ def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray
 
 
 def lines_of(
-    chart: Chart, worlds: Sequence[World], window: float, marked: bool
+    chart: Chart,
+    worlds: Sequence[World],
+    window: float,
+    marked: bool,
+    most: int = _MOST_POINTS,
 ) -> tuple[np.ndarray, ...]:
     """
     Return times of the last ``window`` [s], and the values of a chart's signals, or NaN.
@@ -160,9 +169,9 @@ def lines_of(
     events = np.array(event_times(chart, worlds[0]))
     events = events[(events > begin) & (events <= end)]
     times = max((part[0] for part in parts), key=len)
-    if len(times) > _MOST_POINTS:
+    if len(times) > most:
         # A stride that stays with the samples, so that lines do not flicker.
-        stride = -(-len(times) // _MOST_POINTS)
+        stride = -(-len(times) // most)
         first = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
         times = times[(-first) % stride :: stride]
     times = np.unique(np.concatenate([[begin, end], times, events, events + _INSTANT]))

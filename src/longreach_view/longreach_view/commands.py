@@ -5,6 +5,7 @@ See machines in a browser: 3D, charts, controls, camera pictures.
   longreach view crane scenario:=task_b       start a launch file, and show it
   longreach view --demo                       start all machines, and show them
   longreach view out/demo/task_c              play a recording
+  longreach view run1 --export run.html       write it to one file, which any browser shows
   longreach view run1 run2                    two recordings, the second one as a ghost
 """
 
@@ -78,6 +79,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='let every user of this computer see and move the machines',
     )
     parser.add_argument('--open', action='store_true', help='open the page in the browser')
+    parser.add_argument(
+        '--export',
+        type=Path,
+        metavar='FILE.html',
+        help='write recordings to one file with 3D, charts and slider, which needs no server',
+    )
     add_network(parser)
     parser.set_defaults(run=run, offline=lambda given: bool(_subject(given)[0]))
 
@@ -94,6 +101,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     token = _token(arguments)
     bags, launches = _subject(arguments)
+    if arguments.export is not None:
+        if not bags:
+            raise InputError('--export without a recording; give one, or two to compare')
+        from longreach_view.export import export
+
+        print(export(bags, arguments.export))
+        return 0
     stop = StopSignals()
     with contextlib.ExitStack() as resources:
         # Machines start while this imports.

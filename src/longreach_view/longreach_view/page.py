@@ -20,15 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_view.charts import (
+    COLOURS,
+    EVENT,
     Chart,
     chart_of,
     event_times,
     limits_of,
     lines_of,
     load_presets,
-    preset_charts,
+    machine_charts,
     short_names,
-    titled,
 )
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, World
@@ -44,7 +45,6 @@ _CHART_HEIGHT = 170
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
-_COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
 _DASH = (4, 4)
 # Numbers for the next run: label and hint.
 _NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
@@ -261,16 +261,9 @@ class Page:
 
     def _wanted(self, world: World, signals: list[str]) -> list[Chart]:
         """Return the charts that were chosen, as far as there are such signals, or the presets."""
-        presets = [
-            chart
-            for machine in world.machines.values()
-            for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
-        ]
-        named = titled(presets)
-        if self._chosen is None:
-            charts = named if len(world.machines) > 1 else presets
-        else:
-            known = {chart.label: chart for chart in [*map(chart_of, signals), *presets, *named]}
+        charts = machine_charts(self._presets, world)
+        if self._chosen is not None:
+            known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
             charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
         return charts[:_MOST_CHARTS]
 
@@ -314,30 +307,34 @@ class Page:
         series: list[Any] = [{'label': 'time [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
-            for name, color in zip(short, _COLOURS, strict=False)
+            for name, color in zip(short, COLOURS, strict=False)
         ]
         if self._ghost is not None:
             series += [
                 {**one, 'label': f'{one["label"]} (2)', 'dash': _DASH} for one in series[1:]
             ]
         if marked:
-            series.append({'label': 'event', 'stroke': _RED, 'dash': _DASH, 'scale': 'event'})
+            series.append({'label': 'event', 'stroke': EVENT, 'dash': _DASH, 'scale': 'event'})
         axis = {'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}, 'labelSize': 16}
         gui: Any = self.server.gui
         return gui.add_uplot(
             lines,
             tuple(series),
             title=chart.title,
-            scales=self._ranges(limits_of(lines[1 : len(lines) - marked])),
+            scales=self._ranges(lines[0], limits_of(lines[1 : len(lines) - marked])),
             axes=({**axis, 'size': 28, 'label': 's'}, {**axis, 'size': 50, 'label': chart.unit}),
             cursor={'drag': {'x': True, 'y': False}, 'sync': {'key': 'time'}},
             height=_CHART_HEIGHT,
         )
 
     @staticmethod
-    def _ranges(limits: tuple[float, float]) -> dict[str, Any]:
-        """Return the scales of a chart, for uPlot: that of time fits the lines."""
-        return {'x': {'time': False}, 'y': {'range': limits}, 'event': {'range': (0.0, 1.0)}}
+    def _ranges(times: np.ndarray, limits: tuple[float, float]) -> dict[str, Any]:
+        """Return the scales of a chart, for uPlot: all of them fixed; the page moves time."""
+        return {
+            'x': {'time': False, 'range': (float(times[0]), float(times[-1]))},
+            'y': {'range': limits},
+            'event': {'range': (0.0, 1.0)},
+        }
 
     # --- updates -----------------------------------------------------------------------------
 
@@ -385,7 +382,7 @@ class Page:
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane'))
         rows += [_line(note, 'amber') for note in notes]
-        rows += _scales(world.machines.values())
+        rows += scale_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
         text = f'<div id="state" style="{style}" data-charts="{charts}">{"".join(rows)}</div>'
@@ -430,7 +427,7 @@ class Page:
             old = plot.scales['y']['range']
             limits = limits_of(lines[1 : len(lines) - mark], old)
             if limits != old:
-                plot.scales = self._ranges(limits)
+                plot.scales = self._ranges(lines[0], limits)
 
     def show_picture(self, name: str, picture: np.ndarray) -> None:
         """Show the latest picture of cameras, (height, width, 3)."""
@@ -508,7 +505,7 @@ def _line(text: str, kind: str = 'grey') -> str:
     return f'<div class="{kind}">{html.escape(text)}</div>'
 
 
-def _scales(machines: Iterable[Machine]) -> list[str]:
+def scale_lines(machines: Iterable[Machine]) -> list[str]:
     """Return what colours and arrows in the drawings of machines mean."""
     rows = []
     if any(drawing.bent() for machine in machines for drawing in machine.drawings.values()):

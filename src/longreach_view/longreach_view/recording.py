@@ -95,11 +95,16 @@ def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]
 
 
 class BagSource(Source):
-    """Recordings, played back: one, or two to be compared, which begin at the same time."""
+    """
+    Recordings, played back: one, or two to be compared, which begin at the same time.
+
+    After a jump charts have what came before, as long as ``lead`` [s].
+    """
 
     live = False
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], lead: float = _LEAD) -> None:
+        self._lead = lead
         self._recordings = [Recording(path) for path in paths]
         self.length = max(r.end - r.begin for r in self._recordings)
         first = self._recordings[0]
@@ -107,7 +112,8 @@ class BagSource(Source):
         self.begin = World(numeric_fields).since(first.begin + first.offset)
         if not self.length > 0.0:
             raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
-        self._ghost = World(numeric_fields) if len(paths) > 1 else None
+        self.count = max(len(recording.times) for recording in self._recordings)
+        self._ghost = World(numeric_fields, self.count) if len(paths) > 1 else None
         self._time = -math.inf
         self._speed, self._playing, self._loop = 1.0, True, True
         self._last: float | None = None
@@ -161,7 +167,7 @@ class BagSource(Source):
             for sample in recording.descriptions:
                 shown.take(sample, 0.0)
             earlier = recording.between(-math.inf, time)
-            lead = recording.begin + time - _LEAD
+            lead = recording.begin + time - self._lead
             first = bisect.bisect_left(recording.times, lead)
             # Of what is older the latest of each topic, and drawings, which add up.
             latest = {sample.topic: k for k, sample in enumerate(earlier[:first])}

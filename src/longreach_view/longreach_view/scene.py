@@ -440,7 +440,7 @@ class Scene:
             camera.position, camera.look_at = position, target
 
 
-def _view(box: Box, aspect: float = 1.4, below: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def _view(box: Box, aspect: float = 0.9, below: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return position and target of a camera that sees a box, above a covered share."""
     low, high = box
     middle, half = 0.5 * (low + high), 0.5 * (high - low)

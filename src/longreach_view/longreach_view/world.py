@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 class Series:
     """The latest values of a signal over time."""
 
-    def __init__(self, capacity: int = _CAPACITY) -> None:
+    def __init__(self, capacity: int) -> None:
         self._data = np.empty((2, 2 * capacity))
         self._capacity, self._begin, self._end = capacity, 0, 0
 
@@ -188,10 +188,14 @@ class Machine:
 
 
 class World:
-    """All machines, and the plotted signals; ``fields`` returns the numbers of a message."""
+    """
+    All machines, and the plotted signals.
 
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
+    ``fields`` returns the numbers of a message; of a signal the latest ``capacity`` are kept.
+    """
+
+    def __init__(self, fields: Fields, capacity: int = _CAPACITY) -> None:
+        self._fields, self._capacity = fields, capacity
         self.machines: dict[str, Machine] = {}
         self.clock = math.nan
         # Of a replay, as stamps are shown [s]; live it is the stamp of what came last.
@@ -350,7 +354,9 @@ class World:
 
     def plot(self, signals: Iterable[str]) -> None:
         """Keep the values of these signals, as ``/topic.field``, and of no others."""
-        self.series = {signal: self.series.get(signal, Series()) for signal in signals}
+        self.series = {
+            signal: self.series.get(signal) or Series(self._capacity) for signal in signals
+        }
         # Topics have no points in their names.
         self._plotted = frozenset(signal.partition('.')[0] for signal in self.series)
 
@@ -367,7 +373,7 @@ class World:
     def forget(self) -> None:
         """Forget what moved, as before a jump in a recording; descriptions and charts stay."""
         for signal in self.series:
-            self.series[signal] = Series()
+            self.series[signal] = Series(self._capacity)
         for machine in self.machines.values():
             machine.time = math.nan
             machine.still()

@@ -18,10 +18,16 @@ def replay(chromium, tmp_path):
     view = View(source, length=source.length, begin=source.begin)
     tab = Tab(chromium, view)
     tab.until(lambda: '5.00 s' in tab.state(), 'the beginning')
-    number = tab.page.locator('input[type=text]:visible').first
-    number.fill('13')
-    number.press('Enter')
-    tab.until(lambda: '13.00 s' in tab.state(), 'the time that was chosen')
+    number = tab.page.get_by_label('Time [s]').last
+
+    def choose():
+        # What is typed while the page is still loading may be lost.
+        number.fill('13')
+        number.press('Enter')
+        tab.page.wait_for_timeout(500)
+        return '13.00 s' in tab.state()
+
+    tab.until(choose, 'the time that was chosen')
     tab.until(lambda: [line[-1] for line in tab.charts()][:1] == [4.0], 'the charts')
     yield tab
     assert not tab.errors

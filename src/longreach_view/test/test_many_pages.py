@@ -92,7 +92,7 @@ def test_a_late_page_gets_the_present_and_not_the_past():
 
 def test_the_address_of_a_page_chooses_charts():
     """Those of the preset have labels, others names of signals; what is unknown is not shown."""
-    labels = ['crane/joint_states.effort[cable_joint]', 'Position [m]']
+    labels = ['crane/joint_states.effort[cable_joint]', 'crane: Position [m]']
     with contextlib.closing(View(FakeSource())) as view:
         query = urlencode({'chart': [*labels, 'nothing']}, doseq=True)
         urlopen(f'{view.address}?{query}', timeout=DEADLINE).close()
