@@ -93,14 +93,6 @@ def test_images_whose_stamps_jitter_are_not_lost() -> None:
     assert made.counts('dropped') == {'left': 0, 'right': 3}
 
 
-def test_images_wait_for_a_camera_that_lags() -> None:
-    made = pairs(timeout=0.5)
-    assert not feed(made, [('left', 66 * k) for k in range(7)])
-    assert stamps(feed(made, [('right', 66 * k) for k in range(7)])) == [
-        (66 * k, 66 * k) for k in range(7)
-    ]
-
-
 def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     made = pairs(timeout=0.3)
     found = feed(made, [('left', 66 * k) for k in range(6)])
@@ -114,14 +106,6 @@ def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     found = feed(made, [('right', 528), ('left', 528)])
     assert stamps(found) == [(None, 462), (528, 528)]
     assert [ready.late for ready in found] == [True, False]
-
-
-def test_an_image_that_comes_too_late_is_given_out_and_flagged() -> None:
-    made = pairs(timeout=0.3)
-    feed(made, [('left', 66 * k) for k in range(6)])
-    (late,) = feed(made, [('right', 66)])
-    assert stamps([late]) == [(None, 66)]
-    assert late.late
     assert made.counts('late') == {'left': 0, 'right': 1}
 
 
@@ -254,27 +238,6 @@ def interleaved(rng: random.Random, streams: dict[str, list[int]]) -> list[tuple
     return images
 
 
-@pytest.mark.parametrize('seed', range(20))
-def test_the_order_of_arrival_does_not_matter(seed: int) -> None:
-    rng = random.Random(seed)
-    streams = {}
-    for name in CAMERAS:
-        offset = rng.choice([0, 5, 20, 31])
-        streams[name] = [
-            66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1
-        ]
-    results = []
-    for _ in range(5):
-        made = pairs(tolerance=0.05, timeout=0.5)
-        found = [*feed(made, interleaved(rng, streams)), *made.flush()]
-        results.append(stamps(found))
-        assert sorted(at for ready in found for at in ready.stamps.values()) == sorted(
-            MS * at for stream in streams.values() for at in stream
-        )
-    assert all(result == results[0] for result in results)
-    assert sum(None not in pair for pair in results[0]) > 30
-
-
 @pytest.mark.parametrize(
     ('arguments', 'match'),
     [
@@ -376,19 +339,19 @@ def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
     assert given[9:] == [1] * 31
 
 
-@pytest.mark.parametrize('seed', range(10))
-def test_the_order_of_arrival_from_three_cameras_does_not_matter(seed: int) -> None:
+@pytest.mark.parametrize('cameras', [CAMERAS, THREE])
+@pytest.mark.parametrize('seed', range(12))
+def test_the_order_of_arrival_does_not_matter(seed: int, cameras: tuple[str, ...]) -> None:
     rng = random.Random(seed)
     streams = {
         name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]
-        for name, offset in zip(THREE, rng.sample([0, 5, 20, 31], 3), strict=True)
+        for name, offset in zip(cameras, rng.sample([0, 5, 20, 31], len(cameras)), strict=True)
     }
     results = []
     for _ in range(5):
-        made: ImagePairs[str] = ImagePairs(THREE, 0.05, 0.5)
-        sets = [*feed(made, interleaved(rng, streams)), *made.flush()]
-        results.append(of_three(sets))
+        made: ImagePairs[str] = ImagePairs(cameras, 0.05, 0.5)
+        results.append(of_three([*feed(made, interleaved(rng, streams)), *made.flush()]))
         given = sorted(at for ready in results[-1] for at in ready.values())
         assert given == sorted(at for stream in streams.values() for at in stream)
     assert all(result == results[0] for result in results)
-    assert sum(len(one) == 3 for one in results[0]) > 25
+    assert sum(len(one) == len(cameras) for one in results[0]) > 25

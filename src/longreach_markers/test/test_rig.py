@@ -127,6 +127,8 @@ def test_what_is_written_is_read_again(tmp_path):
         ('radius: 0.1', 'radius: 0.1, inner: 0.95', r'inner = 0.95, allowed: \[0, 0.9\]'),
         ('radius: 0.1', 'radius: 0.1, left: [3, 4, 0]', r'left\[2\] = 0 px, allowed: above 0'),
         ('markers:', 'markers: []\nmore:', 'more is unknown'),
+        ('markers:\n  - {', 'markers: []\n# {', 'markers is empty, allowed: one or more'),
+        ('markers:', 'markers:\n  - {name: tip, radius: 0.2}', "the name 'tip' twice, allowed"),
         ('offset: 0.0}', 'offset: 0.0}\ntracking: {gate: 0.5}', 'gate = 0.5, allowed'),
         ('offset: 0.0}', 'offset: 0.0}\ntracking: {window: 2}', 'least_window = 4 px, allowed'),
     ],
@@ -177,13 +179,6 @@ def test_bounds_of_the_tracker_hold_at_every_scale(factor, end):
     scaled = tracking.scaled(factor)
     assert scaled.least_window <= scaled.window
     assert scaled.least_window <= scaled.start_window
-
-
-def test_markers_need_names_of_their_own():
-    with pytest.raises(InputError, match="name 'a' twice"):
-        small_rig(markers=(MarkerOnRig('a', 0.1), MarkerOnRig('a', 0.2)))
-    with pytest.raises(InputError, match='markers is empty'):
-        small_rig(markers=())
 
 
 def beside(mounted, away):

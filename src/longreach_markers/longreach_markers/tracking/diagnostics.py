@@ -13,7 +13,6 @@ from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.clock_offset import ClockOffset
 from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImagePairs
-from longreach_markers.tracking.pose_agreement import Agreement
 
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'
@@ -23,14 +22,19 @@ _UNPAIRED = 5
 _OTHER_CLOCK = 60.0
 # Latest images of a camera in which sightings are counted.
 _SILENT = 30
+_DROPPED = {
+    'disordered': 'were not later than the previous one',
+    'misdated': 'were far from the previous one',
+    'repeated': 'repeat the previous one',
+}
 
 
 class TrackingReport:
     """
     Diagnostics of a tracker: counters of pairs, times, states; ``topics`` by camera.
 
-    ``gap``: largest in a pair [s]; ``latency``: above which the state is not good [s]; ``offset``,
-    ``agreement``: latest estimates or None.
+    ``gap``: largest in a pair [s]; ``latency``: above which the state is not good [s]; ``offset``:
+    the latest estimate or None; ``doubt``: latest warning about clocks or poses of the cameras.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class TrackingReport:
             camera: deque(maxlen=_SILENT) for camera in topics
         }
         self.offset: ClockOffset | None = None
-        self.agreement: Agreement | None = None
+        self.doubt = ''
         self._chi_square = math.nan
 
     def change(self, gap: float, latency: float) -> None:
@@ -89,10 +93,11 @@ class TrackingReport:
             return ''
         (camera,) = silent
         other = max(known, key=lambda name: known[name])
+        without = 'use one camera' if len(self._topics) == 2 else 'do without it'
         return (
             f'{camera} tracks no marker in its latest {_SILENT} images, {other} does: estimates'
-            f' {self._without}; check that {camera} is not covered, upside down or badly exposed,'
-            ' and its pose'
+            f' {without}; check that {camera} is not covered, upside down or badly exposed, and'
+            ' its pose'
         )
 
     @property
@@ -104,16 +109,13 @@ class TrackingReport:
         if len(alone) > 2 and max(missed.values()) >= _UNPAIRED > max(alone.values()):
             # Others are still paired.
             camera = max(missed, key=lambda name: missed[name])
+            without = f'{missed[camera]} sets of the other cameras: estimates do without it'
             if queued[camera] + self._pairs.counts('alone')[camera]:
                 return (
-                    f'images on {self._topics[camera]} have no partners in {missed[camera]} sets'
-                    ' of the other cameras: estimates do without it; check that all cameras use'
-                    ' the same clock'
+                    f'images on {self._topics[camera]} have no partners in {without}; check that'
+                    ' all cameras use the same clock'
                 )
-            return (
-                f'{self._lacking(camera)} on {self._topics[camera]}, {missed[camera]} sets of the'
-                ' other cameras: estimates do without it'
-            )
+            return f'{self._lacking(camera)} on {self._topics[camera]}, {without}'
         if len(alone) < 2 or max(alone.values()) < _UNPAIRED:
             return ''
         missing = [camera for camera in alone if not alone[camera] + queued[camera]]
@@ -137,11 +139,6 @@ class TrackingReport:
         if self._pairs.counts('standing')[camera]:
             return 'no images with increasing stamps'
         return 'no images'
-
-    @property
-    def _without(self) -> str:
-        """What estimates do without a camera."""
-        return 'use one camera' if len(self._topics) == 2 else 'do without it'
 
     def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
         """Return whether tracking works, and a summary."""
@@ -167,8 +164,7 @@ class TrackingReport:
             text = 'images wait for their partners' if waiting else 'no valid image'
         elif self.unpaired:
             text = 'images have no partner: estimates use one camera'
-            if len(self._topics) > 2:
-                text = self.unpaired
+            text = self.unpaired if len(self._topics) > 2 else text
         elif self.silent:
             text = self.silent
         elif lost:
@@ -182,23 +178,16 @@ class TrackingReport:
                 f'results are {self._latency:.2g} s late, allowed: {self._limit:g} s; use smaller'
                 ' images, a lower rate, or fewer markers'
             )
-        elif self.offset is not None and self.offset.warning:
-            text = self.offset.warning
-        elif self.agreement is not None and self.agreement.warning:
-            text = self.agreement.warning
         else:
             # A slow camera may not have delivered an image.
-            text = 'tracking' if self._seconds else _NEXT
+            text = self.doubt or ('tracking' if self._seconds else _NEXT)
         is_good = text in ('tracking', _NEXT) and not left_out
         return is_good, f'{text}; {left_out}' if left_out else text
 
     def _left_out(self) -> dict[str, int]:
         """Return the number of dropped images so far, by reason."""
-        return {
-            'were not valid': sum(self._bad.values()),
-            'were not later than the previous one': sum(self._pairs.counts('disordered').values()),
-            'were far from the previous one': sum(self._pairs.counts('misdated').values()),
-            'repeat the previous one': sum(self._pairs.counts('repeated').values()),
+        return {'were not valid': sum(self._bad.values())} | {
+            reason: sum(self._pairs.counts(what).values()) for what, reason in _DROPPED.items()
         }
 
     def values(self) -> dict[str, object]:

@@ -1,15 +1,13 @@
 """
 Sets of images of several cameras at one time, by their stamps.
 
-The images of each camera arrive in order, but not in a common order. Images of all cameras with
-equal stamps are a set at once; for cameras that are not synchronised, the earliest image is joined
-by the nearest one of each other camera, within a tolerance. The result depends on stamps only,
-unless one camera lags behind another by more than the timeout: a recording gives the same pairs
-again, whatever the load of the machine.
+Images of all cameras with equal stamps are a set at once; for cameras that are not synchronised,
+the earliest image is joined by the nearest one of each other camera, within a tolerance. The
+result depends on stamps only, unless one camera lags behind another by more than the timeout.
 
-A stamp far from the camera's previous one is either wrong or a jump in time; the next images
-decide. If they continue from the old time, the stamp was wrong, and its image is dropped. If three
-continue from the new time, none is dropped: a forward jump is a pause, a backward jump a restart.
+A stamp far from the camera's previous one is either wrong or a jump in time. If the next images
+continue from the old time, the stamp was wrong, and its image is dropped. If three continue from
+the new time, none is dropped: a forward jump is a pause, a backward jump a restart.
 
 An image equal to the camera's previous one in every pixel is a copy of it with a later stamp, as
 noise makes real images differ: it is dropped and counted.
@@ -244,7 +242,7 @@ class ImagePairs(Generic[Picture]):
             queue.repeated += 1
         else:
             queue.append(stamp, image)
-        return self._given_out()
+        return self.flush(patient=True)
 
     def finish(self) -> list[ImageSet[Picture]]:
         """Return all waiting images at the end, including those with doubtful stamps."""
@@ -255,10 +253,10 @@ class ImagePairs(Generic[Picture]):
                 queue.doubtful.clear()
         return self.flush()
 
-    def flush(self) -> list[ImageSet[Picture]]:
-        """Return all waiting images: no more images are expected soon."""
+    def flush(self, *, patient: bool = False) -> list[ImageSet[Picture]]:
+        """Return all waiting images; if ``patient``, those that need not wait any longer."""
         sets = []
-        while (ready := self._next(patient=False)) is not None:
+        while (ready := self._next(patient)) is not None:
             sets.append(ready)
         return sets
 
@@ -304,34 +302,28 @@ class ImagePairs(Generic[Picture]):
         """Return complete sets after an image of a camera that is out of line."""
         newest = self._queues[camera].doubtful[-1][0]
         # Those of this camera, and of others that agree.
-        sure = {
-            name: queue
+        sure = [
+            queue
             for name, queue in self._queues.items()
             if queue.doubtful and (name == camera or abs(queue.doubtful[-1][0] - newest) < _JUMP)
-        }
-        if sum(len(queue.doubtful) for queue in sure.values()) < _CERTAIN:
+        ]
+        if sum(len(queue.doubtful) for queue in sure) < _CERTAIN:
             return []
-        taken = {name: queue.doubtful.copy() for name, queue in sure.items()}
-        for queue in sure.values():
-            queue.doubtful.clear()
-        if any(taken[name][0][0] < (queue.last or 0) for name, queue in sure.items()):
+        goes_back = any(queue.doubtful[0][0] < (queue.last or 0) for queue in sure)
+        taken = [queue.doubtful for queue in sure]
+        for queue in sure:
+            queue.doubtful = []
+        if goes_back:
             self.restarts += 1
             self.clear()
         else:
             self.jumps += 1
-        for name, queue in sure.items():
-            for stamp, image in taken[name]:
+        for queue, images in zip(sure, taken, strict=True):
+            for stamp, image in images:
                 queue.append(stamp, image)
-        return self._given_out()
+        return self.flush(patient=True)
 
     # --- what goes next ----------------------------------------------------------------------
-
-    def _given_out(self) -> list[ImageSet[Picture]]:
-        """Return the sets that need not wait any longer."""
-        sets = []
-        while (ready := self._next(patient=True)) is not None:
-            sets.append(ready)
-        return sets
 
     def _next(self, patient: bool) -> ImageSet[Picture] | None:
         """Return the next set; None if there is none, or if it has to wait."""
@@ -361,23 +353,22 @@ class ImagePairs(Generic[Picture]):
                 others.absent = True
                 return False
             return None
-        others_stamp = others.waiting[0].stamp
-        gap = others_stamp - head.stamp
+        gap = others.waiting[0].stamp - head.stamp
         if gap > self.tolerance:
             return False
         # No later image can be nearer, or is likely to arrive within half an interval.
         if gap == 0 or 2 * gap <= head.interval:
             return True
         if len(mine.waiting) > 1:
-            return not abs(mine.waiting[1].stamp - others_stamp) < gap
+            return not abs(mine.waiting[1].stamp - others.waiting[0].stamp) < gap
         overdue = others.waiting[-1].stamp - head.stamp > self._timeout or self._is_full()
         return True if overdue or not patient else None
 
     def _is_full(self) -> bool:
         """Return whether waiting images exceed their room."""
         waiting = (one.image for queue in self._queues.values() for one in queue.waiting)
-        known = (pixels for pixels in map(self._pixels, waiting) if pixels is not None)
-        return sum(one.nbytes for one in known) > self._room
+        sizes = (0 if one is None else one.nbytes for one in map(self._pixels, waiting))
+        return sum(sizes) > self._room
 
     def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
         """Remove and return the first images of these cameras."""
@@ -401,10 +392,7 @@ class ImagePairs(Generic[Picture]):
     def _note_alone(self, camera: str, stamp: int) -> None:
         """Count an image without a partner, and update the nearest gap."""
         self._queues[camera].alone += 1
-        known: list[int] = []
-        for name, queue in self._queues.items():
-            if name != camera:
-                latest = [] if queue.last is None else [queue.last]
-                known += [one.stamp for one in queue.waiting] or latest
-        gaps = [(at - stamp) * 1e-9 for at in known]
-        self._nearest_gap = min(gaps, key=abs) if gaps else math.nan
+        others = [queue for name, queue in self._queues.items() if name != camera]
+        known = [one.stamp for queue in others for one in queue.waiting]
+        known += [one.last for one in others if not one.waiting and one.last is not None]
+        self._nearest_gap = 1e-9 * min((at - stamp for at in known), key=abs, default=math.nan)

@@ -215,7 +215,7 @@ class MarkerTracker:
             for images in self._pairs.flush():
                 self._track(images)
         if self._judge.work(time.monotonic()):
-            self._report.offset, self._report.agreement = self._judge.offset, self._judge.agreement
+            self._report.offset, self._report.doubt = self._judge.offset, self._judge.warning
             if self._judge.warning:
                 self._warn('cameras', self._judge.warning)
         waits = ''
