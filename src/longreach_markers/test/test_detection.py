@@ -393,7 +393,7 @@ def test_a_compressed_marker_is_fitted_once(monkeypatch, radius):
         camera=CAMERA, normal_cam=FACING,
     )  # fmt: skip
     assert error(seen, center) < 0.02
-    assert seen.residual > 2.0 * fits[0][9]
+    assert seen.residual > 2.0 * fits[0][8]
     assert len(fits) == 1
 
 

@@ -56,13 +56,6 @@ def test_points_lie_on_a_straight_edge_and_point_to_its_bright_side(angle, dista
     assert edges.u.size <= 2 * SIZE
 
 
-def test_strength_is_the_slope_of_the_smoothed_edge():
-    edges = find_edges(step(0.0, 0.0), WHOLE, 5.0)
-    # The binomial window has a variance of 1 along the edge's normal; half a pixel is the slope's.
-    slope = 130.0 / math.sqrt(2.0 * math.pi * (0.9**2 + 1.0 + 0.25))
-    assert np.median(edges.strength) == pytest.approx(slope, rel=0.05)
-
-
 def test_a_ring_is_two_chains_and_both_are_round():
     edges = find_edges(ring(30.2, 28.7, 18.0, 9.0), WHOLE, 5.0)
     assert edges.chains == 2

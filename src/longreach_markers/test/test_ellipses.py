@@ -36,8 +36,7 @@ def rim(u, v, A, polarity=1.0, chain=0, part=(0.0, 1.0), count=None) -> EdgePoin
     x = e @ A + [u, v]
     n = e @ np.linalg.inv(A)
     n *= polarity / np.linalg.norm(n, axis=1, keepdims=True)
-    ones = np.ones(size)
-    return EdgePoints(*x.T.copy(), *n.T.copy(), 20.0 * ones, np.full(size, chain, np.int32), 1)
+    return EdgePoints(*x.T.copy(), *n.T.copy(), np.full(size, chain, np.int32), 1)
 
 
 def joined(*parts: EdgePoints) -> EdgePoints:
@@ -56,7 +55,7 @@ def segment(start, end, chain: int, side=1.0) -> EdgePoints:
     n = side * np.array([b[1] - a[1], a[0] - b[0]]) / length
     ones = np.ones(len(x))
     own = np.full(len(x), chain, np.int32)
-    return EdgePoints(*x.T.copy(), n[0] * ones, n[1] * ones, 20.0 * ones, own, 1)
+    return EdgePoints(*x.T.copy(), n[0] * ones, n[1] * ones, own, 1)
 
 
 def expect(u=100.0, v=80.0, radius=15.0, search=15.0, **more) -> Expectation:
@@ -149,7 +148,7 @@ def test_the_expected_shape_goes_before_distance():
 
 def test_no_points_and_few_points_are_nothing():
     nothing = np.empty(0)
-    none = EdgePoints(nothing, nothing, nothing, nothing, nothing, np.empty(0, np.int32), 0)
+    none = EdgePoints(nothing, nothing, nothing, nothing, np.empty(0, np.int32), 0)
     few = rim(100.0, 80.0, ROUND, count=5)
     for thorough in (False, True):
         assert rank_hypotheses(none, expect(), thorough=thorough) == []

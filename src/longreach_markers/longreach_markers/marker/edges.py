@@ -26,7 +26,7 @@ _MARGIN = 3
 
 class EdgePoints(NamedTuple):
     """
-    Edge points of a window: position [px], unit gradient to the bright side, its magnitude.
+    Edge points of a window: position [px], unit gradient to the bright side.
 
     ``chain`` (n,) is the index of the chain of adjacent points of similar direction.
     """
@@ -35,7 +35,6 @@ class EdgePoints(NamedTuple):
     v: NDArray[np.float64]
     nu: NDArray[np.float64]
     nv: NDArray[np.float64]
-    strength: NDArray[np.float64]
     chain: NDArray[np.int32]
     chains: int
 
@@ -64,8 +63,8 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
     keep = image[v, u] < 254
     if keep.all() or 2 * np.count_nonzero(keep) < keep.size:
         return edges
-    u, v, nu, nv, strength, chain = (values[keep] for values in edges[:-1])
-    return EdgePoints(u, v, nu, nv, strength, chain, edges.chains)
+    u, v, nu, nv, chain = (values[keep] for values in edges[:-1])
+    return EdgePoints(u, v, nu, nv, chain, edges.chains)
 
 
 @kernel
@@ -112,7 +111,7 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
     columns, rows = u1 - u0, v1 - v0
     if columns < 2 * _MARGIN + 1 or rows < 2 * _MARGIN + 1:
         nothing = np.empty(0)
-        return nothing, nothing, nothing, nothing, nothing, np.empty(0, np.int32), 0
+        return nothing, nothing, nothing, nothing, np.empty(0, np.int32), 0
     gradient_u = np.zeros((rows, columns), np.float32)
     gradient_v = np.zeros((rows, columns), np.float32)
     magnitude = np.zeros((rows, columns), np.float32)
@@ -121,7 +120,7 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
     label = np.full((rows, columns), -1, np.int32)
     size = 0
     largest = (rows * columns) // 2 + 1
-    points = np.empty((5, largest))
+    points = np.empty((4, largest))
     for row in range(_MARGIN, rows - _MARGIN):
         for column in range(_MARGIN, columns - _MARGIN):
             here = magnitude[row, column]
@@ -141,7 +140,6 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
             points[1, size] = v0 + row + offset * nv
             points[2, size] = nu
             points[3, size] = nv
-            points[4, size] = here
             label[row, column] = size
             size += 1
     chain, chains = _chains(label, points[2], points[3], size)
@@ -150,7 +148,6 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
         points[1, :size].copy(),
         points[2, :size].copy(),
         points[3, :size].copy(),
-        points[4, :size].copy(),
         chain,
         chains,
     )

@@ -97,9 +97,9 @@ class Fit(NamedTuple):
 
     ``covariance`` (20, 20), 0 where not estimated; ``residual``: RMS [grey levels]; ``sectors`` (2
     SECTORS,) that fit, outer then inner edge; ``burnt``: share of the outer edge saturated by
-    glare; ``pixels``: number near the edges; ``shaded``: with a shadow's edge; ``bend``: height of
-    a bent rim in the image [px], 0 flat; ``noise``: standard deviation, as given, or of correlated
-    residuals [grey levels]; ``uneven``: with the light of sectors.
+    glare; ``shaded``: with a shadow's edge; ``bend``: height of a bent rim in the image [px], 0
+    flat; ``noise``: standard deviation, as given, or of correlated residuals [grey levels];
+    ``uneven``: with the light of sectors.
     """
 
     parameters: NDArray[np.float64]
@@ -107,7 +107,6 @@ class Fit(NamedTuple):
     residual: float
     sectors: NDArray[np.bool_]
     burnt: float
-    pixels: int
     converged: bool
     shaded: bool
     bend: float
@@ -321,7 +320,7 @@ def _fit(  # type: ignore[no-untyped-def]
     covariance[CENTER:SHAPE, CENTER:SHAPE] += (0.0 if local else 1.0) * doubt
     bend = math.hypot(extension[1], extension[2]) if bent else 0.0
     return (
-        p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,
+        p, covariance, rms, active, np.mean(burnt[:SECTORS]), converged, shaded, bend, noise,
         local or is_uneven, signs[0], signs[1],
     )  # fmt: skip
 
@@ -364,12 +363,7 @@ def _lighten(p, samples, sector, disc, shadow):  # type: ignore[no-untyped-def]
 
 @njit
 def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore[no-untyped-def]
-    """
-    Set initial parameters ``p`` except grey levels, and the vanishing line (3,) of the plane.
-
-    (cu, cv) is the initial ellipse's centre in pinhole pixels; other arguments:
-    :func:`fit_marker`.
-    """
+    """Set initial parameters except grey levels, and the vanishing line of the plane."""
     p[CENTER], p[CENTER + 1] = cu, cv
     p[SHAPE], p[SHAPE + 1], p[SHAPE + 2] = shape_to_pinhole(
         packed, start[0], start[1], start[2], start[3], start[4]
@@ -441,11 +435,7 @@ def _estimate(  # type: ignore[no-untyped-def]
     p, extension, line, known, outline, disc, samples, sector, active, residuals, covariance,
     noise, local,
 ):  # fmt: skip
-    """
-    Estimate all parameters from the active sectors; return whether converged, and the RMS.
-
-    ``extension`` has those of a shadow (8,) or a bend (6,); also fills residuals and covariance.
-    """
+    """Estimate all parameters from the active sectors; return whether converged, and the RMS."""
     first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
     own = last - first
     # The last parameter of a shadow is the light inside the inner edge.
@@ -570,12 +560,10 @@ def _flatten(  # type: ignore[no-untyped-def]
     light, cu, cv, radius, local,
 ):  # fmt: skip
     """
-    Estimate again with cubic light divided out, if the residuals show such light.
+    Estimate again with cubic light divided out, if the residuals show such light; as _estimate.
 
-    The polynomial is common to all three levels: it cannot explain away a part of the marker. If
-    it explains too little, the estimate stays. Fills ``light`` with origin cu, cv and unit radius
-    [px]; ``rms`` is the residual so far. Returns as :func:`_estimate`. ``local`` is False: for a
-    constant in its place numba would compile all of the estimate once more.
+    The polynomial is common to all three levels: it cannot explain away a part of the marker.
+    ``local`` is False: for a constant numba would compile all of the estimate once more.
     """
     before, first = p.copy(), rms
     values = samples[2].copy()

@@ -144,15 +144,11 @@ def bend_significance(  # type: ignore[no-untyped-def]
     Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit.
 
     Residuals are explained by small changes of centre, shape and rho with and without a bend of
-    second order (:mod:`pixel_model`), whose size is the standard deviation of its constant part.
-    ``doubt`` (2, 2) [px^2], filled, is the mean square error of a centre for which the paper was
-    regarded as flat, beyond its covariance: that of the posterior for a prior by which
-    _BENT_BEFORE of the markers are bent, with a variance over that of the estimate that makes
-    chi-square x most likely, x / 2 - 1. Then s = 1 - 2 / x of the estimate is no noise, and x is
-    (2 / x) exp(x / 2 - 1) times as likely as with flat paper, which gives the probability w of a
-    bend. With the shift d of the centre by the estimated bend, and its variance V, doubt is w s (V
-    + s d d^T); zero where x <= 2. (tilt_u, tilt_v): direction in which heights move a point's
-    image; ``variance`` of independent residuals.
+    second order. ``doubt`` (2, 2) [px^2], filled, is what the centre's covariance lacks by it, by
+    a prior that makes chi-square x most likely (docs/vision.md): s = 1 - 2 / x of the estimate is
+    no noise, x is (2 / x) exp(x / 2 - 1) times as likely as with flat paper, which gives the
+    probability w of a bend, and with the shift d of the centre and its variance V, doubt is w s (V
+    + s d d^T); zero where x <= 2. ``tilt``: direction in which heights move a point's image.
     """
     rho = p[RHO]
     doubt[:] = 0.0
