@@ -6,7 +6,7 @@ The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in
 ``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
                 ``sequences``
 ``io``          ``bag_files``, ``messages`` (tracks as messages), ``track_table`` (as a table),
-                ``overlay_files``, ``rendered_files``
+                ``overlay_files``, ``rendered_files``, ``picture_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``;
                 ``camera_node``; ``simulated_node``; ``video_node`` with ``video_feed``; ``nodes``,
                 ``node_parameters``, ``image_publishers``, ``conversions``, ``remote``

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import cv2
@@ -86,12 +87,16 @@ def test_a_sequence_that_cannot_be_leaves_nothing(
     assert [path.name for path in tmp_path.rglob('*')] == ['full', 'mine']
 
 
-def test_a_failure_while_writing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cv2, 'imwrite', lambda *_: False)
-    with pytest.raises(LongreachError, match='cannot be written; is the disk full'):
-        render_sequence({'left': simulator('left')}, sway(), [0.5], tmp_path / 'a')
+@pytest.mark.parametrize('video', [False, True])
+def test_a_disk_that_is_full_is_noticed_and_leaves_nothing(tmp_path: Path, video: bool) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
+    times, left = np.linspace(0.0, 1.0, 30), {'left': simulator('left')}
+    try:
+        with pytest.raises(LongreachError, match='is the disk full'):
+            render_sequence(left, sway(), times, tmp_path / 'a', video=video)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
 
 

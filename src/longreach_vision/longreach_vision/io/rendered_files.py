@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.pictures import Picture
+from longreach_dynamics.errors import InputError
 from longreach_tools.output import writing_directory
+from longreach_vision.io.picture_files import Folder, Video
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.sequences import drawn_pictures
@@ -39,57 +37,32 @@ def render_sequence(
             ' no delays in videos, which have no stamps; write pictures, or begin later'
         )
     directory = Path(out_dir)
+    for name, one in simulators.items():
+        width, height = one.camera.width, one.camera.height
+        if video and (width % 2 or height % 2):
+            raise InputError(
+                f'video of {width} x {height} px of {name}, allowed: even numbers, as videos lose'
+                ' an odd row or column; write pictures, or scale the camera'
+            )
     with writing_directory(directory) as unfinished:
         unfinished.mkdir()
+        files = {name: f'{name}.avi' if video else name for name in simulators}
         rate = (len(at) - 1) / (at[-1] - at[0]) if len(at) > 1 else 1.0
-        writers: dict[str, _Video | _Folder] = {
-            name: _Video(unfinished / f'{name}.avi', one.camera, rate)
-            if video
-            else _Folder(unfinished / name)
-            for name, one in simulators.items()
-        }
+        folders, videos = {}, {}
+        for name, one in simulators.items():
+            place, target = unfinished / files[name], directory / files[name]
+            if video:
+                shape = one.camera.height, one.camera.width
+                videos[name] = Video(place, target, 'FFV1', rate, shape)
+            else:
+                folders[name] = Folder(place, target, '.png')
         for picture in drawn_pictures(simulators, path, np.array(at), delays):
-            writers[picture.camera].write(picture)
-        # Videos are complete when they are closed.
-        writers.clear()
+            if video:
+                videos[picture.camera].write(picture.image)
+            else:
+                folders[picture.camera].write(picture.image, picture.stamp / 1e9)
+        for written in videos.values():
+            written.close()
         rows = ''.join(f'{time!r}\n' for time in at)
         (unfinished / 'times.csv').write_text('time\n' + rows, encoding='utf-8')
-    return {name: directory / (f'{name}.avi' if video else name) for name in simulators}
-
-
-class _Folder:
-    """A new folder of pictures."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._count = path, 0
-        path.mkdir()
-
-    def write(self, picture: Picture) -> None:
-        """Write the next picture."""
-        name = f'{self._count:06d}_{picture.stamp / 1e9:.9f}.png'
-        if not cv2.imwrite(str(self._path / name), picture.image):
-            raise LongreachError(f'{self._path} cannot be written; is the disk full?')
-        self._count += 1
-
-
-class _Video:
-    """A new video of a camera with a rate [Hz]."""
-
-    def __init__(self, path: Path, camera: Camera, rate: float) -> None:
-        size = camera.width, camera.height
-        if camera.width % 2 or camera.height % 2:
-            raise InputError(
-                f'video of {size[0]} x {size[1]} px of {path.stem}, allowed: even numbers, as'
-                ' videos lose an odd row or column; write pictures, or scale the camera'
-            )
-        self._video = cv2.VideoWriter(
-            str(path), cv2.VideoWriter.fourcc(*'FFV1'), rate, size, False
-        )
-        if not self._video.isOpened():
-            raise LongreachError(
-                'videos cannot be written: this OpenCV has no FFV1 codec; use pictures'
-            )
-
-    def write(self, picture: Picture) -> None:
-        """Write the next picture."""
-        self._video.write(picture.image)
+    return {name: directory / file for name, file in files.items()}
