@@ -59,8 +59,8 @@ def test_markers_over_time(drawn, tmp_path):
 
 def test_beside_the_truth_there_are_errors_in_millimetres(drawn, tmp_path):
     tracks = tracks_of('TRACKED', 'TRACKED', 'LOST', shift=0.001)
-    offsets = {'one': np.array([0.0, 0.002, 0.0])}
-    draw_tracks(tmp_path / 'a.svg', tracks, small_path(0.5, speed=0.0), offsets)
+    path = small_path(0.5, speed=0.0).moved('one', np.array([0.0, 0.002, 0.0]))
+    draw_tracks(tmp_path / 'a.svg', tracks, path)
     ((_, _, plane, space),) = drawn
     np.testing.assert_allclose(plane.lines[0].get_ydata(), [2.0, np.sqrt(5.0), np.sqrt(8.0)])
     np.testing.assert_allclose(plane.lines[1].get_ydata(), [0.0, 1.0, np.nan])

@@ -108,7 +108,7 @@ def test_errors_beside_the_truth():
 def test_scatter_is_what_the_bias_leaves_and_offsets_count():
     path = small_path(0.5, speed=0.0)
     frames = [frame_at(0.1 * k, shift=0.001 * (-1) ** k) for k in range(4)]
-    one, _ = compare(tracks_of(*frames), path, {'one': np.array([0.0, 0.003, 0.0])})
+    one, _ = compare(tracks_of(*frames), path.moved('one', np.array([0.0, 0.003, 0.0])))
     assert one['in_plane']['bias'] == pytest.approx(3e-3)
     assert one['in_plane']['scatter'] == pytest.approx(1e-3)
     assert one['in_plane']['rms'] == pytest.approx(np.hypot(1e-3, 3e-3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,7 @@ _TRUTH: dict[str, Any] = {'color': '0.45', 'linewidth': 1.0}
 _TITLES = {'in_plane': 'error, in the plane [mm]', 'triangulated': 'error, triangulated [mm]'}
 
 
-def draw_tracks(
-    file: str | Path,
-    tracks: Tracks,
-    path: MarkerPath | None = None,
-    offsets: Mapping[str, np.ndarray] | None = None,
-) -> None:
+def draw_tracks(file: str | Path, tracks: Tracks, path: MarkerPath | None = None) -> None:
     """Draw the horizontal and vertical motion of all markers over time, Henikl 2015, figure 14."""
     time = tracks.times
     kinds = () if path is None else tuple(kind for kind in KINDS if _is_there(tracks, kind))
@@ -35,82 +29,68 @@ def draw_tracks(
         for k, name in enumerate(tracks.names):
             colour = f'C{k}'
             found = tracks.positions(name, tracks.best_kind(name))
-            start = _start(found)
-            if start is None:
+            known = found[np.isfinite(found[:, 0])]
+            if not len(known):
                 ahead.plot([], [], '.', color=colour, label=f'{name}: not seen')
                 continue
-            truth = None if path is None else _truth(path, name, time, offsets)
+            start = known[0]
             for axis, i in ((ahead, 0), (above, 2)):
                 if path is not None:
-                    axis.plot(*_line(path, name, time, i, start[i], offsets), **_TRUTH)
+                    fine = _fine(path, time)
+                    axis.plot(fine, _truth(path, name, fine)[:, i] - start[i], **_TRUTH)
                 label = f'{name}: {start[0]:z.1f}, {start[2]:z.1f} m'
                 axis.plot(time, found[:, i] - start[i], '.', color=colour, ms=3.0, label=label)
                 _mark_lost(axis, tracks, name, colour)
-            if truth is None:
-                continue
             for axis, kind in zip(below, kinds, strict=True):
-                errors = np.linalg.norm(tracks.positions(name, kind) - truth, axis=1)
-                axis.plot(time, _MILLI * errors, '.', color=colour, ms=2.5)
-        ahead.set_ylabel(r'$\Delta x$ [m]')
-        above.set_ylabel(r'$\Delta z$ [m]')
+                assert path is not None
+                errors = tracks.positions(name, kind) - _truth(path, name, time)
+                distances = _MILLI * np.linalg.norm(errors, axis=1)
+                axis.plot(time, distances, '.', color=colour, ms=2.5)
+        for axis, title in ((ahead, r'$\Delta x$ [m]'), (above, r'$\Delta z$ [m]')):
+            axis.set_ylabel(title)
         for axis, kind in zip(below, kinds, strict=True):
             axis.set_ylabel(_TITLES[kind])
             axis.set_ylim(bottom=0.0)
-        axes[-1].set_xlabel('time [s]')
-        if len(time) > 1:
-            axes[-1].set_xlim(time[0], time[-1])
-        _legend(ahead, 3, 'tracked from x, z; grey: truth' if path else 'tracked from x, z')
+        _finish(axes, time, 3, 'tracked from x, z; grey: truth' if path else 'tracked from x, z')
 
 
 def draw_movement(
-    file: str | Path,
-    tracks: Tracks,
-    name: str,
-    path: MarkerPath | None = None,
-    offsets: Mapping[str, np.ndarray] | None = None,
+    file: str | Path, tracks: Tracks, name: str, path: MarkerPath | None = None
 ) -> None:
     """Draw the vertical motion of one marker from its initial position, Henikl 2015, figure 15."""
     time = tracks.times
     found = _MILLI * tracks.positions(name, tracks.best_kind(name))[:, 2]
-    truth = None if path is None else _MILLI * _truth(path, name, time, offsets)[:, 2]
+    truth = None if path is None else _MILLI * _truth(path, name, time)[:, 2]
     rows = 1 if truth is None else 2
     with figure(file, size=(9.0, 3.0 * rows), rows=rows) as axes:
         known = np.flatnonzero(np.isfinite(found))
-        if known.size:
-            begin = found[known[0]]
-            both = known if truth is None else known[np.isfinite(truth[known])]
-            if path is not None and truth is not None and both.size:
+        begin = found[known[0]] if known.size else 0.0
+        if path is not None and truth is not None:
+            axes[1].set_ylabel('tracked - truth [mm]')
+            both = known[np.isfinite(truth[known])]
+            if both.size:
                 difference = found - truth
                 mean = np.nanmean(difference)
                 # The noise of one image would shift the whole line: use the truth as the origin.
                 first = truth[both[0]]
-                begin = mean + first
-                fine, line = _line(path, name, time, 2, first / _MILLI, offsets)
-                axes[0].plot(fine, _MILLI * line, label='truth', **_TRUTH)
+                begin, fine = mean + first, _fine(path, time)
+                line = _MILLI * (_truth(path, name, fine)[:, 2] - first / _MILLI)
+                axes[0].plot(fine, line, label='truth', **_TRUTH)
                 axes[1].plot(time, difference - mean, '.-', color='C0', ms=3.0, linewidth=0.6)
                 rms = float(np.nanstd(difference))
                 axes[1].set_title(f'RMS {rms:.3f} mm', loc='right', fontsize=9)
-            axes[0].plot(time, found - begin, '.-', color='C0', ms=4.0, linewidth=0.6, label=name)
-            _legend(axes[0], 2)
+        axes[0].plot(time, found - begin, '.-', color='C0', ms=4.0, linewidth=0.6, label=name)
         axes[0].set_ylabel(r'$\Delta z$ [mm]')
-        if truth is not None:
-            axes[1].set_ylabel('tracked - truth [mm]')
-        axes[-1].set_xlabel('time [s]')
-        if len(time) > 1:
-            axes[-1].set_xlim(time[0], time[-1])
+        _finish(axes, time, 2)
 
 
-def _legend(axis: Any, columns: int, title: str | None = None) -> None:
-    """Put the legend above the right end of an axis, where it covers no data."""
-    axis.legend(
-        loc='lower right',
-        bbox_to_anchor=(1.0, 0.98),
-        frameon=False,
-        ncols=columns,
-        title=title,
-        fontsize=9,
-        title_fontsize=9,
-    )
+def _finish(axes: list[Any], time: np.ndarray, columns: int, title: str | None = None) -> None:
+    """Label the time, and put the legend where it covers no data: above the right end."""
+    axes[-1].set_xlabel('time [s]')
+    if len(time) > 1:
+        axes[-1].set_xlim(time[0], time[-1])
+    place = {'loc': 'lower right', 'bbox_to_anchor': (1.0, 0.98), 'frameon': False}
+    axes[0].legend(**place, ncols=columns, title=title, fontsize=9, title_fontsize=9)
 
 
 def _is_there(tracks: Tracks, kind: str) -> bool:
@@ -118,37 +98,17 @@ def _is_there(tracks: Tracks, kind: str) -> bool:
     return any(np.isfinite(tracks.positions(name, kind)).any() for name in tracks.names)
 
 
-def _start(found: np.ndarray) -> np.ndarray | None:
-    """Return the first known position, or None."""
-    known = np.flatnonzero(np.isfinite(found[:, 0]))
-    return np.asarray(found[known[0]]) if known.size else None
-
-
-def _truth(
-    path: MarkerPath, name: str, times: np.ndarray, offsets: Mapping[str, np.ndarray] | None
-) -> np.ndarray:
+def _truth(path: MarkerPath, name: str, times: np.ndarray) -> np.ndarray:
     """Return the true positions of a marker, shape (K, 3) [m], NaN outside the path's time."""
     own = path.of([name])
     first, last = own.times[[0, -1]]
-    offset = (offsets or {}).get(name, np.zeros(3))
     nowhere = np.full(3, np.nan)
-    return np.array(
-        [own.at(time)[0][0] + offset if first <= time <= last else nowhere for time in times]
-    )
+    return np.array([own.at(time)[0][0] if first <= time <= last else nowhere for time in times])
 
 
-def _line(
-    path: MarkerPath,
-    name: str,
-    times: np.ndarray,
-    axis: int,
-    origin: float,
-    offsets: Mapping[str, np.ndarray] | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the truth relative to an origin, finely sampled over the range of some times."""
-    first, last = path.times[[0, -1]]
-    fine = np.linspace(max(first, times[0]), min(last, times[-1]), _POINTS)
-    return fine, _truth(path, name, fine, offsets)[:, axis] - origin
+def _fine(path: MarkerPath, times: np.ndarray) -> np.ndarray:
+    """Return times at which the truth is drawn, over the range of some times."""
+    return np.linspace(max(path.times[0], times[0]), min(path.times[-1], times[-1]), _POINTS)
 
 
 def _mark_lost(axis: Any, tracks: Tracks, name: str, colour: str) -> None:

@@ -273,20 +273,21 @@ def print_tracks(
     counts: Mapping[str, int] | None = None,
 ) -> None:
     """Plot and print tracks, and their errors if the truth is known."""
-    along, included = _offsets(rig, path)
     errors = None
+    included: list[str] = []
     if path is not None:
+        path, included = _centres(rig, path)
         try:
-            errors = compare(tracks, path, along)
+            errors = compare(tracks, path)
         except InputError as error:
             path, failure = None, failure or error
     if targets.plot is not None or targets.movement is not None:
         from longreach_vision.commands.track_figures import draw_movement, draw_tracks
 
         if targets.plot is not None:
-            draw_tracks(targets.plot, tracks, path, along)
+            draw_tracks(targets.plot, tracks, path)
         if targets.movement is not None:
-            draw_movement(targets.movement, tracks, targets.moving, path, along)
+            draw_movement(targets.movement, tracks, targets.moving, path)
     cameras = [
         one | {'images': None if counts is None else counts[one['camera']]}
         for one in tracks.sightings()
@@ -332,24 +333,24 @@ def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -
     return told
 
 
-def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:
+def _centres(rig: Rig, path: MarkerPath) -> tuple[MarkerPath, list[str]]:
     """
-    Return offsets (3,) [m] by marker from the positions of a path to the centres of the markers.
+    Return the path of the markers' centres, and the markers of which the given one is that.
 
-    A path has the positions in the plane or the centres themselves, as its distance from the plane
-    shows; markers of the second kind are returned, too.
+    The others have positions in the plane, as the distance from it shows.
     """
-    found, included = {}, []
+    included = []
     for marker in rig.markers:
         along = marker.offset
-        if path is not None and along and marker.name in path.names:
-            k = path.names.index(marker.name)
-            away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
-            if abs(float(np.median(away)) - along) < 0.5 * abs(along):
-                along = 0.0
-                included.append(marker.name)
-        found[marker.name] = along * rig.plane.normal
-    return found, included
+        if not along or marker.name not in path.names:
+            continue
+        k = path.names.index(marker.name)
+        away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
+        if abs(float(np.median(away)) - along) < 0.5 * abs(along):
+            included.append(marker.name)
+        else:
+            path = path.moved(marker.name, along * rig.plane.normal)
+    return path, included
 
 
 def _summary(result: dict[str, Any]) -> Iterator[str]:

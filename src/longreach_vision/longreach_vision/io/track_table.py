@@ -304,15 +304,13 @@ def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     )
 
 
-def compare(
-    tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
-) -> list[dict[str, Any]]:
+def compare(tracks: Tracks, path: MarkerPath) -> list[dict[str, Any]]:
     """
-    Compare tracks with the true motion at their times, for each marker.
+    Compare tracks with the true motion of the centres at their times, for each marker.
 
-    ``offsets`` (3,) [m] lead from the path to the centres. ``motion`` is the standard deviation of
-    the truth [m]; for both kinds of estimate, the distance to the truth where it was tracked [m]:
-    ``bias`` is that of the means, ``scatter`` the RMS without it; None without an estimate.
+    ``motion`` is the standard deviation of the truth [m]; for both kinds of estimate, the distance
+    to the truth where it was tracked [m]: ``bias`` is that of the means, ``scatter`` the RMS
+    without it; None without an estimate.
     """
     whole = path.of(tracks.names)
     first, last = whole.times[[0, -1]]
@@ -325,7 +323,7 @@ def compare(
     truth = np.array([whole.at(time)[0] for time in tracks.times[common]])
     rows = []
     for k, name in enumerate(tracks.names):
-        place = truth[:, k] + (offsets or {}).get(name, np.zeros(3))
+        place = truth[:, k]
         status = tracks.column(name, 'status')[common]
         row: dict[str, Any] = {'name': name, 'rows': int(common.sum())}
         row |= {text.lower(): int((status == i).sum()) for i, text in enumerate(STATUSES)}

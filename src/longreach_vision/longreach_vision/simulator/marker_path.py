@@ -151,6 +151,12 @@ class MarkerPath:
         index = [self.names.index(name) for name in names]
         return MarkerPath(names, self.times, self._positions[:, index], self._velocities[:, index])
 
+    def moved(self, name: str, offset: np.ndarray) -> MarkerPath:
+        """Return the path with the positions of a marker moved by an offset (3,) [m]."""
+        positions = self._positions.copy()
+        positions[:, self.names.index(name)] += offset
+        return MarkerPath(self.names, self.times, positions, self._velocities)
+
 
 def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return velocities (K, n, 3) of the parabolas through neighbouring samples."""
