@@ -137,6 +137,13 @@ def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
         cylinders(q[row], pins, lengths[row], arms[row])
 
 
+class RodForces(NamedTuple):
+    """Tensions of the bucket's connecting rods [N]; in the thesis F_LK and F_PK."""
+
+    lk: np.ndarray
+    pk: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True)
 class Linkage:
     """
@@ -216,6 +223,18 @@ class Linkage:
         lever.
         """
         return self._evaluate(q)[1]
+
+    def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
+        """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
+        self._evaluate(q)
+        angles = np.asarray(q, dtype=float)[..., 2]
+        flat, forces = np.broadcast_arrays(angles, np.asarray(force, dtype=float))
+        pairs = [
+            rod_forces(F, *bucket_cylinder(angle, self.pins)[:3])
+            for angle, F in zip(flat.ravel().tolist(), forces.ravel().tolist(), strict=True)
+        ]
+        lk, pk = np.array(pairs).reshape(-1, 2).T
+        return RodForces(lk.reshape(flat.shape), pk.reshape(flat.shape))
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
         """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""

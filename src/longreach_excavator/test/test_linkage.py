@@ -15,7 +15,6 @@ from longreach_excavator.linkage import (
     boom_cylinder,
     bucket_cylinder,
     lever_pin,
-    rod_forces,
 )
 from longreach_excavator.parameters import ExcavatorParameters
 
@@ -53,17 +52,6 @@ def places(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
         D=D,
         P=D + x.bucket.ldp * np.exp(1j * (three + rad(x.bucket.beta_8_deg))),
     )
-
-
-def tensions(excavator: ExcavatorParameters, q: np.ndarray, force: np.ndarray) -> SimpleNamespace:
-    """Return the tensions of LK and PK (rows,) [N]."""
-    pins = excavator.pins()
-    pairs = [
-        rod_forces(F, *bucket_cylinder(angle, pins)[:3])
-        for angle, F in zip(q[:, 2], force, strict=True)
-    ]
-    lk, pk = np.array(pairs).T
-    return SimpleNamespace(lk=lk, pk=pk)
 
 
 # Closure
@@ -205,7 +193,7 @@ def test_directions_are_the_corrected_thesis(excavator):
 def test_rod_forces_are_the_thesis(excavator):
     q = working(excavator)
     known, force = thesis(excavator, q), 290e3
-    rods = tensions(excavator, q, np.full(len(q), force))
+    rods = excavator.linkage().rod_forces(q, np.array(force))
     two, three, four = known.phi_2, known.phi_3, known.phi_4
     # (B.1), (B.2); F_JK of the thesis is positive in tension.
     pk = (np.sin(two) - np.cos(two) * np.tan(four)) / (
@@ -256,7 +244,7 @@ def test_levers_are_derivatives(excavator):
 def check_rod_forces(excavator: ExcavatorParameters, q: np.ndarray, force: np.ndarray) -> None:
     """Check K's balance, and virtual work on the bucket."""
     linkage, at = excavator.linkage(), places(excavator, q)
-    rods = tensions(excavator, q, force)
+    rods = linkage.rod_forces(q, force)
     lever = np.array([lever_pin(angle, linkage.pins)[0] for angle in q[:, 2]])
     K = at.L + lever * np.exp(1j * (q[:, 0] + q[:, 1]))
     push = force * (K - at.J) / abs(K - at.J)
