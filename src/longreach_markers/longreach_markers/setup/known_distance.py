@@ -3,48 +3,38 @@ A bar of known length with a marker at each end: the accuracy of cameras, withou
 
 The distance d of two triangulated markers does not depend on the choice of the world. Its mean
 error shows wrong calibrations, baselines and angles between the cameras, its scatter wrong times
-and noise. Errors of poses and calibrations are propagated by differences: with g_k the derivatives
-of d in image pair k by the coordinates of all poses, of covariance S, and their mean g, the mean
-of d has the variance g^T S g, and its scatter the part mean((g_k - g)^T S (g_k - g)).
+and noise. With g_k the derivatives of d in image pair k by the coordinates of all poses, of
+covariance S, and their mean g, the mean of d has the variance g^T S g, and its scatter the part
+mean((g_k - g)^T S (g_k - g)).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import approx_fprime
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
+from longreach_markers.tracking.bodies import pixel_derivatives, pose_covariances
 from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.pose_agreement import moved
 from longreach_markers.tracking.sightings import json_fields
 
-# Image pairs whose derivatives are computed; the least number of pairs for a judgement.
-_SAMPLES, _LEAST = 60, 10
-# Steps of differences [rad] or [m], [px]; standard deviations beyond which a mean is not
-# explained, and times beyond which a scatter is not.
-_STEP, _PIXEL = 1e-6, 1e-3
-_SURE, _TIMES = 3.0, 2.0
-
-
-# Of each marker: indices of its cameras, and pixels (k, 2) of its triangulated position.
-_Seen = list[tuple[list[int], np.ndarray]]
+# Least number of pairs for a judgement; standard deviations beyond which a mean is not explained,
+# and times beyond which a scatter is not.
+_LEAST, _SURE, _TIMES = 10, 3.0, 2.0
 
 
 class _Pair(NamedTuple):
-    """Both markers in the images of one time."""
+    """Distance of both markers in the images of one time."""
 
     distance: float  # [m]
     noise: float  # its variance from the pixels [m^2]
-    seen: _Seen
+    by_poses: np.ndarray  # (6 n,), derivatives by rotation vectors and translations of all poses
+    lens: float  # variance from errors of the calibrations [m^2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +155,7 @@ class KnownDistance:
 
     def add(self, frame: RigFrame) -> None:
         """Add images of one time; markers that two cameras or more track count."""
-        places, by = [], []
+        seen = []
         for name in self._markers:
             one = frame.estimates[name]
             cameras, point = one.cameras, one.triangulated
@@ -176,19 +166,22 @@ class KnownDistance:
                 return
             if point is None:
                 return
-            places.append(point)
-            by.append([tuple(self._rig.cameras).index(camera) for camera in cameras])
-        apart = places[1].position - places[0].position
+            seen.append((cameras, point))
+        apart = seen[1][1].position - seen[0][1].position
         distance = float(np.linalg.norm(apart))
-        along = apart / distance
-        noise = float(along @ (places[0].noise + places[1].noise) @ along)
-        # As the cameras would see the positions: their own pixels belong to other times.
-        seen = []
-        for which, place in zip(by, places, strict=True):
-            mounted = [self._cameras[k] for k in which]
-            pixels = [one.camera.project(one.pose.to_camera(place.position)) for one in mounted]
-            seen.append((which, np.array(pixels)))
-        self._pairs.append(_Pair(distance, noise, seen))
+        along, by_poses = apart / distance, np.zeros(6 * len(self._rig.cameras))
+        noise = lens = 0.0
+        for sign, (cameras, point) in zip((-1.0, 1.0), seen, strict=True):
+            noise += float(along @ point.noise @ along)
+            by_point, poses = pixel_derivatives(self._rig, cameras, point.position)
+            by_pixels = along @ np.linalg.pinv(by_point)
+            # Pixels stay: a change of the poses is compensated by the point.
+            by_poses -= sign * by_pixels @ poses
+            used = [one for name, one in self._rig.cameras.items() if name in cameras]
+            deviations = np.repeat([one.calibration_deviation for one in used], 2)
+            # Errors of distant pixels are independent.
+            lens += float(np.sum((by_pixels * deviations) ** 2))
+        self._pairs.append(_Pair(distance, noise, by_poses, lens))
 
     def result(self) -> DistanceCheck:
         """Return the comparison."""
@@ -198,20 +191,10 @@ class KnownDistance:
             return DistanceCheck(*known, *unknown, self._told)
         distances = np.array([pair.distance for pair in self._pairs])
         noise = float(np.mean([pair.noise for pair in self._pairs]))
-        every = max(1, len(self._pairs) // _SAMPLES)
-        by_pose, by_pixel = [], []
-        for pair in self._pairs[::every]:
-            by_pose.append(self._by_poses(pair))
-            by_pixel.append(self._by_pixels(pair))
-        gradients = np.array(by_pose)
-        mean = gradients.mean(axis=0)
-        S = np.zeros((len(mean), len(mean)))
-        for k, one in enumerate(self._cameras):
-            if one.pose.covariance is not None:
-                S[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = one.pose.covariance
+        lens = float(np.mean([pair.lens for pair in self._pairs]))
+        gradients = np.array([pair.by_poses for pair in self._pairs])
+        mean, S = gradients.mean(axis=0), pose_covariances(self._rig)
         away = gradients - mean
-        # Calibration errors of distant pixels are independent: they differ over the images.
-        lens = float(np.mean(by_pixel))
         return DistanceCheck(
             *known,
             float(distances.mean()),
@@ -220,56 +203,3 @@ class KnownDistance:
             math.sqrt(noise + lens + float(np.mean(np.sum((away @ S) * away, axis=1)))),
             self._told,
         )
-
-    @property
-    def _cameras(self) -> list[Any]:
-        """All mounted cameras."""
-        return list(self._rig.cameras.values())
-
-    def _distance(self, seen: _Seen, poses: Sequence[Pose]) -> float:
-        """Return the distance of two markers from their pixels, with the poses of all [m]."""
-        ends = [
-            triangulate(
-                [self._cameras[k].camera for k in which],
-                [poses[k] for k in which],
-                pixels,
-                np.stack([np.eye(2)] * len(which)),
-            )
-            for which, pixels in seen
-        ]
-        return float(np.linalg.norm(ends[1].position - ends[0].position))
-
-    def _by_poses(self, pair: _Pair) -> np.ndarray:
-        """Return the derivatives by rotation vectors and translations of all poses, (6 n,)."""
-        used = sorted({c for which, _ in pair.seen for c in which})
-        gradient = np.zeros((len(self._cameras), 6))
-
-        def at(changes: np.ndarray) -> float:
-            poses = [one.pose for one in self._cameras]
-            for c, change in zip(used, changes.reshape(-1, 6), strict=True):
-                poses[c] = moved(poses[c], change)
-            return self._distance(pair.seen, poses)
-
-        gradient[used] = approx_fprime(np.zeros(6 * len(used)), at, _STEP).reshape(-1, 6)
-        return gradient.ravel()
-
-    def _by_pixels(self, pair: _Pair) -> float:
-        """Return the variance from errors of the calibrations [m^2]."""
-        deviations = [
-            deviation
-            for which, _ in pair.seen
-            for k in which
-            for deviation in 2 * [self._cameras[k].calibration_deviation]
-        ]
-        if not any(deviations):
-            return 0.0
-        poses = [one.pose for one in self._cameras]
-        sizes = [2 * len(which) for which, _ in pair.seen]
-
-        def at(shifts: np.ndarray) -> float:
-            parts = zip(pair.seen, np.split(shifts, sizes[:1]), strict=True)
-            seen = [(which, pixels + part.reshape(-1, 2)) for (which, pixels), part in parts]
-            return self._distance(seen, poses)
-
-        gradient = approx_fprime(np.zeros(sum(sizes)), at, _PIXEL)
-        return float(np.sum((gradient * deviations) ** 2))

@@ -19,11 +19,12 @@ A group that is not rigid, or whose p_i are wrong, shows in the chi-square of th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import chdtri
 
 from longreach_markers.camera.geometry import Pose, project_point
@@ -96,7 +97,7 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     gain = np.linalg.solve(information, weighted)
     own = np.kron(np.eye(len(names)), geometry)
     systematic = _systematic(rig, located) + own
-    noise = _block_diagonal(noises)
+    noise = block_diag(*noises)
     covariance = gain @ (noise + systematic) @ gain.T
     if not math.sqrt(np.linalg.eigvalsh(covariance[:3, :3])[-1]) < _TURNED:
         return BodyEstimate(body.name, _in_line(names), names)
@@ -192,12 +193,8 @@ def _systematic(rig: Rig, located: list[_Located]) -> np.ndarray:
     of a position has beyond that, such as the errors of calibrations, is added twice, as
     independent of the other markers and as common to them.
     """
-    causes = np.zeros((6 * len(rig.cameras) + 3,) * 2)
-    for k, mounted in enumerate(rig.cameras.values()):
-        if mounted.pose.covariance is not None:
-            causes[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = mounted.pose.covariance
-    if rig.plane.covariance is not None:
-        causes[-3:, -3:] = rig.plane.covariance
+    plane = np.zeros((3, 3)) if rig.plane.covariance is None else rig.plane.covariance
+    causes = block_diag(pose_covariances(rig), plane)
     effects = np.concatenate([_sensitivity(rig, one) for one in located])
     found = effects @ causes @ effects.T
     beyond = np.empty((3 * len(located), 3))
@@ -207,23 +204,13 @@ def _systematic(rig: Rig, located: list[_Located]) -> np.ndarray:
         variances, directions = np.linalg.eigh(stated - found[part, part])
         beyond[part] = directions @ np.diag(np.sqrt(np.maximum(variances, 0.0))) @ directions.T
     blocks = beyond.reshape(-1, 3, 3)
-    return np.asarray(found + beyond @ beyond.T + _block_diagonal(blocks @ blocks))
+    return np.asarray(found + beyond @ beyond.T + block_diag(*(blocks @ blocks)))
 
 
 def _sensitivity(rig: Rig, one: _Located) -> np.ndarray:
     """Return the derivatives (3, 6 c + 3) of a position by c camera poses and the plane."""
     position, plane = one.location.position, rig.plane
-    by_point, by_poses = [], []
-    for k, (name, mounted) in enumerate(rig.cameras.items()):
-        if name not in one.cameras:
-            continue
-        pose, jacobian = mounted.pose, np.empty((2, 9))
-        project_point(mounted.camera.packed, pose.rotation, pose.translation, position, jacobian)
-        by_point.append(jacobian[:, 6:])
-        by_pose = np.zeros((2, 6 * len(rig.cameras)))
-        by_pose[:, 6 * k : 6 * k + 6] = jacobian[:, :6]
-        by_poses.append(by_pose)
-    point, poses = np.concatenate(by_point), np.concatenate(by_poses)
+    point, poses = pixel_derivatives(rig, one.cameras, position)
     if not one.in_plane:
         # Pixels stay: a change of the poses is compensated by the point.
         return np.concatenate([-np.linalg.pinv(point) @ poses, np.zeros((3, 3))], axis=1)
@@ -235,12 +222,26 @@ def _sensitivity(rig: Rig, one: _Located) -> np.ndarray:
     return np.concatenate([-solve @ poses, np.outer(along, height)], axis=1)
 
 
-def _block_diagonal(blocks: np.ndarray) -> np.ndarray:
-    """Return a matrix (3n, 3n) with blocks (n, 3, 3) on its diagonal."""
-    found = np.zeros((3 * len(blocks),) * 2)
-    for k, block in enumerate(blocks):
-        found[3 * k : 3 * k + 3, 3 * k : 3 * k + 3] = block
-    return found
+def pose_covariances(rig: Rig) -> np.ndarray:
+    """Return the covariance (6 c, 6 c) of all camera poses; 0 for those without."""
+    known = (one.pose.covariance for one in rig.cameras.values())
+    return np.asarray(block_diag(*(np.zeros((6, 6)) if one is None else one for one in known)))
+
+
+def pixel_derivatives(
+    rig: Rig, cameras: Collection[str], position: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return derivatives of pixels in k cameras: by the point (2 k, 3), all poses (2 k, 6 c)."""
+    by_point, by_poses = [], []
+    for k, (name, mounted) in enumerate(rig.cameras.items()):
+        if name not in cameras:
+            continue
+        pose, jacobian = mounted.pose, np.empty((2, 9))
+        project_point(mounted.camera.packed, pose.rotation, pose.translation, position, jacobian)
+        by_point.append(jacobian[:, 6:])
+        by_poses.append(np.zeros((2, 6 * len(rig.cameras))))
+        by_poses[-1][:, 6 * k : 6 * k + 6] = jacobian[:, :6]
+    return np.concatenate(by_point), np.concatenate(by_poses)
 
 
 def _symmetric(matrix: np.ndarray) -> np.ndarray:
