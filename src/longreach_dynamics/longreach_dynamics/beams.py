@@ -155,8 +155,11 @@ class BendingLine:
         powers = powers / width ** np.arange(_DEGREE + 1)[:, None]
         deflection = _Piecewise(powers, beam.grid).integrated_twice()
         if beam.support:
-            slope = float(deflection(beam.support)) / beam.support
-            deflection = _plus_linear(deflection, -slope)
+            slope = -float(deflection(beam.support)) / beam.support
+            powers = deflection.powers.copy()
+            powers[1] += slope
+            powers[0] += slope * deflection.edges[:-1]
+            deflection = _Piecewise(powers, deflection.edges)
         return cls(deflection)
 
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
@@ -179,14 +182,6 @@ class BendingLine:
         largest = values[np.argmax(np.abs(values))]
         size = values[-1] if abs(values[-1]) > _SMALL_TIP * abs(largest) else largest
         return self.scaled(1.0 / float(size))
-
-
-def _plus_linear(function: _Piecewise, slope: float) -> _Piecewise:
-    """Return function + slope x."""
-    powers = function.powers.copy()
-    powers[1] += slope
-    powers[0] += slope * function.edges[:-1]
-    return _Piecewise(powers, function.edges)
 
 
 def _line(beam: Beam, moment: Distribution) -> BendingLine:

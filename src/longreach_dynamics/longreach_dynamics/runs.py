@@ -85,16 +85,11 @@ def each(
 
     ``family`` is the name of all, in which ``mark`` stands for a key, such as ``force_*``.
     """
+    head, _, tail = family.rpartition(mark)
     return [
-        Column(_with_key(family, mark, key), unit, meaning, source, family)
+        Column(f'{head}{key}{tail}', unit, meaning, source, family)
         for key, source in itertools.zip_longest(keys, sources)
     ]
-
-
-def _with_key(family: str, mark: str, key: object) -> str:
-    """Return a family's name with the key of one part in place of the last ``mark``."""
-    head, _, tail = family.rpartition(mark)
-    return f'{head}{key}{tail}'
 
 
 class Columns(tuple[Column, ...]):

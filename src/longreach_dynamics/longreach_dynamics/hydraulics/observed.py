@@ -33,16 +33,17 @@ from longreach_dynamics.runs import Column, each
 def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[Column]:
     """Return the columns of :func:`port_series`; ``mark`` is the placeholder of keys."""
     columns: list[Column] = []
-    if _has_ports(a):
+    has_ports, has_pump, has_holding = _parts(a)
+    if has_ports:
         for side in ('head', 'rod'):
             meaning = f'through relief (negative) and make-up valve into the {side} side'
             columns += each(f'port_{side}_{mark}', keys, 'm^3/s', meaning, mark=mark)
-    if _has_pump(a):
+    if has_pump:
         columns += [
             Column('rail_pressure', 'Pa', 'with which the pump feeds the valves'),
             Column('rail_flow', 'm^3/s', 'what the pump gives'),
         ]
-    if _has_holding(a):
+    if has_holding:
         for side in ('head', 'rod'):
             meaning = (
                 f'opening of the counterbalance valve of the {side} side: 0 closed, 1 fully open'
@@ -62,23 +63,15 @@ def port_series(a: Actuators, states: np.ndarray) -> np.ndarray:
     N = len(a.table)
     seen = np.empty((len(states), 4 * N + 2))
     _observe(np.ascontiguousarray(states), a.table, seen)
-    shown = np.repeat([_has_ports(a), _has_pump(a), _has_holding(a)], [2 * N, 2, 2 * N])
+    shown = np.repeat(_parts(a), [2 * N, 2, 2 * N])
     return np.asarray(seen[:, shown])
 
 
-def _has_ports(a: Actuators) -> bool:
-    """Return whether a cylinder has a relief or a make-up valve."""
-    return bool((a.table[:, [RELIEF_AREA, MAKE_UP_AREA]] > 0.0).any())
-
-
-def _has_pump(a: Actuators) -> bool:
-    """Return whether the flow of the pump is limited."""
-    return bool(np.isfinite(a.table[0, PUMP_FLOW]))
-
-
-def _has_holding(a: Actuators) -> bool:
-    """Tell whether a cylinder has a counterbalance valve."""
-    return bool((a.table[:, HOLDING_AREA] > 0.0).any())
+def _parts(a: Actuators) -> tuple[bool, bool, bool]:
+    """Return whether there are relief or make-up valves, a limited pump, counterbalance valves."""
+    ports = (a.table[:, [RELIEF_AREA, MAKE_UP_AREA]] > 0.0).any()
+    pump = np.isfinite(a.table[0, PUMP_FLOW])
+    return bool(ports), bool(pump), bool((a.table[:, HOLDING_AREA] > 0.0).any())
 
 
 @kernel
