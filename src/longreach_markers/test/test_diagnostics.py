@@ -53,14 +53,6 @@ def test_all_is_well() -> None:
     assert math.isnan(again['milliseconds_per_image'])  # type: ignore[arg-type]
 
 
-def test_silence_is_said_with_its_topics() -> None:
-    work = Work()
-    silence = False, 'no images on /yard/left/image_raw, /yard/right/image_raw'
-    assert work.report.state(silent=False) == silence
-    work.found(tip=TRACKED)
-    assert work.report.state(silent=True) == silence
-
-
 def test_markers_that_are_lost_and_bad_images_are_said() -> None:
     work = Work()
     work.report.add_image('right', good=False)
@@ -164,12 +156,15 @@ def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
     assert work.report.state(silent=False) == (False, 'images wait for their partners')
 
 
-def test_what_is_waited_for_is_said_until_images_come() -> None:
+def test_silence_and_what_is_waited_for_are_said() -> None:
     work = Work()
+    silence = False, 'no images on /yard/left/image_raw, /yard/right/image_raw'
+    assert work.report.state(silent=False) == silence
     assert work.report.state(silent=True, waits='waits for 2') == (False, 'waits for 2')
     work.images(1, 'left', 'right')
     work.found(tip=TRACKED)
     assert work.report.state(silent=False, waits='waits for 2') == (True, 'tracking')
+    assert work.report.state(silent=True) == silence
 
 
 def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:

@@ -7,20 +7,16 @@ import math
 
 import numpy as np
 import pytest
+from test_rig_tracker import CAMERA, RADIUS, small_rig
+from test_rig_tracker import Stage as Cameras
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import LOST, TRACKED
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
+from longreach_markers.rig import MarkerOnRig
 from longreach_markers.tracking.follower import Follower, size_error
 from longreach_markers.tracking.image_sets import ImageSet
 from longreach_markers.tracking.rig_tracker import RigFrame
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 
-CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
-RADIUS = 0.15
 PLACES = np.array([[-0.9, 0.0, 0.2], [-0.2, 0.0, -0.3], [0.3, 0.0, 0.4], [0.9, 0.0, -0.1]])
 # Two alike, a disc, and one of its own kind.
 MARKERS = (
@@ -33,38 +29,20 @@ RATE = 10.0
 STRANGER = MarkerOnRig('stranger', RADIUS)
 
 
-class Stage:
-    """Markers before two cameras, and a tracker."""
+class Stage(Cameras):
+    """Markers before two cameras, and what follows them."""
 
     def __init__(self, markers: tuple[MarkerOnRig, ...], more: tuple[MarkerOnRig, ...] = ()):
-        poses = {
-            'left': Pose.from_look_at((-1.5, -6.0, 0.3), (0.0, 0.0, 0.0)),
-            'right': Pose.from_look_at((1.5, -6.2, 0.2), (0.0, 0.0, 0.0)),
-        }
-        self.rig = Rig(
-            {side: MountedCamera(CAMERA, pose) for side, pose in poses.items()},
-            Plane(np.array([0.0, 1.0, 0.0]), 0.0),
-            markers,
-        )
-        self.follower = Follower(self.rig)
-        look = CameraLook(clutter=0, card=1.5, noise_everywhere=False)
-        shown = dataclasses.replace(self.rig, markers=markers + more)
-        scene = Scene(scene_of(shown, look).markers, look)
-        self.simulators = {
-            side: CameraSimulator(CAMERA.replace(name=side), pose, scene)
-            for side, pose in poses.items()
-        }
-        self.rng = np.random.default_rng(1)
-        self.k = 0
+        rig = dataclasses.replace(small_rig(), markers=markers)
+        shown = dataclasses.replace(rig, markers=markers + more)
+        super().__init__(shown, rig, clutter=0)
+        self.follower, self.k = Follower(rig), 0
 
     def update(self, places: np.ndarray, covered: int | None = None) -> RigFrame:
         """Track the next pair of images, in which the right camera does not see one marker."""
         stamp = round(self.k * 1e9 / RATE)
         self.k += 1
-        images = {
-            side: one.image(places, np.zeros_like(places), 0.0, self.rng).copy()
-            for side, one in self.simulators.items()
-        }
+        images = self.images(places)
         if covered is not None:
             u, v = np.rint(self.simulators['right'].centers(places)[covered]).astype(int)
             images['right'][v - 20 : v + 20, u - 20 : u + 20] = 90
