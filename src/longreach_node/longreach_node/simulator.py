@@ -23,9 +23,9 @@ must not wait for it. When and by what the machine advances is in
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from builtin_interfaces.msg import Time
@@ -58,6 +58,13 @@ Command = TypeVar('Command')
 
 # How often to look for connections before the first sample, and at the graph [s of wall time].
 _START_PERIOD, _GRAPH_PERIOD = 0.02, 2.0
+# Services, with what the simulation does and what is said.
+_SERVICES = {
+    'pause': ('pause', 'paused at'),
+    'resume': ('resume', 'running from'),
+    'step': ('step_once', 'at'),
+    'reset': ('reset', 'at'),
+}
 # Warnings with as many equal letters are of one kind.
 _KIND_LENGTH = 7
 # Longest wait for listeners to each topic [s].
@@ -136,9 +143,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.simulation = Simulation(
             machine, parameters, self.initial_command, self.safe_command, self
         )
-        for function in (self._pause, self._resume, self._step, self._reset):
-            name = f'~/{function.__name__.strip("_")}'
-            self.create_service(Trigger, name, _trigger_callback(function))
+        for name in _SERVICES:
+            callback: Any = functools.partial(self._on_service, name)
+            self.create_service(Trigger, f'~/{name}', callback)
         self.standard = add_standard_services(self, self.simulation)
         self.add_post_set_parameters_callback(self._on_parameters)
 
@@ -418,35 +425,13 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Advance by one sample, unless paused."""
         self.simulation.go_on()
 
-    def _pause(self) -> tuple[bool, str]:
-        """Stop time, for the service ~/pause; as the next three, return success and a text."""
-        self.simulation.pause()
-        return True, f'paused at {self.time:g} s'
-
-    def _resume(self) -> tuple[bool, str]:
-        """Let time go on."""
-        text = f'running from {self.time:g} s'
-        self.simulation.resume()
-        return True, text
-
-    def _step(self) -> tuple[bool, str]:
-        """Advance by one sample."""
-        refusal = self.simulation.step_once()
-        return not refusal, refusal or f'at {self.time:g} s'
-
-    def _reset(self) -> tuple[bool, str]:
-        """Go back to the initial state and time 0."""
-        self.simulation.reset()
-        return True, 'at 0 s'
-
-
-def _trigger_callback(
-    function: Callable[[], tuple[bool, str]],
-) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
-    """Return a service's callback that answers with what a function returns."""
-
-    def call(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response.success, response.message = function()
+    def _on_service(
+        self, name: str, _: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        """Do what the service of a name asks for; the response says since when, or why not."""
+        method, text = _SERVICES[name]
+        before = self.time
+        refusal = getattr(self.simulation, method)() or ''
+        now = before if name == 'resume' else self.time
+        response.success, response.message = not refusal, refusal or f'{text} {now:g} s'
         return response
-
-    return call
