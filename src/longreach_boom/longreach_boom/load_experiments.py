@@ -167,7 +167,7 @@ class LoadExperiments(Identifiable):
             loads=loads,
             release=tuple(time for time, what in later if what == 'release'),
             attach=tuple(
-                Attachment(time, payload.mass, payload.beam, payload.position)
+                Attachment(payload.mass, payload.beam, payload.position, time=time)
                 for time, what in later
                 if what == 'attach'
             ),

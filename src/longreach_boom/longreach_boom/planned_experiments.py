@@ -48,7 +48,6 @@ def releases(
     poses: Sequence[tuple[float, ...]],
     masses: Sequence[float],
     duration: float = _DURATION,
-    markers: bool = True,
 ) -> dict[str, tuple[Scenario, Recording]]:
     """
     Return releases in poses [deg] of masses [kg], seen for a duration [s] after the release.
@@ -71,7 +70,7 @@ def releases(
             run = _run(boom, scenario, name)
             slips = bool(np.ptp(run.columns_like('piston'), axis=0).max() > _STICKS)
             name += ' (slips)' if slips else ''
-            exact = measured(truth_of(run, scenario, name), ideal, _EXACT if markers else None)
+            exact = measured(truth_of(run, scenario, name), ideal, _EXACT)
             # Noise of fewer rows that are means of more.
             signals = {}
             for signal, shown in exact.signals.items():

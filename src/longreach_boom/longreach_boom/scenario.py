@@ -43,7 +43,6 @@ from longreach_dynamics.scenarios import (
     ValveCommand,
     check_times,
     check_valve_commands,
-    first_pose,
 )
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 
@@ -70,15 +69,10 @@ class HangingLoad(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class Attachment(Parameters):
+class Attachment(HangingLoad):
     """A load that is attached at a time."""
 
-    time: float = quantity('time of attachment', 's', at_least=0.0, at_most=1e6)
-    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
-    beam: str = quantity('name of the beam; empty: the last', '', default='')
-    position: float | None = quantity(
-        'position along the beam; none: at its tip', 'm', at_least=0.0, default=None
-    )
+    time: float = quantity('time of attachment', 's', at_least=0.0, at_most=1e6, kw_only=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,8 +150,7 @@ class Scenario(Parameters):
         """Return (time [s], attached load, or None for a release), sorted by time."""
         changes: list[tuple[float, Load | None]] = [(time, None) for time in self.release]
         for index, item in enumerate(self.attach):
-            load = HangingLoad(mass=item.mass, beam=item.beam, position=item.position)
-            changes.append((item.time, load.on(boom, f'attach[{index}]')))
+            changes.append((item.time, item.on(boom, f'attach[{index}]')))
         return tuple(sorted(changes, key=lambda change: change[0]))
 
     def carried(self, boom: BoomParameters) -> list[tuple[float, tuple[Load, ...]]]:
@@ -200,11 +193,6 @@ class Scenario(Parameters):
                     f' within {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a'
                     ' later time for a smooth path from the pose'
                 )
-
-
-def resting_scenario(boom: BoomParameters) -> Scenario:
-    """Return the scenario of a boom that stands in its first pose, valves closed."""
-    return Scenario(duration=1.0, pose=first_pose(boom, 'boom'))
 
 
 def load_scenario(file: str | Path, boom: BoomParameters, step: float | None = None) -> Scenario:

@@ -15,12 +15,13 @@ from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import ROTATIONS, BoomParameters
 from longreach_boom.results import BoomRun, columns_of
-from longreach_boom.scenario import Scenario, load_scenario, resting_scenario
+from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.scenarios import first_pose
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 _AS_IN_FILE = 'as_in_file'
@@ -124,8 +125,8 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         return load_scenario(file, parameters, getattr(options, 'step', 0.0) or None)
 
     def rest(self, parameters: BoomParameters) -> Scenario:
-        """Return a scenario of the first pose."""
-        return resting_scenario(parameters)
+        """Return the scenario of a boom that stands in its first pose, valves closed."""
+        return Scenario(duration=1.0, pose=first_pose(parameters, 'boom'))
 
     def simulate(
         self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions

@@ -79,6 +79,7 @@ def equilibrium(
     n = N * (1 + boom.ritz.functions)
     # Newton's method solves for heave and pitch of a truck on springs as for the deflections.
     q = np.concatenate([angles, np.zeros(n - N + (2 if boom.truck else 0))])
+    reach = sum(beam.length for beam in boom.beams)
     scale = float(constants.mass.sum()) * max(boom.gravity, 1e-9)
     for _ in range(50):
         residual = potential_forces(q, constants)[N:]
@@ -90,9 +91,9 @@ def equilibrium(
             break
         q[N:] -= change
         # Newton's method has converged when the change is of the order of rounding.
-        if np.abs(change).max() < 1e-14 * boom_reach(boom):
+        if np.abs(change).max() < 1e-14 * reach:
             break
-        if not np.all(np.isfinite(q)) or np.abs(q[N:]).max() > boom_reach(boom):
+        if not np.all(np.isfinite(q)) or np.abs(q[N:]).max() > reach:
             break
     residual = potential_forces(q, constants)[N:]
     settled = bool(np.abs(residual).max() < 1e-9 * scale)
@@ -122,11 +123,6 @@ def equilibrium(
         boom, q[:n], np.zeros(n), N - 1, boom.beams[-1].length, truck=moved
     ).position
     return Equilibrium(q[:n], forces, head, rod, tip, truck)
-
-
-def boom_reach(boom: BoomParameters) -> float:
-    """Return the sum of the beams' lengths [m]."""
-    return sum(beam.length for beam in boom.beams)
 
 
 def beyond_relief(boom: BoomParameters, head: np.ndarray, rod: np.ndarray) -> list[str]:

@@ -23,7 +23,6 @@ from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, truck_of
 from longreach_boom.strain import curvatures
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import read_only
 
 # Yield strength of S355 [Pa], used in older booms; steels of newer booms have twice this value.
@@ -118,8 +117,6 @@ def shape_of(
     The stress is E |w''| times the distance of the surface from the neutral line, see
     :func:`longreach_boom.description.half_height`.
     """
-    if points < 2:
-        raise InputError(f'points = {points}, allowed: at least 2 for each beam')
     N, shapes = boom.size, []
     q, _, _, frames = _frames(boom, state)
     tables = _lines(boom, points)
@@ -148,11 +145,9 @@ def _plane(places: np.ndarray) -> np.ndarray:
     return np.stack([places.real, places.imag], axis=-1)
 
 
-def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
+def stress_colours(stress: np.ndarray) -> np.ndarray:
     """Return red, green, blue (..., 3) of stresses (...) [Pa], blue at 0, red from yield on."""
-    if not 0.0 < yield_strength < np.inf:
-        raise InputError(f'yield_strength = {yield_strength} Pa, allowed: (0, inf) Pa')
-    share = np.abs(stress) / yield_strength
+    share = np.abs(stress) / YIELD_STRENGTH
     knots = np.linspace(0.0, 1.0, len(_SCALE))
     return np.stack([np.interp(share, knots, channel) for channel in _SCALE.T], axis=-1)
 

@@ -86,7 +86,7 @@ def test_errors_are_those_of_the_sensor_file(run, truth):
 
 
 def test_runs_that_no_recording_can_state(boom, run):
-    other = Attachment(0.2, 50.0)
+    other = Attachment(50.0, time=0.2)
     with pytest.raises(InputError, match='several loads'):
         truth_of(run, RELEASE.replace(attach=(other,)))
     short = simulate(boom, RELEASE.replace(duration=0.5, release=(0.1,)))

@@ -391,7 +391,7 @@ def test_oil_changes_by_flows_alone(boom, mass):
 
 def test_cavitation_clamps_and_recovers(boom):
     scenario = Scenario(
-        duration=30.0, pose='site', attach=(Attachment(0.0, 250.0),), release=(6.0,)
+        duration=30.0, pose='site', attach=(Attachment(250.0, time=0.0),), release=(6.0,)
     )
     result = simulate(boom, scenario)
     p = constants_of(boom)

@@ -125,8 +125,8 @@ def test_loads_and_valves(boom, friction):
         loads=(HangingLoad(60.0),),
         release=(0.5,),
         attach=(
-            Attachment(0.5, 40.0, 'beam_3', 3.0),
-            Attachment(1.2, 20.0),
+            Attachment(40.0, 'beam_3', 3.0, time=0.5),
+            Attachment(20.0, time=1.2),
         ),
         valve_commands=(
             ValveCommand(0.3, (0.4, 0.0, -0.5, 0.2)),

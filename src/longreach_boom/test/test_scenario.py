@@ -47,7 +47,7 @@ def test_file_becomes_a_scenario(tmp_path, boom):
         friction=False,
         loads=(HangingLoad(90.0), HangingLoad(12.5, 'beam_2', 3.0)),
         release=(2.5,),
-        attach=(Attachment(8.0, 50.0, 'beam_3', 4.0),),
+        attach=(Attachment(50.0, 'beam_3', 4.0, time=8.0),),
         valve_commands=(
             ValveCommand(1.0, (0.2, 0.0, 0.0, -1.0)),
             ValveCommand(1.5, (0.0, 0.0, 0.0, 0.0)),
@@ -74,7 +74,11 @@ def test_load_changes_come_in_the_order_of_time(boom):
         duration=10.0,
         pose='site',
         release=(5.0, 1.0),
-        attach=(Attachment(6.0, 3.0), Attachment(1.0, 2.0, 'beam_3', 4.0), Attachment(0.5, 1.0)),
+        attach=(
+            Attachment(3.0, time=6.0),
+            Attachment(2.0, 'beam_3', 4.0, time=1.0),
+            Attachment(1.0, time=0.5),
+        ),
     )
     # At the same time: first off, then on.
     assert scenario.load_changes(boom) == (

@@ -30,7 +30,7 @@ BUSY = Scenario(
     pose='site',
     loads=(HangingLoad(90.0),),
     release=(0.0, 0.9),
-    attach=(Attachment(0.403, 70.0, 'beam_3', 2.0), Attachment(0.75, 30.0)),
+    attach=(Attachment(70.0, 'beam_3', 2.0, time=0.403), Attachment(30.0, time=0.75)),
     valve_commands=(
         ValveCommand(0.301, (0.4, -0.3, 0.5, 0.0)),
         ValveCommand(1.1, (0.0, 0.0, 0.0, -0.4)),
