@@ -16,7 +16,7 @@ setup(
         ('share/' + NAME, ['package.xml']),
         ('share/' + NAME + '/config', glob('config/*')),
     ],
-    install_requires=['setuptools', 'numpy', 'pyyaml', 'viser', 'websockets'],
+    install_requires=['setuptools', 'numpy', 'plotly', 'pyyaml', 'viser', 'websockets'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',

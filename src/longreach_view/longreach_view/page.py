@@ -325,6 +325,8 @@ class Page:
             axes=({**axis, 'size': 28, 'label': 's'}, {**axis, 'size': 50, 'label': chart.unit}),
             cursor={'drag': {'x': True, 'y': False}, 'sync': {'key': 'time'}},
             height=_CHART_HEIGHT,
+            # Room for the numbers at the ends of the axes.
+            padding=(8, 24, 0, 0),
         )
 
     @staticmethod

@@ -126,8 +126,7 @@ class _MachineScene:
             )
         if self._label is not None:
             low, high = self.bounds
-            above = min(_ABOVE[0], _ABOVE[1] * float(np.max(high - low)))
-            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + above)
+            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + _above(self.bounds))
         return self._placed
 
     def _add(self, path: str, shape: Shape) -> Any:
@@ -261,6 +260,11 @@ class _MachineScene:
                     self._scene.add_line_segments, path, points, _CAMERA_COLOUR, thickness=_TRACK
                 ),
             )
+
+
+def _above(box: Box) -> float:
+    """Return the height of a machine's name above it [m]."""
+    return min(_ABOVE[0], _ABOVE[1] * float(np.max(box[1] - box[0])))
 
 
 def _around(*boxes: Box) -> Box:
@@ -413,7 +417,11 @@ class Scene:
     def bounds(self, name: str = '') -> Box:
         """Return the box around a machine, or around all [m]."""
         boxes = [
-            (m.bounds[0] + m.frame.position, m.bounds[1] + m.frame.position)
+            (
+                m.bounds[0] + m.frame.position,
+                # With its name.
+                m.bounds[1] + m.frame.position + [0.0, 0.0, 2.0 * _above(m.bounds)],
+            )
             for (own, _), m in self._machines.items()
             if m.paths and name in ('', own)
         ]

@@ -173,6 +173,17 @@ def test_pages_with_nonsense_cameras_are_left_alone(server, nonsense):
     scene.look(client, scene.bounds())
 
 
+def test_the_name_of_a_high_machine_is_in_the_picture(server):
+    scene, client = Scene(server), page(1600, 500)
+    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
+    (shown,) = scene._machines.values()
+    scene.look(client, scene.bounds())
+    name = shown.frame.position + np.array(shown._label.position)
+    _, up = corners(client, (name, name))
+    # The text itself is some 20 pixels high.
+    assert up.max() + 2.0 * 20.0 / 500.0 < 1.0
+
+
 def test_a_narrow_page_looks_above_its_panel(server):
     scene, client = Scene(server), page(400, 800)
     scene.look(client, scene.bounds())
