@@ -335,25 +335,6 @@ def test_signals(words, code, printed):
     assert (done.returncode, done.stdout, done.stderr) == (code, printed, '')
 
 
-def test_the_handler_is_gone_afterwards():
-    before = signal.getsignal(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        with pytest.raises(SystemExit) as leaving, cli._leaving_on_sigterm():
-            signal.raise_signal(signal.SIGTERM)
-        assert leaving.value.code == 143
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with cli._leaving_on_sigterm():
-            assert callable(signal.getsignal(signal.SIGTERM))
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        # Who has a handler already keeps it.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        with cli._leaving_on_sigterm():
-            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 @pytest.mark.parametrize(
     ('line', 'expected'),
     [

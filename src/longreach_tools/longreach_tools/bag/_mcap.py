@@ -232,8 +232,7 @@ class IntactMcap(McapReader):
 
 def _chunks(file: BinaryIO, begin: int, end: int) -> Iterator[_Chunk]:
     """Yield the chunks with a sound head in a part of a file."""
-    while end - begin >= _RECORD.size:
-        window = _read(file, begin, min(_WINDOW, end - begin))
+    while len(window := _read(file, begin, min(_WINDOW, end - begin))) >= _RECORD.size:
         places = (begin + match.start() for match in _CANDIDATE.finditer(window))
         chunk = next(filter(None, (_chunk_at(file, place, end) for place in places)), None)
         if chunk is not None:
