@@ -35,21 +35,18 @@ def flows(spool: float, p1: float, p2: float) -> tuple[float, float]:
 # The root of a pressure difference.
 
 
-def test_root_of_large_differences_is_the_square_root() -> None:
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign: float) -> None:
     for difference in (1e6, 1e7, 3e7):
         # (1 + (s/d)^2)^(-1/4)
-        expected = math.sqrt(difference)
-        assert signed_root(difference, LAMINAR) < expected
         tolerance = 0.26 * (LAMINAR / difference) ** 2
-        assert signed_root(difference, LAMINAR) == pytest.approx(expected, rel=tolerance)
-        assert signed_root(-difference, LAMINAR) == pytest.approx(-expected, rel=tolerance)
-
-
-def test_root_of_small_differences_is_laminar() -> None:
+        found = sign * signed_root(sign * difference, LAMINAR)
+        assert found == pytest.approx(math.sqrt(difference), rel=tolerance)
+        assert found < math.sqrt(difference)
     assert signed_root(0.0, LAMINAR) == 0.0
-    for difference in (1e-3, -1.0, 100.0):
-        expected = difference / math.sqrt(LAMINAR)
-        assert signed_root(difference, LAMINAR) == pytest.approx(expected, rel=1e-4)
+    for difference in (1e-3, 1.0, 100.0):
+        found = sign * signed_root(sign * difference, LAMINAR)
+        assert found == pytest.approx(difference / math.sqrt(LAMINAR), rel=1e-4)
 
 
 # Valves (24).

@@ -70,16 +70,12 @@ def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
     [
         ('', 'table.csv: 0 lines, allowed: one of names and others of numbers'),
         ('time,x\n', 'table.csv: 1 lines, allowed: one of names and others of numbers'),
-        ('# time,x\n# 0,1\n', 'table.csv: 0 lines, allowed'),
         ('time,x\n# 0,1\n', 'table.csv: 1 lines, allowed'),
         ('time,x,x\n0,1,2\n', "table.csv: the column name 'x' is empty or stands twice"),
         ('time,,x\n0,1,2\n', "table.csv: the column name '' is empty or stands twice"),
-        ('time,x,\n0,1,\n', "table.csv: the column name '' is empty or stands twice"),
         ('0,1\n1,2\n', 'table.csv: column time is missing, found: 0, 1; needed: time'),
-        ('t,x\n0,1\n', 'table.csv: column time is missing, found: t, x; needed: time'),
         ('time,x\n0,1\n1\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
         ('time,x\n0,1\n1,2,3\n', 'table.csv:3: 3 values, allowed: 2, one for each name'),
-        ('time,x\n0,1\n1;2\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
         (
             'time;x\n0;1\n1;2,5\n',
             "table.csv:3: x = '2,5', allowed: finite numbers; a decimal comma? Write 2.5",
@@ -92,14 +88,10 @@ def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
         ('time,x\n0,1\n1,\n', "table.csv:3: x = '', allowed: finite numbers"),
         ('time,x\n0,1\n1,nan\n', "table.csv:3: x = 'nan', allowed: finite numbers"),
         ('time,x\n0,1\n1,2\xa0\n', r"table.csv:3: x = '2\xa0', allowed: finite numbers"),
-        ('time,x\n0,-inf\n1,1\n', "table.csv:2: x = '-inf', allowed: finite numbers"),
         ('time,x\n0,1e999\n1,1\n', "table.csv:2: x = '1e999', allowed: finite numbers"),
         ('time,x\n0,1\n1,1_0\n', "table.csv:3: x = '1_0', allowed: finite numbers"),
         ('time,x\n0,١٢\n', "table.csv:2: x = '١٢', allowed: finite numbers"),
-        ('time,x\n0,１\n', "table.csv:2: x = '１', allowed: finite numbers"),
-        ('time,x\n0,one\n', "table.csv:2: x = 'one', allowed: finite numbers"),
         ('time,x\n# a\n\n0,1\n0,2\n', 'table.csv:5: time = 0, allowed: above 0 of the row before'),
-        ('time,x\n0,1\n2,1\n1,2\n', 'table.csv:4: time = 1, allowed: above 2 of the row before'),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, message: str) -> None:
