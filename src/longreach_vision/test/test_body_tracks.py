@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import cv2
@@ -19,49 +18,35 @@ from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, scene_of
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
-# Not of one plane, so that no direction is a special one.
-POINTS = {
-    'a': (0.0, 0.0, 0.0),
-    'b': (0.8, 0.0, 0.1),
-    'c': (0.3, 0.0, 0.6),
-    'd': (-0.2, 0.1, 0.4),
-}
-# Standard deviations of pixels [px]; of rotation [rad] and position [m] of a camera; of the two
-# tilts [rad] and the shift [m] of the plane.
-PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
+POINTS = {'a': (0.0, 0.0, 0.0), 'b': (0.8, 0.0, 0.1), 'c': (0.3, 0.0, 0.6)}
+# Standard deviations of a camera's rotation [rad] and position [m], of the plane's tilts [rad] and
+# shift [m].
+POSE, PLANE = np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
+BODY = Body('tip', tuple(MarkerOnBody(name, point) for name, point in POINTS.items()), 1e-3)
 
 
-def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...]) -> Body:
-    """Return the body with some of its markers."""
-    points = POINTS | moved
-    return Body('tip', tuple(MarkerOnBody(name, points[name]) for name in names), deviation)
-
-
-def rig(own: Body | None = None, exact: bool = False) -> Rig:
-    """Return two cameras 12 m before the plane y = 0."""
-    covariance = None if exact else np.diag(POSE**2)
+def rig(places: np.ndarray) -> Rig:
+    """Return two cameras 12 m before the plane y = 0, and the markers of the body in it."""
     cameras = {}
     for side, x in (('left', -2.5), ('right', 2.5)):
         pose = Pose.from_look_at((x, -12.0, 1.0), (0.0, 0.0, 1.0))
-        cameras[side] = MountedCamera(CAMERA, Pose(pose.rotation, pose.translation, covariance))
-    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, None if exact else np.diag(PLANE**2))
-    markers = tuple(MarkerOnRig(name, 0.1) for name in POINTS)
-    return Rig(cameras, plane, markers, bodies=(own or body(),))
+        pose = Pose(pose.rotation, pose.translation, np.diag(POSE**2))
+        cameras[side] = MountedCamera(CAMERA, pose)
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, np.diag(PLANE**2))
+    markers = tuple(
+        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
+        for name, place in zip(POINTS, places, strict=True)
+    )
+    return Rig(cameras, plane, markers, bodies=(BODY,))
 
 
 def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second of two pairs lacks a marker in both pictures."""
-    flat = body('abc')
     turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
-    places = np.array([turn @ POINTS[name] + move for name in 'abc'])
-    markers = tuple(
-        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
-        for name, place in zip('abc', places, strict=True)
-    )
-    own = dataclasses.replace(rig(flat), markers=markers)
-    file = tmp_path / 'rig.yaml'
+    places = np.array([turn @ point + move for point in POINTS.values()])
+    own, file = rig(places), tmp_path / 'rig.yaml'
     write_rig(own, file)
-    assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (flat,)
+    assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (BODY,)
     scene = scene_of(own, CameraLook(clutter=0))
     for side, mounted in own.cameras.items():
         camera = mounted.camera.replace(name=side)

@@ -28,10 +28,6 @@ MS = 1_000_000  # [ns]
 # --- look ----------------------------------------------------------------------------------------
 
 
-def test_the_installed_look_is_the_default_one() -> None:
-    assert load_look() == CameraLook()
-
-
 @pytest.mark.parametrize(
     ('text', 'match'),
     [
@@ -77,6 +73,7 @@ def test_occluders_in_the_image_are_scaled_with_it(tmp_path: Path) -> None:
 
 
 def test_a_backdrop_is_a_function_of_seed_and_size() -> None:
+    assert load_look() == CameraLook()
     look = CameraLook(clutter=30)
     first = backdrop(look, 200, 150)
     assert first.shape == (150, 200)
@@ -169,14 +166,8 @@ def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
             head += [f'{name}.{letter}', f'{name}.v{letter}']
             columns += [places[:, index, axis], velocities[:, index, axis]]
     file = tmp_path / 'path.csv'
-    np.savetxt(
-        file,
-        np.column_stack(columns),
-        delimiter=',',
-        header=','.join(head),
-        comments='',
-        fmt='%.17g',
-    )
+    form = {'delimiter': ',', 'header': ','.join(head), 'comments': '', 'fmt': '%.17g'}
+    np.savetxt(file, np.column_stack(columns), **form)
     path = MarkerPath.from_csv(file)
     assert path.names == ('tip', 'arm.2')
     assert path.at(0.33)[0] == pytest.approx(cubic(0.33)[0], abs=1e-12)

@@ -23,7 +23,6 @@ from longreach_node.testing import Bench, bench
 from longreach_vision.ros import video_feed
 from longreach_vision.ros.conversions import (
     camera_info_to_camera,
-    compressed_to_gray,
     image_to_gray,
 )
 from longreach_vision.ros.video_node import VideoNode
@@ -108,7 +107,7 @@ def test_compressed_images_for_who_asks_for_them(folder: Path, calibration: Path
         tests.until(node.done.done, 'end of the file')
         tests.until(lambda: len(packed) == 5, '5 images')
     assert {message.format for message in packed} == {'mono8; jpeg compressed mono8'}
-    assert [int(compressed_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
+    assert [int(image_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
     assert set(np.diff(stamps(packed))) == {10_000_000}
 
 

@@ -69,16 +69,13 @@ def converter_of(encoding: str) -> str:
     return 'longreach_vision' if own else 'cv_bridge'
 
 
-def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
-    """Return an image in grey levels."""
+def image_to_gray(message: Image | CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
+    """Return an image in grey levels, shape (height, width), uint8."""
+    if isinstance(message, CompressedImage):
+        return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
     if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
     return to_gray(image_fields(message), bits)
-
-
-def compressed_to_gray(message: CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
-    """Return a compressed image in grey levels, shape (height, width), uint8."""
-    return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
 
 
 def _by_cv_bridge(message: Image) -> np.ndarray:

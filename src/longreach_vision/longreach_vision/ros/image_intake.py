@@ -6,7 +6,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 from rclpy.node import Node
@@ -24,8 +23,6 @@ from longreach_vision.ros.node_parameters import TrackerParameters
 _EARLY = 6
 # Least time between warnings of one kind [s of wall time].
 _WARNINGS = 2.0
-
-_Message = TypeVar('_Message', Image, CompressedImage)
 
 
 class LimitedWarnings:
@@ -105,28 +102,16 @@ class ImageIntake:
         for image in early:
             self.add(*image)
 
-    def on_image(self, camera: str, message: Image) -> None:
+    def on_image(self, camera: str, message: Image | CompressedImage) -> None:
         """Process an image; one that cannot be used is counted and skipped."""
-        self._convert(camera, message, conversions.image_to_gray, message.encoding)
-
-    def on_compressed(self, camera: str, message: CompressedImage) -> None:
-        """Process a compressed image; one that cannot be decoded is counted and skipped."""
-        self._convert(camera, message, conversions.compressed_to_gray, message.format)
-
-    def _convert(
-        self,
-        camera: str,
-        message: _Message,
-        to_gray: Callable[[_Message, BitDepth], np.ndarray],
-        encoding: str,
-    ) -> None:
-        """Process a message that a function converts to a grey image."""
         try:
             stamp = conversions.image_stamp(message)
-            image = to_gray(message, self._depths[camera])
+            image = conversions.image_to_gray(message, self._depths[camera])
         except InputError as error:
             self._refuse(camera, str(error))
             return
+        is_packed = isinstance(message, CompressedImage)
+        encoding = message.format if is_packed else message.encoding
         self._note_encoding(camera, image.shape, encoding)
         self.add(camera, stamp, image, message.header.frame_id)
 

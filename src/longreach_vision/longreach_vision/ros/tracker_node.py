@@ -6,6 +6,8 @@ The tracking itself is in :mod:`longreach_vision.ros.marker_tracker`.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
@@ -57,23 +59,11 @@ class TrackerNode(Node):
 
     def _subscribe(self, camera: str, profile: QoSProfile) -> None:
         """Subscribe to the topics of one camera."""
-        self.create_subscription(
-            CameraInfo,
-            f'{camera}/camera_info',
-            lambda message: self._tracker.intake.on_info(camera, message),
-            profile,
-        )
+        intake = self._tracker.intake
+        info, image = partial(intake.on_info, camera), partial(intake.on_image, camera)
+        self.create_subscription(CameraInfo, f'{camera}/camera_info', info, profile)
+        topic = f'{camera}/image_raw'
         if self._settings.transport == 'compressed':
-            self.create_subscription(
-                CompressedImage,
-                f'{camera}/image_raw/compressed',
-                lambda message: self._tracker.intake.on_compressed(camera, message),
-                profile,
-            )
-            return
-        self.create_subscription(
-            Image,
-            f'{camera}/image_raw',
-            lambda message: self._tracker.intake.on_image(camera, message),
-            profile,
-        )
+            self.create_subscription(CompressedImage, f'{topic}/compressed', image, profile)
+        else:
+            self.create_subscription(Image, topic, image, profile)
