@@ -70,6 +70,8 @@ def test_charts_of_the_preset_advance(shown):
         first = shown.charts()[chart]
         shown.until(lambda k=chart, old=first: shown.charts()[k] != old, 'later values')
     shown.until(lambda: fits(shown.axes()[0]), 'limits that fit')
+    begin = shown.axes()[0][0]
+    shown.until(lambda: shown.axes()[0][0] > begin, 'an axis that follows')
 
 
 def test_a_signal_is_added_from_the_list_by_typing_a_part_of_its_name(shown):
@@ -187,6 +189,8 @@ def test_a_phone_has_a_sheet_and_targets_for_fingers_and_is_dark_where_its_syste
     shown, chromium
 ):
     phone = Tab(chromium, shown.view, {'width': 390, 'height': 844}, 'dark')
+    scheme = '() => document.documentElement.dataset.mantineColorScheme'
+    phone.until(lambda: phone.page.evaluate(scheme) == 'dark', 'dark')
     width = "() => document.querySelector('#state').closest('.mantine-Paper-root').clientWidth"
     phone.until(lambda: phone.page.evaluate(width) == 390, 'a sheet of the full width')
     small = """() => [...document.querySelectorAll("button, [role='tab'], input")].filter(e => {
@@ -203,11 +207,11 @@ def test_a_phone_has_a_sheet_and_targets_for_fingers_and_is_dark_where_its_syste
     right = """() => Math.max(...[...document.querySelectorAll('input, button')]
         .map(e => e.getBoundingClientRect().right))"""
     assert phone.page.evaluate(right) <= 390
-    scheme = '() => document.documentElement.dataset.mantineColorScheme'
-    for expected in ('dark', 'light', 'dark'):
-        phone.until(lambda to=expected: phone.page.evaluate(scheme) == to, expected)
+    for expected in ('light', 'dark'):
         phone.page.get_by_role('tab', name='View').click()
         phone.page.get_by_role('button', name='Light or dark').click()
+        phone.until(lambda to=expected: phone.page.evaluate(scheme) == to, expected)
+        phone.page.locator('.mantine-Notification-closeButton').click()
     assert shown.page.evaluate(scheme) == 'light'
     phone.page.close()
 
