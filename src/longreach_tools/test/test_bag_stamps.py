@@ -17,48 +17,34 @@ def types():
     return MachineTypes()
 
 
-def serialised(types, typename, message, *, little_endian=True):
-    return bytes(types.store.serialize_cdr(message, typename, little_endian=little_endian))
-
-
-def header(types, sec, nanosec, frame='track'):
-    time = types.store.types['builtin_interfaces/msg/Time'](sec, nanosec)
-    return types.store.types['std_msgs/msg/Header'](time, frame)
-
-
 @pytest.mark.parametrize('little_endian', [True, False])
-def test_stamp_of_a_header_is_read_from_the_bytes(types, little_endian):
-    types.require('longreach_msgs/msg/CraneCommand')
-    read = stamp_reader('longreach_msgs/msg/CraneCommand', types.store)
-    cls = types.store.types['longreach_msgs/msg/CraneCommand']
-    message = cls(header(types, 7, 250_000_000), 3.0, True)
-    data = serialised(
-        types, 'longreach_msgs/msg/CraneCommand', message, little_endian=little_endian
-    )
-    assert read(data) == 7 * SECOND + 250_000_000
+@pytest.mark.parametrize(
+    'typename',
+    [
+        'longreach_msgs/msg/CraneCommand',
+        'rosgraph_msgs/msg/Clock',
+        'std_msgs/msg/Header',
+        'tf2_msgs/msg/TFMessage',
+    ],
+)
+def test_stamp_is_read_from_the_bytes(types, typename, little_endian):
+    types.require(typename)
+    made = {name.rpartition('/')[2]: kind for name, kind in types.store.types.items()}
+    time = made['Time'](7, 250_000_000)
+    header = made['Header'](time, 'track')
+    place, turn = made['Vector3'](0.0, 0.0, 0.0), made['Quaternion'](0.0, 0.0, 0.0, 1.0)
+    moved = made['TransformStamped'](header, 'car', made['Transform'](place, turn))
+    contents = {'CraneCommand': (header, 3.0, True), 'Clock': (time,), 'TFMessage': ([moved],)}
+    name = typename.rpartition('/')[2]
+    message = made[name](*contents[name]) if name in contents else header
 
+    def stamp(message):
+        data = types.store.serialize_cdr(message, typename, little_endian=little_endian)
+        return stamp_reader(typename, types.store)(bytes(data))
 
-def test_stamp_of_clock_header_and_transforms(types):
-    clock = types.store.types['rosgraph_msgs/msg/Clock']
-    time = types.store.types['builtin_interfaces/msg/Time']
-    read = stamp_reader('rosgraph_msgs/msg/Clock', types.store)
-    assert read(serialised(types, 'rosgraph_msgs/msg/Clock', clock(time(1, 5)))) == SECOND + 5
-
-    read = stamp_reader('std_msgs/msg/Header', types.store)
-    assert read(serialised(types, 'std_msgs/msg/Header', header(types, 2, 1))) == 2 * SECOND + 1
-
-    read = stamp_reader('tf2_msgs/msg/TFMessage', types.store)
-    store = types.store.types
-    vector, quaternion = (
-        store['geometry_msgs/msg/Vector3'](0.0, 0.0, 0.0),
-        store['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0),
-    )
-    transform = store['geometry_msgs/msg/Transform'](vector, quaternion)
-    stamped = store['geometry_msgs/msg/TransformStamped'](header(types, 9, 3), 'car', transform)
-    filled = store['tf2_msgs/msg/TFMessage']([stamped])
-    empty = store['tf2_msgs/msg/TFMessage']([])
-    assert read(serialised(types, 'tf2_msgs/msg/TFMessage', filled)) == 9 * SECOND + 3
-    assert read(serialised(types, 'tf2_msgs/msg/TFMessage', empty)) is None
+    assert stamp(message) == 7 * SECOND + 250_000_000
+    if name == 'TFMessage':
+        assert stamp(made[name]([])) is None
 
 
 def test_types_without_a_stamp_and_short_messages(types):
