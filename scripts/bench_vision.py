@@ -369,9 +369,7 @@ def track_markers(
     rig: Rig, images: list[np.ndarray], centers: list[np.ndarray]
 ) -> tuple[tuple[float, ...], list[np.ndarray]]:
     """Return the processor time per marker of each image, and errors of TRACKED markers [px]."""
-    tracker = CameraTracker(
-        'left', rig.cameras['left'], rig.plane, rig.markers, rig.tracking, rig.detection
-    )
+    tracker = CameraTracker(rig, 'left')
     tracker.start_given(images[0], 0.0)
     times, errors = [], []
     for k in range(1, len(images)):

@@ -111,20 +111,19 @@ class Rig:
                 )
         object.__setattr__(self, 'cameras', {name: self.cameras[name] for name in names})
         object.__setattr__(self, 'markers', tuple(self.markers))
+        object.__setattr__(self, 'bodies', tuple(self.bodies))
         if not self.markers:
             raise InputError('markers is empty, allowed: one or more')
-        names = [marker.name for marker in self.markers]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
-        self._check_bodies()
+        self._check_names()
         self._check_apart()
         for side, mounted in self.cameras.items():
             self._check_view(side, mounted)
 
-    def _check_bodies(self) -> None:
-        """Raise InputError for bodies with names or markers that are not allowed."""
-        object.__setattr__(self, 'bodies', tuple(self.bodies))
+    def _check_names(self) -> None:
+        """Raise InputError for markers and bodies with names or markers that are not allowed."""
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
         taken = [*self.cameras, *self.names]
         for body in self.bodies:
             if body.name in taken:

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane
 from longreach_markers.marker.detection import (
     LOST,
     TRACKED,
@@ -41,8 +40,7 @@ from longreach_markers.marker.detection import (
     find_markers,
     lost,
 )
-from longreach_markers.marker.limits import LIMITS, DetectionLimits
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_markers.rig import MarkerOnRig, Rig, TrackingParameters
 from longreach_markers.tracking.appearance import (
     RADIUS,
     RADIUS_BY_RIG,
@@ -57,10 +55,8 @@ from longreach_markers.tracking.association import (
     Sighting,
     may_be,
 )
-from longreach_markers.tracking.image_motion import ImageMotion, Prediction, Track
+from longreach_markers.tracking.image_motion import SAME, ImageMotion, Prediction, Track
 
-# Ellipses whose centres are closer than this share of the smaller radius are the same.
-_SAME = 0.5
 # Difference in mismatch of size and inner edge that decides between two markers.
 _BETTER = 0.03
 # Standard deviation added to an UNCERTAIN centre, as a share of the radius.
@@ -74,32 +70,20 @@ _SURE = 2.0
 
 class CameraTracker:
     """
-    Tracks the markers in one camera's images.
+    Tracks the markers of a rig in the images of the camera ``name``.
 
-    ``name``: of the camera; ``plane``: in which the markers move. The same images give bitwise
-    equal tracks.
+    The same images give bitwise equal tracks.
     """
 
-    def __init__(
-        self,
-        name: str,
-        mounted: MountedCamera,
-        plane: Plane,
-        markers: Sequence[MarkerOnRig],
-        parameters: TrackingParameters,
-        limits: DetectionLimits = LIMITS,
-    ) -> None:
-        self.name = name
-        self.mounted = mounted
-        self.parameters = parameters
-        self.markers = {marker.name: marker for marker in markers}
+    def __init__(self, rig: Rig, name: str) -> None:
+        self.name, self.mounted = name, rig.cameras[name]
+        self.parameters, self._limits = rig.tracking, rig.detection
+        self.markers = {marker.name: marker for marker in rig.markers}
         self.time = -math.inf
-        rig = Rig({name: mounted}, plane, tuple(markers), parameters, detection=limits)
-        self._limits = limits
-        self.appearance = Appearance(mounted, rig)
-        self._camera = mounted.camera
-        self._view: dict[str, Any] = {'camera': mounted.camera, 'normal_cam': rig.normal_cam(name)}
-        self.motion = ImageMotion(mounted.camera, parameters)
+        self.appearance = Appearance(self.mounted, rig)
+        camera = self._camera = self.mounted.camera
+        self._view: dict[str, Any] = {'camera': camera, 'normal_cam': rig.normal_cam(name)}
+        self.motion = ImageMotion(camera, rig.tracking)
         self.tracks: dict[str, Track] = {}
         self._part = 0
 
@@ -121,8 +105,7 @@ class CameraTracker:
         """
         Start tracking markers with a given pixel or position; return observations by name.
 
-        Markers at given pixels that are not TRACKED are refused, with the reason; markers at given
-        positions that are not found are searched for from now on.
+        Refuse what is not TRACKED at a pixel; search from now on for what is not at its position.
         """
         image = self._checked(image)
         parameters = self.parameters
@@ -140,9 +123,8 @@ class CameraTracker:
                 place = self.mounted.pose.to_camera(marker.position)
                 center = self._camera.project(place, strict=False)
                 if not np.isfinite(center).all():
-                    seen[name] = dataclasses.replace(
-                        self.appearance.by_rig(marker), reason=_OUTSIDE
-                    )
+                    reference = self.appearance.by_rig(marker)
+                    seen[name] = dataclasses.replace(reference, reason=_OUTSIDE)
                     continue
                 self.expect(name, center, np.zeros(2), time, parameters.start_window)
                 waiting[name] = self.motion.predict(self.tracks[name], time)
@@ -165,7 +147,7 @@ class CameraTracker:
         low, high = self._limits.smallest, self._limits.largest
         sizes = max(low, 0.5 * min(radii)), min(high, 2.0 * max(radii))
         exclude = [
-            (*track.state[:2].tolist(), _SAME * track.reference.radius)
+            (*track.state[:2].tolist(), SAME * track.reference.radius)
             for track in self.tracks.values()
             if not track.lost
         ]
@@ -215,9 +197,8 @@ class CameraTracker:
         if refusal:
             return dataclasses.replace(seen, status=UNCERTAIN, reason=refusal)
         for name, track in self.tracks.items():
-            if name != marker_name and not track.lost:
-                away = math.dist(track.state[:2], seen.center)
-                track.lost = away < _SAME * track.reference.radius
+            if name != marker_name and track.is_at(seen.center):
+                track.lost = True
         self.begin(marker_name, seen, time)
         return seen
 
@@ -225,13 +206,8 @@ class CameraTracker:
         """Return which marker tracked at this position fits better, and why; empty for none."""
         own = self.appearance.by_rig(marker, seen.center)
         for name, track in self.tracks.items():
-            away = math.dist(track.state[:2], seen.center)
-            if (
-                name == marker.name
-                or track.lost
-                or time - track.trusted_time > PATIENCE
-                or away > _SAME * track.reference.radius
-            ):
+            is_sure = not track.lost and time - track.trusted_time <= PATIENCE
+            if name == marker.name or not (is_sure and track.is_at(seen.center)):
                 continue
             its = self.appearance.by_rig(track.marker, seen.center)
             if mismatch(seen, its) < mismatch(seen, own) - _BETTER:
@@ -249,9 +225,7 @@ class CameraTracker:
         self.expect(name, seen.center, np.zeros(2), time, 0.0)
         track = self.tracks[name]
         track.covariance[:2, :2] = seen.covariance
-        track.reference = seen
-        track.lost = False
-        track.trusted_time = time
+        track.reference, track.lost, track.trusted_time = seen, False, time
         track.keep(image_time, time, seen)
         for other in self.tracks.values():
             if other.doubt == name:
@@ -290,21 +264,17 @@ class CameraTracker:
             for name in self.markers
             if name in self.tracks
         }
-        found = {
-            name: self._judge(
-                self._detect(image, self.tracks[name], predictions[name])(()),
-                self.tracks[name],
-                predictions[name],
-                time,
-            )
-            for name in self._alone(predictions)
-        }
+        found = {}
+        for name in self._alone(predictions):
+            track, prediction = self.tracks[name], predictions[name]
+            seen = self._detect(image, track, prediction)(())
+            found[name] = self._judge(seen, track, prediction, time)
         others = {name: place for name, place in predictions.items() if name not in found}
         if others:
             taken = _places(one.observation for one in found.values())
             found.update(self._recover(image, others, taken, time))
-        seen = {name: self._take(self.tracks[name], found[name], time) for name in predictions}
-        return seen | self._returned(image, time)
+        taken_as = {name: self._take(self.tracks[name], found[name], time) for name in predictions}
+        return taken_as | self._returned(image, time)
 
     def _expected(self, track: Track, time: float) -> Prediction:
         """Return the prediction of a marker in an image, at the time of its row."""
@@ -338,36 +308,27 @@ class CameraTracker:
     ) -> Callable[[Sequence[tuple[float, float, float]]], Observation]:
         """Return a search for a marker around its prediction, given regions to exclude."""
         camera = self._camera
-        u, v = prediction.center.tolist()
-        at = np.array(
-            [min(max(u, 0.0), camera.width - 1.0), min(max(v, 0.0), camera.height - 1.0)]
-        )
-        reach = prediction.reach + math.dist(at, (u, v))
+        at = np.clip(prediction.center, 0.0, (camera.width - 1.0, camera.height - 1.0))
+        reach = prediction.reach + math.dist(at, prediction.center)
         motion = np.array([*prediction.velocity, prediction.speed_deviation])
         try:
-            search = Search(
+            return Search(
                 image, at, track.reference.radius, **self._view,
                 search=reach, expected=track.reference,
                 shear=self.mounted.line_time * motion, limits=self._limits, shared=shared,
-            )  # fmt: skip
+            ).result  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.
             nothing = lost(str(error), at, track.reference.radius, track.reference)
             return lambda _: nothing
-
-        def seen(exclude: Sequence[tuple[float, float, float]]) -> Observation:
-            found = search.result(exclude)
-            if found.status == LOST and prediction.outside:
-                return dataclasses.replace(found, reason=_OUTSIDE)
-            return found
-
-        return seen
 
     def _judge(
         self, seen: Observation, track: Track, prediction: Prediction, time: float
     ) -> Sighting:
         """Return whether an observation is accepted as this marker."""
         if seen.status == LOST:
+            if prediction.outside:
+                seen = dataclasses.replace(seen, reason=_OUTSIDE)
             return Sighting(seen, taken=False)
         distance = prediction.distance(seen.center, _noise(seen))
         reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
@@ -375,8 +336,8 @@ class CameraTracker:
         if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
             reason = f'{away:.0f} px from where it was expected'
         if reason:
-            place = prediction.center
-            return Sighting(lost(reason, place, seen.radius, track.reference), taken=False)
+            seen = lost(reason, prediction.center, seen.radius, track.reference)
+            return Sighting(seen, taken=False)
         if seen.status == TRACKED:
             rim = self.parameters.least_rim if track.lost else 0.0
             return Sighting(seen, seen.rim_support >= rim, distance)
@@ -416,7 +377,7 @@ class CameraTracker:
                     result[name] = sighting
                 if seen.status == LOST:
                     break
-                exclude.append((*seen.center.tolist(), _SAME * seen.radius))
+                exclude.append((*seen.center.tolist(), SAME * seen.radius))
                 if sighting.taken and not _is_among(candidates, seen):
                     candidates.append(seen)
                 good += sighting.distance < math.inf
@@ -432,9 +393,9 @@ class CameraTracker:
 
     def _returned(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """Search for lost rings in the next part of the image; return those that are found."""
-        seen: dict[str, Observation] = {}
         if not any(self._is_gone(name, time) for name in self.tracks):
-            return seen
+            return {}
+        seen: dict[str, Observation] = {}
         width, height = self._camera.width, self._camera.height
         columns = -(-width // _PART)
         row, column = divmod(self._part % (columns * -(-height // _PART)), columns)
@@ -452,7 +413,7 @@ class CameraTracker:
             gone = [name for name in likely if self._is_gone(name, time)]
             # One that has just been lost is expected in its window, and a new one is searched for
             # in the whole image.
-            if not gone or not all(self._since(name, time) > 0.0 for name in likely):
+            if not gone or not all(self._may_be_elsewhere(name, time) for name in likely):
                 continue
             name = min(gone, key=lambda name: likely[name])
             is_near = likely[name] <= self.parameters.gate**2
@@ -465,18 +426,17 @@ class CameraTracker:
             seen[name] = self._take(self.tracks[name], Sighting(one, True, doubt=doubt), time)
         return seen
 
-    def _since(self, name: str, time: float) -> float:
-        """Return the time since which a marker is searched for elsewhere, -inf for a new one."""
-        if name not in self.tracks:
-            return -math.inf
-        return time - self.tracks[name].time - self.parameters.fade
+    def _may_be_elsewhere(self, name: str, time: float) -> bool:
+        """Return whether a marker has been lost for so long that it may be anywhere."""
+        track = self.tracks.get(name)
+        return track is not None and time - track.time > self.parameters.fade
 
     def _is_gone(self, name: str, time: float) -> bool:
         """Return whether a ring that has been seen is searched for elsewhere."""
-        track = self.tracks.get(name)
-        if track is None or not track.lost or track.marker.inner == 0.0:
+        if not self._may_be_elsewhere(name, time):
             return False
-        return track.was_seen and self._since(name, time) > 0.0
+        track = self.tracks[name]
+        return track.lost and track.was_seen and track.marker.inner > 0.0
 
     def _likely(self, seen: Observation, time: float) -> dict[str, float]:
         """
@@ -517,8 +477,7 @@ class CameraTracker:
         image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
         self.motion.correct(track, time, seen.center, _noise(seen))
         if seen.status == TRACKED:
-            track.reference = seen
-            track.trusted_time = time
+            track.reference, track.trusted_time = seen, time
             track.keep(image_time, time, seen)
             track.path.append((time, *seen.center.tolist()))
             if track.doubt:
@@ -535,9 +494,9 @@ def _noise(seen: Observation) -> np.ndarray:
 
 def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:
     """Return regions in which no other marker can be: u, v and distance [px]."""
-    return [(*one.center.tolist(), _SAME * one.radius) for one in seen if one.status == TRACKED]
+    return [(*one.center.tolist(), SAME * one.radius) for one in seen if one.status == TRACKED]
 
 
 def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
     """Return whether an ellipse is among earlier candidates."""
-    return any(math.dist(seen.center, one.center) < _SAME * seen.radius for one in candidates)
+    return any(math.dist(seen.center, one.center) < SAME * seen.radius for one in candidates)

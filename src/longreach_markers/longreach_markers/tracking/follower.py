@@ -47,9 +47,8 @@ class Follower:
     A tracker with automatic initialisation; the same images give the same tracks.
 
     The markers are searched in the first image of each camera: at given pixels, at their
-    positions, or in the whole image. Markers not found in the whole image are searched again, see
-    :attr:`RigTracker.searchable`: after a second, and, while other markers are tracked and
-    delayed by the search, at intervals that double each time.
+    positions, or in the whole image, there again after a second, and, while other markers are
+    tracked and delayed by the search, at intervals that double each time.
 
     Parameters
     ----------
@@ -146,7 +145,9 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     delays = rig.delays
     try:
         for camera, stamp, image, name in pictures:
-            _check_size(rig, camera, image, name)
+            own = rig.cameras[camera].camera
+            if image.shape != (own.height, own.width):
+                raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
             ready = pairs.add(camera, stamp - delays[camera], image)
             follower.notes = pairs.notes
             if pairs.restarts:
@@ -164,13 +165,6 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     yield from pairs.finish()
 
 
-def _check_size(rig: Rig, camera: str, image: np.ndarray, name: str) -> None:
-    """Raise InputError for an image whose size differs from its camera's."""
-    own = rig.cameras[camera].camera
-    if image.shape != (own.height, own.width):
-        raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
-
-
 def size_error(
     image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
 ) -> str:
@@ -180,12 +174,10 @@ def size_error(
     remedy = 'calibrate the camera at the image size in use'
     # A resized image has the same aspect ratio.
     is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
+    change = f'multiply the scale by {ratio:.6g}'
+    if scale is not None:
+        change = f'set scale to {scale * ratio:.6g}'
     if is_resized and (scale is None or scale * ratio <= 1.0):
-        change = (
-            f'multiply the scale by {ratio:.6g}'
-            if scale is None
-            else f'set scale to {scale * ratio:.6g}'
-        )
         remedy = f'if images were resized, {change}, otherwise {remedy}'
     return (
         f'image has {width} x {height} px, allowed by {where} for {name}: {camera.width} x'

@@ -30,6 +30,9 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import Observation
 from longreach_markers.rig import MarkerOnRig, TrackingParameters
 
+SAME = 0.5
+"""Ellipses whose centres are closer than this share of the radius are the same."""
+
 # Assumed duration of an acceleration [s].
 _LASTING = 0.1
 # Measurements from which positions are interpolated, and their largest age [s]; one more is kept
@@ -156,6 +159,10 @@ class Track:
     def was_seen(self) -> bool:
         """Whether it has been TRACKED since its initialisation."""
         return self.trusted_time > -math.inf
+
+    def is_at(self, center: np.ndarray) -> bool:
+        """Return whether it is in sight at a centre (2,) [px]."""
+        return not self.lost and math.dist(self.state[:2], center) < SAME * self.reference.radius
 
     def keep(self, image_time: float, time: float, seen: Observation) -> None:
         """

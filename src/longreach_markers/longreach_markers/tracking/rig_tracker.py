@@ -87,20 +87,17 @@ class RigTracker:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.trackers = {
-            side: CameraTracker(side, mounted, rig.plane, rig.markers, rig.tracking, rig.detection)
-            for side, mounted in rig.cameras.items()
-        }
+        self.trackers = {side: CameraTracker(rig, side) for side in rig.cameras}
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._merger = PlaneMerger(rig.cameras)
         self._squares: deque[float] = deque(maxlen=_LATEST)
         # Latest gaps between two rays by marker and cameras [px], squares of their differences
-        # over the stated variance, and the factor of variances that follows.
+        # over the stated variance, and the factor of the pixels' variances that follows.
         self._gaps: dict[tuple[str, str, str], deque[float]] = defaultdict(
             lambda: deque(maxlen=len(_DIFFERENCE))
         )
         self._scatter: deque[float] = deque(maxlen=_LATEST)
-        self._excess = 1.0
+        self.excess = 1.0
         # The latest of these squares, over the variance increased by that factor.
         self._latest_squares: dict[tuple[str, str, str], float] = {}
         # Reasons for markers that were not found at the start, or in a search.
@@ -111,11 +108,6 @@ class RigTracker:
         self.rig = dataclasses.replace(self.rig, tracking=parameters)
         for tracker in self.trackers.values():
             tracker.use(parameters)
-
-    @property
-    def excess(self) -> float:
-        """Factor of the pixels' variances that the scatter of the cameras' rays asks for."""
-        return self._excess
 
     def _of(self, side: str) -> CameraTracker:
         if side not in self.trackers:
@@ -266,13 +258,13 @@ class RigTracker:
                     if key[1:] == cameras:
                         gaps.clear()
             else:
-                self._scatter.extend(square * self._excess for square in found.values())
+                self._scatter.extend(square * self.excess for square in found.values())
             self._latest_squares |= found
         if len(self._scatter) >= _ENOUGH:
             # Not the median: errors of compression have long tails.
             kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
             excess = float(np.mean(kept)) / _KEPT_MEAN
-            self._excess = excess if excess > _EXCESS else 1.0
+            self.excess = excess if excess > _EXCESS else 1.0
 
     def _is_jump(self, squares: Mapping[tuple[str, str, str], float]) -> bool:
         """Return whether the rays to most markers jumped, and did not just before."""
@@ -295,7 +287,7 @@ class RigTracker:
             if name in missing:
                 reason = f'{reason}: {missing[name]}'
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
-        center, covariance = seen.center, self._excess * seen.covariance
+        center, covariance = seen.center, self.excess * seen.covariance
         doubt = ''
         tracker = self.trackers[side]
         exposed = tracker.time + tracker.mounted.row_delay(float(center[1]))
@@ -304,7 +296,7 @@ class RigTracker:
             place = tracker.motion.center_at(track, time)
             if place is None:
                 return _View(side, LOST, 'not tracked at this time', center, covariance)
-            center, covariance = place[0], self._excess * place[1]
+            center, covariance = place[0], self.excess * place[1]
             deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
             if deviation > _MOVED * seen.radius and len(track.latest) < 2:
                 apart = 1e3 * abs(time - exposed)

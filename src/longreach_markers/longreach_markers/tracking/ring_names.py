@@ -110,11 +110,8 @@ def _groups(
         side: np.array([appearances[side].in_plane(one.center, marker) for one in observations])
         for side, observations in seen.items()
     }
-    sides = list(seen)
-    groups = [
-        (places[sides[0]][k], {sides[0]: one}) for k, one in enumerate(seen[sides[0]])
-    ]  # fmt: skip
-    for side in sides[1:]:
+    groups: list[tuple[np.ndarray, dict[str, Observation]]] = []
+    for side in seen:
         apart = np.array(
             [[math.dist(place, own) for own in places[side]] for place, _ in groups]
         ).reshape(len(groups), len(seen[side]))
@@ -125,11 +122,8 @@ def _groups(
             if apart[k].size and apart[k, near] < together and k == np.argmin(apart[:, near]):
                 views[side] = seen[side][near]
                 chosen.add(near)
-        groups += [
-            (places[side][k], {side: one})
-            for k, one in enumerate(seen[side])
-            if k not in chosen
-        ]  # fmt: skip
+        new = (k for k in range(len(seen[side])) if k not in chosen)
+        groups += [(places[side][k], {side: seen[side][k]}) for k in new]
     return [((float(place[0]), float(place[1])), views) for place, views in groups]
 
 
