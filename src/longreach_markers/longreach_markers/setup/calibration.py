@@ -268,20 +268,25 @@ def _fitting(
 def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
     """Return the standard deviation of rays over the image (rows, columns) [px]."""
     columns, rows = _GRID
-    rays = camera.undistort(_places((camera.width, camera.height)), strict=False)
-    # A fisheye lens does not reach the corners of its image.
-    seen = np.isfinite(rays).all(axis=1)
+    seen, ahead = _rays(camera)
     deviation = np.full(rows * columns, math.nan)
     intrinsics = np.array([camera.fx, camera.fy, camera.cx, camera.cy, *camera.distortion])
-    deviation[seen] = _scatter(camera.model, intrinsics, rays[seen], covariance)
+    deviation[seen] = _scatter(camera.model, intrinsics, ahead, covariance)
     return deviation.reshape(rows, columns)
 
 
+def _rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Return which pixels of the grid have a ray, (m,), and these rays (n, 3)."""
+    rays = camera.undistort(_places((camera.width, camera.height)), strict=False)
+    # A fisheye lens does not reach the corners of its image.
+    seen = np.isfinite(rays).all(axis=1)
+    return seen, np.column_stack([rays[seen], np.ones(int(seen.sum()))])
+
+
 def _scatter(
-    model: str, intrinsics: np.ndarray, rays: np.ndarray, covariance: np.ndarray
+    model: str, intrinsics: np.ndarray, ahead: np.ndarray, covariance: np.ndarray
 ) -> np.ndarray:
-    """Return standard deviations of rays (n, 2), without a common rotation, (n,) [px]."""
-    ahead = np.column_stack([rays, np.ones(len(rays))])
+    """Return standard deviations of rays (n, 3), without a common rotation, (n,) [px]."""
     _, A, B = project(model, intrinsics, ahead, np.zeros(3), np.zeros(3))
     Q = np.linalg.qr(B[:, :3])[0]
     J = A - Q @ (Q.T @ A)
@@ -313,9 +318,7 @@ def _difference(
         richer, left = enriched(solution, points, corners, size), math.inf
     if richer is not None:
         places = _places(size)
-        rays = camera.undistort(places, strict=False)
-        seen = np.isfinite(rays).all(axis=1)
-        ahead = np.column_stack([rays[seen], np.ones(int(seen.sum()))])
+        seen, ahead = _rays(camera)
         pixels, _, B = project(RICHER, richer.intrinsics, ahead, np.zeros(3), np.zeros(3))
         rest = (pixels - places[seen]).ravel()
         among = np.repeat(_covered_places(views, size)[seen], 2)
@@ -324,7 +327,7 @@ def _difference(
         turn = np.linalg.lstsq(B[among, :3], rest[among], rcond=None)[0]
         found[0, seen] = np.linalg.norm((rest - B[:, :3] @ turn).reshape(-1, 2), axis=1)
         _, covariance, left = covariance_of(RICHER, richer, points, corners, size)
-        found[1, seen] = _scatter(RICHER, richer.intrinsics, rays[seen], covariance)
+        found[1, seen] = _scatter(RICHER, richer.intrinsics, ahead, covariance)
     return found[0].reshape(rows, columns), found[1].reshape(rows, columns), left
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
@@ -130,16 +130,12 @@ def _suspects(problem: Problem) -> list[str]:
     found = []
     for k, name in enumerate(problem.names):
         by = [c for c, seen in enumerate(problem.seen) if k in seen.indices]
-        whole = problem._replace(
-            distances=tuple(item for item in problem.distances if k not in item[:2])
-        )
-        if not by or not _is_consistent(whole.without(k, by)):
+        others = tuple(item for item in problem.distances if k not in item[:2])
+        if not by or not _is_consistent(problem._replace(distances=others).without(k, by)):
             continue
         enough = [c for c in by if _is_consistent(problem.without(k, [c]))] if len(by) > 1 else []
-        if len(enough) == 1:
-            found.append(f'the pixel of {name} in {problem.sides[enough[0]]}')
-        else:
-            found.append(name)
+        is_pixel = len(enough) == 1
+        found.append(f'the pixel of {name} in {problem.sides[enough[0]]}' if is_pixel else name)
     if not found and problem.distances and _is_consistent(problem._replace(distances=())):
         return ['a distance']
     return found
@@ -148,7 +144,7 @@ def _suspects(problem: Problem) -> list[str]:
 def _swaps(problem: Problem) -> list[str]:
     """Return pairs of pixels or positions that make the measurements consistent if swapped."""
     found = []
-    for trial, c, told in itertools.islice(_with_swaps(problem), _SWAPS):
+    for _, trial, c, told in _with_swaps(problem)[:_SWAPS]:
         # A single camera is solved faster; with only three points it is always consistent.
         single = trial.only(c)
         if (len(single.measured) < 4 or _is_consistent(single)) and _is_consistent(trial):
@@ -156,8 +152,8 @@ def _swaps(problem: Problem) -> list[str]:
     return found
 
 
-def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
-    """Yield problems with a swap, one camera involved, and its description; likeliest first."""
+def _with_swaps(problem: Problem) -> list[tuple[float, Problem, int, str]]:
+    """Return errors and problems with a swap, a camera of it, and what it is; likeliest first."""
     off = [_errors(problem, c) for c in range(len(problem.cameras))]
     trials: list[tuple[float, Problem, int, str]] = []
     for a, b in itertools.combinations(range(len(problem.names)), 2):
@@ -173,9 +169,7 @@ def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
             most = max(by, key=lambda c: len(off[c]))
             told = f'the positions of {pair}'
             trials.append((min(errors), problem.with_positions_swapped(a, b), most, told))
-    trials.sort(key=lambda trial: -trial[0])
-    for _, trial, c, told in trials:
-        yield trial, c, told
+    return sorted(trials, key=lambda trial: -trial[0])
 
 
 def _errors(problem: Problem, c: int) -> dict[int, float]:
