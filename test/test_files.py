@@ -43,6 +43,7 @@ YAML = tree('.yaml', '.yml', '.rviz')
 URDF = tree('.urdf')
 # The package of the tutorial is not installed here; test_tutorials.py runs its launch file.
 LAUNCH = [path for path in tree('.launch.xml') if 'tutorials' not in path.parts]
+VIEWS = tree('.rviz')
 SCENARIOS = sorted((ROOT / 'config' / 'scenarios').glob('*.yaml'))
 MARKDOWN = tree('.md')
 
@@ -73,6 +74,49 @@ def test_urdf_is_a_tree_with_finite_numbers(path):
     assert robot.shapes
     # Those of masses and limits, which the reader leaves out, are written by urdf.numbers().
     assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"', path.read_text())
+
+
+def entries(tree, name):
+    """Yield the values of all keys of some name."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if key == name:
+                yield value
+            yield from entries(value, name)
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from entries(item, name)
+
+
+@pytest.mark.parametrize('path', VIEWS, ids=label)
+def test_a_view_works_in_any_namespace_and_leaves_room_for_the_machine(path):
+    view = yaml.safe_load(path.read_text())
+    # The Time panel docks left with a width of 1000 pixels.
+    assert [panel['Class'] for panel in view['Panels']] == ['rviz_common/Displays']
+    geometry = view['Window Geometry']
+    assert (geometry['Width'], geometry['Height']) == (1200, 800)
+    # RViz reads these into a variable that it does not set otherwise.
+    assert (geometry['Hide Left Dock'], geometry['Hide Right Dock']) == (False, False)
+    manager = view['Visualization Manager']
+    topics = [
+        d[k]['Value']
+        for d in manager['Displays']
+        for k in ('Topic', 'Description Topic')
+        if k in d
+    ]
+    assert 'robot_description' in topics
+    assert not [topic for topic in topics if topic.startswith('/')]
+    frames = [*entries(view, 'Reference Frame'), *entries(view, 'Target Frame')]
+    assert frames
+    assert set(frames) == {'<Fixed Frame>'}
+    assert set(entries(view, 'TF Prefix')) == {''}
+
+
+def test_windows_of_a_site_have_different_titles():
+    for path in LAUNCH:
+        for node in ElementTree.parse(path).getroot().iter('node'):
+            if node.attrib['exec'] == 'rviz2':
+                assert '-t RViz:{NAMESPACE} ' in node.attrib['args']
 
 
 @pytest.mark.parametrize('path', SCENARIOS, ids=label)
