@@ -14,7 +14,7 @@ from longreach_boom.modes import ABOUT, PISTONS, natural_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import load_sensors
-from longreach_boom.spec import BOOM, BendingOptions, BoomOptions
+from longreach_boom.spec import BOOM, BoomOptions
 from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
@@ -129,9 +129,9 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
 
 
 def _boom(arguments: argparse.Namespace) -> BoomParameters:
-    """Return the boom, with its model of bending; files to be written are checked first."""
+    """Return the boom; files to be written are checked first."""
     check_files(arguments)
-    boom: BoomParameters = machine_of(BOOM, arguments, options_of(arguments, BendingOptions))
+    boom: BoomParameters = machine_of(BOOM, arguments, options_of(arguments, BoomOptions))
     return boom
 
 

@@ -13,39 +13,19 @@ import numpy as np
 
 from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
-from longreach_boom.parameters import ROTATIONS, BoomParameters
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState
-from longreach_dynamics.beams import BASIS_SETS
-from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_dynamics.scenarios import first_pose
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
-_AS_IN_FILE = 'as_in_file'
-
 
 @dataclasses.dataclass(frozen=True)
-class BendingOptions(Parameters):
-    """Model of bending in place of that of the file."""
-
-    basis: str = choice('Ritz functions', (_AS_IN_FILE, *BASIS_SETS), default=_AS_IN_FILE)
-    functions: int = quantity(
-        'Ritz functions for each beam',
-        at_least=0,
-        at_most=1_000_000,
-        default=0,
-        zero=_AS_IN_FILE,
-    )
-    rotation: str = choice(
-        'rotation at a beam tip', (_AS_IN_FILE, *ROTATIONS), default=_AS_IN_FILE
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class BoomOptions(BendingOptions):
+class BoomOptions(Parameters):
     """Choices of a run."""
 
     step: float = quantity(
@@ -107,16 +87,6 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     services = {'release-load': 'release all loads of a running boom'}
     loads, load_places = 'a load', True
     moves, valves = 'beams', 'valve_command'
-
-    def load(self, file: str | Path | None, options: Any) -> BoomParameters:
-        """Return the boom of a file, with the model of bending of the options."""
-        boom = super().load(file, options)
-        given = {
-            field.name: value
-            for field in dataclasses.fields(BendingOptions)
-            if (value := getattr(options, field.name, _AS_IN_FILE)) not in (0, _AS_IN_FILE)
-        }
-        return boom.replace(ritz=boom.ritz.replace(**given)) if given else boom
 
     def load_scenario(
         self, file: str | Path, parameters: BoomParameters, options: Any

@@ -47,7 +47,11 @@ def test_modes_take_degrees_basis_rotation_pistons_and_count(capsys):
     ).json
     np.testing.assert_allclose(plain['frequencies_hz'], named['frequencies_hz'], rtol=1e-9)
     seen = [plain['frequencies_hz'][0]]
-    for more in (['--basis', 'printed'], ['--rotation', 'printed'], ['--pistons', 'free']):
+    for more in (
+        ['--set', 'ritz.basis=printed'],
+        ['--set', 'ritz.rotation=printed'],
+        ['--pistons', 'free'],
+    ):
         seen.append(Outcome(capsys, 'boom', *words, *more).json['frequencies_hz'][0])
     assert len(set(seen)) == 4
     assert len(plain['frequencies_hz']) == 2
