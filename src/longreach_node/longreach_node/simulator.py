@@ -431,7 +431,10 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Do what the service of a name asks for; the response says since when, or why not."""
         method, text = _SERVICES[name]
         before = self.time
-        refusal = getattr(self.simulation, method)() or ''
+        if self.simulation.ended and name != 'reset':
+            refusal = 'the simulation has ended'
+        else:
+            refusal = getattr(self.simulation, method)() or ''
         now = before if name == 'resume' else self.time
         response.success, response.message = not refusal, refusal or f'{text} {now:g} s'
         return response

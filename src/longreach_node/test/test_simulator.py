@@ -250,6 +250,17 @@ def test_pause_step_resume_reset(mode: list[str]) -> None:
         assert world.cycles[: here + 6] == [*range(here + 2), 0, 1, 2, 3]
 
 
+def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
+    with bench(*FREE, *words(duration=0.05, start_timeout=0.0, companions=1)) as b:
+        world = World(b, answer=False)
+        b.until(lambda: world.toy.simulation.finished, 'the end')
+        answers = [world.service(name) for name in ('pause', 'resume', 'step')]
+        assert {answer.message for answer in answers} == {'the simulation has ended'}
+        assert not any(answer.success for answer in answers)
+        assert world.service('reset').success
+        b.until(lambda: world.toy.simulation.finished, 'the end once more')
+
+
 # --- nothing silent ----------------------------------------------------------------------------
 
 
