@@ -24,7 +24,7 @@ from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.io.track_table import cameras_of
+from longreach_vision.io.messages import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of

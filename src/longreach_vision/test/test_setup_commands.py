@@ -258,7 +258,10 @@ def test_pose_warns_on_stderr(capsys, folder):
 
 def test_pose_refuses(folder):
     file = folder / 'reference_example.yaml'
-    refused('is one of the inputs', 'pose', file, '--out', file)
+    for out in (file, folder / 'camera_example.yaml'):
+        refused(f'--out {out} is one of the inputs', 'pose', file, '--out', out)
+    both = folder / 'both.png'
+    refused('give two files', 'pose', file, '--out', both, '--plot', both)
     refused('no.yaml cannot be read', 'pose', folder / 'no.yaml')
     broken = folder / 'broken.yaml'
     broken.write_text('cameras: [')

@@ -511,6 +511,8 @@ def test_stamps_that_are_wrong_are_said(start: Start, taken, text: str, values) 
 @pytest.mark.parametrize(
     ('how', 'text'),
     [
+        ('encoding', "encoding = 'yuv_of_mars', allowed: mono8"),
+        ('cut off', 'the message is truncated'),
         ('stamp', 'allowed: 0 or more, and [0, 999999999]'),
         ('size', 'image has 320 x 120 px, allowed by the rig for right: 320 x 240 px'),
     ],
@@ -521,6 +523,10 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
         message = shot.message()
         if k == 5 and how == 'stamp':
             message.header.stamp.nanosec += 1_500_000_000
+        elif k == 5 and how == 'encoding':
+            message.encoding = 'yuv_of_mars'
+        elif k == 5 and how == 'cut off':
+            message.data = array.array('B', message.data[:1000])
         elif k == 5:
             message.height = 120
             message.data = array.array('B', message.data[: 120 * 320])
@@ -534,6 +540,12 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
     # It is over.
     del tracker.reports[:]
     tracker.warns('waiting for the next image', diagnostics.OK)
+
+
+def test_images_that_were_resized_name_the_scale(start: Start) -> None:
+    tracker = start(own=rig().scaled(2.0))
+    tracker.send(shots(1))
+    assert 'set scale to 0.5' in tracker.says('allowed by the rig for left: 640 x 480')
 
 
 def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
