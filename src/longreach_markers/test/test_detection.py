@@ -182,27 +182,6 @@ def test_large_markers_through_a_wide_lens():
 # --- which one ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('inner', [0.4, 0.5, 0.6, 0.75])
-def test_the_outer_edge_of_a_ring_is_taken_and_not_the_inner_one(inner):
-    exact, center = marker(inner=inner, radius=20.0)
-    image = taken(exact)
-    # Even where the guess is between the two.
-    for radius in (20.0, 20.0 * (0.4 * inner + 0.6)):
-        seen = detect(image, near(center), radius)
-        assert error(seen, center) < 0.03
-        assert seen.radius == pytest.approx(20.0, rel=0.02)
-        assert not seen.bright
-
-
-def test_of_two_markers_the_nearer_one_is_found():
-    exact, left = marker((70.2, 80.4))
-    exact, right = marker((112.9, 78.8), ground=exact)
-    image = taken(exact)
-    for center in (left, right):
-        for shift in ((9.0, 0.0), (-9.0, 3.0)):
-            assert error(detect(image, near(center, shift), 16.0, search=30.0), center) < 0.03
-
-
 def test_a_wide_search_judges_an_ellipse_by_what_is_around_it():
     # Half of the window is without noise; at the place of the search, a circle is another ellipse.
     camera = Camera('any', 320, 240, 300.0, 300.0, 160.0, 120.0)
@@ -227,21 +206,6 @@ def test_excluded_places_are_not_looked_at():
     assert error(seen, right) < 0.03
     both = [(*left, 10.0), (*right, 10.0)]
     assert detect(image, left, 16.0, search=60.0, exclude=both).status == LOST
-
-
-def test_an_expected_marker_is_known_by_polarity_and_shape():
-    dark, left = marker((70.2, 80.4))
-    both, right = marker((118.9, 78.8), levels=(125.0, 230.0, 120.0), ground=0.6 * dark)
-    image = taken(both)
-    bright = detect(image, right, 16.0)
-    assert bright.bright
-    seen = detect(image, left, 16.0, search=70.0, expected=bright)
-    assert error(seen, right) < 0.03
-    tilted, center = marker((70.2, 80.4), normal=(0.8, 0.0, -0.6))
-    tilted, other = marker((118.9, 78.8), ground=tilted)
-    round_one = detect(taken(tilted), other, 16.0)
-    seen = detect(taken(tilted), center, 16.0, search=70.0, expected=round_one)
-    assert error(seen, other) < 0.03
 
 
 def test_what_was_expected_is_kept_when_it_is_lost():

@@ -407,16 +407,6 @@ def test_a_video_again_and_again(tmp_path: Path) -> None:
     assert [frame.image[12, 16, 1] for frame in frames] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
 
 
-def test_a_video_that_is_removed_while_it_is_shown_again_and_again(tmp_path: Path) -> None:
-    file = video(tmp_path / 'a.avi', 4)
-    with open_source(file, loop=True) as source:
-        frames = iter(source)
-        assert next(frames).number == 0
-        file.unlink()
-        with pytest.raises(LongreachError, match=r'a\.avi cannot be read any more'):
-            list(frames)
-
-
 @pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])
 def test_a_video_that_breaks_off(tmp_path: Path, name: str) -> None:
     data = video(tmp_path / name, 40).read_bytes()
