@@ -365,9 +365,9 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
     result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
     pins = tuple(f'pin_{name}' for name in 'abcdefijklp')
     rows = [
-        (e.name, e.unit, e.lowest, e.lowest_time, e.highest, e.highest_time)
-        for e in result.extremes()
-        if e.name in pins or e.name.startswith(_SHOWN)
+        (name, *extreme.values())
+        for name, extreme in result.extremes().items()
+        if name in pins or name.startswith(_SHOWN)
     ]
     _hand_out(
         arguments,

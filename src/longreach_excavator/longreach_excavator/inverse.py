@@ -38,7 +38,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -335,17 +335,6 @@ def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyp
         row[45], row[46] = place.real, place.imag
 
 
-class Extreme(NamedTuple):
-    """Smallest and largest value of one quantity over a motion."""
-
-    name: str
-    unit: str
-    lowest: float
-    lowest_time: float  # [s]
-    highest: float
-    highest_time: float  # [s]
-
-
 @dataclasses.dataclass(frozen=True)
 class InverseResult(Run[ExcavatorParameters]):
     """
@@ -357,15 +346,20 @@ class InverseResult(Run[ExcavatorParameters]):
 
     motion: Motion
 
-    def extremes(self) -> tuple[Extreme, ...]:
+    def extremes(self) -> dict[str, dict[str, Any]]:
         """Return lowest and highest value of each load, power and velocity, with their times."""
-        times, found = self.motion.times, []
+        times, found = self.motion.times, {}
         for name in _LOADS:
             values = self.column(name)
             low, high = int(values.argmin()), int(values.argmax())
-            ends = (float(values[low]), float(times[low]), float(values[high]), float(times[high]))
-            found.append(Extreme(name, self.columns.unit(name), *ends))
-        return tuple(found)
+            found[name] = {
+                'unit': self.columns.unit(name),
+                'lowest': float(values[low]),
+                'lowest_time': float(times[low]),
+                'highest': float(values[high]),
+                'highest_time': float(times[high]),
+            }
+        return found
 
     def summary(self) -> dict[str, Any]:
         """Return extent and extremes of the motion as plain numbers, by name."""
@@ -374,10 +368,7 @@ class InverseResult(Run[ExcavatorParameters]):
             'rows': len(times),
             'begin_s': float(times[0]),
             'end_s': float(times[-1]),
-            'extremes': {
-                extreme.name: {key: x for key, x in extreme._asdict().items() if key != 'name'}
-                for extreme in self.extremes()
-            },
+            'extremes': self.extremes(),
         }
 
 

@@ -99,12 +99,16 @@ def test_pose_in_angles_and_lengths_is_one(capsys):
 # --- inverse, cohesion ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def recorded(capsys, tmp_path):
-    file = tmp_path / 'dug.csv'
-    words = ('dig', '--cohesion', 16000, '--duration', 3, '--csv', file)
-    assert Outcome(capsys, 'excavator', *words).code == 0
-    return file
+def test_inverse_reads_a_dig(capsys, tmp_path):
+    recorded, loads, picture = (tmp_path / name for name in ('dug.csv', 'loads.csv', 'loads.svg'))
+    assert Outcome(capsys, 'excavator', 'dig', '--duration', 1, '--csv', recorded).code == 0
+    words = ('inverse', '--motion', recorded, '--csv', loads, '--plot', picture)
+    found = Outcome(capsys, 'excavator', *words)
+    assert 'pin_c' in found.out
+    (head, rows), (names, table) = read(recorded), read(loads)
+    force = table[:, names.index('pin_force_boom')]
+    np.testing.assert_allclose(force, rows[:, head.index('pin_force_boom')], rtol=1e-9, atol=1e-3)
+    assert b'<svg' in picture.read_bytes()
 
 
 @pytest.mark.slow
