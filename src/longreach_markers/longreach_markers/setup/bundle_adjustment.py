@@ -5,11 +5,8 @@ The pose of a single camera has several local minima, above all with few or copl
 solutions of several solvers (SQPNP, IPPE, EPNP, P3P on triples) serve as initial values, each
 refined by Levenberg-Marquardt with lens distortion. The minima of all cameras are then combined
 and refined together with the coordinates of the points; their measured coordinates fix the world
-frame.
-
-Pose errors are parametrised as in :class:`longreach_markers.camera.geometry.Pose`. The vector of
-unknowns contains, for each camera, rotation vector and translation, then the coordinates of each
-point.
+frame. Unknowns: for each camera, rotation vector and translation as in
+:class:`longreach_markers.camera.geometry.Pose`, then the coordinates of each point.
 """
 
 from __future__ import annotations
@@ -98,13 +95,12 @@ class State(NamedTuple):
 
     def moved(self, step: np.ndarray) -> State:
         """Return the state after a step, shape (6 poses + 3 n,)."""
-        poses = []
-        for c, pose in enumerate(self.poses):
-            turn = cv2.Rodrigues(step[6 * c : 6 * c + 3].copy())[0]
-            poses.append(
-                Pose(pose.rotation @ turn, pose.translation + step[6 * c + 3 : 6 * c + 6])
-            )
-        return State(tuple(poses), self.points + step[6 * len(self.poses) :].reshape(-1, 3))
+        first = 6 * len(self.poses)
+        poses = [
+            Pose(pose.rotation @ cv2.Rodrigues(own[:3].copy())[0], pose.translation + own[3:])
+            for pose, own in zip(self.poses, step[:first].reshape(-1, 6), strict=True)
+        ]
+        return State(tuple(poses), self.points + step[first:].reshape(-1, 3))
 
 
 class Fit(NamedTuple):

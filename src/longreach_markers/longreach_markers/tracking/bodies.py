@@ -79,7 +79,8 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
         return BodyEstimate(body.name, _in_line(names), names)
     weights = np.linalg.inv(noises + geometry)
     rotation, translation = _aligned(points, seen)
-    across = _cross_matrices(points)
+    # Matrices [p] (n, 3, 3) with [p] w = p x w.
+    across = np.cross(np.eye(3), points[:, None])
     shift = np.broadcast_to(np.eye(3), across.shape)
     for _ in range(_STEPS):
         residuals = (seen - points @ rotation.T - translation).ravel()
@@ -171,15 +172,6 @@ def _aligned(points: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarr
     turn = np.diag([1.0, 1.0, np.sign(np.linalg.det(left @ right))])
     rotation = left @ turn @ right
     return rotation, centre - rotation @ middle
-
-
-def _cross_matrices(points: np.ndarray) -> np.ndarray:
-    """Return [p] (n, 3, 3) of points (n, 3), with [p] w = p x w."""
-    found = np.zeros((len(points), 3, 3))
-    for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        found[:, j, i], found[:, i, j] = points[:, k], -points[:, k]
-    return found
 
 
 # --- systematic errors -----------------------------------------------------------------------

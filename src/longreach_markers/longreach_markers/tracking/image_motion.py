@@ -8,10 +8,7 @@ parameters and T = 0.1 s its assumed duration. Over a time t the filter's covari
     q [t^3/3, t^2/2; t^2/2, t]   for each of u and v.
 
 The predicted covariance defines the search window, and the gate for measurements. A marker that is
-not visible is predicted from its last state, with a decaying velocity and a covariance that grows
-to a bound.
-
-Pixels are (u, v) with integer centres.
+not visible is predicted with a decaying velocity and a covariance that grows to a bound.
 """
 
 from __future__ import annotations
