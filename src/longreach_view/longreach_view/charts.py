@@ -144,17 +144,13 @@ def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray
 
 
 def lines_of(
-    chart: Chart,
-    worlds: Sequence[World],
-    window: float,
-    marked: bool,
-    most: int = _MOST_POINTS,
+    chart: Chart, worlds: Sequence[World], window: float, most: int = _MOST_POINTS
 ) -> tuple[np.ndarray, ...]:
     """
     Return times of the last ``window`` [s], and the values of a chart's signals, or NaN.
 
-    Those of a second world follow, moved so that its present is that of the first. With ``marked``
-    there is one more line, which goes up from 0 to 1 at each event of the first.
+    Those of a second world follow, moved so that its present is that of the first. The last line
+    goes up from 0 to 1 at each event of the first.
     """
     parts: list[np.ndarray] = []
     ends: list[float] = []
@@ -182,8 +178,7 @@ def lines_of(
         # Without rounding the axis of a signal at rest would show noise of the last digits.
         values = np.append(part[1], math.nan)[places]
         lines.append(np.round(chart.scale * values, chart.digits))
-    if marked:
-        lines.append(np.full(len(times), math.nan))
-        lines[-1][np.searchsorted(times, events)] = 0.0
-        lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
+    lines.append(np.full(len(times), math.nan))
+    lines[-1][np.searchsorted(times, events)] = 0.0
+    lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
     return tuple(lines)

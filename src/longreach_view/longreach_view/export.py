@@ -88,7 +88,7 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
         subplot_titles=[chart.label for chart in charts],
     )
     for row, chart in enumerate(charts, 1):
-        times, *lines = lines_of(chart, worlds, length, False, _MOST_POINTS)
+        times, *lines, _ = lines_of(chart, worlds, length, _MOST_POINTS)
         names, suffix = short_names(chart.signals), str(row) if row > 1 else ''
         for k, line in enumerate(lines):
             second, number = divmod(k, len(names))

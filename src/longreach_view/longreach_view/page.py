@@ -13,7 +13,7 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from longreach_view.charts import (
     EVENT,
     Chart,
     chart_of,
-    event_times,
     limits_of,
     lines_of,
     load_presets,
@@ -114,7 +113,6 @@ class Page:
         self._presets, self._begin = load_presets(), begin
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
-        self._marked: list[bool] = []
         self._ghost: World | None = None
         # Labels of charts that somebody has chosen, None: the presets; what charts were made of.
         self._chosen: list[str] | None = None
@@ -269,8 +267,6 @@ class Page:
 
     def _set_charts(self, charts: list[Chart], world: World) -> None:
         """Show these charts."""
-        # Once marked, always marked: in a loop events come and go.
-        before = dict(zip(self._charts, self._marked, strict=False))
         self._charts = charts
         for _, plot in self._plots:
             self._discard(plot)
@@ -278,12 +274,8 @@ class Page:
         for known in (world, self._ghost):
             if known is not None:
                 known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
-        self._plots = []
-        self._marked = [before.get(c, False) or bool(event_times(c, world)) for c in charts]
         with self._charts_tab:
-            for chart, marked in zip(charts, self._marked, strict=True):
-                lines = self._lines(chart, world, marked)
-                self._plots.append((chart, self._add_plot(chart, lines, marked)))
+            self._plots = [(c, self._add_plot(c, self._lines(c, world))) for c in charts]
         self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
 
     def _discard(self, widget: Any) -> None:
@@ -296,12 +288,12 @@ class Page:
         while self._discarded and now - self._discarded[0][0] > _DISCARD:
             self._discarded.popleft()[1].remove()
 
-    def _lines(self, chart: Chart, world: World, marked: bool) -> tuple[np.ndarray, ...]:
+    def _lines(self, chart: Chart, world: World) -> tuple[np.ndarray, ...]:
         """Return times and lines of a chart: its signals, those of the ghost, events."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
-        return lines_of(chart, worlds, self._window.value, marked)
+        return lines_of(chart, worlds, self._window.value)
 
-    def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...], marked: bool) -> Any:
+    def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...]) -> Any:
         """Add the plot of a chart; its last line is that of events, on a scale of their own."""
         short = short_names(chart.signals)
         series: list[Any] = [{'label': 'time [s]'}]
@@ -313,15 +305,14 @@ class Page:
             series += [
                 {**one, 'label': f'{one["label"]} (2)', 'dash': _DASH} for one in series[1:]
             ]
-        if marked:
-            series.append({'label': 'event', 'stroke': EVENT, 'dash': _DASH, 'scale': 'event'})
+        series.append({'label': 'event', 'stroke': EVENT, 'dash': _DASH, 'scale': 'event'})
         axis = {'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}, 'labelSize': 16}
         gui: Any = self.server.gui
         return gui.add_uplot(
             lines,
             tuple(series),
             title=chart.title,
-            scales=self._ranges(lines[0], limits_of(lines[1 : len(lines) - marked])),
+            scales=self._ranges(lines[0], limits_of(lines[1:-1])),
             axes=({**axis, 'size': 28, 'label': 's'}, {**axis, 'size': 50, 'label': chart.unit}),
             cursor={'drag': {'x': True, 'y': False}, 'sync': {'key': 'time'}},
             height=_CHART_HEIGHT,
@@ -417,17 +408,13 @@ class Page:
             charts = self._wanted(world, signals)
             if charts != self._charts:
                 self._set_charts(charts, world)
-        pairs = zip(self._charts, self._marked, strict=True)
-        news = any(not mark and event_times(chart, world) for chart, mark in pairs)
-        if news:
-            self._set_charts(self._charts, world)
-        for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
-            lines = self._lines(chart, world, mark)
+        for chart, plot in self._plots:
+            lines = self._lines(chart, world)
             if all(map(partial(np.array_equal, equal_nan=True), lines, plot.data)):
                 continue
             plot.data = lines
             old = plot.scales['y']['range']
-            limits = limits_of(lines[1 : len(lines) - mark], old)
+            limits = limits_of(lines[1:-1], old)
             if limits != old:
                 plot.scales = self._ranges(lines[0], limits)
 
@@ -507,7 +494,7 @@ def _line(text: str, kind: str = 'grey') -> str:
     return f'<div class="{kind}">{html.escape(text)}</div>'
 
 
-def scale_lines(machines: Iterable[Machine]) -> list[str]:
+def scale_lines(machines: Collection[Machine]) -> list[str]:
     """Return what colours and arrows in the drawings of machines mean."""
     rows = []
     if any(drawing.bent() for machine in machines for drawing in machine.drawings.values()):
@@ -516,9 +503,9 @@ def scale_lines(machines: Iterable[Machine]) -> list[str]:
             '<div style="display:flex;gap:0.6em;align-items:center"><span>stress 0</span>'
             f'<div style="{bar}"></div><span>{STRESS} MPa and above</span></div>'
         )
-    forces = {FORCES[m.kind] for m in machines if m.kind in FORCES and m.drawings}
-    text = 'arrows are forces: {} kN for 1 m, a square of the ground'
-    return rows + [_line(text.format(force)) for force in sorted(forces)]
+    text = '{}: arrows are forces, {} kN for 1 m, a square of the ground'
+    shown = [m for m in machines if m.kind in FORCES and m.drawings]
+    return rows + [_line(text.format(m.name, FORCES[m.kind]).removeprefix(': ')) for m in shown]
 
 
 def _badge(text: str, color: str) -> str:

@@ -79,10 +79,6 @@ class _MachineScene:
         self._placed = False
         self.version = 0
 
-    def remove(self) -> None:
-        """Remove all."""
-        self.frame.remove()
-
     def build(self, robot: Robot | None, positions: Mapping[str, float]) -> None:
         """Create the nodes of a robot description."""
         for node in self._shapes:

@@ -135,7 +135,7 @@ def test_the_charts_of_two_recordings_have_one_present(tmp_path, world):
     source.ghost().plot([POSITION])
     source.handle(Request('', 'seek', 6.0))
     play(source, world, 0.0)
-    times, first, second = lines_of(chart_of(POSITION), [world, source.ghost()], 5.0, marked=False)
+    times, first, second, _ = lines_of(chart_of(POSITION), [world, source.ghost()], 5.0)
     # Of the first one, which began at 5 s.
     assert times[[0, -1]].tolist() == pytest.approx([6.0, 11.0])
     at = np.searchsorted(times, 8.0 - 1e-6)

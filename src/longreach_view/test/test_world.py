@@ -112,7 +112,7 @@ def test_times_that_are_dates_count_from_the_first_one():
     world.plot([signal])
     world.take(sample(1.7e9 + 2.5, 5.0), 0.0)
     assert world.machines['north'].time == 2.5
-    assert lines_of(chart_of(signal), [world], 2.0, marked=False)[0].tolist() == [0.5, 2.5]
+    assert lines_of(chart_of(signal), [world], 2.0)[0].tolist() == [0.5, 2.5]
 
 
 def test_a_series_keeps_the_latest_and_begins_anew_when_time_goes_back():
@@ -204,7 +204,7 @@ def test_an_event_is_an_upright_line_in_a_chart():
     for k in range(2000):
         world.take(sample(0.01 * k, float(k)), 0.0)
     world.take(load(12.345, 0.0), 0.0)
-    times, values, marks = lines_of(chart_of(position), [world], 10.0, marked=True)
+    times, values, marks = lines_of(chart_of(position), [world], 10.0)
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)
