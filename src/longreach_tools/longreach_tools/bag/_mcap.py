@@ -11,6 +11,7 @@ Source: MCAP file format specification, version 0.
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 import struct
@@ -25,11 +26,6 @@ from rosbags.rosbag2 import ReaderError
 from rosbags.rosbag2.storage_mcap import ChunkInfo, McapReader, McapWriter, decompress
 
 from longreach_dynamics.errors import InputError
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
@@ -53,15 +49,14 @@ _COMPRESSIONS = (b'', b'lz4', b'zstd')
 _LONGEST_HEAD = _RECORD.size + _CHUNK_HEAD.size + 4 + 4 + 8
 # Possible start of a chunk: its type, and a length below 2^40.
 _CANDIDATE = re.compile(rb'\x06.{5}\x00\x00\x00', re.DOTALL)
+# With which rosbags decompresses.
+_zstd = importlib.import_module(
+    'compression.zstd' if sys.version_info >= (3, 14) else 'backports.zstd'
+)
 # What is raised by content that is damaged.
 _BROKEN = (
-    ReaderError,
-    RuntimeError,
-    zstd.ZstdError,
-    struct.error,
-    LookupError,
-    TypeError,
-    ValueError,
+    *(LookupError, RuntimeError, TypeError, ValueError),
+    *(ReaderError, struct.error, _zstd.ZstdError),
 )
 # Number of bytes that are read at a time, and of bad chunks that are described.
 _WINDOW, _NAMED = 1 << 16, 3
