@@ -554,7 +554,7 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     own = dataclasses.replace(own, cameras={**own.cameras, 'top': top})
     # Clocks and poses are judged at once.
     monkeypatch.setattr('longreach_markers.tracking.camera_judge._ROUND', 0.0)
-    tracker = start(own)
+    tracker = start(own, lossless='true')
     taken = shots(26, sides=sides, own=own)
     tracker.send([one for one in taken if one.camera != 'top' or one.stamp < 4 * PERIOD])
     tracker.heard(16)
