@@ -154,7 +154,9 @@ class Gate:
         response: Response | None = serve(connection, request)
         if response is not None:
             _add_head(response)
-            self.opened(parse_qs(urlsplit(request.path).query).get('chart', []))
+            # Not as an image or a frame of another site.
+            if request.headers.get('Sec-Fetch-Dest', 'document') == 'document':
+                self.opened(parse_qs(urlsplit(request.path).query).get('chart', []))
             own = request.headers['Host']
             response.headers['Content-Security-Policy'] = _POLICY.format(
                 origin=f'http://{own} ws://{own}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import msgspec
 import viser
@@ -91,11 +91,13 @@ def test_a_late_page_gets_the_present_and_not_the_past():
 
 
 def test_the_address_of_a_page_chooses_charts():
-    """Those of the preset have labels, others names of signals; what is unknown is not shown."""
+    """Those of presets have labels, others names of signals; not as an image of another site."""
     labels = ['crane/joint_states.effort[cable_joint]', 'crane: Position [m]']
     with contextlib.closing(View(FakeSource())) as view:
         query = urlencode({'chart': [*labels, 'nothing']}, doseq=True)
         urlopen(f'{view.address}?{query}', timeout=DEADLINE).close()
+        image = Request(f'{view.address}?chart=x', headers={'Sec-Fetch-Dest': 'image'})
+        urlopen(image, timeout=DEADLINE).close()
         until(lambda: [chart.label for chart in view.page._charts] == labels, 'these charts')
 
 
