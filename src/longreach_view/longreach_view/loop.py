@@ -85,11 +85,12 @@ def run_view(source: Source, page: Page, world: World, stop: Callable[[], bool])
 
 def _show_slow(source: Source, page: Page, world: World, now: float) -> None:
     """Show what need not follow each sample."""
-    page.show_state(world, now, source.notes(), source.live)
+    replay = source.replay()
+    paused = replay is not None and not replay.playing
+    page.show_state(world, now, source.notes(), source.live, paused)
     page.show_charts(world, now, source.ghost())
     for topic, picture in source.pictures().items():
         page.show_picture(topic, picture)
-    replay = source.replay()
     if replay is not None:
         page.show_replay(replay)
         return

@@ -361,11 +361,16 @@ class Page:
         return f'stale: no sample for {silence:.0f} s'
 
     def show_state(
-        self, world: World, now: float, notes: Sequence[str] = (), live: bool = True
+        self,
+        world: World,
+        now: float,
+        notes: Sequence[str] = (),
+        live: bool = True,
+        paused: bool = False,
     ) -> None:
         """Show time, speed, losses and flags of all machines."""
         self.scene.fit_pages()
-        rows, paused = [], live and world.is_paused(now)
+        rows, paused = [], paused or (live and world.is_paused(now))
         for machine in world.machines.values():
             rows.append(
                 _state_row(machine, self.note(machine, world, now) if live else '', paused)

@@ -38,6 +38,7 @@ def replay(chromium, tmp_path):
 def test_the_slider_of_a_replay_seeks(replay):
     position = replay.view.world.machines['crane'].positions['car_joint']
     assert position == pytest.approx(4.0)
+    assert 'paused' in replay.state()
 
 
 def test_charts_of_a_replay_show_values_zoom_and_seek(replay):
