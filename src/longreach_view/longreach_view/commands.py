@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.export is not None:
         if not bags:
             raise InputError('--export without a recording; give one, or two to compare')
-        from longreach_view.export import export
+        from longreach_view.html_output import export
 
         print(export(bags, arguments.export))
         return 0

@@ -45,7 +45,7 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
 
 
 def test_a_long_recording_has_fewer_pictures(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr('longreach_view.export._MOST', 4)
+    monkeypatch.setattr('longreach_view.html_output._MOST', 4)
     bags, file = [crane_bag(tmp_path / name, 0.5) for name in 'ab'], tmp_path / 'two.html'
     out = Outcome(capsys, 'view', *bags, '--export', file).out
     assert f'{file}: 10.0 s, a picture every 2.5 s, at most' in out
