@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import joint_controller, rate_limits
-from longreach_boom.machine import SAMPLE_TIME, STEP
+from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomCommand, StateParts
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import (
     PumpParameters,
@@ -47,6 +49,26 @@ def with_valves(boom, share=1.0, static=1.0, **changes):
             for c in boom.cylinders
         )
     )
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_in_steady_motion_it_is_the_printed_equation(
+    sign: float, paper_boom: BoomParameters
+) -> None:
+    boom = paper_boom
+    p = constants_of(boom).actuators
+    head = np.full(4, 200e5)
+    drop = p.supply - head if sign > 0.0 else head - p.tank
+    # What leaves one side and what enters the other fit the areas.
+    other = (p.rod_area / p.head_area) ** 2 * drop
+    rod = p.tank + other if sign > 0.0 else p.supply - other
+    velocities = sign * np.array([0.01, 0.02, 0.01, 0.03])
+    spools = spool_positions(p, velocities, np.full(4, 0.5), head, rod)
+    opening = p.head_area * np.abs(velocities)
+    opening /= boom.oil.contraction * np.sqrt(2.0 / boom.oil.density * drop)
+    expected = p.dead_band + (1.0 - p.dead_band) * opening / p.head_opening
+    # But for the laminar pressure.
+    np.testing.assert_allclose(spools, sign * expected, rtol=1e-5)
 
 
 # The valve equation
@@ -302,6 +324,20 @@ def test_the_controller_does_not_drive_the_swing(valves, force_time, grows, requ
     assert (late > 1.5 * early) if grows else (late < 0.9 * early)
 
 
+def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
+    wave: Scenario, boom: BoomParameters
+) -> None:
+    small = with_valves(boom, 0.5)
+    up = Waypoint(8.0, (70.0, -36.0, -35.0, -30.0))
+    scenario = wave.replace(duration=14.0, trajectory=(wave.trajectory[0], up))
+    result = simulate(small, scenario)
+    errors = joint_errors(result)
+    assert np.abs(errors[:, 1]).max() > 2.0
+    assert np.abs(errors[-1]).max() < 0.3
+    # Joint 2 goes up, and lags behind all the time.
+    assert errors[:, 1].min() > -0.3
+
+
 @pytest.mark.parametrize('load', [0.0, 90.0])
 @pytest.mark.parametrize('valves', ['boom', 'paper_boom'])
 def test_full_spools_reach_a_good_part_of_the_largest_rates(valves, load, request):
@@ -337,3 +373,28 @@ def test_the_pump_and_the_controller_bound_rates(boom, flow):
         flows = flow / np.array([-cylinder.rod_area, cylinder.head_area])
         least = np.minimum(np.abs(usual[i]), np.abs(flows / arm))
         np.testing.assert_allclose(np.abs(rate_limits(shared, site)[0, i]), least)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('share', [0.8, 1.2])
+def test_a_controller_with_wrong_valve_data_still_follows(
+    share: float, wave: Scenario, boom: BoomParameters
+) -> None:
+    plant = Boom(boom, wave)
+    control = joint_controller(with_valves(boom, share), SAMPLE_TIME)
+    trajectory = Trajectory.of(wave.trajectory)
+    state, memory = plant.initial_state(), control.initial_state()
+    worst = np.zeros(4)
+    for k in range(round(trajectory.duration / SAMPLE_TIME)):
+        time = k * SAMPLE_TIME
+        parts, reference = StateParts.of(state.y, boom), trajectory.at(time)
+        angles = parts.q[:4]
+        worst = np.maximum(worst, np.abs(angles - reference.angles))
+        pistons = np.array(
+            [c.linkage.position(a) for c, a in zip(boom.cylinders, angles, strict=True)]
+        )
+        memory, spools = control.cycle(
+            memory, pistons, parts.head_pressures, parts.rod_pressures, reference
+        )
+        state = plant.advance(state, BoomCommand(tuple(spools)), time, SAMPLE_TIME)
+    assert np.degrees(worst).max() < 1.0

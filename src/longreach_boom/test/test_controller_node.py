@@ -5,6 +5,7 @@ What it must answer is said by the library: BoomFollower cycle by cycle, and sim
 """
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from longreach_msgs.msg import HydraulicState, ValveCommand
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_boom.controller_node import ControllerNode
@@ -138,6 +140,16 @@ def test_a_stream_gives_the_librarys_commands(rig):
     assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
 
 
+def test_a_sample_that_is_no_number_is_not_used(rig: Rig) -> None:
+    rig.send(0)
+    rig.send_joints(1)
+    rig.send_hydraulics(1, math.nan)
+    rig.send(2)
+    assert rig.answers(2) == expected(rig, [0, 2])
+    counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
+    assert rig.node._samples.counts == counts
+
+
 def test_streamed_positions_are_followed(rig, capfd):
     stream = rig.bench.publisher(JointState, 'joint_position', qos.SET_POINT)
     # As topic_based_ros2_control sends it.
@@ -203,6 +215,29 @@ def test_a_boom_that_does_not_follow_is_reported(rig, capfd):
     assert rig.reports[-1].status[0].level == diagnostics.WARN
     assert f'{state.resumptions} left behind' in rig.reports[-1].status[0].message
     assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
+
+
+@pytest.mark.parametrize('count', [5001, 100_000])
+def test_a_trajectory_of_too_many_points_is_refused_at_once(
+    rig: Rig, count: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rig.send(0, 1)
+    rig.answers(2)
+    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * count
+    rig.trajectory.publish(JointTrajectory(points=points))
+    # A large message takes its time on the way.
+    said = ''
+
+    def refused() -> bool:
+        nonlocal said
+        said += ''.join(capfd.readouterr())
+        return 'allowed' in said
+
+    rig.bench.until(refused, 'refusal')
+    assert 'trajectory ignored: the trajectory has' in said
+    assert '5000' in said
+    rig.send(2)
+    assert rig.answers(3) == expected(rig, [0, 1, 2])
 
 
 def trajectory(seconds, *positions, names=()):
@@ -282,6 +317,34 @@ def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path, text):
         np.testing.assert_array_equal(spools, result.column(f'spool_{i}'))
     moved = max(np.ptp(result.column(f'spool_{i}')) for i in range(1, 5))
     assert moved > 0.1
+
+
+def test_a_reset_plant_gives_the_same_run_again(tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(WAVE)
+    words = [
+        '-p',
+        'lockstep:=true',
+        '-p',
+        f'scenario:={file}',
+        '-p',
+        'plant:real_time_factor:=0.0',
+    ]
+    with bench(*words, deadline=60.0) as b:
+        hydraulics = b.listen(HydraulicState, 'hydraulics')
+        b.add(ControllerNode)
+        plant = b.add(PlantNode)
+        b.until(lambda: plant.sample > 150, 'a moving boom')
+        assert b.call(Trigger, 'plant/pause').success
+        b.settle()
+        count = len(hydraulics)
+        assert b.call(Trigger, 'plant/reset').success
+        assert b.call(Trigger, 'plant/resume').success
+        b.until(lambda: len(hydraulics) > count + 150, 'the same again')
+    first, again = hydraulics[:count], hydraulics[count:]
+    assert again[0].header.stamp == stamp_of(0)
+    for k in range(150):
+        assert again[k] == first[k], k
 
 
 def test_a_cycle_runs_before_the_node_listens(monkeypatch):

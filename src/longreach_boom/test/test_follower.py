@@ -7,6 +7,7 @@ import pytest
 
 from longreach_boom.control import joint_controller
 from longreach_boom.follower import BoomFollower, Measurement
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
@@ -66,6 +67,14 @@ def test_a_scenario_without_a_trajectory_has_the_valves(boom):
     state = follower.begin(away.angles)
     assert follower.cycle(state, 0.005, away)[1].spools == (0.0,) * 4
     assert follower.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
+
+
+def test_valves_of_a_scenario_change_on_cycles_only(boom: BoomParameters) -> None:
+    off = VALVES.replace(valve_commands=(ValveCommand(0.012, (0.0,) * 4),))
+    error = r'valve_commands\[0\]\.time = 0\.012 s, allowed: whole steps of 0\.005 s'
+    with pytest.raises(InputError, match=error):
+        BoomFollower(boom, off, T)
+    BoomFollower(boom, off, 0.001)
 
 
 def order(**changes):

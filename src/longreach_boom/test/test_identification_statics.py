@@ -10,7 +10,7 @@ from longreach_boom.identification_statics import Setting, StaticBoom, load_at
 from longreach_boom.machine import AUTOMATIC
 from longreach_boom.measured_runs import measured, truth_of
 from longreach_boom.model import Load, constants_of
-from longreach_boom.parameters import default_file
+from longreach_boom.parameters import BoomParameters, default_file
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
 from longreach_boom.simulation import simulate
@@ -173,6 +173,29 @@ def test_intervals_hold_with_a_wrong_dimension(small, wrong, shift):
         assert held(EXACT) < 0.7
 
 
+def test_a_payload_that_is_far_from_what_was_stated_is_named(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(3), wrong={'payload': 1.06})
+    assert any(
+        text.startswith('payload_scale = 1.0') for text in identified(small, poses).warnings
+    )
+
+
+def test_what_a_wrong_dimension_would_change(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1))
+    told = identified(small, poses).sensitivity['length_scale_2']
+    exact = identify_statics(EXACT, small, poses).estimate
+    longer = BOOM.with_values(small, {'length_scale_2': 1.01})
+    tip = (Load(LOAD, 1, longer.beams[1].length),)
+    far = [
+        pose._replace(setting=pose.setting._replace(loads=tip)) if pose.setting.loads else pose
+        for pose in poses
+    ]
+    moved = identify_statics(EXACT, longer, far).estimate
+    for name in MAIN:
+        change = 1.0 - moved.value(name) / exact.value(name)
+        assert told[name] == pytest.approx(-change, rel=0.2, abs=1e-3), name
+
+
 def test_friction_is_found_from_both_directions(small):
     poses = drawn(small, np.random.default_rng(5), count=12)
     estimate = identified(small, poses).estimate
@@ -183,6 +206,37 @@ def test_friction_is_found_from_both_directions(small):
     # The scatter is that of the friction, uniform over r_C, and not that of the sensors.
     level = estimate.fit['force_1'].deviation
     assert level == pytest.approx(small.cylinders[0].friction.coulomb / 12.0**0.5, rel=0.4)
+
+
+def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> None:
+    few, many = (
+        identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate
+        for count in (6, 18)
+    )
+    name = 'mass_scale_1'
+    ratio = (
+        few.standard_errors[few.names.index(name)] / many.standard_errors[many.names.index(name)]
+    )
+    assert 1.2 < ratio < 3.0
+    result = identified(small, drawn(small, np.random.default_rng(7)))
+    prior = result.prior()
+    assert prior.names == result.parameters
+    assert 'youngs_modulus' in prior.names
+    assert np.linalg.eigvalsh(prior.covariance / np.outer(prior.mean, prior.mean)).min() > 0.0
+
+
+def test_constant_errors_widen_the_intervals(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(2))
+    blind = StaticBoom(
+        BOOM, pressure_bias=0.0, piston_bias=0.0, modulus=0.0, payload=0.0, geometry=False
+    )
+    name = 'mass_scale_1'
+    with_errors = identify_statics(EXACT, small, poses).estimate
+    without = identify_statics(blind, small, poses).estimate
+    assert 'force_bias_1' not in without.names
+    expected = truth(small)[name]
+    off = abs(without.value(name) - expected)
+    assert off > abs(with_errors.value(name) - expected)
 
 
 # --- what cannot be told -----------------------------------------------------------------------

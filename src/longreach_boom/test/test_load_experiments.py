@@ -8,6 +8,7 @@ import pytest
 from longreach_boom.identification import BOOM
 from longreach_boom.load_experiments import first_mode
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
+from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.planned_experiments import releases
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
@@ -96,6 +97,15 @@ def test_recording_without_what_is_needed_is_refused(boom, exact, changes, messa
         signals['piston_1'] = s._replace(values=moved)
     with pytest.raises(InputError, match=message):
         BOOM.experiment(boom, exact._replace(**{**changes, 'signals': signals}))
+
+
+def test_held_modes_are_natural_modes(boom):
+    angles = boom.pose('site')
+    for pistons, sliding in (('locked', False), ('free', True)):
+        known = natural_modes(boom, angles, pistons=pistons, count=4, elements=2)
+        frequencies, ratios = held_modes(boom, angles, (), [sliding] * 4)
+        assert frequencies[:4] == pytest.approx(known.frequencies)
+        assert ratios[:4] == pytest.approx(known.damping_ratios)
 
 
 @pytest.mark.slow
@@ -229,6 +239,27 @@ def possible(boom):
 @pytest.fixture(scope='module')
 def recordings(possible):
     return [recording for _, recording in possible.values()]
+
+
+@pytest.mark.slow
+def test_larger_motion_of_the_same_kind_is_better(boom, recordings):
+    wanted = ['youngs_modulus', 'beam_damping_scale']
+    settings = Settings(signals=BEAMS)
+    found = plan(
+        BOOM, boom, recordings, wanted, 2, settings, repeats=True, processes=1, progress=False
+    )
+    assert [choice.name for choice in found.choices] == ['3 kg at 70 -50 -35 -30'] * 2
+    small, large = (found.alone[r.name] for r in recordings)
+    # Errors are inverse to amplitudes, but for what dimensions and the prior of the pose add.
+    ratios = [small[name] / large[name] for name in wanted]
+    assert ratios[1] == pytest.approx(3.0, rel=0.2)
+    assert 1.0 < ratios[0] < ratios[1]
+    first, second = (choice.standard_errors for choice in found.choices)
+    assert first[wanted[1]] / second[wanted[1]] == pytest.approx(2.0**0.5, rel=0.1)
+    # Dimensions are no better known from a repetition.
+    assert first[wanted[0]] / second[wanted[0]] < 1.2
+    once = plan(BOOM, boom, recordings, wanted, 2, settings, processes=1, progress=False)
+    assert {choice.name for choice in once.choices} == {r.name for r in recordings}
 
 
 @pytest.mark.slow

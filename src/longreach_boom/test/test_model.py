@@ -167,6 +167,14 @@ def test_equations_are_lagranges(count, rotation, random_boom, resized):
     assert_equations_agree(resized(count, rotation=rotation), (), random)
 
 
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+def test_installed_boom_is_lagranges(basis: str, rotation: str, boom: BoomParameters) -> None:
+    random = np.random.default_rng(4)
+    changed = boom.replace(ritz=boom.ritz.replace(basis=basis, rotation=rotation))
+    assert_equations_agree(changed, (Load(90.0, 3, 9.0), Load(200.0, 1, 3.0)), random)
+
+
 def test_kelvin_voigt_damping_is_stiffness_times_loss_time(random_boom):
     random = np.random.default_rng(5)
     boom = random_boom(random, 3, functions=3, damping='kelvin_voigt')
@@ -186,6 +194,18 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(rotation, random_bo
         assert np.abs(g - weight).max() < 1e-10 * np.abs(weight).max()
         assert np.abs(K - stiffness).max() < 1e-7 * np.abs(stiffness).max()
         assert np.array_equal(K, K.T)
+
+
+def test_mass_matrix_is_symmetric_and_positive_definite(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(9)
+    for count in range(1, 7):
+        boom = random_boom(random, count, functions=int(random.integers(1, 5)))
+        for _ in range(20):
+            M, _ = mass_and_bias(boom, *random_state(random, boom))
+            assert np.array_equal(M, M.T)
+            # In coordinates of equal size, for what rounding does to eigenvalues.
+            sizes = np.sqrt(np.diag(M))
+            assert np.linalg.eigvalsh(M / np.outer(sizes, sizes))[0] > 0.0
 
 
 # The mass matrix, energy.
@@ -231,6 +251,35 @@ def test_free_motion_loses_what_damping_takes(rotation, resized):
     assert taken > 100.0
     assert np.ptp(total) < 1e-6 * taken
     assert np.all(np.diff(total - run.y[-1]) < 0.0)
+
+
+def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
+    # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
+    random = np.random.default_rng(12)
+    boom = random_boom(random, 4)
+    load = Load(120.0, 2, 0.6 * boom.beams[2].length)
+    q, _ = random_state(random, boom)
+    n, still = q.size, np.zeros(q.size)
+    moved = point_motion(boom, np.tile(q, (n, 1)), np.eye(n), load.beam, load.position)
+    J = moved.velocity.T
+    M, f = mass_and_bias(boom, q, still, (load,))
+    M_bare, f_bare = mass_and_bias(boom, q, still)
+    assert np.abs(M - M_bare - load.mass * J.T @ J).max() < 1e-12 * np.abs(M).max()
+    assert np.abs(f - f_bare - load.mass * boom.gravity * J[1]).max() < 1e-12 * np.abs(f).max()
+    # The last beam does not feel it.
+    assert np.all(J[:, 3] == 0.0)
+
+
+def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
+    # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
+    boom = resized(1)
+    L, root, tip = 9.6, 280.0, 190.0
+    inertia = L**3 * (root / 3.0 + (tip - root) / 4.0)
+    moment = L**2 * (root / 2.0 + (tip - root) / 3.0)
+    q = np.array([0.7, 0.0, 0.0])
+    M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
+    assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
+    assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
 
 
 # Loads.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.machine import Boom
-from longreach_boom.model import constants_of
+from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import fastest_rate, natural_modes
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -40,6 +40,37 @@ def test_printed_basis_is_within_three_percent(boom):
         assert error.max() < 0.03
         moment = np.abs(natural_modes(boom, angles, count=1).relative_error)
         assert moment[0] < 0.1 * error[0]
+
+
+@pytest.mark.slow
+def test_free_pistons_are_close_too(boom):
+    for angles in poses(boom, 5, seed=3):
+        modes = natural_modes(boom, angles, pistons='free', count=2)
+        locked = natural_modes(boom, angles, count=2)
+        assert np.abs(modes.relative_error).max() < 0.01
+        assert (modes.frequencies < locked.frequencies).all()
+
+
+def test_load_lowers_the_frequencies_in_both_models(boom):
+    angles = boom.pose('site')
+    load = (Load(90.0, 3, 9.0), Load(300.0, 1, 4.0))
+    bare, loaded = (natural_modes(boom, angles, loads, count=3) for loads in ((), load))
+    assert (loaded.frequencies < bare.frequencies).all()
+    assert np.abs(loaded.relative_error[:2]).max() < 0.01
+
+
+def test_more_functions_are_closer(boom):
+    angles = boom.pose('site')
+    errors = [
+        abs(
+            natural_modes(
+                boom.replace(ritz=boom.ritz.replace(functions=count)), angles, count=2
+            ).relative_error
+        )
+        for count in (1, 2, 3)
+    ]
+    assert (errors[1] < errors[0]).all()
+    assert (errors[2] < errors[1]).all()
 
 
 def test_kelvin_voigt_damping_grows_with_the_frequency(boom):

@@ -28,6 +28,7 @@ from longreach_boom.motion import (
     evaluate,
     impulse_stop,
 )
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
@@ -208,6 +209,28 @@ def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(boom):
     assert gained > 20  # the trap is real
 
 
+def test_trap_in_a_run(boom: BoomParameters) -> None:
+    # Where pistons stick in a real run, a plain zero adds energy; the run itself never gains any.
+    p = constants_of(boom)
+    start = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,))).initial_state()
+    states, modes = run(p, start, 5.0)
+    held = np.abs(modes) != 1
+    rows = np.nonzero(np.any(held[1:] & ~held[:-1], axis=1))[0]
+    assert rows.size > 10
+    total = energy(boom, p, (), states)
+    growth = np.diff(total)[rows]
+    # Friction of the old direction lasts until the end of a step: it gains what it does meanwhile.
+    assert growth.max() < 1e-5 * np.ptp(total)
+    assert growth.sum() < 0.0
+    # Stop pistons at the fastest moment of the swing, each way.
+    fastest = states[np.argmax(np.abs(states[:, 12]))]
+    v, M = stopped(fastest, np.full(4, STUCK), p)
+    before = fastest[12:24]
+    assert v @ M @ v < before @ M @ before
+    zeroed = np.where(np.arange(12) < 4, 0.0, before)
+    assert abs(zeroed @ M @ zeroed - v @ M @ v) > 1e-3 * (before @ M @ before)
+
+
 # Energy
 
 
@@ -266,6 +289,17 @@ def test_unforced_boom_is_passive(boom, pose):
     assert growth[growth > 0.0].sum() < 1e-5 * np.ptp(total)
 
 
+def test_a_boom_out_of_oil_is_passive_too(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    load = (Load(600.0, 3, 9.0),)
+    p = machine.constants(load)
+    states, _ = run(p, machine.initial_state(), 3.0)
+    total = energy(boom, p, load, states)
+    assert states[:, 28:32].min() < 0.0
+    assert total[-1] < total[0] - 1.0
+    assert np.diff(total).max() < 2e-6 * np.ptp(total)
+
+
 # Stick and slip
 
 
@@ -303,6 +337,31 @@ def test_breakaway_at_static_friction(resized):
         y[-3] += share * boom.cylinders[0].friction.static / boom.cylinders[0].head_area
         _, modes = run(machine.constants(()), start._replace(y=y), 0.01)
         assert np.all(modes == STUCK) == (share < 1.0)
+
+
+def test_all_that_stand_are_asked_at_once(boom: BoomParameters) -> None:
+    # Pressures off balance, all stuck: what comes loose lets go of others that would have held.
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    p, start = machine.constants(()), machine.initial_state()
+    random = np.random.default_rng(2)
+    several, followers, different = 0, 0, 0
+    for _ in range(300):
+        y = start.y.copy()
+        y[24:28] += random.normal(size=4) * 1.2 * p.actuators.static / p.actuators.head_area
+        states, modes = run(p, start._replace(y=y), 1e-6, step=1e-6)
+        after = modes[-1]
+        assert np.all(states[-1, 12:16] * after >= 0.0)
+        net = Phase(p, after, np.zeros(4)).net_forces(y)
+        assert np.all(np.abs(net[after == STUCK]) <= p.actuators.static[after == STUCK])
+        loosened = Phase(p, start.modes, np.zeros(4)).loosened(y).modes
+        different += not np.array_equal(after, loosened)
+        first = np.abs(Phase(p, start.modes, np.zeros(4)).net_forces(y)) > p.actuators.static
+        several += np.count_nonzero(after) > 2
+        followers += bool(np.any((after != STUCK) & ~first))
+    assert several > 20
+    assert followers > 5
+    # One that comes loose may be stopped at once by another that follows.
+    assert different < 30
 
 
 @pytest.mark.parametrize('share', [0.9, 1.1])
@@ -364,6 +423,13 @@ def test_comes_to_rest_in_static_equilibrium(boom):
     p = machine.constants(())
     forces = y[24:28] * p.actuators.head_area - y[28:32] * p.actuators.rod_area
     assert forces == pytest.approx(rest.forces, rel=1e-4)
+
+
+def test_closed_chambers_keep_their_oil(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(300.0),)))
+    states, _ = run(machine.constants(()), machine.initial_state(), 5.0)
+    _, amount = oil(machine.constants(()), states)
+    assert np.abs(amount / amount[0] - 1.0).max() < 1e-9
 
 
 # Oil
@@ -440,6 +506,36 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(resized, paper
         assert y[6] == pytest.approx(source - drop, rel=0.1)
 
 
+@pytest.mark.parametrize('piston', range(4))
+@pytest.mark.parametrize('spool', [0.5, -0.5])
+def test_valves_move_their_own_pistons(boom: BoomParameters, piston: int, spool: float) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    spools = tuple(spool if i == piston else 0.0 for i in range(4))
+    states, _ = run(machine.constants(()), machine.initial_state(), 3.0, spools)
+    travel = np.diff(piston_positions(states[[0, -1], :4], machine.constants(())), axis=0)[0]
+    assert travel[piston] * spool > 0.02 * abs(spool)
+    assert np.abs(np.delete(travel, piston)).max() < 0.1 * abs(travel[piston])
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_dead_band_holds(boom: BoomParameters, sign: float) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    start = machine.initial_state()
+    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.0499,) * 4)
+    assert states[-1, -4:] == pytest.approx([sign * 0.0499] * 4)
+    assert np.array_equal(states[-1, :4], start.y[:4])
+    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.07,) * 4)
+    assert np.all(sign * (states[-1, :4] - start.y[:4]) > 0.0)
+
+
+def test_spool_is_of_first_order(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    states, _ = run(machine.constants(()), machine.initial_state(), 0.1, (0.5, -0.5, 1.0, 0.0))
+    rise = 1.0 - np.exp(-np.arange(101) * STEP / 0.03)
+    for i, command in enumerate((0.5, -0.5, 1.0, 0.0)):
+        assert states[:, 32 + i] == pytest.approx(command * rise, abs=1e-7)
+
+
 # Ends of the stroke
 
 
@@ -508,6 +604,16 @@ def heavy_and_light(boom):
     beams[:, MASS] *= -1.0
     beams[:, FUNCTIONS + 4 * F : FUNCTIONS + 4 * F + F * F] *= -1.0
     return read_only(p._replace(beams=beams))
+
+
+def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
+    y = random_state(boom, np.random.default_rng(5))
+    before = y.copy()
+    modes = np.array([STUCK, OUTWARDS, INWARDS, OUTWARDS])
+    assert impulse_stop(y, modes, constants_of(boom))
+    y[:] = before
+    assert not impulse_stop(y, modes, heavy_and_light(boom))
+    assert np.array_equal(y, before)
 
 
 def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom):

@@ -10,6 +10,7 @@ import yaml
 from scipy.integrate import quad
 
 from longreach_boom.parameters import (
+    BoomParameters,
     Distribution,
     default_file,
     load_boom,
@@ -44,6 +45,12 @@ def load_content(tmp_path, content):
     return load_boom(file)
 
 
+def test_openings_fit_the_areas(boom: BoomParameters) -> None:
+    for cylinder in boom.cylinders:
+        ratio = cylinder.rod_area / cylinder.head_area
+        assert cylinder.valve.area_ratio == pytest.approx(ratio, abs=1e-3)
+
+
 # The installed file: the notes' table.
 
 
@@ -57,6 +64,21 @@ def test_papers_boom_has_directional_valves_alone(boom, paper_boom):
     same = boom.oil.tank_pressure, boom.cylinders
     oil = paper_boom.oil.replace(tank_pressure=same[0])
     assert paper_boom.replace(oil=oil, cylinders=same[1]) == boom
+
+
+def test_installed_linkages(boom: BoomParameters) -> None:
+    arms = [cylinder.linkage.arm(0.0) for cylinder in boom.cylinders]
+    assert arms[1:] == [0.62, 0.45, 0.3]
+    # The triangle's 1.05 m is the side; its lever is a little less.
+    assert 0.9 < arms[0] < 1.05
+    places = [cylinder.linkage.position(0.0) for cylinder in boom.cylinders]
+    assert places[1:] == [1.5, 1.08, 0.73]
+    first = boom.cylinders[0].linkage
+    assert (first.near, first.far, first.retracted) == (1.05, 2.4, 1.9)
+    assert first.offset_angle == pytest.approx(math.pi / 3.0, rel=1e-15)
+    # f_1 rises from -5 to 85 degrees.
+    arms = [first.arm(angle) for angle in np.radians(np.linspace(-5.0, 85.0, 50))]
+    assert min(arms) > 0.3
 
 
 # Distributions.

@@ -1,7 +1,9 @@
 """The boom as a node: what it publishes, commands, loads, and what it refuses."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench
@@ -151,12 +154,43 @@ def test_all_topics_are_the_librarys_run(boom, scenario, expected):
     assert np.ptp(expected.column('piston_1')) > 1e-3
 
 
+@pytest.mark.parametrize(
+    'spools', [(math.nan, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.5), (0.0,), (math.inf,) * 4]
+)
+def test_a_command_that_cannot_be_is_none(scenario: Path, spools: tuple[float, ...]) -> None:
+    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
+        rig = Rig(b)
+        rig.send(*spools)
+        b.settle()
+        assert len(rig.hydraulics) == 1
+        rig.cycle(0.1, 0.0, 0.0, 0.0)
+        assert rig.plant.command == BoomCommand((0.1, 0.0, 0.0, 0.0))
+        assert np.isfinite(rig.plant.state.y).all()
+
+
 def advance(rig, samples):
     """Let a paused plant advance."""
     for _ in range(samples):
         rig.plant.paused = False
         rig.plant._go_on()
         rig.plant.paused = True
+
+
+def test_valves_close_after_the_last_command(standing: Rig) -> None:
+    plant, b = standing.plant, standing.bench
+    assert plant.command == BY_SCENARIO
+    advance(standing, 20)
+    # The scenario is nobody who could fall silent.
+    assert plant.command == BY_SCENARIO
+    command = BoomCommand((0.5, 0.0, 0.0, 0.0))
+    standing.send(*command.spools, sample=20)
+    b.until(lambda: plant.command == command)
+    advance(standing, 11)
+    assert plant.command == command
+    advance(standing, 1)
+    assert plant.command == closed_valves(4)
+    assert b.call(Trigger, 'plant/reset').success
+    assert plant.command == BY_SCENARIO
 
 
 @pytest.mark.parametrize('senders', [1, 2])
@@ -204,6 +238,22 @@ def test_loads_come_and_go(boom, standing):
     assert loads_of(changes) == [(0, 0.0), (0, 120.0), (0, 210.0), (3, 0.0)]
     assert changes[0].header.frame_id == 'boom_base'
     assert math.isnan(changes[0].inertia.com.x)
+
+
+@pytest.mark.parametrize(
+    ('fields', 'error'),
+    [
+        ({'mass': -1.0}, 'mass = -1.0, allowed: (0'),
+        ({'mass': math.nan}, 'mass = nan, allowed'),
+        ({'beam': 'arm'}, "'arm', allowed: beam_1"),
+        ({'position': 100.0}, 'position = 100.0 m, allowed: [0, 9] m'),
+    ],
+)
+def test_loads_that_cannot_be(standing: Rig, fields: dict[str, Any], error: str) -> None:
+    response = standing.attach(**fields)
+    assert not response.success
+    assert error in response.message
+    assert standing.plant.state.loads == ()
 
 
 @pytest.mark.parametrize('name', ['default', 'typical'])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.machine import STEP
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.scenarios import ValveCommand
@@ -127,6 +128,55 @@ def test_wave_is_followed_as_well_as_with_the_papers_valves(loads, largest, boom
         errors.append(simulate(parameters, wave.replace(loads=loads)).joint_error())
     assert np.all(np.array(errors[0]) <= errors[1])
     assert errors[0][1] < largest
+
+
+def test_openings_of_counterbalance_valves_are_columns(
+    boom: BoomParameters, paper_boom: BoomParameters
+) -> None:
+    run = full_step(boom, 1, -1.0, pose='site')
+    sides = [run.columns_like(f'counterbalance_{side}') for side in ('head', 'rod')]
+    valve, oil = boom.cylinders[1].counterbalance, boom.oil
+    assert valve is not None
+    assert valve.head is not None
+    # Piston 2 retracts: its rod line opens the poppet of the head side.
+    head, rod = run.column('p_head_2'), run.column('p_rod_2')
+    pilot = np.where(run.column('spool_2') < -0.05, rod, oil.tank_pressure)
+    excess = head + valve.pilot_ratio * (pilot - oil.tank_pressure)
+    share = np.clip((excess - oil.tank_pressure - valve.head) / valve.override, 0.0, 1.0)
+    opening = share**2 * (3.0 - 2.0 * share)
+    np.testing.assert_allclose(run.column('counterbalance_head_2'), opening, atol=1e-12)
+    assert opening[0] == opening[-1] == 0.0
+    assert opening.max() == 1.0
+    # The other valves stay closed.
+    assert np.all(np.delete(sides[0], 1, axis=1) == 0.0)
+    assert np.all(sides[1] == 0.0)
+    short = Scenario(duration=0.1, pose='site')
+    assert not any('counter' in name for name in simulate(paper_boom, short).columns.names)
+
+
+def test_steps_of_half_the_length_agree(boom: BoomParameters) -> None:
+    # Without friction: counterbalance, relief and make-up valves at work, in the step of auto.
+    runs = [
+        simulate(
+            boom,
+            Scenario(
+                duration=6.0,
+                pose='upright',
+                friction=False,
+                valve_commands=(
+                    ValveCommand(0.5, (-1.0, 0.0, 0.5, 0.0)),
+                    ValveCommand(2.5, (0.0,) * 4),
+                ),
+            ),
+            step,
+        )
+        for step in (2.5e-3, 2.5e-4)
+    ]
+    for side in ('p_head', 'p_rod'):
+        values = [run.columns_like(side) for run in runs]
+        assert np.abs(values[0] - values[1]).max() < 1.0 * BAR
+    z = [run.column('tip_z') for run in runs]
+    assert np.abs(z[0] - z[1]).max() < 1e-3
 
 
 def test_counterbalance_valves_hold_a_load_beyond_the_supply(boom):

@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from boom_reference import reference_run
+from boom_reference import Phase, reference_run
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
@@ -103,6 +104,19 @@ def _long_runs(modes, least):
     return found
 
 
+def test_shorter_steps_come_closer(boom: BoomParameters) -> None:
+    scenario = release(1.0, True)
+    times = np.arange(201) * 5e-3
+    states, modes = reference_run(Boom(boom, scenario), times)
+    errors, misses = [], []
+    for step in (1e-3, 1.25e-4):
+        result = simulate(boom, scenario, step)
+        errors.append(np.abs(tip(boom, result.states) - tip(boom, states)).max())
+        misses.append(np.count_nonzero(np.any(modes_of(result) != modes, axis=1)))
+    assert errors[1] < 0.3 * errors[0]
+    assert misses[1] <= 4
+
+
 @pytest.mark.slow
 def test_release_with_friction(boom):
     # Which piston sticks when is sensitive: two exact codes part by some millimetres.
@@ -112,6 +126,19 @@ def test_release_with_friction(boom):
     error = tip(boom, result.states) - tip(boom, states)
     assert np.abs(error).max() < 10e-3
     assert np.mean(modes_of(result) == modes) > 0.7
+
+
+def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
+    machine = Boom(boom, release(4.0, True))
+    times = np.arange(401) * 5e-3
+    states, modes = reference_run(machine, times)
+    p = machine.constants(())
+    for y, mode in zip(states[1:], modes[1:], strict=True):
+        rates = y[12:16]
+        assert np.all(rates[mode == STUCK] == 0.0)
+        assert np.all(rates * mode >= 0.0)
+        net = np.abs(Phase(p, mode, np.zeros(4)).net_forces(y))
+        assert np.all(net[mode == STUCK] <= p.actuators.static[mode == STUCK] * (1.0 + 1e-9))
 
 
 # Scenarios
@@ -162,6 +189,31 @@ def test_end_of_the_stroke(boom):
     assert np.any(modes[:, 3] == AT_ROD_END)
     assert pistons[-1, 3] < cylinder.stroke - 1e-3
     assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 3e-3
+
+
+@pytest.mark.parametrize(('step', 'most', 'usual'), [(1e-3, 0.1, 0.015), (2.5e-4, 0.04, 0.005)])
+def test_a_stuck_piston_comes_loose_at_most_a_step_late(
+    boom: BoomParameters, step: float, most: float, usual: float
+) -> None:
+    run = simulate(boom, release(4.0, True), step, sample_time=step)
+    modes = modes_of(run).astype(np.int64)
+    constants = Boom(boom, release(4.0, True), step).constants(())
+    static = constants.actuators.static
+    excess = []
+    for k in range(3, len(modes) - 1):
+        # Where another piston changes its mode the force jumps, and nothing is late.
+        loose = (modes[k] == STUCK) & (modes[k + 1] != STUCK)
+        if not loose.any() or not np.all(modes[k - 2 : k] == modes[k]):
+            continue
+        phase = Phase(constants, modes[k], np.zeros(4))
+        net, before = phase.net_forces(run.states[k]), phase.net_forces(run.states[k - 1])
+        # It is asked at the beginning of every step: a step earlier it held.
+        first = np.argmax(np.where(loose, np.abs(net) / static, 0.0))
+        assert abs(before[first]) <= static[first] * (1.0 + 1e-9)
+        excess.append(abs(net[first]) / static[first] - 1.0)
+    assert len(excess) > 20
+    assert 0.0 < max(excess) < most
+    assert 0.0 < np.median(excess) < usual
 
 
 # What it refuses

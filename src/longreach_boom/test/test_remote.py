@@ -1,6 +1,7 @@
 """Commands that talk to a boom that runs: what it does then, and what they refuse."""
 
 import argparse
+import math
 
 import numpy as np
 import pytest
@@ -11,9 +12,24 @@ from longreach_boom.model import Load
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, closed_valves
-from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_node.testing import bench
 from longreach_tools.machine_command import configure
+
+
+def run(*words: object) -> None:
+    """Run a command, here."""
+    parser = argparse.ArgumentParser(prog='boom')
+    configure(BOOM, parser)
+    arguments = parser.parse_args([str(word) for word in words])
+    arguments.run(arguments)
+
+
+def is_open(plant: PlantNode) -> bool:
+    """Tell whether a command has opened a valve."""
+    return plant.command is not BY_SCENARIO and any(plant.command.spools)
+
 
 SITE = np.radians((70.0, -50.0, -35.0, -30.0))
 
@@ -89,6 +105,36 @@ def test_valves_move_and_close(rig, capsys):
     )
 
 
+def test_as_many_spools_as_cylinders(rig: Rig) -> None:
+    with pytest.raises(InputError, match=r'^2 spool positions, allowed: 4, one for each of cyl'):
+        rig.do('valves', '0.5,0')
+
+
+def test_valves_of_somebody_else_are_left_alone(rig: Rig) -> None:
+    rig.bench.publisher(ValveCommand, '/boom/valve_command')
+    error = r'^driver commands the valves on /boom/valve_command, too; .* controller:=false'
+    with pytest.raises(LongreachError, match=error):
+        rig.do('valves', '0.5,0,0,0')
+    assert not is_open(rig.plant)
+
+
+def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
+    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
+    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
+    rig.bench.publisher(ValveCommand, '/boom/valve_command')
+    with pytest.raises(LongreachError, match='driver commands the valves'):
+        rig.bench.end(command)
+    rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
+
+
+def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
+    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
+    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
+    rig.bench.remove(rig.plant)
+    with pytest.raises(LongreachError, match='/boom/valve_command: the plant has gone'):
+        rig.bench.end(command)
+
+
 def reference(controller, later):
     """Return the angles that a controller will want at a time from now on."""
     return controller._state.trajectory.at(controller._state.time + later).angles
@@ -123,3 +169,58 @@ def test_a_move_that_the_controller_refuses(rig, words, error):
     with pytest.raises(LongreachError, match=f'^/boom/trajectory: {error}'):
         rig.do('move', *words, '--time', 2)
     assert reference(controller, 3.0) == pytest.approx(SITE, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('words', 'missing'),
+    [
+        (('attach', 90), 'no service /north/plant/attach_load'),
+        (('release-load',), 'no service /north/plant/release_load'),
+        (('pause',), 'no service /north/plant/pause'),
+        (('valves', '0,0,0,0'), 'no plant listens to /north/valve_command'),
+        (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
+    ],
+)
+def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
+    with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
+        run(*words, '--namespace', 'north', '--timeout', 0.2)
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('attach', 0), '0, allowed: above 0'),
+        (('attach', math.nan), 'nan, allowed: finite'),
+        (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
+        (('valves', '0.5,2'), '2, allowed: [-1, 1]'),
+        (('valves', '0.5,nan'), 'nan, allowed: finite'),
+        (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers separated by commas"),
+        (('valves', '0.5', '--duration', 0), '0, allowed: above 0'),
+        (('move', '0.5'), 'required: --duration'),
+        (('move', '0.5,far', '--time', 1), "'0.5,far', allowed: numbers separated by commas"),
+        (('move', '0.5', '--time', 'inf'), 'inf, allowed: finite'),
+        (('move', '0.5', '--time', 1, '--joints', 'a,'), "'a,', allowed: names"),
+        (('pause', '--timeout', 0), '0, allowed: above 0'),
+    ],
+)
+def test_bad_words(
+    capsys: pytest.CaptureFixture[str], words: tuple[object, ...], error: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(*words)
+    assert end.value.code == 2
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('move', '70,-50,0,0', '--time', 1), r'angles up to 70 rad, allowed: \[-2 pi, 2 pi\]'),
+        (('move', '1,2', '--time', 1, '--joints', 'beam_1'), '2 angles, allowed: 1, one for'),
+        (('move', '1', '--time', 1e9), r'time = 1e\+09 s, allowed: \(0, 1e\+06\] s'),
+        (('pause', '--namespace', 'a b'), "namespace 'a b' must not contain"),
+    ],
+)
+def test_bad_input(words: tuple[object, ...], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        run(*words)

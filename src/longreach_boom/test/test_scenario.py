@@ -1,11 +1,13 @@
 """Scenarios: what they say of loads, valves and poses, and how mistakes are refused."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from longreach_boom.machine import STEP
 from longreach_boom.model import Load
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
@@ -145,6 +147,15 @@ def test_mistakes_in_trajectories_are_refused(old, new, message, tmp_path, boom)
     assert old in DRIVE
     with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
         load_text(tmp_path, DRIVE.replace(old, new, 1), boom)
+
+
+def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParameters) -> None:
+    small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
+    with pytest.raises(InputError, match=r"pose = 'site', allowed"):
+        load_text(tmp_path, RELEASE, small)
+    with pytest.raises(InputError, match=r'pose has 4 angles, allowed: 2'):
+        load_text(tmp_path, DRIVE, small)
+    assert load_text(tmp_path, 'duration: 1\npose_deg: [0, 0]\nloads: [{mass: 1}]', small)
 
 
 def test_trajectory_begins_at_the_pose(boom):

@@ -1,13 +1,16 @@
 """The sensors: ideal ones show the truth, others err as their file says and repeat it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.parameters import StrainGauge
+from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import (
+    SensorParameters,
     Sensors,
     default_file,
     load_sensors,
@@ -109,6 +112,16 @@ def test_bias_for_all_and_for_each(boom, state):
     assert all(np.all(other == 0.0) for other in (head, rod, strain, rate, felt))
 
 
+@pytest.mark.parametrize('what', ['bias', 'drift'])
+@pytest.mark.parametrize(('kind', 'count'), [('inclination', 8), ('encoder', 4)])
+def test_wrong_numbers_of_biases_are_refused(
+    boom: BoomParameters, ideal: SensorParameters, kind: str, count: int, what: str
+) -> None:
+    text = f'{kind}.{what} has 3 values, allowed: none, 1 for all, or {count}, one for each'
+    with pytest.raises(InputError, match=text):
+        Sensors(boom, with_kind(ideal, kind, **{what: (0.0, 0.0, 0.0)}), RATE)
+
+
 # --- files -------------------------------------------------------------------------------------
 
 
@@ -181,3 +194,10 @@ def test_mounting_is_checked(boom):
     """One angle, or one for each beam."""
     with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
         Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)
+
+
+def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / 'sensors.yaml'
+    file.write_text(default_file().read_text() + 'jitter: 0.02\n')
+    with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
+        load_sensors(file)

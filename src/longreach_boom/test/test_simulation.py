@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, Boom, longest_step
 from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import INDEFINITE, UNSETTLED
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -117,6 +119,24 @@ def test_a_boom_by_its_scenario_moves_as_the_library_says(boom, sample_time):
     np.testing.assert_array_equal(np.array(states), expected.states)
 
 
+def test_loads_by_scenario_and_by_hand_are_the_same(boom: BoomParameters) -> None:
+    result = simulate(boom, BUSY.replace(valve_commands=()))
+    plant = Boom(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads))
+    state = plant.release(plant.initial_state())
+    assert state.loads == ()
+    state = plant.advance(state, CLOSED, 0.0, 0.403)
+    state = plant.attach(state, Load(70.0, 2, 2.0))
+    state = plant.advance(state, CLOSED, 0.403, 0.347)
+    state = plant.attach(state, Load(30.0, 3, 9.0))
+    assert len(state.loads) == 2
+    state = plant.advance(state, CLOSED, 0.75, 0.15)
+    state = plant.advance(plant.release(state), CLOSED, 0.9, 0.6)
+    assert np.array_equal(state.y, result.states[-1])
+    # The loads were felt.
+    bare = simulate(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads, release=(0.0,)))
+    assert np.abs(result.states[-1, :4] - bare.states[-1, :4]).max() > 1e-4
+
+
 # Runs
 
 
@@ -135,6 +155,22 @@ def test_release_of_the_paper(boom):
     crossings = np.count_nonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
     assert 7 <= crossings <= 11
     assert np.ptp(z[-500:]) < np.ptp(z[:500])
+
+
+def test_friction_ends_the_motion_of_the_pistons(boom: BoomParameters) -> None:
+    release: dict[str, Any] = {
+        'duration': 20.0,
+        'pose': 'site',
+        'loads': (HangingLoad(90.0),),
+        'release': (0.0,),
+    }
+    rough = simulate(boom, Scenario(**release))
+    smooth = simulate(boom, Scenario(**release, friction=False))
+    for i in range(1, 5):
+        late = [np.ptp(r.column(f'piston_{i}')[-1000:]) for r in (rough, smooth)]
+        assert late[0] < 0.7 * late[1]
+    assert np.all(np.abs(smooth.column('mode_1')) == 1)
+    assert np.any(rough.column('mode_1') == 0)
 
 
 def test_table_and_columns(boom):
@@ -273,6 +309,14 @@ def test_step_must_suit_the_boom(boom):
     viscous = boom.replace(ritz=boom.ritz.replace(damping='kelvin_voigt', functions=3))
     with pytest.raises(InputError, match=r'step = 0\.001 s, allowed for this boom.*at most'):
         simulate(viscous, scenario)
+
+
+@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
+def test_installed_boom_takes_two_steps_a_sample(boom: BoomParameters, pose: str) -> None:
+    scenario = Scenario(duration=1.0, pose=pose, loads=(LOAD,), release=(0.5,))
+    step = longest_step(boom, scenario)
+    assert step == 2.5e-3
+    Boom(boom, scenario, step).initial_state()
 
 
 # The step that the simulator chooses

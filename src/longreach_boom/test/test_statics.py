@@ -1,5 +1,6 @@
 """Static equilibrium against the minimum of the potential energy of the second derivation."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 from scipy import optimize
 from test_model import lagrange
 
-from longreach_boom.model import Load
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import Load, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.statics import equilibrium
+from longreach_boom.statics import equilibrium, potential_forces, tangent_stiffness
 from longreach_dynamics.errors import LongreachError
 
 MakeBoom = Callable[..., BoomParameters]
@@ -86,6 +88,26 @@ def test_cylinders_do_the_work_of_a_lift(boom):
         assert (energies[0] - energies[1]) / stroke == pytest.approx(rest.forces[i], rel=1e-5)
 
 
+def test_stiff_boom_needs_the_forces_of_rigid_statics(boom: BoomParameters) -> None:
+    # Sprawled: weights of the outboard beams with their levers, by hand; sigma is linear.
+    stiff = boom.replace(youngs_modulus=2.06e17)
+    rest = equilibrium(stiff, POSES['sprawled'], (TIP_LOAD,))
+    np.testing.assert_allclose(rest.tip, [35.6, 0.0], atol=1e-5)
+    np.testing.assert_allclose(rest.q, 0.0, atol=1e-5)
+    ends = np.cumsum([0.0, *(beam.length for beam in boom.beams)])
+    for i, cylinder in enumerate(boom.cylinders):
+        moment = 90.0 * (35.6 - ends[i])
+        for j in range(i, 4):
+            law, L = boom.beams[j].mass_per_length, boom.beams[j].length
+            assert law.root is not None
+            assert law.tip is not None
+            mass = L * (law.root + law.tip) / 2.0
+            centre = L / 3.0 * (law.root + 2.0 * law.tip) / (law.root + law.tip)
+            moment += mass * (ends[j] - ends[i] + centre)
+        expected = 9.81 * moment / cylinder.linkage.arm(0.0)
+        assert rest.forces[i] == pytest.approx(expected, rel=1e-6)
+
+
 def test_forces_of_the_sprawled_boom_are_those_expected(boom):
     # As in figure 12 of the paper, normalised to p_s A_1; with the load that it releases.
     rest = equilibrium(boom, boom.pose('sprawled'), (TIP_LOAD,))
@@ -108,6 +130,34 @@ def test_cylinders_pull_what_leans_backwards(boom):
     assert -2e4 < slight.forces[0] < 0.0
     assert slight.rod_pressures[0] == boom.oil.preload
     assert boom.oil.tank_pressure < slight.head_pressures[0] < boom.oil.preload
+
+
+def test_without_gravity_nothing_bends(boom: BoomParameters) -> None:
+    rest = equilibrium(boom.replace(gravity=0.0), POSES['site'], (TIP_LOAD,))
+    np.testing.assert_allclose(rest.q[4:], 0.0, atol=1e-14)
+    np.testing.assert_allclose(rest.forces, 0.0, atol=1e-8)
+
+
+def test_vertical_boom_is_only_compressed(resized: MakeBoom) -> None:
+    boom = resized(1)
+    rest = equilibrium(boom, np.array([math.pi / 2.0]))
+    np.testing.assert_allclose(rest.q[1:], 0.0, atol=1e-12)
+    assert rest.forces[0] == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(rest.tip, [0.0, 9.6], atol=1e-12)
+
+
+def test_equilibrium_leaves_no_force_and_is_stable(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(12)
+    for count in range(1, 5):
+        boom = random_boom(random, count).replace(youngs_modulus=1e12)
+        angles = np.array([random.uniform(*c.linkage.angles(c.stroke)) for c in boom.cylinders])
+        rest, constants = equilibrium(boom, angles), constants_of(boom)
+        g = potential_forces(rest.q, constants)
+        assert np.abs(g[count:]).max() < 1e-8 * (constants.mass.sum() * boom.gravity)
+        K = tangent_stiffness(rest.q, constants)[count:, count:]
+        assert np.linalg.eigvalsh(K)[0] > 0.0
+        tip = point_motion(boom, rest.q, 0.0 * rest.q, count - 1, boom.beams[-1].length)
+        np.testing.assert_array_equal(tip.position, rest.tip)
 
 
 @pytest.mark.parametrize('share', [1e-2, 1e-4])

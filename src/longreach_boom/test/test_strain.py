@@ -6,12 +6,12 @@ from scipy import linalg
 
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import chain_base
-from longreach_boom.parameters import StrainGauge
+from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.statics import equilibrium, static_row
-from longreach_boom.strain import strains
+from longreach_boom.strain import curvatures, strains
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
 
@@ -177,3 +177,13 @@ def test_in_the_release_of_a_load(boom):
         assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 0.01)
         assert np.all(error[:, :3] < 0.01)
         assert np.all(error[first:] < 0.02)
+
+
+def test_places_are_anywhere_on_the_beams(boom: BoomParameters) -> None:
+    state = at_rest(boom, POSES['sprawled'], (TIP_LOAD,))
+    bent = curvatures(boom, state, ((0.0, 9.6), (), (1.0,), (0.0, 4.0, 9.0)))
+    assert bent.shape == (6,)
+    # A pin, and a tip with a load but no moment.
+    assert abs(bent[0]) < 1e-12
+    assert abs(bent[5]) < 1e-12
+    assert np.all(bent[1:5] < -1e-5)

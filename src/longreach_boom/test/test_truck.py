@@ -13,7 +13,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
-from longreach_boom.parameters import default_file, load_boom
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -72,6 +72,12 @@ def some_motion():
     random = np.random.default_rng(3)
     h = 0.1 * random.normal(size=n - N)
     return np.concatenate([SITE, h, [0.2, -0.3]]), random.normal(size=n + 2)
+
+
+def test_velocities_are_rates_of_places(boom: BoomParameters) -> None:
+    q, v = some_motion()
+    ahead, back = (places(boom, q + h * v, v)[0] for h in (1e-6, -1e-6))
+    np.testing.assert_allclose(places(boom, q, v)[1], (ahead - back) / 2e-6, atol=1e-7)
 
 
 # --- equations of motion -----------------------------------------------------------------------
@@ -187,6 +193,14 @@ def test_modes_against_finite_elements(boom, pose, pistons):
     assert np.all(np.abs(modes.relative_error) < [0.0003, 0.003])
     standing = natural_modes(boom.replace(truck=None), boom.pose(pose), (TIP_LOAD,), pistons)
     assert modes.frequencies[0] < 0.985 * standing.frequencies[0]
+
+
+def test_a_stiff_truck_stands(boom: BoomParameters) -> None:
+    assert boom.truck is not None
+    stiff = boom.truck.replace(heave_stiffness=1e12, pitch_stiffness=1e13)
+    found = natural_modes(boom.replace(truck=stiff), SITE, count=3)
+    standing = natural_modes(boom.replace(truck=None), SITE, count=3)
+    np.testing.assert_allclose(found.frequencies, standing.frequencies, rtol=1e-5)
 
 
 @pytest.mark.parametrize('stiffness', [1e-12, 1e-6])
