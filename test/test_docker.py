@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +27,14 @@ def instructions():
 def test_dockerfile_has_known_instructions_only():
     assert {name for name, _ in instructions()} <= set(INSTRUCTIONS)
     assert instructions()[0] == ('FROM', 'osrf/ros:jazzy-desktop AS manifests')
+
+
+def test_shell_commands_of_the_dockerfile_can_be_parsed():
+    commands = [rest for name, rest in instructions() if name == 'RUN']
+    assert commands
+    for command in commands:
+        done = subprocess.run(['bash', '-n', '-c', command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_shell_scripts_and_commands_can_be_parsed():
@@ -57,6 +67,20 @@ def test_what_is_copied_is_not_ignored():
     kept = {path.name for path in ROOT.iterdir()} - ignored
     assert {'.git', '.venv', 'build', 'install', 'log', 'out'} <= ignored
     assert {'src', 'launch', 'config', 'rviz', 'scripts', 'docker', 'Makefile', 'test'} <= kept
+
+
+def test_packages_of_apt_exist():
+    command = ' '.join(rest for name, rest in instructions() if name == 'RUN')
+    lists = re.findall(r'apt-get install ([^&|;]*)', command)
+    packages = {word for words in lists for word in words.split() if not word.startswith('-')}
+    assert packages
+    known = set()
+    if shutil.which('apt-cache'):
+        done = subprocess.run(['apt-cache', 'pkgnames'], capture_output=True, text=True)
+        known = set(done.stdout.split())
+    if 'bash-completion' not in known:
+        pytest.skip('apt has no package lists here')
+    assert packages <= known
 
 
 def test_packages_of_pip_come_from_the_one_list():

@@ -76,6 +76,30 @@ def test_urdf_is_a_tree_with_finite_numbers(path):
     assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"', path.read_text())
 
 
+@pytest.mark.parametrize('path', URDF, ids=label)
+def test_urdf_has_masses_and_inertias_of_real_bodies(path):
+    for inertial in ElementTree.parse(path).getroot().iter('inertial'):
+        assert float(inertial.find('mass').get('value')) > 0.0
+        tensor = inertial.find('inertia')
+        a, b, c = sorted(float(tensor.get(name)) for name in ('ixx', 'iyy', 'izz'))
+        assert a > 0.0
+        assert a + b >= c * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize('path', URDF, ids=label)
+def test_urdf_has_collision_geometry_where_something_is_seen(path):
+    for link in ElementTree.parse(path).getroot().findall('link'):
+        seen, solid = (
+            [
+                [(e.tag, sorted(e.attrib.items())) for e in shape.iter() if e.tag != purpose]
+                for shape in link.findall(purpose)
+            ]
+            for purpose in ('visual', 'collision')
+        )
+        seen = [[e for e in shape if e[0] != 'material'] for shape in seen]
+        assert solid == seen
+
+
 def entries(tree, name):
     """Yield the values of all keys of some name."""
     if isinstance(tree, dict):

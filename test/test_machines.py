@@ -61,9 +61,9 @@ def parameters_of(spec: Spec) -> Any:
     return spec.load(None, spec.options())
 
 
-def tree(spec: Spec) -> ElementTree.Element:
+def tree(spec: Spec, prefix: str = '') -> ElementTree.Element:
     """Return the description of the installed machine."""
-    return ElementTree.fromstring(spec.describe(parameters_of(spec), ''))
+    return ElementTree.fromstring(spec.describe(parameters_of(spec), prefix))
 
 
 def test_all_machines_are_tested() -> None:
@@ -135,6 +135,16 @@ def test_shapes_have_sizes_and_materials_are_defined_once(spec: Spec) -> None:
     used = {material.attrib['name'] for material in root.findall('link/visual/material')}
     assert len(defined) == len(set(defined))
     assert set(defined) == used
+
+
+def test_links_have_the_prefix_and_joints_do_not(spec: Spec) -> None:
+    plain, north = tree(spec), tree(spec, '/north/')
+    for path, name in (('link', 'name'), ('joint/parent', 'link'), ('joint/child', 'link')):
+        old, new = ([e.attrib[name] for e in root.findall(path)] for root in (plain, north))
+        assert new == [f'north/{link}' for link in old]
+    names = [[j.attrib['name'] for j in root.findall('joint')] for root in (plain, north)]
+    assert names[0] == names[1]
+    assert len(names[0]) == len(set(names[0]))
 
 
 @pytest.mark.parametrize('name', WITH_URDF_FILE)

@@ -4,6 +4,8 @@ Plant and controller together, in one process and one thread.
 In lockstep they must give what the library's own simulation gives, to the last bit.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import yaml
@@ -144,3 +146,17 @@ def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_pa
         b.until(lambda: not loop.plant.command.brake, 'brake released')
         b.until(lambda: loop.plant.state.x[1] > here + 0.05, 'the car on its way')
         assert not loop.statuses[-1].emergency_mode
+
+
+def test_without_its_plant_the_controller_brakes(tmp_path: Path) -> None:
+    with bench(*words(controller__use_sim_time='true', plant__start_timeout=0.0)) as b:
+        loop = Loop(b)
+        b.until(lambda: len(loop.statuses) > 10, 'a running loop')
+        b.remove(loop.plant)
+        # Neither samples nor /clock come: the wall's time leads to the emergency mode.
+        b.until(lambda: loop.statuses[-1].emergency_mode, 'emergency mode')
+        assert loop.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+        b.until(lambda: loop.commands[-1].brake)
+        assert loop.commands[-1].force == 0.0
+        predictions = loop.statuses[-1].missed_samples
+        assert predictions >= 51

@@ -14,6 +14,7 @@ import pytest
 from longreach_crane.control import Controller, Emergency, Sample, sense
 from longreach_crane.design import ControllerMatrices
 from longreach_crane.machine import Command
+from longreach_crane.parameters import Machinery
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)
@@ -55,6 +56,25 @@ def test_brake_closes_when_more_than_the_steady_time_is_over(machinery):
     assert forces(states)[306:] == [0.0] * (len(states) - 306)
 
 
+@pytest.mark.parametrize(
+    ('steady_time', 'sample_time', 'closes'), [(0.0, 0.01, 1), (0.025, 0.01, 3), (0.3, 0.1, 4)]
+)
+def test_steady_time_in_cycles(
+    steady_time: float, sample_time: float, closes: int, machinery: Machinery
+) -> None:
+    control = controller(machinery, steady_time=steady_time, sample_time=sample_time)
+    assert first_braked(run(control, [0.0] * 10)) == closes
+
+
+@pytest.mark.parametrize('force', [0.01, -0.01, 0.5])
+def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(
+    force: float, machinery: Machinery
+) -> None:
+    states = run(controller(machinery), [0.0] * 301 + [force] + [0.0] * 303)
+    assert states[301].steady_cycles == 0
+    assert first_braked(states) == 302 + 301
+
+
 def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery):
     states = run(controller(machinery), [0.0] * 310 + [80.0, 70.0] + [0.0] * 305)
     assert states[309].command == Command(0.0, True)
@@ -63,6 +83,26 @@ def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery):
     # And closes again after the whole time.
     again = [i for i, state in enumerate(states) if state.command.brake and i > 311]
     assert again[0] == 312 + 301
+
+
+def test_saturation(machinery: Machinery) -> None:
+    states = run(controller(machinery), [1e6, -1e6, 160.0, 159.0, -160.5])
+    assert forces(states) == [160.0, -160.0, 160.0, 159.0, -160.0]
+    assert forces(run(controller(machinery, maximum_force=3.0), [5.0, -5.0])) == [3.0, -3.0]
+
+
+def test_next_cycle_delays_the_force_by_exactly_one_cycle(machinery: Machinery) -> None:
+    wanted = [10.0, 20.0, -30.0, 40.0, 0.0, 5.0]
+    delayed = forces(run(controller(machinery, output='next_cycle'), wanted))
+    assert delayed == [0.0, *wanted[:-1]]
+
+
+def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery: Machinery) -> None:
+    wanted = [50.0] * 5 + [0.0] * 310 + [50.0] * 5
+    now = run(controller(machinery), wanted)
+    then = run(controller(machinery, output='next_cycle'), wanted)
+    assert [state.command for state in then[1:]] == [state.command for state in now[:-1]]
+    assert first_braked(now) == 306
 
 
 def test_observer_and_regulator_are_the_papers_recursion(machinery):
@@ -89,6 +129,13 @@ def test_observer_and_regulator_are_the_papers_recursion(machinery):
             acted = computed if output == 'same_cycle' else previous
             assert state.observer == pytest.approx(q, rel=1e-11, abs=1e-11)
             assert state.command.force == pytest.approx(acted, rel=1e-11, abs=1e-10)
+
+
+def test_observer_is_told_that_the_brake_takes_the_force_away(machinery: Machinery) -> None:
+    m = DIRECT._replace(b=np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
+    states = run(controller(machinery, m), [0.005] * 305)
+    # The force of cycle n reaches the observer in cycle n + 1.
+    assert [state.observer[0] for state in states[299:304]] == [0.005, 0.005, 0.005, 0.0, 0.0]
 
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
@@ -118,6 +165,12 @@ def test_emergency_closes_the_brake_in_its_cycle_and_latches(output, machinery):
     later = run(control, [160.0] * 20, CENTRE, state)
     assert all(s.emergency is Emergency.POSITION_LIMIT for s in later)
     assert all(s.command == Command(0.0, True) for s in later)
+
+
+def test_the_first_reason_for_an_emergency_stays(machinery: Machinery) -> None:
+    control = controller(machinery)
+    state = control.cycle(control.initial_state(), BEYOND, 0.0)
+    assert run(control, [0.0] * 60, None, state)[-1].emergency is Emergency.POSITION_LIMIT
 
 
 def test_without_diagnosis_there_is_no_emergency(machinery):

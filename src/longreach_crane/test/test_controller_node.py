@@ -385,6 +385,17 @@ def test_a_paused_simulation_is_not_silent(wall):
         assert rig.commands[-1].brake
 
 
+def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
+    rig.send(0)
+    rig.answers(1)
+    wall.seconds += 60.0
+    assert len(rig.answers(1)) == 1
+    rig.send(1)
+    rig.answers(2)
+    assert not rig.statuses[-1].emergency_mode
+    assert rig.statuses[-1].missed_samples == 0
+
+
 # --- start --------------------------------------------------------------------------------------
 
 

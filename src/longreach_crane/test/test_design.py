@@ -19,9 +19,18 @@ from longreach_crane.design import (
     printed_matrices,
 )
 from longreach_crane.model import linear_model, swing_frequency
+from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
+
+
+def even_part(polynomial: np.ndarray) -> np.ndarray:
+    """Return the five coefficients of n(s) n(-s), of degree at most 8, in powers of s^2."""
+    signs = (-1.0) ** np.arange(polynomial.size)[::-1]
+    product = np.polymul(polynomial, polynomial * signs)
+    return np.concatenate([np.zeros(11), product])[-9::2]
+
 
 T = 0.01
 C = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
@@ -71,6 +80,13 @@ def test_as_printed_differs_in_one_entry():
         assert np.array_equal(getattr(corrected, name), getattr(as_printed, name))
 
 
+def test_printed_gains() -> None:
+    m = printed_matrices()
+    assert m.h.tolist() == PRINTED_H.tolist()
+    assert m.d.tolist() == [34.5724, 0.2395, 2.0322, 0.0164, -0.1979]
+    assert m.V == 109.5
+
+
 def test_as_printed_keeps_an_observer_eigenvalue_of_one():
     as_printed, corrected = printed_matrices(corrected=False), printed_matrices()
     values = np.linalg.eigvals(as_printed.M - np.outer(as_printed.d, C))
@@ -101,6 +117,24 @@ def test_weights_of_the_crane_file_give_the_printed_regulator(machinery):
     assert np.abs(h - PRINTED_H).max() <= 0.05
 
 
+def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> None:
+    # Kalman's equality: a_k(s) a_k(-s) - a(s) a(-s) = sum of q_i / R n_i(s) n_i(-s), with the
+    # open and closed characteristic polynomials a, a_k and the numerators n_i from f to x_i.
+    A, b, _ = linear_model(machinery.crane)
+    weights = np.array(machinery.design.state_weights)
+    h = regulator(machinery.crane, weights)
+    a, a_k = np.poly(A), np.poly(A - np.outer(b, h))
+    numerators = [np.poly(A - np.outer(b, unit)) - a for unit in np.eye(5)]
+    columns = np.column_stack([even_part(n[1:]) for n in numerators])
+    signs = (-1.0) ** np.arange(6)[::-1]
+    difference = np.polymul(a_k, a_k * signs) - np.polymul(a, a * signs)
+    # Degree 10 cancels and the sign convention of n_i(-s) is that of a(-s).
+    scale = np.abs(columns).max(axis=0)
+    assert np.linalg.matrix_rank(columns / scale) == 5
+    found = np.linalg.solve(columns / scale, difference[-9::2]) / scale
+    assert found == pytest.approx(weights, rel=1e-4)
+
+
 def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery):
     crane = machinery.crane
     poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
@@ -122,6 +156,15 @@ def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery):
     wanted = np.array([complex(*pole) for pole in machinery.design.observer_poles])
     wanted *= swing_frequency(machinery.crane)
     assert poles == pytest.approx(np.sort_complex(wanted), abs=2e-3)
+
+
+@pytest.mark.parametrize('length', [0.5, 5.0])
+def test_swing_frequency_is_that_of_the_linear_model(
+    length: float, crane: CraneParameters
+) -> None:
+    crane = crane.replace(cable_length=length, car_friction=0.0, load_friction=0.0)
+    A, _, _ = linear_model(crane)
+    assert np.linalg.eigvals(A).imag.max() == pytest.approx(swing_frequency(crane), rel=1e-12)
 
 
 def test_short_cycles_lead_to_the_printed_controller(machinery):
@@ -185,6 +228,15 @@ def test_sampled_observer_leaves_the_regulators_poles_alone(output, sample_time,
     observer = np.poly(np.exp(sample_time * swing_frequency(machinery.crane) * poles)).real
     whole = np.poly(closed_loop_poles(machinery.crane, sample_time, m, output)).real
     assert whole == pytest.approx(np.polymul(regulator, observer), abs=1e-9)
+
+
+@pytest.mark.parametrize('length', [1.0, 5.0, 12.0])
+def test_static_gain_is_one(length: float, machinery: Machinery) -> None:
+    crane = machinery.crane.replace(cable_length=length)
+    A, b, _ = linear_model(crane)
+    m = design_controller(crane, machinery.controller, machinery.design)
+    at_rest = -np.linalg.solve(A - np.outer(b, m.h), b * m.V)
+    assert at_rest == pytest.approx(C, abs=1e-9)
 
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])

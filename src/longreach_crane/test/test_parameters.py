@@ -5,6 +5,7 @@ import yaml
 
 from longreach_crane.parameters import (
     CraneParameters,
+    Machinery,
     default_file,
     load_machinery,
 )
@@ -67,3 +68,19 @@ def test_refusals(section, key, value, message, tmp_path, content):
     file.write_text(yaml.safe_dump(content))
     with pytest.raises(InputError, match=rf'my_crane\.yaml: .*{message}'):
         load_machinery(file)
+
+
+@pytest.mark.parametrize(
+    ('pole', 'message'),
+    [
+        ((0.5, 0.0), r'observer_poles has \[0\.5, 0\.0\], allowed: a negative real part'),
+        ((0.0, 0.0), r'allowed: a negative real part'),
+        ((-1.0, 2.0), r'without its conjugate \[-1\.0, -2\.0\]; add it'),
+    ],
+)
+def test_observer_poles_are_stable_and_in_pairs(
+    pole: tuple[float, float], message: str, machinery: Machinery
+) -> None:
+    others = ((-1.0, 0.0), (-2.0, 0.0), (-3.0, 1.0), (-3.0, -1.0))
+    with pytest.raises(InputError, match=message):
+        machinery.design.replace(observer_poles=(pole, *others))

@@ -21,7 +21,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
-from longreach_crane.parameters import CraneParameters
+from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate
@@ -388,3 +388,27 @@ def test_touch_between_two_samples_is_found_twice(side, depth, machinery):
     assert [event.name for event in result.crossings] == [name, name]
     times = [event.time for event in result.crossings]
     assert times == pytest.approx([time for time, _ in expected], abs=1e-9)
+
+
+def test_car_that_turns_before_the_limit_crosses_nothing(machinery: Machinery) -> None:
+    start = InitialState(car_position=4.9995, car_velocity=0.05, angle=-0.1)
+    result = simulate(machinery, Scenario(duration=0.05, initial_state=start))
+    assert result.column('car_velocity')[0] > 0.0 > result.column('car_velocity')[1]
+    assert result.crossings == ()
+
+
+def test_car_that_goes_out_and_comes_back_crosses_twice(machinery: Machinery) -> None:
+    start = InitialState(car_position=4.99, car_velocity=0.6, angle=-0.1)
+    scenario = Scenario(duration=1.0, diagnosis=False, initial_state=start)
+    result = simulate(machinery, scenario)
+    position = result.column('car_position')
+    out = np.flatnonzero(position > 5.0)
+    assert position[-1] < 5.0
+    first, second = (event.time for event in result.crossings)
+    assert 0.01 * (out[0] - 1) <= first <= 0.01 * out[0]
+    assert 0.01 * out[-1] <= second <= 0.01 * (out[-1] + 1)
+    plant = Plant(machinery.crane, 'nonlinear', 'viscous')
+    for time in (first, second):
+        row = result.table[math.floor(time / 0.01)]
+        (crossing,) = located(plant, row[1:6], row[7], 0.01)
+        assert time == pytest.approx(row[0] + crossing[0], abs=1e-9)

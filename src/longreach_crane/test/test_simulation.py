@@ -1,12 +1,16 @@
 """The crane as a machine, and simulations with the controller in the loop."""
 
+import math
+
 import numpy as np
 import pytest
 
 from longreach_crane.machine import Command, Crane, CraneState
-from longreach_crane.model import FREE, HELD
-from longreach_crane.scenario import Disturbance, Scenario, SetPoint
-from longreach_crane.simulation import simulate
+from longreach_crane.model import FREE, HELD, advance_motion
+from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.results import CraneRun
+from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
+from longreach_crane.simulation import simulate, warm_up
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
 
@@ -16,6 +20,12 @@ SWINGING = np.array([20.0, 1.0, 0.4, 0.5, -0.3])
 @pytest.fixture(scope='module')
 def result_c(machinery, task_c):
     return simulate(machinery, task_c)
+
+
+def test_motor_is_of_first_order(crane: CraneParameters) -> None:
+    plant = Crane(crane)
+    x = plant.advance(CraneState(SWINGING), Command(100.0, False), 0.0, 0.7).x
+    assert x[0] == pytest.approx(100.0 - 80.0 * math.exp(-2.8), rel=1e-10)
 
 
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
@@ -47,6 +57,39 @@ def test_rigid_brake_holds_and_lets_go(crane):
     assert released.x[2] != 0.0
 
 
+def test_a_new_number_compiles_nothing(
+    crane: CraneParameters, machinery: Machinery, task_c: Scenario
+) -> None:
+    warm_up()
+    before = list(advance_motion.signatures)  # type: ignore[attr-defined]
+    short = task_c.replace(duration=0.05, initial_state=InitialState(angle=0.2))
+    for length in (1, 3.3, 12):
+        changed = machinery.replace(crane=crane.replace(cable_length=length, car_friction=0))
+        for model in ('nonlinear', 'linear'):
+            for brake in ('viscous', 'rigid'):
+                simulate(changed, short, model, brake, relative=1e-9, absolute=1e-9)
+                plant = Crane(changed.crane, model=model, brake=brake)
+                plant.advance(plant.initial_state(), Command(0.0, True), 0.0, 0.1)
+    assert list(advance_motion.signatures) == before  # type: ignore[attr-defined]
+    assert len(before) >= 1
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'model': 'quadratic'}, r"model = 'quadratic', allowed: nonlinear \| linear"),
+        ({'brake': 'worn'}, r"brake = 'worn', allowed: viscous \| rigid"),
+    ],
+)
+def test_unknown_variants_are_refused(
+    changes: dict[str, str], message: str, machinery: Machinery, task_b: Scenario
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(machinery, task_b, **changes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        Crane(machinery.crane, **changes)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ('name', 'value'),
     [('car_friction', 1e9), ('load_friction', 1e9), ('motor_rate', 1e4)],
@@ -76,6 +119,23 @@ def test_table_has_one_row_per_cycle(result_c):
     assert np.isfinite(result_c.table).all()
 
 
+def test_events_are_the_edges_of_the_columns(result_c: CraneRun) -> None:
+    brake, emergency = result_c.column('brake'), result_c.column('emergency')
+    time = result_c.column('time')
+    edges = [(t, 'brake_engaged') for t in time[1:][np.diff(brake) > 0]]
+    edges += [(t, 'brake_released') for t in time[1:][np.diff(brake) < 0]]
+    edges += [(t, 'emergency') for t in time[1:][np.diff(emergency) > 0]]
+    assert sorted(edges) == sorted((event.time, event.name) for event in result_c.events)
+    assert [event.name for event in result_c.events] == [
+        'brake_engaged',
+        'brake_released',
+        'emergency',
+        'brake_engaged',
+    ]
+    assert set(np.unique(brake)) == {0.0, 1.0}
+    assert np.all(result_c.column('command')[brake == 1.0] == 0.0)
+
+
 def test_the_set_point_releases_the_brake(result_c):
     times = {event.name: event.time for event in result_c.events[:2]}
     assert times['brake_released'] == 36.0
@@ -99,6 +159,25 @@ def test_tolerances_are_tight_enough(machinery, task_c, result_c):
     assert tighter.table == pytest.approx(result_c.table, abs=1e-9)
     loose = simulate(machinery, task_c, relative=1e-6, absolute=1e-6)
     assert loose.table[-1, 1:] != pytest.approx(result_c.table[-1, 1:], abs=1e-9)
+
+
+def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery: Machinery) -> None:
+    start = InitialState(car_position=-5.5)
+    scenario = Scenario(duration=0.1, initial_state=start)
+    result = simulate(machinery, scenario)
+    assert [(event.time, event.name) for event in result.events] == [
+        (0.0, 'emergency'),
+        (0.0, 'brake_engaged'),
+    ]
+    without = simulate(machinery, scenario.replace(diagnosis=False))
+    assert without.events == ()
+
+
+def test_at_rest_without_a_set_point_nothing_moves(machinery: Machinery) -> None:
+    result = simulate(machinery, Scenario(duration=4.0))
+    assert np.abs(result.table[:, 1:8]).max() == 0.0
+    # The condition holds from cycle 0 on.
+    assert [(event.time, event.name) for event in result.events] == [(3.01, 'brake_engaged')]
 
 
 def test_what_cannot_be_simulated_is_refused(machinery):

@@ -28,6 +28,17 @@ from longreach_dynamics.beams import (
 )
 from longreach_dynamics.errors import InputError
 
+
+def integrals(basis: RitzBasis) -> np.ndarray:
+    """Return int eta_e eta_f dx, shape (F, F), by a rule finer than the one that made them."""
+    edges = np.unique(np.concatenate([basis.beam.grid, np.linspace(0.0, LENGTH, 40)]))
+    nodes, weights = np.polynomial.legendre.leggauss(7)
+    halves = np.diff(edges)[:, None] / 2.0
+    places = (edges[:-1, None] + halves * (nodes + 1.0)).ravel()
+    values = basis.at(places)
+    return np.asarray((values * (halves * weights).ravel()) @ values.T)
+
+
 LENGTH, SIGMA, EI = 9.6, 190.0, 8.0e7
 LINES = {'force': tip_force_line, 'moment': tip_moment_line, 'weight': self_weight_line}
 
@@ -206,6 +217,20 @@ def test_strong_taper_by_quadrature(tip: float) -> None:
     )
 
 
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('line', LINES.values())
+def test_lines_keep_the_geometric_conditions(
+    line: Callable[[Beam], BendingLine], support: float
+) -> None:
+    bent = line(kinked(support))
+    assert bent.at(0.0) == 0.0
+    if support:
+        assert bent.at(support) == pytest.approx(0.0, abs=1e-15)
+    else:
+        assert bent.at(0.0, 1) == 0.0
+    assert bent.at(LENGTH) == pytest.approx(1.0, abs=1e-15)
+
+
 def test_quadrature_is_exact_for_products_of_functions() -> None:
     beam = kinked(2.4)
     x, weights = beam.gauss()
@@ -272,6 +297,17 @@ def test_fit_reports_its_error(support: float) -> None:
     assert all(later < earlier for earlier, later in zip(errors, errors[2:], strict=False))
     assert errors[4] < (1e-3 if support else 2e-5)
     assert errors[0] > 1e-2
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('last', [False, True])
+@pytest.mark.parametrize('name', BASIS_SETS)
+def test_functions_are_orthogonal_and_normalised(name: str, last: bool, support: float) -> None:
+    basis = ritz_basis(kinked(support), last, name, 3)
+    products = integrals(basis)
+    sizes = np.sqrt(np.diag(products))
+    np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-12)
 
 
 # Ritz functions.

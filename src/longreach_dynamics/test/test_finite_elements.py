@@ -2,8 +2,8 @@
 Chains of beams against textbook frequencies and against derivations that share nothing with them.
 
 The other derivations: the general solution of the beam equation, a power series for beams under
-their own weight, frame elements in Cartesian coordinates, polynomials with a potential that is
-differentiated numerically, and the elastica.
+their own weight, frame elements in Cartesian coordinates, rigid links with finite rotations,
+polynomials with a potential that is differentiated numerically, and the elastica.
 """
 
 from __future__ import annotations
@@ -155,6 +155,22 @@ def test_overhang_on_support(support: float) -> None:
     np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize('mass', [10.0, 1000.0, 1e5])
+def test_mass_at_the_tip(mass: float) -> None:
+    ratio = mass / (SIGMA * LENGTH)
+
+    def condition(b: float) -> float:
+        return (
+            1.0
+            + math.cos(b) * math.cosh(b)
+            + ratio * b * (math.cos(b) * math.sinh(b) - math.sin(b) * math.cosh(b))
+        )
+
+    expected = hertz(roots(condition, 0.05, 9.0, 3))
+    modes = chain_modes([uniform(masses=((LENGTH, mass),))], elements=60, count=3)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=4e-7)
+
+
 @pytest.mark.parametrize('place', [1.234, 8.0, LENGTH])
 def test_mass_along_the_beam(place: float) -> None:
     mass = 700.0
@@ -274,6 +290,18 @@ def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
     np.testing.assert_allclose(chain_modes(beams, count=5).frequencies, expected, rtol=1e-5)
 
 
+def test_chain_turned_as_a_whole_keeps_its_frequencies() -> None:
+    def pose(turn: float) -> list[ChainBeam]:
+        return [
+            tapered(8.0, 1.0 + turn, support=2.0, masses=((5.0, 90.0),)),
+            uniform(6.0, -0.4 + turn),
+        ]
+
+    expected = chain_modes(pose(0.0)).frequencies
+    np.testing.assert_allclose(chain_modes(pose(2.1)).frequencies, expected, rtol=1e-9)
+    assert np.abs(chain_modes(pose(2.1), gravity=9.81).frequencies / expected - 1.0).max() > 1e-3
+
+
 # Convergence.
 
 
@@ -308,7 +336,7 @@ def test_quadrature_is_exact_for_polynomial_sections() -> None:
 # Weight.
 
 
-def heavy_frequencies(load: float, count: int) -> np.ndarray:
+def heavy_frequencies(load: float, count: int, hinged: bool = False) -> np.ndarray:
     """
     Return frequencies of a vertical beam with L = sigma = EI = 1 and the weight ``load``.
 
@@ -323,7 +351,8 @@ def heavy_frequencies(load: float, count: int) -> np.ndarray:
             right = load * (k + 1) ** 2 * a[:, k + 1] + omega_squared * a[:, k]
             a[:, k + 4] = right / ((k + 4) * (k + 3) * (k + 2) * (k + 1))
         k = np.arange(terms)
-        return float(linalg.det(np.array([a.sum(axis=1), a @ k])))
+        condition = a @ (k * (k - 1)) if hinged else a @ k
+        return float(linalg.det(np.array([a.sum(axis=1), condition])))
 
     values = np.array(roots(condition, -60.0, 6000.0, count))
     return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi))
@@ -340,6 +369,83 @@ def test_vertical_beam_under_its_weight(load: float) -> None:
     turned = beam._replace(angle=-beam.angle)
     again = chain_modes([turned], elements=40, count=3, gravity=-abs(load))
     np.testing.assert_allclose(again.frequencies, modes.frequencies, rtol=1e-9)
+
+
+def test_hinged_hanging_beam_under_its_weight() -> None:
+    beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN)
+    modes = chain_modes([beam], 40, 3, joint_stiffness=[0.0], gravity=20.0)
+    expected = heavy_frequencies(20.0, 3, hinged=True)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=2e-6)
+
+
+def test_column_buckles_at_the_greenhill_height() -> None:
+    def first(height: float) -> float:
+        found = chain_modes([uniform(height, UP)], 20, 1, gravity=9.81).frequencies[0]
+        return float(found * abs(found))
+
+    greenhill = (7.83734744 * EI / (SIGMA * 9.81)) ** (1.0 / 3.0)
+    assert brentq(first, 0.8 * greenhill, 1.2 * greenhill) == pytest.approx(greenhill, rel=1e-6)
+
+
+def test_hanging_stiff_beam_is_a_pendulum() -> None:
+    stiff = uniform(LENGTH, DOWN, bending_stiffness=constant(1e4 * EI))
+    for beam in (stiff, stiff._replace(support=2.4)):
+        modes = chain_modes([beam], 20, 2, joint_stiffness=[0.0], gravity=9.81)
+        expected = math.sqrt(1.5 * 9.81 / LENGTH) / (2.0 * math.pi)
+        assert modes.frequencies[0] == pytest.approx(expected, rel=1e-6)
+        # Horizontal: the weight does not change with the square of the angle.
+        level = chain_modes([beam._replace(angle=0.0)], 20, 2, [0.0], gravity=9.81)
+        assert abs(level.frequencies[0]) < 1e-3 * expected
+
+
+@pytest.mark.parametrize('angles', [(-1.5, -1.2, -2.0), (1.2, 0.3, -0.8), (2.5, 1.0, 0.0)])
+def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> None:
+    # Potential energy at finite rotations, differentiated twice numerically.
+    lengths, sigmas, joints = np.array([5.0, 4.0, 3.0]), [150.0, 90.0, 60.0], [4e5, 1e5, 2e4]
+    place, mass, gravity = 1.3, 250.0, 9.81
+    load_on = 1
+
+    def points(turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return 12 points of each link and that of the point mass, shape (37, 2), with masses."""
+        absolute = np.array(angles) + np.cumsum(turns)
+        nodes, weights = np.polynomial.legendre.leggauss(12)
+        root, found, masses = np.zeros(2), [], []
+        for i, angle in enumerate(absolute):
+            along = np.array([math.cos(angle), math.sin(angle)])
+            found.append(root + np.outer((nodes + 1.0) / 2.0 * lengths[i], along))
+            masses.append(weights / 2.0 * lengths[i] * sigmas[i])
+            if i == load_on:
+                found.append([root + place * along])
+                masses.append([mass])
+            root = root + lengths[i] * along
+        return np.concatenate(found), np.concatenate(masses)
+
+    def potential(turns: np.ndarray) -> float:
+        where, masses = points(turns)
+        return float(gravity * masses @ where[:, 1])
+
+    d = 1e-3
+    steps = d * np.eye(3)
+    jacobian = np.array([(points(h)[0] - points(-h)[0]) / (2.0 * d) for h in steps])
+    M = np.einsum('ipc,jpc,p->ij', jacobian, jacobian, points(np.zeros(3))[1])
+    K = np.diag(joints)
+    for i, j in itertools.product(range(3), repeat=2):
+        a, b = steps[i], steps[j]
+        K[i, j] += (potential(a + b) - potential(a - b) - potential(b - a) + potential(-a - b)) / (
+            4.0 * d * d
+        )
+    values = linalg.eigh(K, M, eigvals_only=True)
+    expected = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
+
+    beams = [
+        ChainBeam(length, constant(sigma), constant(1e4 * EI), angle)
+        for length, sigma, angle in zip(lengths, sigmas, angles, strict=True)
+    ]
+    beams[0] = beams[0]._replace(support=1.0)
+    beams[load_on] = beams[load_on]._replace(masses=((place, mass),))
+    for sagged, foreshortening in ((False, True), (False, False), (True, True), (True, False)):
+        modes = chain_modes(beams, 10, 3, joints, gravity, sagged, foreshortening)
+        np.testing.assert_allclose(modes.frequencies, expected, rtol=3e-5)
 
 
 # Static equilibrium.
@@ -402,6 +508,28 @@ def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
         for foreshortening in (True, False)
     )
     np.testing.assert_allclose(with_it, without, rtol=3e-3)
+
+
+def test_foreshortening_brings_one_beam_closer_to_the_elastica() -> None:
+    for load in (0.2, 0.4):
+        beam = ChainBeam(1.0, constant(1.0), constant(1.0), 0.6)
+        expected = elastica_tip(load, 0.6)
+        near, far = (
+            np.abs(chain_equilibrium([beam], 20, load, foreshortening)[-1] - expected).max()
+            for foreshortening in (True, False)
+        )
+        assert near < 0.1 * far
+
+
+@pytest.mark.parametrize('angle', [DOWN, -0.7, 0.0, 0.7, UP])
+def test_sagged_stiff_pendulum(angle: float) -> None:
+    # The moment that holds the joint stays; only the lever of the weight changes with the angle.
+    expected = -math.sin(angle) * 1.5 * 9.81 / LENGTH
+    beam = uniform(LENGTH, angle, bending_stiffness=constant(1e5 * EI))
+    for foreshortening in (True, False):
+        found = chain_modes([beam], 20, 1, [0.0], 9.81, True, foreshortening).frequencies[0]
+        squared = (2.0 * math.pi) ** 2 * found * abs(found)
+        assert squared == pytest.approx(expected, rel=2e-4, abs=2e-4)
 
 
 @pytest.mark.parametrize('sagged', [True, False])
@@ -538,25 +666,45 @@ def test_shape_of_the_cantilever() -> None:
     ('beams', 'arguments', 'text'),
     [
         ([], {}, 'beams is empty'),
+        ([uniform()], {'elements': 0}, 'elements = 0, allowed'),
         ([uniform()], {'elements': 2.5}, 'elements = 2.5, allowed'),
         ([uniform()], {'elements': math.nan}, 'elements = nan, allowed'),
         ([uniform()], {'count': 0}, r'count = 0, allowed .* \[1, 40\]'),
         ([uniform()], {'elements': 2, 'count': 5}, r'\[1, 4\]; take more elements'),
         ([uniform()], {'gravity': math.inf}, 'gravity = inf'),
         ([uniform()], {'joint_stiffness': [1.0, 1.0]}, '2 values, allowed: one for each of the 1'),
+        ([uniform()], {'joint_stiffness': [-1.0]}, r'joint_stiffness\[0\] = -1.0'),
         ([uniform()], {'joint_stiffness': [math.nan]}, r'joint_stiffness\[0\] = nan'),
         ([uniform(), uniform(0.0)], {}, r'beams\[1\].length = 0.0'),
+        ([uniform(math.inf)], {}, r'beams\[0\].length = inf'),
         ([uniform(angle=math.nan)], {}, r'beams\[0\].angle = nan'),
         ([uniform(support=LENGTH)], {}, r'beams\[0\].support = 9.0, allowed: \[0, 9\) m'),
+        ([uniform(support=-1.0)], {}, r'beams\[0\].support = -1.0'),
+        ([uniform(support=math.nan)], {}, r'beams\[0\].support = nan'),
         ([uniform(breaks=(1.0, 9.5))], {}, r'beams\[0\].breaks: x = 9.5, allowed: \[0, 9\] m'),
+        ([uniform(breaks=(math.nan,))], {}, r'beams\[0\].breaks: x = nan'),
         ([uniform(masses=((-0.1, 1.0),))], {}, r'beams\[0\].masses: x = -0.1'),
+        ([uniform(masses=((1.0, -1.0),))], {}, r'beams\[0\].masses: m = -1.0'),
         (
             [uniform(masses=((1.0, math.inf),))],
             {},
-            r'beams\[0\].masses: m = inf, allowed: ',
+            r'beams\[0\].masses: m = inf, allowed: \[0, inf\) kg',
         ),
-        ([uniform(mass_per_length=lambda x: 5.0 - x)], {}, r'mass_per_length = -0.\d+ at x = 5.0'),
-        ([uniform(bending_stiffness=lambda x: x[:-1])], {}, r'returned shape \(119,\) for x of'),
+        (
+            [uniform(mass_per_length=lambda x: 5.0 - x)],
+            {},
+            r'beams\[0\].mass_per_length = -0.\d+ at x = 5.0\d+ m, allowed: \(0, inf\) kg/m',
+        ),
+        (
+            [uniform(), uniform(bending_stiffness=constant(math.nan))],
+            {},
+            r'beams\[1\].bending_stiffness = nan at x = .* m, allowed: \(0, inf\) N m\^2',
+        ),
+        (
+            [uniform(bending_stiffness=lambda x: x[:-1])],
+            {},
+            r'beams\[0\].bending_stiffness returned shape \(119,\) for x of shape \(120,\)',
+        ),
     ],
 )
 def test_bad_input_is_refused(beams: list[ChainBeam], arguments: dict, text: str) -> None:

@@ -49,6 +49,18 @@ def test_a_free_joint_stays_where_it_can() -> None:
         assert np.sum((other - START) ** 2) > np.sum((found - START) ** 2) - 1e-6
 
 
+def test_limits_are_kept_also_by_what_is_asked() -> None:
+    asked = []
+
+    def watched(angles: np.ndarray) -> np.ndarray:
+        asked.append(angles.copy())
+        return tip(angles)
+
+    limits = np.stack([START - 1e-9, START + math.radians(20.0)], axis=1)
+    solve_pose(watched, tip(START + 0.05), limits, START)
+    assert np.all((np.array(asked) >= limits[:, 0]) & (np.array(asked) <= limits[:, 1]))
+
+
 def test_places_out_of_reach_are_refused_with_the_nearest() -> None:
     limits = np.radians([[-40.0, 60.0], [-90.0, 90.0], [-90.0, 90.0]])
     with pytest.raises(InputError, match=r'tooth = \[12\.0, 0\.0\].*nearest .*\[9\.5.* 2\.5 m'):

@@ -26,6 +26,17 @@ def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> 
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
+def test_factor_is_lapacks(size: int) -> None:
+    matrix = definite(np.random.default_rng(size), size)
+    factor = matrix.copy()
+    assert cholesky(factor)
+    expected = np.linalg.cholesky(matrix)
+    np.testing.assert_allclose(np.tril(factor, -1), np.tril(expected, -1), rtol=1e-9, atol=1e-9)
+    # The diagonal is kept as what the solution multiplies by.
+    np.testing.assert_allclose(np.diag(factor), 1.0 / np.diag(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
 def test_solution_is_lapacks(size: int) -> None:
     random = np.random.default_rng(100 + size)
     matrix, vector = definite(random, size), random.normal(size=size)
@@ -86,6 +97,13 @@ def test_indefinite_matrices_are_told(row: int) -> None:
     assert not cholesky(np.zeros((3, 3)))
     # Semidefinite: the last row repeats the first.
     assert not cholesky(np.array([[4.0, 2.0], [2.0, 1.0]]))
+
+
+@pytest.mark.parametrize('place', [(0, 0), (2, 1), (4, 4)])
+def test_nan_is_not_definite(place: tuple[int, int]) -> None:
+    matrix = definite(np.random.default_rng(9), 5)
+    matrix[place] = math.nan
+    assert not cholesky(matrix)
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 5, 15])

@@ -60,6 +60,7 @@ class Lagrange:
     mass_matrix: Any
     bias: Any
     energy: Any
+    power: Any  # by which the energy grows
     virtual_work: Any  # of the wrenches
     centers: Any  # places, velocities and accelerations of the centres of gravity, (2, n) each
     joints: Any  # places (2, n)
@@ -90,6 +91,7 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         potential += chain.masses[i] * chain.gravity * centers[i][1]
     by_rate = casadi.gradient(kinetic, v)
     bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic - potential, q)
+    power = casadi.jtimes(kinetic + potential, q, v) + casadi.jtimes(kinetic, v, a)
     work = casadi.SX.zeros(n)
     for wrench, point in zip(wrenches, places, strict=True):
         work += casadi.jacobian(point, q).T @ casadi.vertcat(wrench.fx, wrench.fz)
@@ -100,6 +102,7 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         casadi.Function('f', [q], [casadi.jacobian(by_rate, v)]),
         casadi.Function('f', [q, v], [bias]),
         casadi.Function('f', [q, v], [kinetic + potential]),
+        casadi.Function('f', [q, v, a], [power]),
         casadi.Function('f', [q], [work]),
         casadi.Function('f', [q, v, a], [r, s, acceleration]),
         casadi.Function('f', [q], [casadi.horzcat(*joints[:-1])]),
@@ -236,6 +239,43 @@ def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
                 moment += cross(place - r[:, i], push) + wrench.moment
         assert np.abs(force - mass * acceleration[:, i]).max() < 1e-12 * size_of_forces
         assert abs(moment - chain.inertias[i] * a[: i + 1].sum()) < 1e-11 * size_of_forces
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
+    random = np.random.default_rng(50 + size)
+    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 3)
+    q, v, a = random.normal(size=(3, size))
+    for loads in (None, wrenches):
+        torque = chain.inverse_dynamics(q, v, a, loads)
+        assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
+    random = np.random.default_rng(90 + size)
+    for count in (0, 1, 5):
+        chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
+        exact = lagrange(chain, wrenches)
+        q, v, torque = random.normal(0.0, [[2.0], [3.0], [100.0]], (3, size))
+        a = chain.forward_dynamics(q, v, torque, wrenches)
+        powers = v * (torque + vector(exact.virtual_work(q)))
+        # Terms may cancel.
+        error = float(exact.power(q, v, a)) - powers.sum()
+        assert abs(error) < 1e-10 * np.abs(powers).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('size', SIZES)
+def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
+    random = np.random.default_rng(100 + size)
+    chain = random_chain(random, size)
+    energy = lagrange(chain).energy
+    states = swing(chain, *random.normal(size=(2, size)), 0.01, 100, 1e-13)
+    values = np.array([float(energy(row[:size], row[size:])) for row in states[::5]])
+    moving = [row[size:] @ chain.mass_matrix(row[:size].copy()) @ row[size:] for row in states]
+    assert np.ptp(moving) > 1.0
+    assert np.abs(values - values[0]).max() < 1e-10 * np.max(moving)
 
 
 def test_free_swing_keeps_its_energy() -> None:
@@ -419,6 +459,11 @@ def test_impossible_arguments_are_refused(method: str, place: int, value: Any, t
     arguments[place] = value
     with pytest.raises(InputError, match=text):
         getattr(EXCAVATOR, method)(*arguments)
+
+
+def test_impossible_poses_of_the_mass_matrix_are_refused() -> None:
+    with pytest.raises(InputError, match=r'q has shape \(4,\), allowed: \(3,\)'):
+        EXCAVATOR.mass_matrix(np.zeros(4))
 
 
 def test_inertias_beyond_floating_point_are_told() -> None:

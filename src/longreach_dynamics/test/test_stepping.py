@@ -147,6 +147,12 @@ def test_prothero_robinson_stays_on_the_smooth_solution(rate: float) -> None:
     assert outcome.state[0] == pytest.approx(math.cos(10.0), abs=1e-7)
 
 
+def test_smooth_problem_costs_few_evaluations() -> None:
+    # One period at 1e-10: DOP853 needs about a dozen steps of 12 evaluations.
+    outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-10, 1e-10, first_step=0.1)
+    assert outcome.evaluations < 300
+
+
 def test_van_der_pol_against_scipy() -> None:
     def derivative(t: float, x: np.ndarray) -> list[float]:
         return [x[1], 1e3 * ((1.0 - x[0] * x[0]) * x[1]) - x[0]]

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from longreach_harvester.parameters import default_file
 from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
@@ -52,6 +53,19 @@ def test_run_prints_and_writes_its_results(capsys, result, short, tmp_path):
     text = Outcome(capsys, 'harvester', 'run', short).out
     assert 'q_stick' in text
     assert 'real_time_factor' in text
+
+
+def test_options_choose_the_model_and_the_file(result, short, tmp_path):
+    file = tmp_path / 'mine.yaml'
+    file.write_text(default_file().read_text().replace('mass: 850.0', 'mass: 1500.0'))
+    choices = ((), ('--model', 'reduced'), ('--switching', 'off'), ('--file', file))
+    angles = [
+        result('run', short, *words)['final']['q_stick'] for words in (*choices, ('--as-printed',))
+    ]
+    assert len(set(angles[:4])) == 4
+    # With the tank at 0 the printed sign shows only for negative spools; no vapour pressure.
+    assert angles[4] == pytest.approx(angles[0], abs=2e-3)
+    assert np.ptp(np.delete(angles, 3)) < 0.05
 
 
 def test_as_printed_the_stick_hangs(result):

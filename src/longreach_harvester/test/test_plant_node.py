@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from geometry_msgs.msg import InertiaStamped
-from harvesters import REALISTIC
+from harvesters import REALISTIC, STANDARD, scenario
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from test_controller_node import shipped, words
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.machine import BY_SCENARIO
@@ -14,6 +15,7 @@ from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
+from longreach_harvester.scenario import load_scenario
 from longreach_node import qos
 from longreach_node.testing import bench
 
@@ -75,3 +77,15 @@ def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
     # At rest it hangs straight down.
     np.testing.assert_allclose(down, along, atol=1e-6)
     np.testing.assert_allclose(down[0], tip_at(REALISTIC, rig.plant.state.y[:3]))
+
+
+def test_at_60_samples_per_second_steps_of_a_millisecond_keep_time():
+    given = [f'plant:scenario:={shipped("open_loop")}', 'plant:publish_rate:=60.0']
+    given += ['plant:real_time_factor:=0.0', 'plant:duration:=2.0']
+    with bench(*words(*given)) as b:
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+    machine = Harvester(STANDARD, load_scenario(shipped('open_loop')))
+    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 2.0)
+    np.testing.assert_array_equal(plant.state.y, expected.y)
+    assert not np.allclose(plant.state.y[:3], scenario().angles, atol=1e-3)

@@ -154,3 +154,18 @@ def test_refused(action, what):
 )
 def test_refused_by_the_command(capsys, words, what):
     Outcome(capsys, 'harvester', *words).refused(what)
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'what'),
+    [
+        ('0.5, 0.0', '0.4, 0.0', 'spools.stick'),
+        ('stick', 'arm', 'arm is unknown'),
+        ('1.0', '1.00001', 'duration'),
+    ],
+)
+def test_refused_scenario_files(capsys, tmp_path, old, new, what):
+    text = 'duration: 1.0\nangles: [0, 0.55, -1.2]\nspools: {stick: [[0.5, 0.3], [0.5, 0.0]]}'
+    file = tmp_path / 'wrong.yaml'
+    file.write_text(text.replace(old, new))
+    Outcome(capsys, 'harvester', 'run', file).refused(what)

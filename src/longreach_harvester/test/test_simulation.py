@@ -156,6 +156,24 @@ def test_closed_valves_lock_and_open_ones_with_the_greatest_resistance_leak():
     assert drift.max() > 1e-2
 
 
+@pytest.mark.slow
+def test_locked_links_do_not_drift_after_a_motion():
+    # Oil and bodies swing for minutes after such a stop; then nothing is left.
+    moves = {'boom': [[0, 0.2], [1, 0.2], [1, 0]], 'stick': [[0, -0.2], [1, -0.2], [1, 0]]}
+    run = run_of(scenario(1000.0, **moves), step=1e-3)
+    late = run.stack(ANGLES)[run.column('time') >= 400.0]
+    assert np.ptp(late, axis=0).max() < 1e-6
+
+
+def test_nothing_jumps_when_valves_switch():
+    run = run_of(shipped('open_loop', duration=5.0))
+    changes = np.abs(np.diff(run.column('closed_stick'))) > 0
+    assert changes.sum() == 4
+    for name in ('p_1_stick', 'p_2_stick', 'q_1_stick', 'q_2_stick', 'rate_stick'):
+        steps = np.abs(np.diff(run.column(name)))
+        assert steps[changes].max() < 3 * np.quantile(steps, 0.99), name
+
+
 @pytest.mark.parametrize(
     ('model', 'machine'), [('full', STANDARD), ('full', REALISTIC), ('reduced', STANDARD)]
 )
@@ -283,6 +301,18 @@ def test_samples_that_are_no_whole_steps_do_not_shift_time(rate):
     for k in range(round(rate)):
         state = machine.advance(state, BY_SCENARIO, step_time(k, 1.0 / rate), 1.0 / rate)
     np.testing.assert_array_equal(state.y, whole.y)
+
+
+def test_constant_commands_are_knots_that_do_not_change():
+    machine = Harvester(STANDARD, scenario(boom=[[0, 0.2]], stick=[[0, -0.3]]), 1e-3)
+    start = machine.initial_state()
+    by_command = machine.advance(start, (0.0, 0.2, -0.3), 0.0, 0.5)
+    assert np.array_equal(by_command.y, machine.advance(start, BY_SCENARIO, 0.0, 0.5).y)
+    assert by_command.spools == (0.0, 0.2, -0.3)
+    sample = machine.joint_sample(by_command, (0.0, 0.2, -0.3))
+    assert sample.names[:3] == JOINTS
+    assert sample.positions[1] > 0.55
+    assert sample.efforts[1] > 0.0
 
 
 def test_a_pump_of_limited_flow_slows_all():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harvesters import ANGLES, STANDARD, scenario
 
-from longreach_dynamics.teleoperation import OperatorState
+from longreach_dynamics.teleoperation import OperatorState, Order
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
@@ -110,3 +110,15 @@ def test_a_tip_that_cannot_go_on_stops_at_the_end_of_the_reach():
     assert (angles > low).all()
     assert (angles < high).all()
     assert np.hypot(*tip_at(STANDARD, angles[-1])[[0, 1]]) > 7.2
+
+
+def test_old_orders_end_and_leave_nothing_behind():
+    seat = station(control='tip', timeout=0.2)
+    state = seat.take(OperatorState(), Order(CLOSED, tip=(-0.3, 0.0, 0.0)), 10.0)
+    sample = Measurement(1.0, np.array(ANGLES))
+    state, command = seat.cycle(state, sample, 10.1)
+    state, command = seat.cycle(state, sample._replace(time=1.01), 10.1)
+    assert command != CLOSED
+    state, command = seat.cycle(state, sample._replace(time=1.02), 10.3)
+    assert command == CLOSED
+    assert seat.cycle(state, sample._replace(time=1.03), 10.3)[0].memory is None

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harvesters import STANDARD
+from harvesters import STANDARD, run_of, scenario
 
 from longreach_harvester.kinematics import angles_at
 from longreach_harvester.training import head_swing, reversals, training_figures
@@ -37,3 +37,11 @@ def test_a_head_that_hangs_does_not_swing():
         pushed = hanging.copy()
         pushed[:, axis] += 0.3
         np.testing.assert_allclose(head_swing(angles, pushed), 0.3)
+
+
+def test_a_run_has_them():
+    knots = [[0, 0], [0.2, 0.2], [1, 0.2], [1, 0], [1.5, 0], [1.5, -0.2]]
+    found = run_of(scenario(3.0, boom=knots), step=1e-3).summary()['training']
+    assert (found['reversals_boom'], found['reversals_stick']) == (1, 0)
+    assert 0.1 < found['tip_path'] < 3.0
+    assert found['moving_time'] == pytest.approx(2.45, abs=0.02)

@@ -263,6 +263,16 @@ def test_what_waited_while_the_process_stood_still_is_not_used() -> None:
     assert fresh == int(STALE * 10) + 1
 
 
+def test_a_process_that_stops_when_it_is_late_already() -> None:
+    stale, ns = Staleness(), round(1e9)
+    assert not stale.is_stale(0, 0, 0.0)
+    assert stale.is_stale(ns, 2 * ns, 2.0)
+    # Stopped for a long time: the first message after it is older still.
+    assert stale.is_stale(ns + 1, 20 * ns, 20.0)
+    assert stale.is_stale(18 * ns, 20 * ns, 20.0)
+    assert not stale.is_stale(20 * ns, 20 * ns, 20.0)
+
+
 def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
     stale, ns = Staleness(), round(1e9)
     jump = 3600 * ns
