@@ -21,6 +21,7 @@ from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import read_camera
+from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.setup.checkerboards import (
@@ -90,6 +91,20 @@ def test_files_that_hold_no_picture(tmp_path, capfd, name, data, text):
     assert str(file) in refused(text, lambda: list(open_source(file)))
     # Nothing but the error is written: neither OpenCV nor libpng say anything.
     assert capfd.readouterr() == ('', '')
+
+
+def test_colours_depths_and_opacity_are_one_grey(tmp_path):
+    grey = np.arange(30 * 40, dtype=np.uint16).reshape(30, 40) % 256
+    grey8 = grey.astype(np.uint8)
+    for name, stored in (
+        ('grey.png', grey8),
+        ('deep.png', grey * 257),
+        ('colour.png', np.dstack([grey8] * 3)),
+        ('clear.png', np.dstack([grey8] * 3 + [np.zeros_like(grey8)])),
+        ('ä ö 日本.png', grey8),
+    ):
+        cv2.imencode('.png', stored)[1].tofile(tmp_path / name)
+        assert np.array_equal(read_picture(tmp_path / name), grey8), name
 
 
 def test_folder_with_other_things_in_it(tmp_path):
@@ -223,3 +238,26 @@ def test_wrong_focal_length_shows_in_residuals():
     camera = CAMERAS['left']
     wrong = camera.replace(fx=1.05 * camera.fx, fy=1.05 * camera.fy)
     refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
+
+
+def test_moved_world_moves_positions():
+    turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
+    shift = np.array([120.0, -40.0, 9.0])
+    rig = small_rig()
+    place = np.array([0.2, 0.0, 0.7])
+    pixels, mounted = [], list(rig.cameras.values())
+    for one in mounted:
+        pixels.append(one.camera.project(one.pose.to_camera(place)))
+    poses = [Pose(turn @ m.pose.rotation, turn @ m.pose.translation + shift) for m in mounted]
+    normal = turn @ rig.plane.normal
+    plane = Plane(normal, float(normal @ (turn @ rig.plane.centroid + shift)))
+    cameras = tuple(m.camera for m in mounted)
+    expected = turn @ place + shift
+    for camera, pose, pixel in zip(cameras, poses, pixels, strict=True):
+        found = locate_in_plane(camera, pose, plane, pixel, 1e-4 * np.eye(2))
+        np.testing.assert_allclose(found.position, expected, atol=1e-9)
+    both = triangulate(cameras, tuple(poses), pixels, [1e-4 * np.eye(2)] * 2)
+    np.testing.assert_allclose(both.position, expected, atol=1e-7)
+    # Images of the wrong camera meet nowhere.
+    swapped = triangulate(cameras, tuple(poses), pixels[::-1], [1e-4 * np.eye(2)] * 2)
+    assert swapped.chi_square > 1e3

@@ -121,6 +121,13 @@ def test_jacobian_is_the_derivative(camera: Camera) -> None:
         np.testing.assert_allclose(exact, difference, rtol=0.0, atol=1e-6 * camera.fx)
 
 
+@pytest.mark.parametrize('angle', [0.01, 0.5, 1.0, 1.5])
+def test_equidistant_is_proportional_to_the_angle(angle: float) -> None:
+    camera = camera_with('equidistant', 700.0, (0.0,) * 4, fy=700.0)
+    shown = camera.project((math.sin(angle), 0.0, math.cos(angle)))
+    np.testing.assert_allclose(shown, (camera.cx + 700.0 * angle, camera.cy), rtol=1e-13)
+
+
 def test_a_model_that_folds_has_one_ray_for_a_pixel_and_none_beyond() -> None:
     # r - 0.3 r^3 + 0.02 r^5 rises up to r = 1.139.
     camera = camera_with('plumb_bob', 2600.0, (-0.3, 0.02, 0.0, 0.0))
@@ -154,6 +161,12 @@ def test_numbers_that_are_not_finite_are_refused(camera: Camera, wrong: float) -
         camera.distort((0.0, wrong))
     with pytest.raises(InputError, match='has no pixel'):
         camera.project((0.0, wrong, 1.0))
+
+
+@pytest.mark.parametrize('z', [0.0, -3.0, math.nan])
+def test_points_that_are_not_in_front_are_refused(camera: Camera, z: float) -> None:
+    with pytest.raises(InputError, match=r'point \(0.1, 0.2, .*\) m .* has no pixel'):
+        camera.project([(0.0, 0.0, 1.0), (0.1, 0.2, z)])
 
 
 def test_wrong_shapes_are_refused(camera: Camera) -> None:
@@ -295,6 +308,17 @@ def test_what_is_written_is_read_again_to_the_last_bit(camera: Camera, tmp_path:
     assert read_camera(path) == exact
 
 
+def test_opencv_reads_the_same_numbers(tmp_path: Path) -> None:
+    path = tmp_path / 'camera.yaml'
+    write_camera(camera_with(*DISTORTIONS[2]), path)
+    text = path.read_text()
+    for key in ('rows: 3', 'cols: 4', 'distortion_model: plumb_bob', 'image_width: 2452'):
+        assert key in text
+    # Rectification and projection are those of an image that is only undistorted.
+    assert '[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]' in text
+    assert '[4800.0, 0.0, 1231.7, 0.0, 0.0,' in text
+
+
 @pytest.mark.parametrize(
     ('old', 'new', 'text'),
     [
@@ -320,6 +344,15 @@ def test_errors_of_files_name_file_and_key(tmp_path: Path, old: str, new: str, t
     with pytest.raises(InputError, match=text) as caught:
         read_camera(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_a_camera_that_was_never_calibrated_is_told(tmp_path: Path) -> None:
+    zeros = ', '.join(['0.0'] * 9)
+    text = WRITTEN_BY_ROS.split('  data: [438')[0] + f'  data: [{zeros}]\n'
+    path = tmp_path / 'camera.yaml'
+    path.write_text(text + 'distortion_model' + WRITTEN_BY_ROS.split('distortion_model', 1)[1])
+    with pytest.raises(InputError, match='all 0 is a camera that is not calibrated'):
+        read_camera(path)
 
 
 def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:

@@ -121,6 +121,13 @@ def row(count: int, step: float = 0.6) -> list[list[float]]:
     return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
 
 
+def test_start_by_positions():
+    stage = Stage(row(3))
+    stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
+    assert stage.statuses() == [TRACKED] * 3
+    assert stage.errors().max() < 0.03
+
+
 # Start
 
 
@@ -320,6 +327,16 @@ def test_dropped_frames(dropped):
         stage.update(k / RATE, motion(k / RATE))
         assert stage.statuses() == [TRACKED] * 3, k
         assert not stage.wrong()
+
+
+def test_slow_stream_is_followed_as_far_as_windows_reach():
+    stage = Stage(row(1))
+    motion = swinging(stage.places, 0.2, 0.1)
+    stage.start()
+    for k in range(1, 20):
+        stage.update(0.7 * k, motion(0.7 * k))
+        assert not stage.wrong()
+        assert stage.statuses() == [TRACKED]
 
 
 @pytest.mark.parametrize('frames', [1, 4, 12, 40])
@@ -682,6 +699,22 @@ def test_center_at_an_image_is_the_observation():
     assert covariance[0, 0] > 0.1
     stage.update(2 / RATE, np.full((1, 3), math.nan))
     assert stage.center_at(1.9 / RATE) is None
+
+
+def test_resolving_a_doubt_exchanges_markers():
+    stage = Stage(row(2))
+    stage.start()
+    tracks = stage.tracker.tracks
+    for name, other in (('a', 'b'), ('b', 'a')):
+        tracks[name].doubt = other
+    seen = stage.update(1 / RATE)
+    assert [one.status for one in seen.values()] == [UNCERTAIN] * 2
+    assert seen['a'].reason == 'may be b'
+    stage.tracker.resolve('a', exchange=True)
+    seen = stage.update(2 / RATE)
+    assert [one.status for one in seen.values()] == [TRACKED] * 2
+    assert math.dist(seen['a'].center, stage.centers[1]) < 0.05
+    assert math.dist(seen['b'].center, stage.centers[0]) < 0.05
 
 
 # What is refused

@@ -136,6 +136,16 @@ def test_sizes(radius, inner):
     assert (seen.inner > 0.0) == (inner > 0.0)
 
 
+@pytest.mark.parametrize('tilt', [0.0, 30.0, 60.0])
+def test_tilted_markers(tilt):
+    normal = (math.sin(math.radians(tilt)), 0.1, -math.cos(math.radians(tilt)))
+    exact, center = marker(normal=normal)
+    seen = detect(taken(exact), near(center), 16.0, camera=CAMERA, normal_cam=normal)
+    assert error(seen, center) < 0.03
+    shorter = seen.ellipse.axes[1] / seen.ellipse.axes[0]
+    assert shorter == pytest.approx(math.cos(math.radians(tilt)), abs=0.05)
+
+
 def test_centre_of_the_circle_is_not_that_of_the_ellipse():
     # Near and large, so that the two are far apart.
     normal = (0.6, -0.3, -0.74)
@@ -177,6 +187,17 @@ def test_large_markers_through_a_wide_lens():
         exact, center = marker(at, 70.0, camera=camera, normal=(0.3, 0.2, -1.0))
         seen = detect(taken(exact), near(center), 74.0, camera=camera, normal_cam=(0.3, 0.2, -1.0))
         assert error(seen, center) < 0.03
+
+
+def test_stated_covariance_is_that_of_many_images():
+    exact, center = marker()
+    squares = []
+    for seed in range(100):
+        image = taken(exact, 4.0, seed)
+        seen = detect(image, near(center), 16.0, camera=CAMERA, normal_cam=FACING)
+        away = seen.center - center
+        squares.append(away @ np.linalg.solve(seen.covariance, away) / 2.0)
+    assert 0.5 < np.mean(squares) < 1.3
 
 
 # --- which one ------------------------------------------------------------------------------
@@ -306,6 +327,13 @@ def test_weak_contrast_is_lost():
     assert error(detect(taken(exact, 1.5), near(center), 16.0), center) < 0.1
 
 
+def test_strong_contrast_and_noise_are_no_glare():
+    exact, center = marker(levels=(252.0, 2.0, 252.0))
+    assert error(detect(taken(exact, 3.0), near(center), 16.0), center) < 0.03
+    exact, center = marker()
+    assert error(detect(taken(exact, 15.0), near(center), 16.0), center) < 0.15
+
+
 def test_glare_and_what_covers_much_are_flagged():
     exact, center = marker()
     u = np.arange(WIDTH)
@@ -314,6 +342,14 @@ def test_glare_and_what_covers_much_are_flagged():
     hidden = exact.copy()
     hidden[:, int(center[0]) - 3 :] = 120.0
     assert detect(taken(hidden), near(center), 16.0).status != TRACKED
+
+
+def test_a_bar_across_the_rim_does_not_move_the_marker():
+    exact, center = marker(radius=20.0)
+    exact[84:90, :] = 110.0
+    seen = detect(taken(exact), near(center), 20.0, camera=CAMERA, normal_cam=FACING)
+    assert error(seen, center) < 0.06
+    assert 0.4 < seen.rim_support < 0.95
 
 
 def test_blur_that_no_lens_has_is_flagged():
@@ -342,6 +378,17 @@ def test_a_second_outline_beside_a_part_of_the_rim_is_flagged():
     image = taken(exact)
     seen = detect(image, near(center), 16.0)
     assert seen.status != TRACKED or np.hypot(*(seen.center - center)) < 0.5
+
+
+@pytest.mark.parametrize('quality', [50, 75, 95])
+@pytest.mark.parametrize('seed', range(4))
+def test_compressed_pictures_are_right_or_flagged(quality, seed):
+    exact, center = marker(inner=0.5 * (seed % 2))
+    _, data = cv2.imencode('.jpg', taken(exact, 3.0, seed), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    seen = detect(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), near(center), 16.0)
+    assert seen.status != LOST
+    np.testing.assert_allclose(seen.center, center, atol=0.2)
+    assert quality < 95 or seen.status == TRACKED
 
 
 @pytest.mark.parametrize('radius', [16.0, 24.0])
@@ -536,6 +583,13 @@ def test_a_marker_next_to_the_border_is_whole(at):
     seen = detect(taken(exact), near(center, (1.0, 1.0)), 14.0)
     assert error(seen, center) < 0.03
     assert seen.rim_support > 0.9
+
+
+@pytest.mark.parametrize('u', [14.0, 8.0, 3.0, 0.0, -0.4])
+def test_a_marker_partly_outside_is_right_or_flagged(u):
+    exact, center = marker((u, 80.0), 16.0)
+    seen = detect(taken(exact), (max(u, -0.5), 80.0), 16.0, camera=CAMERA, normal_cam=FACING)
+    assert seen.status != TRACKED or np.hypot(*(seen.center - center)) < 0.1
 
 
 @pytest.mark.parametrize('size', [16, 17, 20, 25])

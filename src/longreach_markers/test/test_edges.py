@@ -72,6 +72,16 @@ def test_a_ring_is_two_chains_and_both_are_round():
         assert np.all((outward > 0.0) == (np.mean(radii) > 13.0))
 
 
+def test_chains_end_where_the_direction_turns():
+    image = np.full((SIZE, SIZE), 200, np.uint8)
+    image[15:45, 20:40] = 40
+    # Four sides; their corners are rounded by the window and join some of them.
+    edges = find_edges(image, WHOLE, 5.0)
+    assert 1 <= edges.chains <= 4
+    image[:, 29:31] = 200
+    assert find_edges(image, WHOLE, 5.0).chains > edges.chains
+
+
 def test_a_window_sees_the_same_points_in_pixels_of_the_image():
     image = disc(31.3, 27.8, 12.0)
     whole = find_edges(image, WHOLE, 5.0)

@@ -88,6 +88,14 @@ def test_a_part_of_the_rim_is_enough_and_is_said(share):
     assert best.support == pytest.approx(share, abs=0.05)
 
 
+def test_parts_of_a_rim_in_many_chains_come_together():
+    parts = [rim(100.0, 80.0, ROUND, chain=k, part=(k / 4, k / 4 + 0.17)) for k in range(4)]
+    found = rank_hypotheses(joined(*parts), expect())
+    assert len(found) == 1
+    np.testing.assert_allclose(found[0].shape, ROUND, atol=1e-6)
+    assert found[0].support == pytest.approx(0.68, abs=0.09)
+
+
 def test_points_that_are_off_do_not_move_the_ellipse():
     edges = rim(100.0, 80.0, ROUND)
     random = np.random.default_rng(3)

@@ -93,6 +93,14 @@ def test_images_whose_stamps_jitter_are_not_lost() -> None:
     assert made.counts('dropped') == {'left': 0, 'right': 3}
 
 
+def test_images_wait_for_a_camera_that_lags() -> None:
+    made = pairs(timeout=0.5)
+    assert not feed(made, [('left', 66 * k) for k in range(7)])
+    assert stamps(feed(made, [('right', 66 * k) for k in range(7)])) == [
+        (66 * k, 66 * k) for k in range(7)
+    ]
+
+
 def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     made = pairs(timeout=0.3)
     found = feed(made, [('left', 66 * k) for k in range(6)])
@@ -106,6 +114,15 @@ def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     found = feed(made, [('right', 528), ('left', 528)])
     assert stamps(found) == [(None, 462), (528, 528)]
     assert [ready.late for ready in found] == [True, False]
+    assert made.counts('late') == {'left': 0, 'right': 1}
+
+
+def test_an_image_that_comes_too_late_is_given_out_and_flagged() -> None:
+    made = pairs(timeout=0.3)
+    feed(made, [('left', 66 * k) for k in range(6)])
+    (late,) = feed(made, [('right', 66)])
+    assert stamps([late]) == [(None, 66)]
+    assert late.late
     assert made.counts('late') == {'left': 0, 'right': 1}
 
 
@@ -324,6 +341,24 @@ def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
     given = [len(feed(made, [(name, 66 * k) for name in ('left', 'right')])) for k in range(40)]
     assert given[:8] == [0] * 8
     assert given[9:] == [1] * 31
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_the_order_of_arrival_from_three_cameras_does_not_matter(seed: int) -> None:
+    rng = random.Random(seed)
+    streams = {
+        name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]
+        for name, offset in zip(THREE, rng.sample([0, 5, 20, 31], 3), strict=True)
+    }
+    results = []
+    for _ in range(5):
+        made: ImagePairs[str] = ImagePairs(THREE, 0.05, 0.5)
+        sets = [*feed(made, interleaved(rng, streams)), *made.flush()]
+        results.append(of_three(sets))
+        given = sorted(at for ready in results[-1] for at in ready.values())
+        assert given == sorted(at for stream in streams.values() for at in stream)
+    assert all(result == results[0] for result in results)
+    assert sum(len(one) == 3 for one in results[0]) > 25
 
 
 @pytest.mark.parametrize('cameras', [CAMERAS, THREE])

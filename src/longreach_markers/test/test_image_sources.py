@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,20 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io import image_sources
 from longreach_markers.io.image_sources import CaptureOptions, open_source
 from longreach_markers.io.pictures import pictures_of
+
+
+def varying(path: Path) -> tuple[Path, list[int]]:
+    """Write a video of 30 frames, of 30 Hz at first and of 10 Hz later; return its times [ms]."""
+    times = [33 * k for k in range(11)] + [330 + 100 * k for k in range(1, 20)]
+    pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(30)]
+    return write_matroska(path / 'varying.mkv', pictures, times, times[-1] + 100.0), times
+
 
 HEIGHT, WIDTH = 24, 32
 
@@ -219,6 +229,18 @@ def test_pictures_are_not_turned(tmp_path: Path) -> None:
     assert frame.image.shape == (HEIGHT, WIDTH)
 
 
+@pytest.mark.parametrize('kind', ['png', 'jpg', 'bmp', 'tif', 'pgm', 'webp'])
+@pytest.mark.parametrize('part', [0.98, 0.5, 0.03, 0.0])
+def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: float) -> None:
+    noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH), np.uint8, endpoint=True)
+    write(tmp_path / f'1.{kind}', noise)
+    whole = (tmp_path / f'1.{kind}').read_bytes()
+    (tmp_path / f'2.{kind}').write_bytes(whole[: int(part * len(whole))])
+    source = open_source(tmp_path)
+    assert [frame.number for frame in source] == [0]
+    assert re.search(rf'2\.{kind} (is|cannot)', source.notes[0])
+
+
 def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None:
     # The thumbnail has an end of its own, which is not that of the picture.
     small = cv2.imencode('.jpg', image(7)[:8, :8])[1].tobytes()
@@ -358,6 +380,23 @@ def test_times_in_whole_milliseconds(
     (tmp_path / 'a.mkv').touch()
     with open_source(tmp_path / 'a.mkv') as source:
         assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]
+
+
+def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
+    file, times = varying(tmp_path)
+    with open_source(str(file)) as source:
+        # Duration times rate.
+        assert source.count > 2 * len(times)
+        stamps = [round((frame.stamp or 0) * 1e-6) for frame in source]
+    assert stamps == times
+
+
+def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
+    file, _ = varying(tmp_path)
+    data = file.read_bytes()
+    file.write_bytes(data[: 2 * len(data) // 3])
+    with open_source(str(file)) as source, pytest.raises(LongreachError, match='is incomplete'):
+        list(source)
 
 
 @pytest.mark.parametrize('kept', [30, 20])
@@ -511,6 +550,11 @@ def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
     assert not open_source(0, capture=asked).refused
     # Both without automatics, and exposure in units of 0.1 ms.
     assert fake.set_to == list(zip(_CONTROLS, (1, 20, 0, 30.0), strict=True))
+
+
+def test_a_lens_is_locked_where_it_is(fake: FakeCapture) -> None:
+    assert not open_source(0, capture=CaptureOptions(focus_lock=True)).refused
+    assert fake.set_to == [(cv2.CAP_PROP_AUTOFOCUS, 0)]
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,42 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from evaluation import Case, bound, evaluate, fisher_information
+from evaluation import Case, bound, evaluate, fisher_information, rms
 from independent_renderer import (
     PinholeCamera,
     Scene,
     back_project,
+    pixel_weights,
     plane_axes,
     project,
     render,
     render_exact,
     rim_points,
+    truth,
     window_of,
 )
 from scipy.ndimage import map_coordinates
+
+
+def matched(scene: Scene):
+    """Return a detector that knows all but the centre of a marker: one Gauss-Newton step."""
+    step = 0.1
+
+    def moved(u: float, v: float) -> np.ndarray:
+        center = back_project(scene.camera, truth(scene)[0] + [u, v]) * scene.center[2]
+        return render_exact(scene.changed(center=tuple(center), window=window_of(scene)))
+
+    exact = moved(0.0, 0.0)
+    differences = moved(step, 0.0) - moved(-step, 0.0), moved(0.0, step) - moved(0.0, -step)
+    slopes = np.stack([difference.ravel() for difference in differences], axis=1) / (2.0 * step)
+    covariance = (scene.noise**2 + 1.0 / 12.0) * np.linalg.inv(slopes.T @ slopes)
+
+    def detect(image, at, radius, camera, normal):
+        shift = np.linalg.lstsq(slopes, (image - exact).ravel(), rcond=None)[0]
+        return 'TRACKED', project(camera, np.array(scene.center)) + shift, covariance
+
+    return detect
+
 
 CAMERA = PinholeCamera()
 LENS = PinholeCamera(distortion=(-0.2, 0.05, 8e-4, -5e-4, 0.02))
@@ -88,6 +111,15 @@ def test_disc_straight_on_keeps_area_and_centroid(blur):
     np.testing.assert_allclose(centroid, rendered.center, atol=1e-5 if blur else 1e-3)
 
 
+def test_first_pixel_has_its_centre_at_zero():
+    camera = PinholeCamera(width=61, height=61, cx=0.0, cy=0.0)
+    exact = render_exact(
+        DISC.changed(camera=camera, center=(0, 0, 20.0), window=(-30, -30, 61, 61))
+    )
+    _, centroid = moments(exact, DISC.background)
+    np.testing.assert_allclose(centroid, [30.0, 30.0], atol=1e-9)
+
+
 @pytest.mark.parametrize('scene', [TILTED, TILTED.changed(motion=4.0, motion_direction=0.5)])
 def test_error_falls_with_the_square_of_the_cells(scene):
     scene = scene.changed(radius=0.06)
@@ -144,6 +176,56 @@ def test_centre_is_not_the_centre_of_the_ellipse():
     assert 0.05 < max(shifts) < 0.135
 
 
+def test_ellipse_is_the_outline_of_the_image():
+    rendered = render(TILTED)
+    u, v = (rendered.rim - rendered.ellipse.center).T
+    c, s = math.cos(rendered.ellipse.angle), math.sin(rendered.ellipse.angle)
+    a, b = rendered.ellipse.axes
+    level = np.hypot((c * u + s * v) / a, (c * v - s * u) / b)
+    np.testing.assert_allclose(level, 1.0, atol=2e-4)
+    assert a > b
+    # Half way between the grey levels, but for the blur on a bent edge.
+    sampled = cv2.remap(
+        rendered.exact.astype(np.float32),
+        rendered.rim[:, 0].astype(np.float32),
+        rendered.rim[:, 1].astype(np.float32),
+        cv2.INTER_CUBIC,
+    )
+    assert np.mean(sampled) == pytest.approx(125.0, abs=3.0)
+
+
+def test_weights_are_those_of_gaussian_and_box():
+    weights, pad = pixel_weights(0.8, 8)
+    places = (np.arange(weights.size) + 0.5) / 8 - pad - 0.5
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights @ places == pytest.approx(0.0, abs=1e-12)
+    # Variances of Gaussian and box add up; a cell adds its own.
+    assert weights @ places**2 == pytest.approx(0.8**2 + 1.0 / 12.0 + 1.0 / (12.0 * 64), rel=1e-3)
+    box, pad = pixel_weights(0.0, 8)
+    assert pad == 0
+    np.testing.assert_allclose(box, 1.0 / 8)
+
+
+def test_motion_widens_along_its_direction_only():
+    length, direction = 6.0, 0.6
+    along = np.array([math.cos(direction), math.sin(direction)])
+
+    def spread(scene: Scene) -> np.ndarray:
+        exact = render_exact(scene.changed(window=(1200, 970, 90, 90)))
+        mass = exact - scene.background
+        v, u = np.mgrid[:90, :90].astype(float)
+        places = np.stack([u.ravel(), v.ravel()], axis=1)
+        middle = mass.ravel() @ places / mass.sum()
+        np.testing.assert_allclose(middle, truth(scene)[0] - [1200, 970], atol=1e-4)
+        away = places - middle
+        return (away.T * mass.ravel()) @ away / mass.sum()
+
+    still = DISC.changed(radius=0.05)
+    moving = still.changed(motion=length, motion_direction=direction)
+    expected = length**2 / 12.0 * np.outer(along, along)
+    np.testing.assert_allclose(spread(moving) - spread(still), expected, atol=2e-3)
+
+
 def test_noise_and_rounding_have_their_deviation_and_repeat():
     scene = DISC.changed(radius=0.001, noise=4.0, window=(1000, 900, 200, 200))
     image = render(scene).image
@@ -190,6 +272,19 @@ def test_bending_keeps_lengths():
     assert height.min() == pytest.approx(0.0, abs=1e-3)
 
 
+def test_filters_act_on_the_noisy_image():
+    empty = DISC.changed(present=False, noise=6.0, surroundings=120.0, clutter=0)
+    spreads = [
+        np.std(render(empty.changed(**filtered), 1).image)
+        for filtered in ({}, {'smoothing': 0.7}, {'median': True}, {'jpeg': 30})
+    ]
+    assert spreads[0] == pytest.approx(6.0, rel=0.05)
+    # A normal distribution leaves 1 / (2 sqrt(pi) 0.7).
+    assert spreads[1] == pytest.approx(6.0 * 0.41, rel=0.1)
+    assert spreads[2] == pytest.approx(6.0 * 0.41, rel=0.1)
+    assert spreads[3] < 5.0
+
+
 def test_report_counts_what_is_wrong_and_what_is_flagged():
     cases = [Case(DISC, np.zeros(2), 1.0)] * 4
     found = iter([('TRACKED', 0.01), ('TRACKED', 0.6), ('UNCERTAIN', 3.0), ('LOST', None)])
@@ -204,3 +299,14 @@ def test_report_counts_what_is_wrong_and_what_is_flagged():
     assert report.rms == pytest.approx(math.sqrt((0.01**2 + 0.6**2) / 4.0), rel=1e-6)
     assert report.normalised == pytest.approx((1.0 + 3600.0) / 4.0)
     assert report.worst[:2] == [1, 0]
+
+
+def test_an_efficient_estimator_reaches_the_bound():
+    scene = DISC.changed(noise=4.0, inner=0.5, radius=0.06)
+    cases = [Case(scene.changed(seed=k), np.zeros(2), 1.0) for k in range(200)]
+    report = evaluate(matched(scene), cases)
+    information, _ = fisher_information(scene)
+    least = rms(np.linalg.inv(information[:2, :2]))
+    assert report.wrong == 0
+    assert report.rms / least == pytest.approx(1.0, abs=0.15)
+    assert report.normalised == pytest.approx(1.0, abs=0.3)

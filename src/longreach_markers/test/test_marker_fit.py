@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from exact_marker import MIDDLE, SIZE, A, U, draw, taken
+from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.fit import Fit, fit_marker
@@ -112,6 +112,15 @@ def test_without_the_normal_perspective_is_found_from_the_image():
     np.testing.assert_allclose(ellipse, MIDDLE - A @ true / (1.0 - true @ true), atol=0.02)
 
 
+def test_distortion_is_undone_before_the_fit():
+    camera, normal = camera_of((0.0, 0.0), (-9.0, 0.0, 0.05, -0.03, 0.0))
+    bent = draw(camera=camera)
+    found = fit(taken(bent), camera=camera, normal=normal)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.005)
+    without = fit(taken(bent))
+    assert np.linalg.norm(without.parameters[CENTER:SHAPE] - MIDDLE) > 0.03
+
+
 def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
     camera, normal = camera_of((0.0, 0.0))
     exact = draw(inner=0.0)
@@ -132,6 +141,36 @@ def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
         errors.append(float(np.sqrt(np.mean(np.square(good)))))
     assert errors[1] < errors[0]
     assert errors[1] < 0.1
+
+
+def test_what_covers_the_rim_is_left_out():
+    exact = draw()
+    clean = fit(taken(exact, 2.0))
+    covered = exact.copy()
+    covered[20:27, :] = 120.0
+    found = fit(taken(covered, 2.0))
+    assert found.converged
+    kept = np.mean(found.sectors[:SECTORS])
+    assert 0.4 < kept < 0.9
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.04)
+    assert found.residual < 1.2 * clean.residual
+    # Less is known then.
+    assert np.trace(found.covariance[4:6, 4:6]) > np.trace(clean.covariance[4:6, 4:6])
+
+
+def test_glare_is_left_out_and_exposure_is_not_glare():
+    exact = draw()
+    assert fit(taken(exact, 2.0)).burnt == 0.0
+    glary = exact + 300.0 * np.exp(-(((U - 56.0) / 12.0) ** 4) - ((V - 30.0) / 12.0) ** 4)
+    found = fit(taken(glary, 2.0))
+    assert 0.1 < found.burnt < 0.6
+    assert not found.sectors[:SECTORS][found.sectors[:SECTORS].size // 2]
+    # A white ground that noise takes above the limit here and there.
+    for level in (251.0, 254.0):
+        exposed = fit(taken(draw(levels=(level, 5.0, level)), 3.0), noise=3.0)
+        assert exposed.burnt == 0.0
+        assert exposed.sectors[:SECTORS].mean() > 0.9
+        np.testing.assert_allclose(exposed.parameters[CENTER:SHAPE], MIDDLE, atol=0.02)
 
 
 @pytest.mark.parametrize('known', [False, True])

@@ -124,6 +124,14 @@ def test_positions_are_right_and_their_covariances_honest():
         assert 0.4 < np.mean(squares) < 2.0
 
 
+def test_both_cameras_know_more_than_one():
+    stage = Stage(small_rig())
+    stage.start()
+    both = stage.update(1 / RATE).estimates['b'].in_plane
+    alone = stage.update(2 / RATE, sides=('left',)).estimates['b'].in_plane
+    assert np.trace(both.covariance) < 0.7 * np.trace(alone.covariance)
+
+
 @pytest.mark.parametrize('side', SIDES)
 def test_a_camera_that_fails_is_said(side):
     stage = Stage(small_rig())
@@ -141,6 +149,13 @@ def test_a_camera_that_fails_is_said(side):
     # And it comes back.
     frame = stage.update(6 / RATE, moving(6 / RATE))
     assert all(estimate.cameras == SIDES for estimate in frame.estimates.values())
+
+
+def test_a_rig_of_one_camera():
+    stage = Stage(small_rig(sides=('right',)))
+    stage.start()
+    frame = stage.update(1 / RATE, sides=('right',))
+    assert all(estimate.cameras == ('right',) for estimate in frame.estimates.values())
 
 
 def test_marker_that_one_camera_does_not_see():
@@ -239,6 +254,15 @@ def test_sway_out_of_the_plane_is_flagged():
         assert np.abs(estimate.triangulated.position - truth).max() < 2e-3
         # The plane says something else.
         assert np.abs(estimate.in_plane.position - truth)[[0, 2]].max() > 2e-3
+
+
+def test_small_sway_is_no_fault():
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(1, 6):
+        frame = stage.update(k / RATE, PLACES + np.array([0.0, 0.006 * k, 0.0]))
+    assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
+    assert frame.estimates['a'].out_of_plane == pytest.approx(0.03, abs=2e-3)
 
 
 def test_wrong_pose_is_flagged():
@@ -440,6 +464,23 @@ def test_camera_finds_a_marker_again_where_the_other_one_shows_it():
     for estimate, place in zip(frame.estimates.values(), truth, strict=True):
         assert estimate.status == TRACKED
         assert estimate.in_plane.position == pytest.approx(place, abs=1e-3)
+
+
+def test_marker_that_left_both_images_is_found_elsewhere():
+    stage = Stage(small_rig())
+    stage.start()
+    out, back = PLACES.copy(), PLACES.copy()
+    out[2], back[2] = [9.0, 0.0, 0.3], [-0.7, 0.0, -0.7]
+    for k in range(1, 60):
+        places = PLACES if k < 3 else out if k < 50 else back
+        frame = stage.update(k / RATE, places)
+        for estimate, place in zip(frame.estimates.values(), places, strict=True):
+            if estimate.status == TRACKED:
+                assert estimate.in_plane.position == pytest.approx(place, abs=1e-3), k
+        if 3 <= k < 50:
+            assert frame.estimates['c'].status == LOST
+    assert all(one.cameras == SIDES for one in frame.estimates.values())
+    assert all(one.status == TRACKED for one in frame.estimates.values())
 
 
 @pytest.mark.parametrize('is_exchanged', [False, True])

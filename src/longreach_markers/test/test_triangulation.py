@@ -12,9 +12,11 @@ from scipy import optimize
 from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_markers.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
+
+PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERAS[3])]
 
 # Errors of a good set-up, 0.02 px.
 PIXEL_COVARIANCE = np.array([[4e-4, 1e-4], [1e-4, 2e-4]])
@@ -107,6 +109,45 @@ def test_errors_in_a_plane_are_as_large_as_their_covariance(camera: Camera, seed
     assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
 
 
+@pytest.mark.parametrize('seed', range(3))
+def test_covariance_in_an_exact_plane_is_singular_across_it(seed: int) -> None:
+    random = np.random.default_rng(200 + seed)
+    camera = CAMERAS[1]
+    (pose, _), plane, point = random_rig(seed)
+    known = Plane(plane.normal, plane.offset)
+    pixel = pixel_of(camera, pose, point)
+    found = locate_in_plane(camera, pose, known, pixel, PIXEL_COVARIANCE)
+    np.testing.assert_allclose(found.covariance @ plane.normal, np.zeros(3), atol=1e-18)
+    inside = plane.axes @ found.covariance @ plane.axes.T
+    assert np.linalg.eigvalsh(inside)[0] > 1e-8
+    squares = []
+    for error in random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, SAMPLES):
+        shown = random.multivariate_normal(pixel, PIXEL_COVARIANCE)
+        position = locate_in_plane(
+            camera, moved_pose(pose, error), known, shown, PIXEL_COVARIANCE
+        ).position
+        off = plane.axes @ (position - point)
+        squares.append(off @ np.linalg.solve(inside, off))
+    assert np.mean(squares) == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.mark.parametrize('corner', [(9.0, 5.0), (9.0, -5.0), (0.0, 5.0)])
+def test_errors_of_a_fitted_plane_reach_its_points(corner: tuple[float, float]) -> None:
+    random = np.random.default_rng(17)
+    camera, ((posed, _), plane, _) = CAMERAS[0], random_rig(1)
+    # Reference points in a slanting row, and a marker far from them.
+    inside = np.array([[-3.0, -1.0], [-1.0, -0.8], [0.0, 0.5], [1.0, 0.4], [3.0, 0.9]])
+    points, place = plane.centroid + inside @ plane.axes, plane.centroid + corner @ plane.axes
+    pose = Pose.from_look_at(posed.translation, place)
+    squares = []
+    for _ in range(SAMPLES):
+        fitted = fit_plane(points + 0.005 * random.normal(size=points.shape), 0.005).plane
+        found = locate_in_plane(camera, pose, fitted, (1231.0, 1019.0), np.zeros((2, 2)))
+        off = float(plane.distance(found.position))
+        squares.append(off**2 / float(plane.normal @ found.covariance @ plane.normal))
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.15)
+
+
 def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
     camera = CAMERAS[0]
     pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
@@ -151,6 +192,17 @@ def test_pixels_that_show_no_point_of_the_plane_are_refused(
 
 def both_pixels(cameras: Any, poses: Any, point: np.ndarray) -> np.ndarray:
     return np.array([pixel_of(c, p, point) for c, p in zip(cameras, poses, strict=True)])
+
+
+@pytest.mark.parametrize('cameras', PAIRS)
+@pytest.mark.parametrize('seed', range(5))
+def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
+    poses, _, point = random_rig(seed)
+    pixels = both_pixels(cameras, poses, point)
+    found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
+    np.testing.assert_allclose(found.position, point, atol=1e-8)
+    assert found.residual < 1e-7
+    assert found.chi_square < 1e-9
 
 
 PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
@@ -246,6 +298,35 @@ def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]
     return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
 
 
+@pytest.mark.parametrize('count', [3, 4, 6])
+def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
+    cameras, poses, point = rig_of(count, 1)
+    noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
+    pixels = both_pixels(cameras, poses, point) + noise
+    covariances = np.array([PIXEL_COVARIANCES[k % 2] for k in range(count)])
+    whitening = np.linalg.cholesky(np.linalg.inv(covariances))
+
+    def whitened(place: np.ndarray) -> np.ndarray:
+        off = both_pixels(cameras, poses, place) - pixels
+        return np.concatenate([w.T @ one for w, one in zip(whitening, off, strict=True)])
+
+    best = optimize.least_squares(
+        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, covariances)
+    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
+    covariance = np.linalg.inv(best.jac.T @ best.jac)
+    np.testing.assert_allclose(found.covariance, covariance, atol=1e-4 * np.trace(covariance))
+    off = both_pixels(cameras, poses, found.position) - pixels
+    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / count), rel=1e-6)
+    assert found.chi_square == pytest.approx(2.0 * best.cost / (2 * count - 3), rel=1e-3)
+    assert math.isnan(found.gap)
+    # The order does not matter.
+    turned = triangulate(cameras[::-1], poses[::-1], pixels[::-1], covariances[::-1])
+    again = triangulate(cameras, poses, pixels, covariances)
+    np.testing.assert_allclose(turned.position, again.position, atol=1e-8)
+
+
 @pytest.mark.parametrize('count', [2, 3, 4, 6])
 def test_no_other_point_is_more_likely(count: int) -> None:
     cameras, poses, point = rig_of(count, 1)
@@ -297,3 +378,9 @@ def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
     assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
     assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.1)
     assert errors[3] < 0.8 * errors[2]
+
+
+def test_one_camera_is_too_few_without_a_plane() -> None:
+    cameras, poses, point = rig_of(1, 0)
+    with pytest.raises(InputError, match=r'1 cameras .* one camera needs a plane'):
+        triangulate(cameras, poses, both_pixels(cameras, poses, point), [PIXEL_COVARIANCE])
