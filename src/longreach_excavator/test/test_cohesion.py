@@ -118,6 +118,21 @@ def test_pose_on_the_way_with_its_time_is_enough(excavator, dig):
     assert fit.result.column('time')[-1] == pytest.approx(2.5)
 
 
+def test_exact_data_at_any_times_give_the_cohesion(excavator, dig):
+    result = dig(14.2e3, 1.2)
+    data = measured(result, ('force_pk', 'theta_4'), every=37)
+    exact = np.stack([result.column(name)[::37] for name in data.columns], axis=1)
+    fit = fit_cohesion(excavator, blind(1.2), Measurements(data.columns, exact, data.times))
+    assert fit.cohesion == pytest.approx(14.2e3, rel=1e-4)
+    assert fit.residuals()['force_pk'] < 20.0
+
+
+def test_printed_forces(excavator, dig):
+    data = measured(dig(17e3, 0.14, 'printed'), ('force_lk', 'theta_4'), every=1)
+    fit = fit_cohesion(excavator, blind(0.14, 'printed'), data)
+    assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 200.0
+
+
 @pytest.mark.slow
 def test_measured_pressures_as_in_the_thesis(excavator, dig, tmp_path):
     """Pressures drive the machine, the strain of a rod tells the soil, all in one file."""
@@ -171,6 +186,19 @@ def test_model_that_does_not_fit_gives_a_value_with_large_residuals(excavator, d
     assert fit.residuals()['force_lk'] > 2e3
     exactly = fit_cohesion(excavator, blind(7.0), data)
     assert fit.standard_error > 1e3 * exactly.standard_error
+
+
+def test_noise_that_is_given_weights_columns(excavator, dig):
+    result = dig(17e3, 1.5)
+    data = measured(result, ('force_lk', 'theta_4'))
+    # The rod's force with a wrong gauge factor.
+    wrong = Measurements(data.columns, data.values * [1.1, 1.0], data.times)
+    trusting = [
+        fit_cohesion(excavator, blind(1.5), wrong, noise={'force_lk': noise}).cohesion
+        for noise in (10.0, 1e6)
+    ]
+    assert abs(trusting[1] - 17e3) < 200.0
+    assert trusting[0] > 18e3
 
 
 @pytest.mark.parametrize(('factor', 'late'), [(-1.0, 0), (1e-3, 0), (1.0, 50)])

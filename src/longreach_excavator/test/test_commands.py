@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longreach_dynamics.resources import share_directory
 from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
@@ -52,6 +53,15 @@ def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err
 
 
+def test_dig_stalls_in_harder_soil(capsys):
+    found = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, '--format', 'json').json
+    assert found['stalled']
+    assert found['time_to_sweep_s'] is None
+    assert found['sweep_deg'] < 60.0
+    text = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000)
+    assert 'not reached' in text.out
+
+
 def test_more_flow_is_faster_and_less_is_slower(capsys):
     words = ('excavator', 'dig', *THESIS, '--duration', 15, '--format', 'json', '--flow')
     times = [Outcome(capsys, *words, flow).json['time_to_sweep_s'] for flow in (100, 200, 400)]
@@ -69,6 +79,16 @@ def test_dig_writes_table_and_picture(capsys, tmp_path):
     assert tuple(head) == expected.columns.names
     np.testing.assert_array_equal(rows, expected.table)
     assert picture.read_bytes().startswith(PNG)
+
+
+def test_the_installed_scenarios_are_the_digging(capsys):
+    scenarios = share_directory('longreach_bringup') / 'config/scenarios'
+    for name, cohesion in (('17', 17000), ('20', 20000)):
+        words = ('run', scenarios / f'excavator_dig_{name}kpa.yaml', '--format', 'json')
+        run = Outcome(capsys, 'excavator', *words).json
+        del run['scenario']
+        words = ('dig', '--cohesion', cohesion, '--duration', 8, '--format', 'json')
+        assert run == Outcome(capsys, 'excavator', *words).json
 
 
 # --- run, pose, urdf ------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.scenario import Scenario, load_scenario
+from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
 
@@ -75,6 +76,42 @@ def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
         given = load_scenario(file, excavator, STEP).given_forces(excavator)
         assert given is not None
         assert given.at(np.array([0.5])).tolist() == [[15.0, 15.0, 10.0]]
+
+
+def test_dig_is_the_thesis(excavator):
+    scenario = dig_scenario('hydraulic', 15e3)
+    assert scenario.valve_commands == (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
+    assert (scenario.mode, scenario.sweep_deg, scenario.depth) == ('hydraulic', 108.9, 'swing')
+    assert dig_scenario('printed').valve_commands == ()
+    assert scenario.excavator(excavator).soil.cohesion == 15e3
+    assert dig_scenario().excavator(excavator) is excavator
+    # Half of the sweep is the angle in (5.7).
+    assert pytest.approx(2.0 * 54.45) == SWEEP_DEG
+
+
+def test_soil_begins_at_the_edge_of_the_bucket(excavator):
+    scenario = dig_scenario()
+    q = np.cumsum(excavator.pose('dig'))
+    joint = 5.648 * math.sin(q[0]) + 2.889 * math.sin(q[1])
+    edge = joint + 1.448 * math.sin(q[2])
+    assert scenario.surface_height(excavator) == pytest.approx(edge, abs=1e-12)
+    assert scenario.counted_joint(excavator) == pytest.approx(joint, abs=1e-12)
+    assert math.isnan(scenario.replace(depth='surface').counted_joint(excavator))
+    assert scenario.replace(surface=0.0).surface_height(excavator) == 0.0
+    assert scenario.replace(soil=False).surface_height(excavator) == -math.inf
+
+
+def test_trend_lines_at_hand_computed_times():
+    # (5.8) to (5.10): at 0 s the constants, at 1 s the sums, at 2 s by Horner's rule.
+    boom = 432.22 - 8025.2 + 55726.0 - 174147.0 + 203089.0 - 82794.0 + 304693.0
+    arm = 55.87 - 740.01 + 990.47 + 21511.0 - 124023.0 + 261122.0 + 143365.0
+    bucket = -33.321 + 695.16 - 5343.7 + 20582.0 - 45741.0 + 51376.0 - 305709.0
+    found = printed_forces().at(np.array([0.0, 1.0]))
+    # The thesis counts boom and bucket in tension.
+    expected = [[-304693.0, 143365.0, 305709.0], [-boom, arm, -bucket]]
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    two = (((((55.87 * 2 - 740.01) * 2 + 990.47) * 2 + 21511) * 2 - 124023) * 2 + 261122) * 2
+    assert printed_forces().at(np.array(2.0))[1] == pytest.approx(two + 143365, rel=1e-13)
 
 
 # --- given forces -----------------------------------------------------------------------------

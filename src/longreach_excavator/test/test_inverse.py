@@ -131,6 +131,16 @@ def test_soil_law_is_that_of_the_run(run):
     assert errors[0] < errors[1] / 8.0
 
 
+def test_power_is_what_the_cylinders_did(run):
+    found = inverse(run.machine.parameters, motion_from(table_of(run)))
+    for name in CYLINDERS:
+        power = found.column(f'power_{name}')
+        work = np.concatenate([[0.0], np.cumsum(0.5e-3 * (power[1:] + power[:-1]))])
+        expected = run.column(f'work_{name}')
+        largest = max(np.abs(run.column(f'work_{other}')).max() for other in CYLINDERS)
+        assert np.abs(work - expected).max() < 2e-3 * largest
+
+
 # Free bodies and statics
 
 
@@ -264,6 +274,18 @@ def test_splines_find_rates_and_accelerations_as_well_as_they_say():
     assert np.allclose(np.array(errors[0]) / errors[1], [16.0, 4.0, 16.0], rtol=0.1)
 
 
+def test_forces_of_a_spline_come_near_those_of_the_run(excavator):
+    result = simulate(excavator, dig_scenario('hydraulic', 17e3, 3.0), sample_time=5e-3)
+    motion = motion_from(table_of(result, ('time', *ANGLES, 'soil_x', 'soil_z')))
+    found = inverse(result.machine.parameters, motion)
+    # But for the jerk with which the valve opens.
+    later = result.column('time') > 0.5
+    for name in ('pin_force_bucket', 'force_lk', 'force_pk', 'pin_force_boom'):
+        expected = result.column(name)[later]
+        difference = found.column(name)[later] - expected
+        assert np.abs(difference).max() < 1e-3 * np.abs(expected).max()
+
+
 def test_cutoff_smooths_as_it_says():
     rng = np.random.default_rng(5)
     h, cutoff, noise = 0.01, 3.0, math.radians(0.1)
@@ -284,6 +306,19 @@ def test_cutoff_smooths_as_it_says():
     noisy = smoothed(exact.angles + noise * rng.standard_normal(exact.angles.shape))
     error = np.std((noisy.accelerations - clean.accelerations)[inner])
     assert math.isclose(error, 0.297 * noise * W**2 * math.sqrt(W * h), rel_tol=0.1)
+
+
+def test_rows_may_be_uneven():
+    rng = np.random.default_rng(6)
+    times = np.cumsum(rng.uniform(0.005, 0.015, 1500))
+    exact = swinging(times, tooth=False)
+    table = Table('m', {'time': times, **dict(zip(ANGLES, exact.angles.T, strict=True))})
+    for cutoff, close in ((None, 2e-3), (8.0, 1e-2)):
+        found = motion_from(table, cutoff)
+        inner = slice(60, -60)
+        scale = np.abs(exact.accelerations).max()
+        difference = (found.accelerations - exact.accelerations)[inner]
+        assert np.abs(difference).max() < close * scale
 
 
 # Tables and results

@@ -70,6 +70,10 @@ def check_closure(excavator: ExcavatorParameters, q: np.ndarray, tolerance: floa
     assert np.abs(abs(K - at.J) - lengths[:, 2]).max() < tolerance
 
 
+def test_linkage_closes_over_the_whole_range(excavator):
+    check_closure(excavator, over_the_range(excavator.linkage(), 2001), 1e-12)
+
+
 def test_linkage_closes_at_angles_of_strokes(excavator):
     linkage = excavator.linkage()
     lengths = over_the_strokes(excavator, 1001)
@@ -89,6 +93,17 @@ def test_angles_and_lengths_are_inverse(excavator):
     # A length known to rounding leaves so much of the angle open.
     assert np.all(np.abs(back - q) < 1e-14 + 4e-15 / np.abs(levers))
     assert np.all(np.diff(lengths, axis=0) * [1.0, -1.0, -1.0] > 0.0)
+
+
+def test_dead_points_are_the_ends(excavator):
+    linkage = excavator.linkage()
+    ends = np.array(linkage.ranges()).T
+    lengths, levers = linkage.lengths(ends), linkage.levers(ends)
+    # The triangles are flat: no lever.
+    assert np.abs(levers[:, :2]).max() < 1e-9
+    assert np.abs(levers[:, 2]).max() == pytest.approx(1e-3, abs=1e-9)
+    for row in lengths:
+        assert np.abs(linkage.lengths(linkage.angles(row)) - row).max() < 1e-9
 
 
 # The thesis' equations, with the errors put right that the notes name
@@ -296,6 +311,14 @@ def test_geometry_may_be_shifted_and_turned(excavator):
         # A right angle at A has the triangle's other sides known.
         assert length == pytest.approx(math.hypot(abs(pins.e), abs(pins.b)))
         assert lever == pytest.approx(abs(pins.e) * abs(pins.b) / length)
+
+
+def test_corners_that_fall_together_are_no_crash(excavator):
+    # At theta_4 = 0 P falls on L, or K on J: a hole in the range, and no division by zero.
+    pins = excavator.pins()
+    together = pins._replace(p=pins.l - pins.d)
+    low, high = Linkage(together).ranges()[2]
+    assert not low < 0.0 < high
 
 
 # What is refused

@@ -222,6 +222,21 @@ def test_energy_of_forces_that_hit_the_stops(excavator, pose):
     assert energies[:, 2].max() > 5e3
 
 
+def test_energy_of_valves_that_run_into_the_stops(excavator):
+    commands = (
+        ValveCommand(0.0, (-1.0, 1.0, 1.0)),
+        ValveCommand(9.0, (1.0, -1.0, -1.0)),
+    )
+    scenario = Scenario(duration=20.0, pose='dig', soil=False, valve_commands=commands)
+    machine = Excavator(excavator, scenario)
+    states = run(machine, 20000, 10)
+    energies = check_energy(machine, states)
+    lengths = excavator.linkage().lengths(states[:, :RATE])
+    assert np.all(lengths.max(axis=0) > [c.extended for c in excavator.cylinders])
+    assert np.all(lengths.min(axis=0) < [c.retracted for c in excavator.cylinders])
+    assert energies[-1, 2] > 1.0
+
+
 def test_energy_without_friction_is_kept(excavator):
     smooth = excavator.replace(
         cylinders=tuple(c.replace(viscous=0.0) for c in excavator.cylinders)
@@ -353,6 +368,17 @@ def test_soil_that_is_stiff_for_the_step(excavator, cohesion):
     assert np.abs(states[0] - states[1])[:, WORK:].max() < 1.0
     check_energy(machines[0], states[0])
     assert np.hypot(*states[0][:, SOIL:SEAL].T).max() < 1.0
+
+
+def test_fast_tooth_over_soil_that_yields_at_once(excavator):
+    # Out of the soil, too, the mobilisation follows the tooth: faster than a step would.
+    soft = excavator.replace(soil=excavator.soil.replace(shear_displacement=1e-3))
+    scenario = Scenario(duration=2.0, pose='tucked', loose=CYLINDERS, surface=-20.0)
+    states = run(Excavator(soft, scenario), 2000)
+    other = run(Excavator(excavator, scenario.replace(soil=False)), 2000)
+    assert np.hypot(*states[:, SOIL:SEAL].T).max() <= 1.0 + 1e-9
+    assert np.abs(states - other)[:, :RATE].max() < 1e-4
+    assert np.all(states[:, SOIL_WORK] == 0.0)
 
 
 def test_depth_is_that_of_the_edge(excavator):

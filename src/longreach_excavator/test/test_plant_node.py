@@ -141,6 +141,28 @@ def test_a_given_cohesion_is_used_instead_of_the_scenarios(
     assert rig.soil[-1].wrench.force.x == machine.observed(state)['soil_x'] > 0.0
 
 
+def test_the_bucket_stops_by_itself_when_it_has_swept(
+    excavator: ExcavatorParameters, tmp_path: Path
+) -> None:
+    file = tmp_path / 'swept.yaml'
+    file.write_text(
+        'duration: 3.0\npose: dig\ncohesion: 5.0e+3\nsweep_deg: 20.0\n'
+        'valve_commands: [{time: 0.0, spools: [0.0, 0.0, 1.0]}]\n'
+    )
+    with bench(*FAST, *words(scenario=file, duration=3.0)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(301)
+    machine = Excavator(excavator, load_scenario(file, excavator, 1e-3))
+    state = machine.initial_state()
+    whole = machine.advance(state, BY_SCENARIO, 0.0, 3.0)
+    assert whole.swept
+    # One call of the library, or a sample at a time in the node.
+    np.testing.assert_array_equal(rig.plant.state.y, whole.y)
+    spools = [m.spool[2] for m in rig.hydraulics]
+    assert max(spools) > 0.9
+    assert abs(spools[-1]) < 1e-3
+
+
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
     excavator: ExcavatorParameters, standing: Rig
 ) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.motion import HEAD, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import dig_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
+
+ARM = 1
 
 
 @pytest.fixture(scope='module')
@@ -32,6 +35,39 @@ def test_closed_chambers_no_longer_run_empty(excavator, dug):
 
 def test_energy_is_balanced(dug):
     assert dug.energy_error() < 1e-6
+
+
+def test_relief_holds_the_arm(realistic):
+    # The soil pushes the arm's cylinder in, which would reach 320 bar behind its closed valve.
+    relief = realistic.cylinders[ARM].relief
+    assert relief is not None
+    setting = 250e5
+    low = realistic.with_value('cylinders.arm.relief', relief.replace(head=setting))
+    pressures = simulate(low, dig_scenario()).states[:, HEAD + ARM]
+    assert setting < pressures.max() < setting + relief.override
+
+
+def test_pump_is_shared(realistic):
+    flow = 2e-3
+    command = ValveCommand(0.0, (0.9, -0.9, 0.9))
+    scenario = Scenario(duration=1.0, pose='reach', soil=False, valve_commands=(command,))
+    assert realistic.oil.pump is not None
+    pump = realistic.oil.pump.replace(flow=flow)
+    limited = simulate(realistic.replace(oil=realistic.oil.replace(pump=pump)), scenario)
+    free = simulate(realistic.replace(oil=realistic.oil.replace(pump=None)), scenario)
+
+    def taken(result: ExcavatorRun) -> np.ndarray:
+        """Return what the valves take from the supply, (rows, 3) [m^3/s]."""
+        heads, rods, spools = (
+            np.stack([result.column(f'{what}_{c.name}') for c in realistic.cylinders], axis=1)
+            for what in ('head_flow', 'rod_flow', 'spool')
+        )
+        return np.asarray(np.where(spools >= 0.0, heads, -rods))
+
+    assert taken(free).sum(axis=1).max() > 1.5 * flow
+    assert taken(limited).sum(axis=1).max() <= flow
+    assert np.all(np.abs(taken(limited)[-1]) < np.abs(taken(free)[-1]))
+    assert limited.energy_error() < 1e-6
 
 
 def test_flows_of_relief_and_make_up_valves_are_columns(excavator, dug):

@@ -16,7 +16,7 @@ from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import RATE, SPOOL
+from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL, WORK
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
@@ -42,6 +42,20 @@ def same(one: ExcavatorState, other: ExcavatorState) -> bool:
     return (
         np.array_equal(one.y, other.y) and one.forces == other.forces and one.swept == other.swept
     )
+
+
+@pytest.mark.parametrize('pose', ['dig', 'reach', 'tucked'])
+def test_initial_state_is_at_rest(excavator, pose):
+    plant = Excavator(excavator, Scenario(duration=1.0, pose=pose))
+    state = plant.initial_state()
+    oil = excavator.oil
+    assert np.all(state.y[HEAD:SPOOL] >= oil.tank_pressure)
+    assert np.all((state.y[ROD:SPOOL] == oil.preload) | (state.y[HEAD:ROD] == oil.tank_pressure))
+    later = plant.advance(state, CLOSED, 0.0, 2.0)
+    assert later.y[:RATE] == pytest.approx(state.y[:RATE], abs=1e-12)
+    assert later.y[HEAD:SPOOL] == pytest.approx(state.y[HEAD:SPOOL], rel=1e-9)
+    assert np.abs(later.y[RATE:HEAD]).max() < 1e-12
+    assert np.abs(later.y[SOIL:]).max() < 1e-9
 
 
 # As a machine
@@ -77,6 +91,20 @@ def test_run_does_not_depend_on_the_pieces(excavator, scenario, every, pieces):
     assert np.array_equal(start.y, kept)
 
 
+def test_scenario_is_the_same_as_its_commands(excavator):
+    scenario = BUSY.replace(sweep_deg=0.0, loose=())
+    plant = Excavator(excavator, scenario)
+    whole = plant.advance(plant.initial_state(), BY_SCENARIO, 0.0, 1.5)
+    state = plant.initial_state()
+    for step in range(1500):
+        spools = CLOSED.spools
+        for entry in scenario.valve_commands:
+            if round(entry.time * 1000) <= step:
+                spools = entry.spools
+        state = plant.advance(state, ExcavatorCommand(spools), step * 1e-3, 1e-3)
+    assert same(state, whole)
+
+
 # Scenarios
 
 
@@ -94,6 +122,19 @@ def test_valves_close_when_the_bucket_has_swept(excavator):
     assert abs(table[-1, SPOOL + 2]) < 1e-9
     assert 40.0 < turned[-1] < 45.0
     assert np.ptp(turned[-500:]) < 0.5
+
+
+def test_printed_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, PRINTED)
+    state = plant.initial_state()
+    # At time 0 the constants of (5.8) to (5.10); boom and bucket count tension.
+    assert state.forces == (-304693.0, 143365.0, 305709.0)
+    after = plant.advance(state, BY_SCENARIO, 0.0, 0.1)
+    lengths = excavator.linkage().lengths(np.array([state.y[:RATE], after.y[:RATE]]))
+    work = np.array(state.forces) * np.diff(lengths, axis=0)[0]
+    # The forces change by up to a sixth in 0.1 s.
+    assert after.y[WORK : WORK + 3] == pytest.approx(work, rel=0.2)
+    assert plant.given_forces(np.zeros(1)) == pytest.approx(np.array([state.forces]))
 
 
 def test_a_command_goes_before_the_forces_of_the_scenario(excavator):
@@ -122,6 +163,19 @@ def test_oil_takes_over_the_force_that_was_given(excavator):
         assert plant.observed(state)[f'force_{name}'] == pytest.approx(force, rel=1e-6)
     later = plant.advance(state, CLOSED, 0.201, 1.0)
     assert later.y[:RATE] == pytest.approx(start.y[:RATE], abs=1e-6)
+
+
+def test_loose_cylinders_carry_nothing(excavator):
+    scenario = Scenario(duration=1.0, pose='reach', loose=('arm', 'bucket'), soil=False)
+    plant = Excavator(excavator, scenario)
+    state = plant.initial_state()
+    assert state.forces == (None, 0.0, 0.0)
+    after = plant.advance(state, BY_SCENARIO, 0.0, 0.4)
+    assert np.all(after.y[WORK + 1 : WORK + 3] == 0.0)
+    seen = plant.observed(after)
+    assert seen['force_arm'] == seen['force_bucket'] == 0.0
+    assert seen['force_boom'] != 0.0
+    assert seen['head_flow_arm'] == 0.0
 
 
 # What it refuses
@@ -169,6 +223,18 @@ def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator):
         plant.advance(state, told, float(call[2]), float(call[3]))
 
 
+def test_printed_run_ends_with_the_sweep(excavator):
+    result = simulate(excavator, dig_scenario('printed', 17e3), sample_time=1e-3)
+    swept = np.degrees(result.column('swept'))
+    assert swept[-1] >= 108.9
+    assert swept[-2] < 108.9
+    time = result.time_to_sweep()
+    assert time is not None
+    assert result.column('time')[-2] < time <= result.column('time')[-1]
+    assert not result.stalled()
+    assert result.energy_error() < 1e-6
+
+
 # Whole runs
 
 
@@ -213,6 +279,14 @@ def test_steps_of_1_ms_are_near_those_of_order_8(excavator):
     )
     error = np.abs(coarse[:, :RATE] - fine[:, :RATE]).max()
     assert 0.0 < error < 4e-8
+
+
+def test_bucket_on_its_way_has_not_stalled(excavator):
+    for sample_time in (0.005, 1.5, 3.0):
+        for cohesion, duration, stalled in ((15e3, 3.0, False), (30e3, 6.0, True)):
+            scenario = dig_scenario(cohesion=cohesion, duration=duration)
+            result = simulate(excavator, scenario, sample_time=sample_time)
+            assert result.stalled() == stalled
 
 
 @pytest.mark.parametrize('scale', [0.5, 2.0])

@@ -17,6 +17,7 @@ from longreach_excavator.soil import (
     coefficients,
     mobilisation_rate,
     resistance,
+    resistance_at,
     wedge_angle,
     wedge_factors,
 )
@@ -74,6 +75,15 @@ def test_printed_millimetres_mean_a_giganewton():
     assert printed == pytest.approx(970.28e6, rel=1e-5)
     with pytest.raises(InputError, match=r'sweep_radius = 1448\.0, allowed: \(0, 10\] m'):
         SOIL.replace(sweep_radius=1448.0)
+
+
+@pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
+def test_resistance_of_arrays_is_the_compiled_one(law):
+    soil = without(law)
+    depths = np.array([[-1e-9, -0.4, 0.0, 1e-9], [-7.0, 0.2, 0.7, 3.0]])
+    expected = [[resistance(h, *coefficients(soil)) for h in row] for row in depths]
+    np.testing.assert_allclose(resistance_at(soil, depths), expected, rtol=1e-14)
+    assert resistance_at(soil, np.array(0.5)).shape == ()
 
 
 # The common form.
@@ -294,6 +304,15 @@ def test_mobilisation_lags_on_a_circle():
         state = step(state, velocities, 1e-3)
     steady = np.exp(1j * 4000 * 1e-3 / radius) / (1.0 + 1j * K / radius)
     assert state == pytest.approx([steady.real, steady.imag], abs=1e-8)
+
+
+def test_mobilisation_never_leaves_the_unit_disc():
+    random = np.random.default_rng(1961)
+    for _ in range(500):
+        angle, heading = random.uniform(0.0, 2.0 * math.pi, 2)
+        s = np.array([math.cos(angle), math.sin(angle)])
+        rate = mobilisation_rate(3.0 * math.cos(heading), 3.0 * math.sin(heading), *s, K)
+        assert s @ rate <= 1e-12
 
 
 @pytest.mark.parametrize(('ratio', 'steady'), [(2.0, True), (2.78, True), (1.0, False)])

@@ -43,6 +43,18 @@ from longreach_excavator.terrain import (
     volume_of_ground,
 )
 
+
+def drive(
+    excavator: ExcavatorParameters, depth: str, *commands: tuple[float, tuple[float, ...]]
+) -> ExcavatorRun:
+    """Return 2.5 s of digging, in which the tooth gets 0.6 m deep, and 3 s of something else."""
+    told = [ValveCommand(0.0, (0.0, 0.0, 1.0)), *(ValveCommand(*entry) for entry in commands)]
+    scenario = Scenario(
+        duration=5.5, pose='dig', depth=depth, cohesion=C, valve_commands=tuple(told)
+    )
+    return simulate(excavator, scenario)
+
+
 C = 17e3
 
 
@@ -96,6 +108,15 @@ def test_boom_lifts_the_bucket_out_of_the_ground(excavator, pose):
     assert free['tip_z'][-1] > deep + 1.5
     # Nothing has pulled it down.
     assert free['soil_z'].min() >= 0.0
+
+
+def test_bucket_opens_in_the_ground(excavator):
+    opened = (2.5, (0.0, 0.0, -1.0))
+    held, free = (drive(excavator, depth, opened) for depth in ('surface', 'terrain'))
+    begin = round(2.5 / 0.005)
+    turned = [np.ptp(run.column('theta_4')[begin:]) for run in (held, free)]
+    assert turned[1] > math.radians(60.0)
+    assert turned[0] < 0.5 * turned[1]
 
 
 def test_first_cut_has_the_force_of_the_depth(excavator):
@@ -173,6 +194,23 @@ def test_cycle_digs_carries_and_dumps(cycle):
     assert not cycle.message
 
 
+def test_soil_in_the_bucket_is_carried_by_the_boom(cycle):
+    """At rest with a full bucket the forces of the cylinders are those of the loaded links."""
+    time = cycle.column('time')
+    carrying = (time > 6.0) & (time < 7.0)
+    row = int(np.flatnonzero(carrying)[0])
+    ground, chain = cycle.machine.constants.ground, cycle.parameters.chain()
+    loaded = cycle.machine.constants.chain.copy()
+    carry(ground, cycle.states[row, SIZE:], loaded)
+    mass = cycle.column('bucket_mass')[row]
+    assert loaded[MASS, 2] == pytest.approx(chain.masses[2] + mass)
+    # Pin D carries bucket and soil in the mean over the boom's oscillation.
+    weight = (chain.masses[2] + mass) * 9.81
+    rods = cycle.column('pk_z')[carrying]
+    carried = (cycle.column('bucket_arm_z')[carrying] + rods).mean()
+    assert carried == pytest.approx(weight, rel=0.1)
+
+
 def test_loaded_chain_is_that_of_the_links(constants):
     """Against a chain that is built with the masses put together by hand."""
     excavator, ground = load_excavator(), constants.ground
@@ -214,6 +252,15 @@ def test_random_driving_conserves_the_soil_and_never_pulls(excavator):
         assert states[:, 1 + ground.cells :].min() >= 0.0
         assert not pull(run).any()
         assert run.energy_error() < 1e-4
+
+
+def test_adaptive_steps_cut_the_same(excavator):
+    scenario = dig_scenario(cohesion=C, depth='terrain', duration=1.0)
+    fixed = simulate(excavator, scenario)
+    fine = simulate(excavator, scenario, tolerance=1e-8)
+    assert fine.column('bucket_volume')[-1] == pytest.approx(
+        fixed.column('bucket_volume')[-1], rel=1e-3
+    )
 
 
 # --- the ground by itself ------------------------------------------------------------------------
@@ -431,3 +478,23 @@ def test_dig_does_not_depend_on_the_cells(excavator):
         swept.append(math.degrees(run.column('swept')[-1]))
     assert np.ptp(swept) < 0.5
     assert run.column('soil_force').max() > 90e3
+
+
+def test_ground_presses_on_the_back_and_never_pulls(constants):
+    ground = constants.ground
+    state = flat_ground(ground, -1.0)
+    # DN level, mouth up: the shell's bottom is 0.79 m below the line DN.
+    z4, low = -1.0 + 0.0j, complex(5.0, -1.0 + 0.78)
+    fx, fz, _, power, stiffness, _ = contact_of_shell(low, 0j, 0.0, z4, ground, state)
+    assert fz > 0.0
+    assert abs(fx) < fz
+    assert power == 0.0
+    assert stiffness > 0.0
+    deeper = contact_of_shell(low - 0.01j, 0j, 0.0, z4, ground, state)
+    assert deeper[1] > fz
+    down = contact_of_shell(low, -0.1j, 0.0, z4, ground, state)
+    assert down[1] > fz
+    assert down[3] > 0.0
+    # On the way out it lets go.
+    assert contact_of_shell(low, 1.0j, 0.0, z4, ground, state)[:2] == (0.0, 0.0)
+    assert contact_of_shell(low + 1.0j, 0j, 0.0, z4, ground, state)[1] == 0.0

@@ -80,6 +80,15 @@ def test_python(count, modes, basis, symbols, cse):
         module['equations'](q[1:], rates)
 
 
+def test_everything_written_out():
+    model = model_of(random_links(2), 'all')
+    equations = derive(model, abbreviated=())
+    assert not equations.definitions
+    module = executed(code.as_python(equations, cse=False))
+    state = random_state(model.links)
+    assert_equal(module['equations'](*arrays(state)), reference(model.links, state)[:4])
+
+
 def test_trace_form_as_python():
     links = random_links(2)
     module = executed(code.as_python(derive(model_of(links, 'all'), 'trace')))

@@ -77,6 +77,19 @@ def test_simulations_are_those_of_the_equations(capsys, tmp_path):
             np.testing.assert_allclose([row['end_x_2'], row['end_y_2']], end, atol=2e-6)
 
 
+def test_step_of_co_simulation_is_a_parameter(tmp_path):
+    file = tmp_path / 'links.fmu'
+    links = load_links()
+    write_links_fmu(file, derive(model_of(links, 'none')))
+    q, _ = wanted(links)
+    errors = [
+        abs(simulated(file, 'CoSimulation', {fmu.STEP: step})['f_22'] - q[5])
+        for step in (4e-4, 2e-4)
+    ]
+    # RK4: a sixteenth of the error at half the step.
+    assert 8.0 < errors[0] / errors[1] < 40.0
+
+
 def test_parameters_without_motion_are_an_error(tmp_path):
     file = tmp_path / 'links.fmu'
     write_links_fmu(file, derive(model_of(random_links(2), 'all')))
@@ -86,6 +99,16 @@ def test_parameters_without_motion_are_an_error(tmp_path):
             str(file), start_values={'m_1': -1e9}, logger=lambda *words: said.append(words[-1])
         )
     assert any(b'no finite solution' in words for words in said)
+
+
+def test_without_compiler_nothing_is_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu.shutil, 'which', lambda _: None)
+    done = Outcome(
+        capsys, 'symbolic', 'generate', '--format', 'fmu', '--file', default_file(), '--out',
+        tmp_path / 'links.fmu',
+    )  # fmt: skip
+    done.refused('an FMU needs a C compiler, looked for: gcc, cc, clang; install one', code=1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_symbols_without_values():
