@@ -71,8 +71,8 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         Panel(
             'position',
             (
-                Curve('load_position', 'load $x_l$'),
                 Curve('car_position', 'car $x_c$'),
+                Curve('load_position', 'load $x_l$'),
                 Curve('set_point', 'set point', wanted=True),
             ),
             limits=('minimum_position', 'maximum_position'),

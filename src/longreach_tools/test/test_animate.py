@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Point
 from longreach_msgs.msg import CraneCommand, Terrain
+from PIL import Image
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
@@ -139,8 +140,6 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
 
 
 def test_gif_moves_and_traces_grow(arm, tmp_path, capsys):
-    from PIL import Image
-
     out = tmp_path / 'a.gif'
     words = ('command.force', 'joint_states.position[turn]', '--size', '320x200', '--rate', '5')
     done = Outcome(capsys, 'animate', arm, *words, '--out', out)
@@ -167,18 +166,36 @@ def test_speed_and_window_select_the_pictures(arm, tmp_path, capsys):
     assert '6 pictures, 0.6 s' in done.out
 
 
-def test_video_has_the_pictures(arm, tmp_path, capsys):
+@pytest.mark.parametrize('ending', ['mp4', 'webm'])
+def test_video_has_the_pictures(arm, tmp_path, capsys, ending):
     cv2 = pytest.importorskip('cv2', reason='videos are written by OpenCV')
-    out = tmp_path / 'a.mp4'
+    out = tmp_path / f'a.{ending}'
     words = ('--size', '320x200', '--to', '0.4', '--no-traces')
     done = Outcome(capsys, 'animate', arm, '--out', out, *words)
     assert done.code == 0, done.err
+    # Which browsers play.
+    assert b'vp09' in out.read_bytes() or b'V_VP9' in out.read_bytes()
     video = cv2.VideoCapture(str(out))
     read = [picture for ok, picture in iter(video.read, (False, None)) if ok]
     assert [one.shape for one in read] == [(200, 320, 3)] * 11
     # The box is red: channels in the right order.
-    red = (read[0][:, :, 2] > 200) & (read[0][:, :, :2].max(axis=2) < 80)
+    red = (read[0][:, :, 2] > 190) & (read[0][:, :, :2].max(axis=2) < 90)
     assert red.sum() > 50
+
+
+def test_webp_of_twice_the_size_and_resolution_has_text_of_twice_the_size(arm, tmp_path, capsys):
+    heights = []
+    for scale, dpi in ((1, 100), (2, 200), (2, 100)):
+        out = tmp_path / f'{scale}_{dpi}.webp'
+        words = ('--size', f'{320 * scale}x{200 * scale}', '--dpi', dpi, '--to', '0.4')
+        done = Outcome(capsys, 'animate', arm, '--out', out, *words)
+        assert done.code == 0, done.err
+        with Image.open(out) as image:
+            assert (image.n_frames, image.size) == (5, (320 * scale, 200 * scale))
+            clock = np.asarray(image.convert('L'))[: 20 * scale, : 60 * scale]
+        heights.append(np.ptp(np.flatnonzero((clock < 128).any(axis=1))) + 1)
+    assert heights[1] == pytest.approx(2 * heights[0], abs=2)
+    assert heights[2] == pytest.approx(heights[0], abs=1)
 
 
 def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
@@ -191,7 +208,7 @@ def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
 
 
 REFUSED = {
-    'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, mp4"),
+    'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, webp, mp4, webm"),
     'size': (['--out', 'a.gif', '--size', '301x200'], 'even numbers from 100 to 4000'),
     'frames': (['--out', 'a.gif', '--speed', '0.0001'], 'pictures, allowed: 5000'),
     'window': (['--out', 'a.gif', '--from', '7'], 'are at 0 to 2 s'),

@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 
 from longreach_tools.fields import Signal
-from longreach_tools.plot._picture import Curve, decimate, group
+from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group
 from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
 
@@ -82,7 +82,7 @@ def test_figure_has_units_events_and_names_of_entries(crane, tmp_path, capsys):
     found = Outcome(capsys, 'plot', crane, *words, '--out', out, '--format', 'json').json
     ElementTree.parse(out)
     shown = texts(out)
-    for text in ('[m]', '[rad]', 'cable_joint', 'car_position', 'time [s]', 'brake', 'emergency'):
+    for text in ('[m]', '[deg]', 'cable_joint', 'car_position', 'time [s]', 'brake', 'emergency'):
         assert text in shown
     assert 'car_joint sticks' in shown
     assert [(one['signal'], one['unit'], one['samples']) for one in found['signals']] == [
@@ -264,7 +264,7 @@ def test_page_is_interactive_and_one_file(crane, tmp_path, capsys):
     assert done.code == 0, done.err
     text = out.read_text()
     assert not re.search(r'<(script|link|img)[^>]+(src|href)=', text)
-    assert '[rad]' in text
+    assert '[deg]' in text
     assert 'cable_joint' in text
     assert 'Plotly.newPlot' in text
 
@@ -283,6 +283,22 @@ def test_peaks_survive_in_a_long_recording(tmp_path, capsys):
     assert len(kept) <= 400
     assert {1234, 3210, 100, 0, 4499} <= set(kept.tolist())
     assert np.array_equal(decimate(values, 5000), np.arange(4500))
+
+
+def test_people_read_degrees_and_large_forces_in_kilonewtons():
+    time = np.arange(3.0)
+    given = {'rad': [0.0, 0.1, 0.2], 'N': [0.0, 5.0, 2e4], 'Pa': [0.0, 1e3, 2e3], 'm': [0, 1, 2]}
+    panels = [
+        Panel(f'some\n[{unit}]', [Curve('a', 'a', unit, time, np.array(values, float))])
+        for unit, values in given.items()
+    ]
+    shown = Picture('', '', panels, (), (), ('run',)).readable().panels
+    assert [one.label for one in shown] == ['some\n[deg]', 'some\n[kN]', 'some\n[Pa]', 'some\n[m]']
+    assert [one.curves[0].unit for one in shown] == ['deg', 'kN', 'Pa', 'm']
+    assert shown[0].curves[0].values[-1] == pytest.approx(np.degrees(0.2))
+    assert shown[1].curves[0].values.tolist() == [0.0, 0.005, 20.0]
+    # Tables keep SI units.
+    assert panels[1].curves[0].values[-1] == 2e4
 
 
 def test_signals_of_one_unit_share_a_panel_and_short_labels():

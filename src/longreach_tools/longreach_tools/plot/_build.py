@@ -186,18 +186,22 @@ def build_preset(
         if topic not in recorded
     ]
 
-    def curve(column: Column, label: str, panel: machine_panels.Panel, side: _Side) -> Curve:
+    def curve(
+        column: Column, one: machine_panels.Curve, panel: machine_panels.Panel, side: _Side
+    ) -> Curve:
         """Return a column in the unit of its panel, from its first value on where it asks so."""
-        found = side.column(column, space, label)
+        found = side.column(column, space, one.label)
         values = convert(found.values, found.unit, panel.unit)
         known = values[np.isfinite(values)]
         if panel.relative and known.size:
             values = values - known[0]
-        return dataclasses.replace(found, unit=panel.unit or found.unit, values=values)
+        return dataclasses.replace(
+            found, unit=panel.unit or found.unit, values=values, wanted=one.wanted
+        )
 
     panels = []
     for panel in preset.panels:
-        shown = [(c, one.label) for c, one in curves_of(panel, preset.columns) if c.name in have]
+        shown = [(c, one) for c, one in curves_of(panel, preset.columns) if c.name in have]
         if shown:
             unit = panel.unit or shown[0][0].unit
             label = panel.label + (f'\n[{unit}]' if unit not in ('', '1') else '')

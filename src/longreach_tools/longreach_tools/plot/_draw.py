@@ -18,6 +18,8 @@ MOST_POINTS = 4000
 # Sizes [inch] of a panel, of a bar of a strip, and of the margins.
 _WIDTH, _PANEL, _BAR, _MARGIN = 9.0, 1.75, 0.2, 0.75
 _COLORS, _STYLES = 10, ('-', '--', ':', '-.')
+# Of a set point, as in figures of runs.
+WANTED: dict[str, Any] = {'color': '0.3', 'linestyle': '--'}
 # Legends with more entries have two columns.
 _LONG_LEGEND = 8
 # Share of the width of a panel that a letter of an event's label takes.
@@ -50,6 +52,8 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
     for number, curve in enumerate(panel.curves):
         style: dict[str, Any] = {'color': f'C{number % _COLORS}', 'linewidth': 1.2}
         style['linestyle'] = _STYLES[number // _COLORS % len(_STYLES)]
+        if curve.wanted:
+            style |= WANTED
         if panel.others:
             other = panel.others[number]
             # The second run below, wide and pale: where they agree, both are seen.

@@ -12,20 +12,17 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import writing
 
+from ._draw import WANTED
 from ._picture import Picture, decimate
 from ._scene import Scene
 
-# Extensions of moving pictures.
-ENDINGS = ('gif', 'mp4')
-
-_DPI = 100
 _COLORS = 10
 # Share of the picture's width that the machine has beside traces.
 _MACHINE = 0.56
 # Times at which the extent of the motion is looked up.
 _LOOKS = 40
-# Height of a line of text [px], and most entries of a legend in one line.
-_LINE, _COLUMNS = 16.0, 4
+# Height of a line of text [inch], and most entries of a legend in one line.
+_LINE, _COLUMNS = 0.16, 4
 # Points of a trace that are drawn: more are not seen.
 _POINTS = 600
 # Colours of a GIF, and pictures from which they are chosen.
@@ -33,7 +30,7 @@ _PALETTE, _SAMPLES = 96, 12
 
 
 def frames(
-    scene: Scene, picture: Picture, times: Sequence[float], size: tuple[int, int]
+    scene: Scene, picture: Picture, times: Sequence[float], size: tuple[int, int], dpi: float
 ) -> Iterator[np.ndarray]:
     """Yield the pictures at some times, shape (height, width, 3), red, green, blue, 0 to 255."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -41,7 +38,7 @@ def frames(
     from matplotlib.figure import Figure
 
     width, height = size
-    canvas = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout='constrained')
+    canvas = Figure(figsize=(width / dpi, height / dpi), dpi=dpi, layout='constrained')
     agg = FigureCanvasAgg(canvas)
     small: dict[str, Any] = {'fontsize': 'x-small'}
     tiny: dict[str, Any] = {'fontsize': 'xx-small'}
@@ -64,7 +61,8 @@ def frames(
     # In the corner of the picture, whatever the shape of the machine.
     words: dict[str, Any] = {'va': 'top', 'animated': True, **small}
     clock = canvas.text(0.01, 0.985, '', **words)
-    states = [canvas.text(0.01, 0.985 - line * _LINE / height, '', **words) for line in (1, 2)]
+    below = _LINE * dpi / height
+    states = [canvas.text(0.01, 0.985 - line * below, '', **words) for line in (1, 2)]
     traces = []
     for axis, panel in zip(axes, picture.panels, strict=True):
         axis.set_ylabel(panel.label, **tiny)
@@ -76,7 +74,7 @@ def frames(
             (line,) = axis.plot(
                 curve.time[kept],
                 curve.values[kept],
-                color=f'C{number % _COLORS}',
+                **({'color': f'C{number % _COLORS}'} if not curve.wanted else WANTED),
                 linewidth=1.1,
                 drawstyle='steps-post' if curve.steps else 'default',
                 label=curve.label,
@@ -165,8 +163,8 @@ def _extent(scene: Scene, times: Sequence[float]) -> tuple[float, float, float, 
     return x0 - margin, x1 + margin, z0 - margin, z1 + margin
 
 
-def write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """Write pictures as an animated GIF that repeats, and return their number."""
+def _write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
+    """Write pictures as a GIF that repeats, and return their number."""
     from PIL import Image
 
     images = [Image.fromarray(one) for one in pictures]
@@ -192,19 +190,38 @@ def write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
     return len(still)
 
 
-def write_mp4(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """Write pictures as a video (MPEG-4 part 2), and return their number."""
+def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
+    """Write pictures as an animated WebP that repeats, and return their number."""
+    from PIL import Image
+
+    images = [Image.fromarray(one) for one in pictures]
+    with writing(file) as path:
+        images[0].save(
+            path,
+            format='WEBP',
+            save_all=True,
+            append_images=images[1:],
+            duration=round(1000.0 / rate),
+            loop=0,
+            quality=80,
+            method=4,
+        )
+    return len(images)
+
+
+def _write_video(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
+    """Write pictures as a video (VP9, which browsers play), and return their number."""
     import cv2
 
     count = 0
     with writing(file) as path:
         first = next(pictures)
         height, width = first.shape[:2]
-        code = cv2.VideoWriter.fourcc(*'mp4v')
+        code = cv2.VideoWriter.fourcc(*'vp09')
         writer = cv2.VideoWriter(str(path), code, rate, (width, height))
         if not writer.isOpened():
             raise LongreachError(
-                f'{file}: the installed OpenCV {cv2.__version__} cannot write MPEG-4; give a file'
+                f'{file}: the installed OpenCV {cv2.__version__} cannot write VP9; give a file'
                 ' that ends in .gif'
             )
         try:
@@ -214,3 +231,7 @@ def write_mp4(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
         finally:
             writer.release()
     return count
+
+
+# By the extension.
+WRITERS = {'gif': _write_gif, 'webp': _write_webp, 'mp4': _write_video, 'webm': _write_video}

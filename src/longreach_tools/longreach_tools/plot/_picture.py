@@ -15,10 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.runs import convert
 from longreach_tools.fields import Signal
 
 # An interval beyond this many median intervals is a gap: values are not interpolated across it.
 _GAP = 5.0
+# Units in which people read, and the magnitude from which on.
+_READ = {
+    'rad': ('deg', 0.0),
+    'rad/s': ('deg/s', 0.0),
+    'N': ('kN', 1e4),
+    'Pa': ('bar', 1e5),
+}
 # Longer names of several fields are not written along an axis [letters].
 _LONG = 24
 _ENTRY = re.compile(r'\[([^\[\]]+)\]')
@@ -43,7 +51,8 @@ class Curve:
     """
     A signal over time (samples,), with its name in tables and its label in the legend.
 
-    NaN where a value is not known. ``steps``: it holds its value until the next sample.
+    NaN where a value is not known. ``steps``: it holds its value until the next sample;
+    ``wanted``: a set point.
     """
 
     name: str
@@ -52,6 +61,7 @@ class Curve:
     time: np.ndarray
     values: np.ndarray
     steps: bool = False
+    wanted: bool = False
 
     def less(self, other: Curve) -> Difference:
         """Return the difference from a curve of a second recording."""
@@ -133,6 +143,10 @@ class Picture(NamedTuple):
                 ]
                 rows.append(Panel(f'difference\n{unit if names else panel.label}', curves))
         return rows
+
+    def readable(self) -> Picture:
+        """Return the figure with angles in degrees, and large forces in kN, pressures in bar."""
+        return self._replace(panels=[_readable(panel) for panel in self.panels])
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -226,3 +240,19 @@ def _labels(signals: Sequence[Signal]) -> list[str]:
         if max(Counter(labels).values()) == 1:
             return list(labels)
     return [str(signal) for signal in signals]
+
+
+def _readable(panel: Panel) -> Panel:
+    """Return a panel in the unit in which people read."""
+    every = (*panel.curves, *panel.others)
+    units = {curve.unit for curve in every}
+    unit = units.pop() if len(units) == 1 else ''
+    shown, least = _READ.get(unit, ('', 0.0))
+    peaks = [np.abs(c.values[np.isfinite(c.values)]).max(initial=0.0) for c in every]
+    if not shown or f'[{unit}]' not in panel.label or max(peaks) < least:
+        return panel
+    curves, others = (
+        [dataclasses.replace(c, unit=shown, values=convert(c.values, unit, shown)) for c in both]
+        for both in (panel.curves, panel.others)
+    )
+    return Panel(panel.label.replace(f'[{unit}]', f'[{shown}]'), curves, others)

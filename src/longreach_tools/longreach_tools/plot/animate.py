@@ -36,7 +36,9 @@ _MOST_PANELS = 3
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments; drawing is imported when the command runs."""
     add_signals(parser, 'traces, as in longreach plot')
-    parser.add_argument('--out', type=Path, metavar='FILE', required=True, help='.gif or .mp4')
+    parser.add_argument(
+        '--out', type=Path, metavar='FILE', required=True, help='.gif, .webp, .mp4 or .webm'
+    )
     # Its beginning --joints means the same.
     parser.add_argument('--joints-topic', default='', metavar='TOPIC', help='states of the joints')
     parser.add_argument('--urdf', type=Path, metavar='FILE', help='robot description')
@@ -52,10 +54,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--size', type=_size, default=(800, 450), metavar='WxH', help='[px] (default: 800x450)'
     )
     parser.add_argument(
+        '--dpi',
+        type=positive,
+        default=100.0,
+        metavar='DPI',
+        help='of text and lines: 200 with twice the size for sharp displays (default: 100)',
+    )
+    parser.add_argument(
         '--rate',
         type=positive,
         metavar='HZ',
-        help='pictures per second (default: 10 for .gif, 25 for .mp4)',
+        help='pictures per second (default: 10 for .gif and .webp, 25 for videos)',
     )
     parser.set_defaults(run=run)
 
@@ -73,13 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from longreach_tools.output import check_output, check_places
 
-    from ._movie import ENDINGS, frames, write_gif, write_mp4
+    from ._movie import WRITERS, frames
     from ._scene import read_scene
 
     ending = arguments.out.suffix.lstrip('.').lower()
-    if ending not in ENDINGS:
+    if ending not in WRITERS:
         raise InputError(
-            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(ENDINGS)}'
+            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(WRITERS)}'
         )
     if arguments.signals and arguments.no_traces:
         raise InputError('signals and --no-traces; give one of them')
@@ -88,10 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
     scene = read_scene(arguments.bag, arguments.joints_topic, arguments.urdf)
     picture, notes = _traces(arguments, scene)
     scene = scene.moved(picture.origin)
-    rate = arguments.rate or (10.0 if ending == 'gif' else 25.0)
+    rate = arguments.rate or (10.0 if ending in ('gif', 'webp') else 25.0)
     times = _times(arguments, scene, rate)
-    pictures = frames(scene, picture, times, arguments.size)
-    count = (write_gif if ending == 'gif' else write_mp4)(arguments.out, pictures, rate)
+    pictures = frames(scene, picture.readable(), times, arguments.size, arguments.dpi)
+    count = WRITERS[ending](arguments.out, pictures, rate)
     for note in notes:
         print(f'longreach animate: {note}', file=sys.stderr)
     size = arguments.out.stat().st_size

@@ -128,10 +128,10 @@ def _write(file: Path, picture: Picture) -> int:
     if ending == '.html':
         from ._html import write_page
 
-        return write_page(file, picture)
+        return write_page(file, picture.readable())
     from ._draw import draw
 
-    return draw(file, picture)
+    return draw(file, picture.readable())
 
 
 def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, Any], str]:
