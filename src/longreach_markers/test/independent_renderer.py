@@ -289,7 +289,7 @@ def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
         ex, ey = got_x - x_d, got_y - y_d
         x = x - (yy * ex - xy * ey) / (xx * yy - xy * xy)
         y = y - (xx * ey - xy * ex) / (xx * yy - xy * xy)
-        if max(np.abs(ex).max(), np.abs(ey).max()) < 1e-13:
+        if max(np.abs(ex).max(initial=0.0), np.abs(ey).max(initial=0.0)) < 1e-13:
             break
     return np.array([x, y, np.ones_like(x)])
 
