@@ -6,6 +6,7 @@ Places and vectors are x + j z in the frame ``excavator_base``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,6 +22,8 @@ FORCE_SCALE = 1.0 / 50e3
 # Ends of the line of the soil's surface: near end over the boom's length, far end over the reach
 # of the stretched machine.
 _NEAR, _BEYOND = 0.35, 1.1
+# Of the drawn ground: half its width and its depth [m], and most points of its surface.
+_HALF_WIDTH, _DEPTH, _MOST_PLACES = 1.0, 0.5, 60
 
 
 def bucket_load(ground: Ground, y: np.ndarray, tooth: complex) -> tuple[complex, float]:
@@ -56,3 +59,19 @@ def soil_line(excavator: ExcavatorParameters, surface: float) -> np.ndarray:
         return np.empty((0, 2))
     reach = excavator.boom.length + excavator.arm.length + excavator.bucket.length
     return np.array([[_NEAR * excavator.boom.length, surface], [_BEYOND * reach, surface]])
+
+
+def soil_body(line: np.ndarray) -> np.ndarray:
+    """Return the triangles (3 corners each, 3) [m] of the ground below a line (points, 2)."""
+    line = line[np.unique(np.linspace(0, len(line) - 1, _MOST_PLACES).round().astype(int))]
+    x, z = line.T
+    deep = np.full_like(z, z.min() - _DEPTH)
+    edges = [
+        np.column_stack([x, np.full_like(x, side * _HALF_WIDTH), height])
+        for side, height in ((1.0, deep), (1.0, z), (-1.0, z), (-1.0, deep))
+    ]
+    found = []
+    for one, other in itertools.pairwise(edges):
+        # Far side, surface and near side.
+        found += [one[:-1], one[1:], other[1:], one[:-1], other[1:], other[:-1]]
+    return np.reshape(np.stack(found, axis=1), (-1, 3))

@@ -76,9 +76,9 @@ def test_terrain(excavator: ExcavatorParameters) -> None:
     assert math.pi / 4.0 * diameter**2 * ground.width == pytest.approx(volume)
     assert abs(middle - tooth) < excavator.bucket.length
     load = (middle, diameter, ground.width)
-    *_, surface, body = conversions.forces_to_message({}, line, HEADER, load).markers
-    assert (surface.ns, body.ns, body.type) == ('surface', 'load', Marker.CYLINDER)
-    assert len(surface.points) == ground.cells
+    *_, drawn, body = conversions.forces_to_message({}, line, HEADER, load).markers
+    assert (drawn.ns, body.ns, body.type) == ('ground', 'load', Marker.CYLINDER)
+    assert max(p.z for p in drawn.points) == pytest.approx(line[:, 1].max(), abs=0.05)
     assert (body.action, body.scale.z) == (Marker.ADD, 1.1)
     empty = (middle, 0.0, ground.width)
     (*_, none) = conversions.forces_to_message({}, line, HEADER, empty).markers
@@ -88,12 +88,15 @@ def test_terrain(excavator: ExcavatorParameters) -> None:
 def test_drawn_forces() -> None:
     arrows = {'boom_chassis': (0j, -1.0 + 2j), 'soil': (5.0 - 1j, 0.5 + 0.25j)}
     line = np.array([[2.0, -1.5], [9.0, -1.5]])
-    first, soil, surface = conversions.forces_to_message(arrows, line, HEADER).markers
-    assert [m.ns for m in (first, soil, surface)] == ['boom_chassis', 'soil', 'surface']
+    first, soil, ground = conversions.forces_to_message(arrows, line, HEADER).markers
+    assert [m.ns for m in (first, soil, ground)] == ['boom_chassis', 'soil', 'ground']
     assert [(p.x, p.y, p.z) for p in soil.points] == [(5.0, 0.0, -1.0), (5.5, 0.0, -0.75)]
     assert soil.color != first.color
-    assert [(p.x, p.y, p.z) for p in surface.points] == [(2.0, 0.0, -1.5), (9.0, 0.0, -1.5)]
-    assert (first.type, surface.type) == (Marker.ARROW, Marker.LINE_STRIP)
+    # A block below the line.
+    places = np.array([(p.x, p.y, p.z) for p in ground.points])
+    assert places.min(axis=0).tolist() == [2.0, -1.0, -2.0]
+    assert places.max(axis=0).tolist() == [9.0, 1.0, -1.5]
+    assert (first.type, ground.type) == (Marker.ARROW, Marker.TRIANGLE_LIST)
     assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), HEADER).markers) == 2
 
 

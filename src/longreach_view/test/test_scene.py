@@ -184,6 +184,18 @@ def test_the_name_of_a_high_machine_is_in_the_picture(server):
     assert up.max() + 2.0 * 20.0 / 500.0 < 1.0
 
 
+def test_what_stands_on_the_ground_has_a_shadow_and_what_hangs_has_none(server):
+    scene = Scene(server)
+    scene.update(machine('boom', robot_description(load_boom(), '')))
+    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
+    count = {
+        name: sum('shadow' in node.name for node in shown._origins)
+        for (name, _), shown in scene._machines.items()
+    }
+    assert count['boom'] > 1
+    assert count['crane'] == 0
+
+
 def test_a_narrow_page_looks_above_its_panel(server):
     scene, client = Scene(server), page(400, 800)
     scene.look(client, scene.bounds())
