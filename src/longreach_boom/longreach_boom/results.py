@@ -162,6 +162,7 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()  # what the scenario has after the end
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -194,7 +195,7 @@ class BoomRun(Run[BoomParameters]):
         return list(errors.tolist())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about cylinders overloaded at rest, and about cavitation."""
+        """Return warnings about overloaded cylinders, cavitation, and what does not act."""
         if not len(self.table):
             return ()
         boom = self.parameters
@@ -216,4 +217,5 @@ class BoomRun(Run[BoomParameters]):
                 ' vapour pressure'
                 for name in self.cavitated
             ),
+            *(f'{what}, after the end of the run: it does not act' for what in self.late),
         )

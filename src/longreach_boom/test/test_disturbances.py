@@ -150,3 +150,18 @@ def test_what_would_not_act_is_refused():
     one = Pumping(start=0, end=5, period=2, gap=0.2, speed=1, mass_per_length=9)
     with pytest.raises(InputError, match='pumping begins at 3 s while another lasts until 5 s'):
         Scenario(duration=9.0, pose='site', pumping=(one, one.replace(start=3.0, end=8.0)))
+
+
+def test_what_begins_after_the_end_is_named(boom):
+    scenario = Scenario(
+        duration=0.1,
+        pose='site',
+        loads=(HangingLoad(mass=1.0),),
+        release=(0.05, 0.1),
+        gusts=(Gust(start=1.0, end=3.0, speed=10.0),),
+    )
+    late = [text for text in simulate(boom, scenario).warnings() if 'after the end' in text]
+    assert late == [
+        'release[1] is at 0.1 s, after the end of the run: it does not act',
+        'gusts[0] is at 1 s, after the end of the run: it does not act',
+    ]
