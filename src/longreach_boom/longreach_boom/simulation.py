@@ -69,9 +69,7 @@ def simulate(
     table = series(parameters, times, rows, modes, strain)
     if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
-    return BoomRun(
-        parameters, columns, table, rows, cavitated, scenario.late(), message=message
-    )
+    return BoomRun(parameters, columns, table, rows, cavitated, scenario.late(), message=message)
 
 
 def _following(
