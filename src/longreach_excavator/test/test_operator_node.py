@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +129,14 @@ PERIOD = 0.01  # [s]
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let messages wait: this machine may stand still for longer than is usual."""
     monkeypatch.setattr(samples, 'STALE', math.inf)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A station whose orders do not grow old."""
+    file = file_with(tmp_path, timeout=60.0)
+    with bench('-p', f'operator:teleoperation:={file}') as b:
+        yield Rig(b)
 
 
 def test_it_stops_when_nobody_says_anything(tmp_path: Path) -> None:
