@@ -430,7 +430,7 @@ class Scene:
 
     def fit_pages(self) -> None:
         """
-        Let pages look anew whose picture has another size than when they were told where to look.
+        Let pages look anew whose picture has another size than before, or that did not follow.
 
         One whose camera was moved by hand stays as it is.
         """
@@ -438,9 +438,9 @@ class Scene:
         self._looks = {k: look for k, look in self._looks.items() if k in clients}
         for number, look in self._looks.items():
             camera = clients[number].camera
-            if _size(camera) != look.size and any(
-                _is_near(camera.position, place) for place in look.places
-            ):
+            before, wanted = (_is_near(camera.position, place) for place in look.places)
+            # A page that has just begun may overwrite what it was asked for.
+            if (before and not wanted) or (wanted and _size(camera) != look.size):
                 self.look(clients[number], look.box)
 
     def bounds(self, name: str = '') -> Box:

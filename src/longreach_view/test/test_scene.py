@@ -149,6 +149,18 @@ def test_pages_make_room_for_what_is_first_drawn(server):
     assert not scene.update(boom), 'they rest afterwards'
 
 
+def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(server):
+    scene, client = Scene(server), page(390, 844)
+    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
+    server.get_clients()[client.client_id] = client
+    first = client.camera.position
+    scene.look(client, scene.bounds())
+    wanted = client.camera.position
+    client.camera.position = first
+    scene.fit_pages()
+    np.testing.assert_allclose(client.camera.position, wanted)
+
+
 def test_a_page_that_is_moved_by_hand_stays(server):
     scene, client = Scene(server), page(1000, 700)
     scene.look(client, scene.bounds())
