@@ -203,7 +203,7 @@ def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
             append_images=images[1:],
             duration=round(1000.0 / rate),
             loop=0,
-            quality=80,
+            quality=70,
             method=4,
         )
     return len(images)
