@@ -162,12 +162,15 @@ class Remote:
         """Return a list that collects what a node of the namespace logs from now on."""
         logger = f'{self.node.get_namespace()}/{name}'.strip('/').replace('/', '.')
         texts: list[str] = []
+        # The other node may not know of the subscription when it writes its line, which it then
+        # keeps for those that come later; so it does with older lines.
+        begun = time.time_ns()
 
         def add(entry: Log) -> None:
-            if entry.name == logger:
+            if entry.name == logger and nanoseconds_of(entry.stamp) >= begun:
                 texts.append(entry.msg)
 
-        subscription = self.node.create_subscription(Log, '/rosout', add, qos.STREAM)
+        subscription = self.node.create_subscription(Log, '/rosout', add, qos.LATCHED_STREAM)
 
         def connected() -> bool:
             known = self.node.get_publishers_info_by_topic('/rosout')
