@@ -343,24 +343,6 @@ def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
     assert given[9:] == [1] * 31
 
 
-@pytest.mark.parametrize('seed', range(10))
-def test_the_order_of_arrival_from_three_cameras_does_not_matter(seed: int) -> None:
-    rng = random.Random(seed)
-    streams = {
-        name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]
-        for name, offset in zip(THREE, rng.sample([0, 5, 20, 31], 3), strict=True)
-    }
-    results = []
-    for _ in range(5):
-        made: ImagePairs[str] = ImagePairs(THREE, 0.05, 0.5)
-        sets = [*feed(made, interleaved(rng, streams)), *made.flush()]
-        results.append(of_three(sets))
-        given = sorted(at for ready in results[-1] for at in ready.values())
-        assert given == sorted(at for stream in streams.values() for at in stream)
-    assert all(result == results[0] for result in results)
-    assert sum(len(one) == 3 for one in results[0]) > 25
-
-
 @pytest.mark.parametrize('cameras', [CAMERAS, THREE])
 @pytest.mark.parametrize('seed', range(12))
 def test_the_order_of_arrival_does_not_matter(seed: int, cameras: tuple[str, ...]) -> None:

@@ -298,35 +298,6 @@ def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]
     return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
 
 
-@pytest.mark.parametrize('count', [3, 4, 6])
-def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
-    cameras, poses, point = rig_of(count, 1)
-    noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
-    pixels = both_pixels(cameras, poses, point) + noise
-    covariances = np.array([PIXEL_COVARIANCES[k % 2] for k in range(count)])
-    whitening = np.linalg.cholesky(np.linalg.inv(covariances))
-
-    def whitened(place: np.ndarray) -> np.ndarray:
-        off = both_pixels(cameras, poses, place) - pixels
-        return np.concatenate([w.T @ one for w, one in zip(whitening, off, strict=True)])
-
-    best = optimize.least_squares(
-        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
-    )
-    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, covariances)
-    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
-    covariance = np.linalg.inv(best.jac.T @ best.jac)
-    np.testing.assert_allclose(found.covariance, covariance, atol=1e-4 * np.trace(covariance))
-    off = both_pixels(cameras, poses, found.position) - pixels
-    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / count), rel=1e-6)
-    assert found.chi_square == pytest.approx(2.0 * best.cost / (2 * count - 3), rel=1e-3)
-    assert math.isnan(found.gap)
-    # The order does not matter.
-    turned = triangulate(cameras[::-1], poses[::-1], pixels[::-1], covariances[::-1])
-    again = triangulate(cameras, poses, pixels, covariances)
-    np.testing.assert_allclose(turned.position, again.position, atol=1e-8)
-
-
 @pytest.mark.parametrize('count', [2, 3, 4, 6])
 def test_no_other_point_is_more_likely(count: int) -> None:
     cameras, poses, point = rig_of(count, 1)

@@ -109,19 +109,6 @@ def test_what_comes_and_goes_while_it_spins(rig: Rig) -> None:
     rig.until(lambda: ticks)
 
 
-def test_a_node_that_is_removed_is_not_called(rig: Rig) -> None:
-    ticks: list[int] = []
-    other = rig.add('other')
-    other.create_timer(0.001, lambda: ticks.append(1), clock=steady())
-    rig.until(lambda: ticks)
-    rig.executor.remove_node(other)
-    ticks.clear()
-    rig.turns()
-    other.destroy_node()
-    rig.turns()
-    assert ticks == []
-
-
 def test_what_is_removed_or_shut_down_is_not_called(rig: Rig) -> None:
     ticks: list[int] = []
     other = rig.add('other')
@@ -212,21 +199,6 @@ def test_a_task_waits_for_a_future_without_a_busy_loop(rig: Rig) -> None:
     timer.cancel()
     future.set_result(7)
     rig.until(lambda: 7 in ended)
-
-
-def test_an_error_in_a_callback_comes_through(rig: Rig) -> None:
-    def fail() -> None:
-        raise ValueError('this one')
-
-    rig.node.create_timer(0.001, fail, clock=steady())
-    with pytest.raises(ValueError, match='this one'):
-        rig.until(lambda: False)
-
-
-def test_the_end_of_the_context_ends_the_waiting(rig: Rig) -> None:
-    rig.node.create_timer(0.001, rig.context.try_shutdown, clock=steady())
-    with pytest.raises(ExternalShutdownException):
-        rig.until(lambda: False)
 
 
 @pytest.mark.parametrize('error', [ValueError, ExternalShutdownException])

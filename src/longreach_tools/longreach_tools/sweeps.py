@@ -35,6 +35,8 @@ from longreach_tools.output import (
 )
 
 _MOST_RUNS = 10_000_000
+# Combinations of the ends of ranges that are checked before the first run.
+_MOST_ENDS = 1000
 # Above, results are in a folder, and a summary is printed.
 _MOST_SHOWN = 100_000
 _MESSAGE, _WARNINGS, _BETWEEN = 'message', 'warnings', ' | '
@@ -334,9 +336,8 @@ def run_sweep(
             f'{len(design)} runs, allowed: up to {_MOST_SHOWN}, or --results DIR without --csv and'
             ' --plot: pandas.read_parquet(DIR) reads it'
         )
-    for row in itertools.product(
-        *({*ends} for ends in zip(design.min(0), design.max(0), strict=True))
-    ):
+    ends = itertools.product(*zip(design.min(0), design.max(0), strict=True))
+    for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(design.max(0))]):
         job_of(dict(zip(swept, row, strict=True)))
     found: dict[int, Measured] = {}
     with contextlib.ExitStack() as stack:

@@ -251,6 +251,18 @@ def test_values_at_the_ends_are_checked_before_the_first_run(arguments, capsys):
     assert 'a = 2: a = 2.0' in capsys.readouterr().err
 
 
+def test_of_many_parameters_not_all_combinations_of_ends_are_checked(arguments):
+    made = []
+
+    def job_of(values):
+        made.append(values)
+        return {'a': 1.0}
+
+    ranges = [word for k in range(30) for word in (f'p{k}', '0:1')]
+    run(arguments(*ranges, '--samples', 2), job_of=job_of)
+    assert 2 < len(made) < 2000
+
+
 def test_two_sweeps_do_not_write_one_folder(arguments, tmp_path):
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)

@@ -502,7 +502,7 @@ def _line(text: str, kind: str = 'grey') -> str:
 def scale_lines(machines: Collection[Machine]) -> list[str]:
     """Return what colours and arrows in the drawings of machines mean."""
     rows = []
-    if any(drawing.bent() for machine in machines for drawing in machine.drawings.values()):
+    if any(one.shows_stress() for machine in machines for one in machine.drawings.values()):
         bar = f'flex:1;height:0.8em;background:linear-gradient(90deg,{",".join(STRESS_COLOURS)})'
         rows.append(
             '<div style="display:flex;gap:0.6em;align-items:center"><span>stress 0</span>'
