@@ -28,7 +28,15 @@ from longreach_node.hydraulic_messages import (
     valve_command,
 )
 from longreach_node.joint_messages import joint_values
-from longreach_node.markers import BLUE, BROWN, RED, SHORTEST, arrow_marker, triangles_marker
+from longreach_node.markers import (
+    BLUE,
+    BROWN,
+    RED,
+    SHORTEST,
+    arrow_marker,
+    line_marker,
+    triangles_marker,
+)
 from longreach_node.stamps import nanoseconds_of
 
 # Names in reactions: joints, cylinders, connecting rods, as in columns.OBSERVED.
@@ -106,7 +114,7 @@ def forces_to_message(
     load: tuple[complex, float, float] | None = None,
 ) -> MarkerArray:
     """
-    Return arrows of forces (soil red, others blue), the ground and the soil in the bucket.
+    Return arrows of forces (soil red, others blue), the soil's line or the ground, and the load.
 
     ``soil`` (points, 2) has x and z of its surface [m]; ``load``, with terrain, are centre,
     diameter and width of a cylinder of the soil in the bucket [m].
@@ -122,7 +130,12 @@ def forces_to_message(
         for name, (start, vector) in arrows.items()
     ]
     if len(soil):
-        markers.append(triangles_marker('ground', soil_body(soil).tolist(), BROWN, header))
+        if load is None:
+            # Soil that is not cut would hide the bucket.
+            line = [(x, 0.0, z) for x, z in soil.tolist()]
+            markers.append(line_marker('surface', line, BROWN, header))
+        else:
+            markers.append(triangles_marker('ground', soil_body(soil).tolist(), BROWN, header))
     if load is not None:
         middle, diameter, width = load
         body = Marker(header=header, ns='load', type=Marker.CYLINDER)
