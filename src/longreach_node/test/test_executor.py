@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -237,7 +239,7 @@ def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
 
     def tick() -> None:
         turn = next(count, None)
-        if turn in (100, 900):
+        if turn in range(100, 901, 200):
             note()
             added.append(len(done._callbacks))
         if turn is None and not done.done():
@@ -245,8 +247,9 @@ def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
 
     rig.node.create_timer(1e-4, tick, clock=steady())
     spin_until(rig.executor, done)
-    assert added[0] == added[1]
-    assert abs(known[1] - known[0]) < 100
+    assert len(set(added)) == 1
+    # Once what other tests have left may go meanwhile: not in most parts.
+    assert abs(statistics.median(b - a for a, b in itertools.pairwise(known))) < 25
 
 
 def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig: Rig) -> None:
