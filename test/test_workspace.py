@@ -74,14 +74,16 @@ class Fakes:
         self.commands[name] = command
         if name == 'venv':
             self.write('.venv/bin/python')
-        if name == 'pip':
+        if name == 'tools-pip':
+            self.write('.venv/bin/uv')
+        if name.startswith('packages'):
             self.write('.venv/lib/half_a_package')
         if name == 'colcon':
             self.write('build/longreach_thing/something')
             self.write('install/setup.bash')
         if name in self.trouble:
             raise self.trouble.pop(name)
-        if name == 'pip':
+        if name.startswith('packages'):
             (self.tree / '.venv/lib/half_a_package').rename(self.tree / '.venv/lib/package')
 
     def write(self, name):
@@ -123,7 +125,7 @@ def script(tree, *arguments, **environment):
     )
 
 
-ALL = ['venv', 'pip-tools', 'pip', 'colcon']
+ALL = ['venv', 'tools-pip', 'packages', 'colcon']
 
 
 # --- refusals -------------------------------------------------------------------------------
@@ -266,13 +268,23 @@ def test_second_setup_does_nothing(workspace):
 
 def test_packages_are_installed_with_hashes_and_without_others(workspace, tree):
     workspace.main(['setup'])
-    command = workspace.fakes.commands['pip']
-    assert command[0] == str(tree / '.venv/bin/python')
+    command = workspace.fakes.commands['packages']
+    assert command[0] == str(tree / '.venv/bin/uv')
     assert {'--require-hashes', '--no-deps', str(tree / 'requirements.lock')} <= set(command)
-    assert '--require-hashes' in workspace.fakes.commands['pip-tools']
+    assert '--require-hashes' in workspace.fakes.commands['tools-pip']
     tools = (tree / 'log' / 'requirements-tools.lock').read_text()
     assert 'pip==2.0' in tools
     assert 'numpy' not in tools
+
+
+def test_pip_installs_what_uv_cannot(workspace, tree, capsys):
+    workspace.fakes.trouble['packages'] = workspace.SetupError('uv failed with exit code 1;\nmore')
+    assert workspace.main(['setup']) == 0
+    assert 'uv failed with exit code 1; trying pip ...' in capsys.readouterr().err
+    command = workspace.fakes.commands['packages-pip']
+    assert command[:3] == [str(tree / '.venv/bin/python'), '-m', 'pip']
+    assert {'--require-hashes', '--no-deps', str(tree / 'requirements.lock')} <= set(command)
+    assert (tree / '.venv/lib/package').exists()
 
 
 def test_new_lock_makes_environment_and_build_anew(workspace, tree):
@@ -355,7 +367,7 @@ def test_what_the_digest_of_the_sources_notices(workspace, tree, change, name, c
 # --- comparisons ----------------------------------------------------------------------------
 
 
-WITH_COMPARISONS = [*ALL[:3], 'pip-comparisons', *ALL[3:]]
+WITH_COMPARISONS = [*ALL[:3], 'comparisons', *ALL[3:]]
 
 
 def test_comparisons_come_only_where_they_are_asked_for_and_once(workspace, tree):
@@ -363,8 +375,8 @@ def test_comparisons_come_only_where_they_are_asked_for_and_once(workspace, tree
     assert workspace.fakes.names == ALL
     for arguments in (['setup', '--comparisons'], ['setup'], ['setup', '--comparisons']):
         assert workspace.main(arguments) == 0
-        assert workspace.fakes.names == [*ALL, 'pip-comparisons']
-    command = workspace.fakes.commands['pip-comparisons']
+        assert workspace.fakes.names == [*ALL, 'comparisons']
+    command = workspace.fakes.commands['comparisons']
     assert {'--require-hashes', '--no-deps', str(tree / 'comparisons.lock')} <= set(command)
 
 
@@ -381,7 +393,7 @@ def test_new_comparisons_leave_environment_and_build(workspace, tree):
     assert workspace.main(['setup']) == 0
     assert workspace.fakes.names == WITH_COMPARISONS
     assert workspace.main(['setup', '--comparisons']) == 0
-    assert workspace.fakes.names == [*WITH_COMPARISONS, 'pip-comparisons']
+    assert workspace.fakes.names == [*WITH_COMPARISONS, 'comparisons']
 
 
 @pytest.mark.parametrize('trouble', ['failure', 'interrupt'])
@@ -389,12 +401,13 @@ def test_comparisons_that_were_cut_off_are_installed_again(workspace, tree, trou
     workspace.main(['setup', '--comparisons'])
     (tree / 'comparisons.lock').write_text(COMPARISONS.replace('5.0', '6.0'))
     error = workspace.SetupError('no network') if trouble == 'failure' else KeyboardInterrupt()
-    workspace.fakes.trouble['pip-comparisons'] = error
+    workspace.fakes.trouble |= {'comparisons': error, 'comparisons-pip': error}
     assert workspace.main(['setup', '--comparisons']) != 0
     # What is half there belongs to neither lock file.
     (tree / 'comparisons.lock').write_text(COMPARISONS)
     assert workspace.main(['setup', '--comparisons']) == 0
-    assert workspace.fakes.names[-2:] == ['pip-comparisons'] * 2
+    assert workspace.fakes.names[-1] == 'comparisons'
+    assert workspace.fakes.names.count('comparisons') == 3
 
 
 # --- recovery -------------------------------------------------------------------------------
@@ -404,7 +417,7 @@ def test_comparisons_that_were_cut_off_are_installed_again(workspace, tree, trou
 @pytest.mark.parametrize('stopped', [KeyboardInterrupt, None])
 def test_second_setup_repairs_one_that_was_stopped(workspace, tree, capsys, failing, stopped):
     trouble = stopped() if stopped else workspace.SetupError('the network is away')
-    workspace.fakes.trouble[failing] = trouble
+    workspace.fakes.trouble |= {failing: trouble, f'{failing}-pip': trouble}
     assert workspace.main(['setup']) == (130 if stopped else 2)
     assert ('interrupted' if stopped else 'set-up: the network') in capsys.readouterr().err
     half = tree / ('build' if failing == 'colcon' else '.venv') / 'half'
