@@ -56,6 +56,15 @@ def smooth(machine: str, scenario: str, time: float, free: bool = False) -> Smoo
     return spec.smooth(parameters, given, options, time, free)
 
 
+@pytest.mark.parametrize('machine', ['boom', 'crane', 'excavator', 'harvester', 'links'])
+def test_a_time_that_is_none_of_the_run_is_refused(machine: str) -> None:
+    """Between two steps, and beyond the end."""
+    scenario = {'boom': 'wave', 'crane': 'task_b', 'excavator': 'settle', 'links': 'circle'}
+    for time, allowed in ((0.12345, 'whole steps of 0.0'), (61.0, r'0 to \d+ s, the duration')):
+        with pytest.raises(InputError, match=f'^time = {time:g} s, allowed: {allowed}'):
+            smooth(machine, scenario.get(machine, 'sine'), time)
+
+
 def moved(model: SmoothModel, duration: float, change: np.ndarray | float = 0.0) -> np.ndarray:
     """Return the state after a time under constant inputs, by SciPy."""
     start = model.x + change

@@ -18,6 +18,7 @@ from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState
+from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_dynamics.scenarios import first_pose
@@ -117,6 +118,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         """Return the equations at a time of a run."""
         from longreach_boom.linear import smooth_model
 
+        check_instant(time, scenario.duration, options.sample_time)
         machine, _, _ = self.cosimulation(parameters, scenario, options)
         state = machine.initial_state()
         if time:

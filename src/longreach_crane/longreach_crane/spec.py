@@ -16,6 +16,7 @@ from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
+from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, choice
 from longreach_dynamics.runs import Columns, Run
 from longreach_machine import Curve, Lane, MachineSpec, Panel, SmoothModel
@@ -130,6 +131,7 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         """Return the equations at a time of a run, with ``free`` the brake open."""
         from longreach_crane.linear import smooth_model
 
+        check_instant(time, scenario.duration, parameters.controller.sample_time)
         crane = Crane(parameters.crane, scenario, options.model, options.brake)
         x, force, brake = crane.initial_state().x, 0.0, False
         if time:

@@ -115,6 +115,15 @@ def step_count(time: float, step: float, what: str) -> int:
     return count
 
 
+def check_instant(time: float, duration: float, step: float) -> None:
+    """Raise InputError unless a time [s] is that of a step [s] of a run of some duration [s]."""
+    if time > duration:
+        raise InputError(
+            f'time = {time:g} s, allowed: 0 to {duration:g} s, the duration of the scenario'
+        )
+    step_count(time, step, 'time')
+
+
 def check_rows(rows: int, width: int, what: str, remedy: str) -> None:
     """
     Raise InputError unless tables of so many rows, ``width`` numbers each, fit into memory.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import COLUMNS, REACTIONS
@@ -134,6 +134,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         from longreach_excavator.linear import smooth_model
 
         machine, _, _ = self.cosimulation(parameters, scenario, options)
+        check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state, time, free)
 

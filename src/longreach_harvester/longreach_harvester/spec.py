@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Columns, Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
@@ -126,6 +126,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         from longreach_harvester.linear import smooth_model
 
         machine, _, _ = self.cosimulation(parameters, scenario, options)
+        check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state, free)
 

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Columns
 from longreach_links.description import ROOT_FRAME, robot_description
@@ -84,6 +84,7 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         from longreach_symbolic.machine import FlexibleLinks
 
         machine = FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario)
+        check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state)
 
