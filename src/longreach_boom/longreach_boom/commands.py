@@ -81,7 +81,10 @@ def add_studies(commands: Any) -> None:
     release.set_defaults(run=_run_release)
 
     measure = commands.add_parser(
-        'measure', help='what a data logger would record of a scenario, with errors of sensors'
+        'measure',
+        help='what a data logger would record of a scenario, with errors of sensors',
+        description='Rows have the time of measurement. Delay and jitter of a sensor file do not'
+        ' show: they are when messages come, whose stamps are that time.',
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_machine(BOOM, measure, _NO_RUN)
