@@ -119,7 +119,7 @@ def test_links_follow_their_model() -> None:
     state = machine.initial_state()
     torques = tuple(1.1 * torque + 0.1 for torque in state.torques)
     after = machine.advance(state, torques, 0.0, 0.02)
-    model = smooth_links(machine, state)._replace(u=np.array(torques))
+    model = smooth_links(machine, state)._replace(u=np.array([*torques, 0.0, 0.0]))
     assert moved(model, 0.02) == pytest.approx(after.x, rel=1e-6, abs=1e-9)
 
 
@@ -275,7 +275,18 @@ def swept_links() -> Swept:
     state = machine.initial_state()
     model = smooth_links(machine, state)
     outputs, frequencies = ('f_1_1', 'tip_z'), (0.5, 5.0)
-    return Swept(machine, state, model, tuple, 'torque_1', 1e-3, outputs, frequencies, 'x')
+    torques = len(state.torques)
+    return Swept(
+        machine,
+        state,
+        model,
+        lambda u: tuple(u[:torques]),
+        'torque_1',
+        1e-3,
+        outputs,
+        frequencies,
+        'x',
+    )
 
 
 def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swept:
@@ -295,8 +306,7 @@ def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swep
         model = smooth_harvester(machine, state, False)
     else:
         model = smooth_excavator(machine, state, 2.0, False)
-        u = np.append(u, np.zeros(len(model.inputs) - u.size))
-    model = model._replace(u=u)
+    model = model._replace(u=np.append(u, np.zeros(len(model.inputs) - u.size)))
     return Swept(
         machine,
         state,
@@ -338,6 +348,49 @@ def test_sines_confirm_the_frequency_response(make: Callable[[], Swept]) -> None
         sine, cosine, *_ = np.linalg.lstsq(basis, apart, rcond=None)[0]
         said = found.response(np.array([frequency]))[0, :, 0]
         assert (sine + 1j * cosine) / swept.amplitude == pytest.approx(said, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ('machine', 'scenario', 'pairs'),
+    [
+        (
+            'boom',
+            'hold',
+            [('torque_1', 'phi_1'), ('torque_3', 'phi_3'), ('tip_force_z_4', 'tip_z')],
+        ),
+        (
+            'excavator',
+            'settle',
+            [
+                ('torque_boom', 'theta_2'),
+                ('torque_arm', 'theta_3'),
+                ('torque_bucket', 'theta_4'),
+                ('tooth_force_x', 'tip_x'),
+                ('tooth_force_z', 'tip_z'),
+            ],
+        ),
+        ('harvester', 'open_loop', [('torque_boom', 'q_boom'), ('torque_stick', 'q_stick')]),
+        (
+            'links',
+            'circle',
+            [
+                ('torque_1', 'motor_1'),
+                ('torque_2', 'motor_2'),
+                ('tip_force_x', 'tip_x'),
+                ('tip_force_z', 'tip_z'),
+            ],
+        ),
+    ],
+)
+def test_forces_and_motions_are_reciprocal(
+    machine: str, scenario: str, pairs: list[tuple[str, str]]
+) -> None:
+    """At rest what one force moves at another is what the other moves at the one (Maxwell)."""
+    inputs, outputs = zip(*pairs, strict=True)
+    model = linearize(smooth(machine, scenario, 0.0, free=True), inputs, outputs)
+    found = model.response(np.array([0.5, 2.0, 7.0]))
+    size = np.sqrt(np.abs(np.einsum('fii,fjj->fij', found, found)))
+    assert np.abs((found - found.transpose(0, 2, 1)) / size).max() < 1e-3
 
 
 def boom_model() -> LinearModel:

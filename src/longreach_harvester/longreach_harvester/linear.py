@@ -24,7 +24,14 @@ from longreach_dynamics.hydraulics.lines import (
 )
 from longreach_dynamics.hydraulics.valves import chamber_pressure, spool_rate
 from longreach_dynamics.kernels import kernel
-from longreach_harvester.bodies import HEAD, PRESSURE_1
+from longreach_harvester.bodies import (
+    HEAD,
+    HEAD_RATE,
+    PRESSURE_1,
+    RATE,
+    accelerate_with_head,
+    accelerations,
+)
 from longreach_harvester.machine import Harvester, HarvesterState
 from longreach_harvester.model import (
     BALANCE,
@@ -42,6 +49,20 @@ from longreach_machine.linear import Signal, SmoothModel
 
 # Opening of a valve at the edge of its dead band.
 _EDGE = 1e-2
+
+
+@kernel
+def accelerated(y, torques, model, dy):  # type: ignore[no-untyped-def]
+    """Write the accelerations under torques of all axes alone into dy, which is zero elsewhere."""
+    b = model.bodies
+    dy[:] = 0.0
+    if b.head_mass > 0.0:
+        dy[RATE:PRESSURE_1] = torques
+        accelerate_with_head(y, b, dy)
+        dy[HEAD:HEAD_RATE] = 0.0
+    else:
+        t = torques
+        dy[3], dy[4], dy[5] = accelerations(y, y[RATE:PRESSURE_1], t[0], t[1], t[2], b)
 
 
 @kernel
@@ -85,9 +106,10 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     """
     Return the equations of the full model of a harvester near a state.
 
-    Inputs are the spools, commands where they have a lag; with a pump of limited flow the pressure
-    of its rail stays. ``free``: closed valves are at the edge of their dead band, and open.
-    InputError for the reduced model, in which speeds follow from pressures at once.
+    Inputs are the spools, commands where they have a lag, and torques on the joints [N m]; with a
+    pump of limited flow the pressure of its rail stays. ``free``: closed valves are at the edge of
+    their dead band, and open. InputError for the reduced model, in which speeds follow from
+    pressures at once.
     """
     model = machine.with_log(float(state.y[-1]))
     if model.reduced:
@@ -114,15 +136,20 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
         return y
 
     def positions(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        found = u.copy()
+        found = u[:3].copy()
         found[lagged] = x[size:]
         found[closed] = spools[closed]
         return found
 
     def f(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        dy = np.empty(WIDTH)
+        y, dy = whole(x), np.empty(WIDTH)
         now = positions(x, u)
-        derivatives(whole(x), now, closed, state.y[RAIL], model, dy)
+        derivatives(y, now, closed, state.y[RAIL], model, dy)
+        if u[3:].any():
+            pushed, alone = np.empty((2, WIDTH))
+            accelerated(y, u[3:], model, pushed)
+            accelerated(y, np.zeros(3), model, alone)
+            dy += pushed - alone
         # Residual flows of closed valves, which act on nothing, stay.
         dy[FLOW_1:SIZE].reshape(2, 3)[:, closed] = 0.0
         moving = [spool_rate(now[i], u[i], *table[i, [SPOOL_RATE, SPOOL_FASTEST]]) for i in lagged]
@@ -150,10 +177,13 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     ][:size]
     return SmoothModel(
         tuple(Signal(*pair) for pair in (*names, *((f'spool_{JOINTS[i]}', '1') for i in lagged))),
-        tuple(Signal(f'spool_{name}', '1') for name in JOINTS),
+        (
+            *(Signal(f'spool_{name}', '1') for name in JOINTS),
+            *(Signal(f'torque_{name}', 'N m') for name in JOINTS),
+        ),
         tuple(Signal(column.name, column.unit) for column in columns[1:]),
         np.concatenate([state.y[kept], spools[lagged]]),
-        spools,
+        np.append(spools, np.zeros(3)),
         f,
         g,
         tuple(notes),

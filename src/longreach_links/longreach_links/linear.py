@@ -13,7 +13,8 @@ def smooth_model(machine: FlexibleLinks, state: State) -> SmoothModel:
     """
     Return the equations of links near a state, brakes open.
 
-    Inputs are the torques of the motors. States are joint angles and deflections with their rates.
+    Inputs are the torques of the motors and a force at the tip [N]. States are joint angles and
+    deflections with their rates.
     """
     links, controller = machine.links, machine.controller
     n, N = links.size, len(links.links)
@@ -31,15 +32,22 @@ def smooth_model(machine: FlexibleLinks, state: State) -> SmoothModel:
     def observe(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         angles, _ = controller.motors(x)
         tip = chord_ends(links, x[None, :N])[0, -1]
-        return np.concatenate([x, angles, u, tip])
+        return np.concatenate([x, angles, u[:N], tip])
+
+    def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        ends = chord_ends(links, x[None, :N])[0]
+        # Joints, and the arms from them to the tip, at right angles to which a joint moves it.
+        arms = ends[-1] - np.vstack([np.zeros(2), ends[:-1]])
+        moment = arms[:, 0] * u[N + 1] - arms[:, 1] * u[N]
+        return controller.rates(x, u[:N], np.append(moment, np.zeros(n - N)))
 
     torques = [Signal(f'torque_{i}', 'N m') for i in range(1, N + 1)]
     return SmoothModel(
         tuple(states),
-        tuple(torques),
+        (*torques, Signal('tip_force_x', 'N'), Signal('tip_force_z', 'N')),
         (*states, *motors, *torques, *ends),
         state.x.copy(),
-        np.array(state.torques, dtype=float),
-        controller.rates,
+        np.array([*state.torques, 0.0, 0.0]),
+        rates,
         observe,
     )

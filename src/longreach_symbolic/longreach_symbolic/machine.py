@@ -223,12 +223,12 @@ class Controller:
         n = self.links.size
         return x[:n] @ self._force, x[n:] @ self._force
 
-    def rates(self, x: np.ndarray, torques: np.ndarray) -> np.ndarray:
-        """Return the derivative of a state x (2 n,) under torques (N,), brakes open."""
+    def rates(self, x: np.ndarray, torques: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """Return the derivative of x (2 n,) under torques (N,) and forces on q (n,), no brakes."""
         n, c = self.links.size, self.constants
         mass, velocity, static = np.empty((n, n)), np.empty(n), np.empty(n)
         self._equations(x[:n], x[n:], c.values, mass, velocity, static)
-        forces = c.force @ torques - velocity - static - c.damping @ x[n:]
+        forces = forces + c.force @ torques - velocity - static - c.damping @ x[n:]
         return np.concatenate([x[n:], np.linalg.solve(mass + c.rotors, forces)])
 
     def torques(self, angles: np.ndarray, rates: np.ndarray, cycle: int) -> Torques:
