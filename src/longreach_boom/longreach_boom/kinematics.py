@@ -121,7 +121,7 @@ def point_motion(
     def bent(i: int, place: float) -> tuple[Any, Any, Any, Any]:
         """Return deflection, its rate, slope and its rate at a position along a beam."""
         h, h_rate = q[..., N + i :: N], v[..., N + i :: N]
-        eta, eta_slope = bases[i].at(place), bases[i].at(place, 1)
+        eta, eta_slope = bases[i].at_place(place), bases[i].at_place(place, 1)
         return h @ eta, h_rate @ eta, h @ eta_slope, h_rate @ eta_slope
 
     lengths = [basis.beam.length for basis in bases[: beam + 1]]

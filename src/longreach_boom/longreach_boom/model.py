@@ -42,12 +42,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from longreach_boom.parameters import BoomParameters, TruckParameters
+from longreach_boom.parameters import BoomParameters, Section, TruckParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Actuators, actuators_of
@@ -162,17 +162,17 @@ class Constants(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def boom_bases(boom: BoomParameters) -> tuple[RitzBasis, ...]:
     """Return the Ritz functions of every beam of a boom."""
-    ritz = boom.ritz
+    ritz, E = boom.ritz, boom.youngs_modulus
     return tuple(
-        ritz_basis(
-            beam.beam(boom.youngs_modulus),
-            index == boom.size - 1,
-            ritz.basis,
-            ritz.functions,
-            ritz.order,
-        )
-        for index, beam in enumerate(boom.beams)
+        _basis(beam.section, E, i == boom.size - 1, ritz.basis, ritz.functions, ritz.order)
+        for i, beam in enumerate(boom.beams)
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _basis(section: Section, youngs_modulus: float, *arguments: Any) -> RitzBasis:
+    """Return the Ritz functions of a beam; an identification changes one beam at a time."""
+    return ritz_basis(section.beam(youngs_modulus), *arguments)
 
 
 class MassIntegrals(NamedTuple):
@@ -184,18 +184,20 @@ class MassIntegrals(NamedTuple):
     matrix: np.ndarray  # (F, F) int eta eta dm [kg]
 
 
+@functools.lru_cache(maxsize=1024)
 def mass_integrals(
     basis: RitzBasis, loads: tuple[Load, ...] = (), start: float = 0.0
 ) -> MassIntegrals:
-    """Return the integrals of a beam and its loads from a position [m] to the tip."""
+    """Return the integrals of a beam and its loads from a position [m] to the tip; read-only."""
     x, weights = basis.beam.gauss(start)
     carried = [load for load in loads if load.position >= start]
     places = np.append(x, [load.position for load in carried])
     masses = np.append(basis.beam.mass_per_length(x) * weights, [load.mass for load in carried])
     eta = basis.at(places)
     first, second, third = (float(np.sum(masses * places**k)) for k in range(3))
-    return MassIntegrals(
-        (first, second, third), eta @ masses, eta @ (masses * places), (eta * masses) @ eta.T
+    moments = (first, second, third)
+    return read_only(
+        MassIntegrals(moments, eta @ masses, eta @ (masses * places), (eta * masses) @ eta.T)
     )
 
 
@@ -237,8 +239,8 @@ def constants_of(
         inertia[:, None],
         np.array([beam.joint_damping for beam in boom.beams])[:, None],
         np.zeros((N, 2)),
-        np.stack([basis.at(basis.beam.length) for basis in bases]),
-        np.stack([basis.at(basis.beam.length, 1) for basis in bases]),
+        np.stack([basis.at_place(basis.beam.length) for basis in bases]),
+        np.stack([basis.at_place(basis.beam.length, 1) for basis in bases]),
         mass_eta,
         moment_eta,
         *(matrices.reshape(N, F * F) for matrices in (mass_matrix, stiffness, damping)),

@@ -12,6 +12,7 @@ import functools
 import math
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -129,6 +130,20 @@ class BeamParameters(Parameters):
                 f'strain_gauge.position = {self.strain_gauge.position} m,'
                 f' allowed: [0, {self.length:g}] m'
             )
+
+    @property
+    def section(self) -> Section:
+        """Return what its bending lines depend on, beside Young's modulus."""
+        return Section(self.length, self.mass_per_length, self.second_moment, self.support)
+
+
+class Section(NamedTuple):
+    """The part of a beam on which its bending lines depend."""
+
+    length: float
+    mass_per_length: Distribution
+    second_moment: Distribution
+    support: float
 
     def beam(self, youngs_modulus: float) -> Beam:
         """Return the beam for :mod:`longreach_dynamics`, with Young's modulus [Pa]."""

@@ -59,8 +59,9 @@ def simulate(
         follower = BoomFollower(parameters, scenario, every * step)
         start = follower.begin(scenario.angles(parameters))
         trajectory, command = start.trajectory, _following(boom, follower, start)
+    first = (state.y, state.modes)
     times, (rows, modes), _, message = record(
-        boom, (state.y, state.modes), samples, every, command=command, progress=progress
+        boom, state, first, samples, every, command=command, progress=progress
     )
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure

@@ -131,8 +131,8 @@ def _sections(
             stiffness = float(basis.beam.bending_stiffness(np.array([x]))[0])
             blocks = [
                 np.array([x, stiffness, share, loss_time, *outboard.moments]),
-                basis.at(x),
-                basis.at(x, 2),
+                basis.at_place(x),
+                basis.at_place(x, 2),
                 outboard.eta,
                 outboard.eta_moment,
                 basis.at(s) @ damped,

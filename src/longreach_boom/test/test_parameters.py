@@ -99,14 +99,14 @@ def test_beam_knows_sections_and_kinks(content, tmp_path):
     beam = content['beams'][1]
     beam['mass_per_length'] = {'table': [[0, 190], [3.3, 150], [8.6, 120]]}
     beam['second_moment'] = {'table': [[0, 2e-4], [5.1, 1e-4], [8.6, 1e-4]]}
-    made = load_content(tmp_path, content).beams[1].beam(2.06e11)
+    made = load_content(tmp_path, content).beams[1].section.beam(2.06e11)
     assert (made.length, made.support) == (8.6, 0.0)
     assert {3.3, 5.1} <= set(made.grid.tolist())
     x, _ = made.gauss()
     mass = 3.3 * 170.0 + 5.3 * 135.0
     assert made.integral(made.mass_per_length(x)) == pytest.approx(mass, rel=1e-13)
     assert made.bending_stiffness(np.array([8.0])) == pytest.approx(2.06e7, rel=1e-14)
-    tapered = load_boom().beams[0].beam(2.06e11)
+    tapered = load_boom().beams[0].section.beam(2.06e11)
     expected, _ = quad(lambda s: 2.06e11 * 6.9e-4 * (1.0 - 0.30663873 * s / 9.6) ** 3, 0.0, 9.6)
     x, _ = tapered.gauss()
     assert tapered.integral(tapered.bending_stiffness(x)) == pytest.approx(expected, rel=1e-6)

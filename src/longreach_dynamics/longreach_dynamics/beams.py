@@ -275,7 +275,7 @@ def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> FittedLine:
     return FittedLine(fitted.normalised(), error)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RitzBasis:
     """
     Functions eta(x) of which a beam's deflection is made, w(x, t) = sum_e h_e(t) eta_e(x).
@@ -290,6 +290,17 @@ class RitzBasis:
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
         """Return all functions or derivatives of them at places (...) [m], shape (F, ...)."""
         return np.stack([line.at(x, derivative) for line in self.lines])
+
+    def at_place(self, x: float, derivative: int = 0) -> np.ndarray:
+        """Return :meth:`at` of one place [m], (F,): read-only, and kept."""
+        return _at_place(self, x, derivative)
+
+
+@functools.lru_cache(maxsize=4096)
+def _at_place(basis: RitzBasis, x: float, derivative: int) -> np.ndarray:
+    values = basis.at(x, derivative)
+    values.setflags(write=False)
+    return values
 
 
 def _orthogonal(

@@ -163,6 +163,7 @@ class Record(NamedTuple):
 
 def record(
     machine: Any,
+    state: Any,
     first: Sequence[np.ndarray],
     samples: int,
     every: int,
@@ -177,9 +178,11 @@ def record(
     Parameters
     ----------
     machine
-        With ``step`` [s], ``initial_state()``, and ``advance_recorded(state, command, first step,
-        steps, every)``, which returns the state and its tables of every ``every``-th step, or
-        raises PartialRunError.
+        With ``step`` [s], and ``advance_recorded(state, command, first step, steps, every)``,
+        which returns the state and its tables of every ``every``-th step, or raises
+        PartialRunError.
+    state
+        That of the machine at time 0.
     first : sequence of np.ndarray
         The row of time 0 in each table.
     samples, every : int
@@ -191,7 +194,7 @@ def record(
     progress : bool
         Show a bar on stderr, on a terminal and for runs of more than 1 s.
     """
-    state, message = machine.initial_state(), ''
+    message = ''
     parts: list[list[np.ndarray]] = [[row[None]] for row in first]
     piece = 1 if command or ended else max(1, _PIECE // every)
     # None for tqdm: only on a terminal.

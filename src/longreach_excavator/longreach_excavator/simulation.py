@@ -47,7 +47,8 @@ def simulate(
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
     ends = scenario.is_driven and scenario.sweep_deg > 0.0
     ended = machine.has_swept if ends else None
-    times, (rows,), _, message = record(machine, (state.y,), samples, every, ended=ended)
+    first = (state.y,)
+    times, (rows,), _, message = record(machine, state, first, samples, every, ended=ended)
     table = series(machine, times, rows)
     return ExcavatorRun(machine.parameters, columns, table, machine, rows, message=message)
 

@@ -262,7 +262,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     state = machine.initial_state()
     first = np.r_[state.y, state.spools, state.closed, state.balance]
     started = time.perf_counter()
-    times, (table,), state, message = record(machine, (first,), samples, every)
+    times, (table,), state, message = record(machine, state, (first,), samples, every)
     wall_time = time.perf_counter() - started
     tip_error = None
     if machine.scenario.tip:
