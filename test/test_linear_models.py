@@ -36,6 +36,7 @@ from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import FlexibleLinks
 from longreach_symbolic.scenario import Scenario as HangingLinks
 from longreach_symbolic.scenario import Waypoint, resting_scenario
+from longreach_tools import cli
 
 # Machine, scenario, time [s], and an interval over which the command is constant [s].
 RUNS = [
@@ -432,6 +433,18 @@ def test_unknown_names_are_refused() -> None:
     """The message lists what there is."""
     with pytest.raises(InputError, match="input 'spool' is unknown, allowed: command, "):
         linearize(smooth('crane', 'task_b', 0.0), inputs=['spool'])
+
+
+def test_a_figure_of_too_many_curves_is_refused(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / 'bode.png'
+    words = ['crane', 'linearize', '--scenario', 'task_b', '--plot', str(file)]
+    assert cli.main(words) == 0
+    assert file.stat().st_size > 10_000
+    file.unlink()
+    assert cli.main(['harvester', *words[1:3], 'open_loop', *words[4:]]) == 2
+    wanted = '--plot with 228 curves (6 inputs, 38 outputs), allowed: up to 16; choose'
+    assert wanted in capsys.readouterr().err
+    assert not file.exists()
 
 
 def test_sampled_model_equals_the_exact_solution() -> None:

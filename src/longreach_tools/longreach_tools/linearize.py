@@ -26,6 +26,7 @@ from longreach_tools.output import (
 Spec = MachineSpec[Any, Any, Any]
 # Frequencies of a Bode figure beside the slowest and the fastest oscillation.
 _AROUND, _POINTS = 5.0, 800
+_MOST_CURVES = 16
 # Most kinks and locked parts that are named one by one.
 _MOST_NOTES = 8
 
@@ -71,6 +72,13 @@ def run_linearize(
     model = linearize(smooth, arguments.inputs, arguments.outputs)
     if arguments.reduce is not None:
         model = model.reduce(arguments.reduce)
+    P, M = len(model.outputs), len(model.inputs)
+    if arguments.plot is not None and P * M > _MOST_CURVES:
+        raise InputError(
+            f'--plot with {P * M} curves ({M} inputs, {P} outputs), allowed: up to {_MOST_CURVES};'
+            f' choose, as --inputs {model.inputs[0].name} --outputs {model.outputs[0].name};'
+            ' --format json lists all'
+        )
     for line in model.notes[:_MOST_NOTES]:
         print(f'note: {line}', file=sys.stderr)
     if len(model.notes) > _MOST_NOTES:
