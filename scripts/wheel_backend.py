@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import runpy
 import shutil
 from collections.abc import Callable
@@ -29,8 +30,9 @@ _SHARED = {
     'rviz': 'rviz',
     'docs/tutorials/pendulum': 'pendulum',
 }
-# Of the camera packages, beside those that all need.
-_VISION = ('longreach_markers', 'longreach_vision')
+# What single commands import when they need it: half a gigabyte that an installation can omit.
+_VISION = {'opencv-contrib-python-headless'}
+_OPTIONAL = _VISION | {'distributed', 'osqp', 'pyarrow', 'pythonfmu'}
 _VERSION, _PYTHON = '0.1.0', '>=3.11'
 
 
@@ -43,7 +45,7 @@ def keywords() -> dict[str, Any]:
         'data_files': [],
         'entry_points': {},
     }
-    needed: dict[str, set[str]] = {}
+    needed: set[str] = set()
     for file in sorted(ROOT.glob('src/*/setup.py')):
         own = _captured(file)
         directory = file.parent.relative_to(ROOT)
@@ -56,7 +58,7 @@ def keywords() -> dict[str, Any]:
         for target, files in own['data_files']:
             if not target.startswith('share/ament_index'):
                 found['data_files'].append((target, [str(directory / one) for one in files]))
-        needed[name] = {one for one in own['install_requires'] if not one.startswith('longreach_')}
+        needed |= {one for one in own['install_requires'] if not one.startswith('longreach_')}
         for group, entries in own.get('entry_points', {}).items():
             # Of the programs only the command: nodes are started by ROS.
             scripts = group == 'console_scripts'
@@ -68,8 +70,6 @@ def keywords() -> dict[str, Any]:
             paths = [str((Path(folder) / one).relative_to(ROOT)) for one in sorted(files)]
             if paths and '__pycache__' not in folder:
                 found['data_files'].append((f'share/longreach_bringup/{inside}', paths))
-    needed_by_all = set().union(*(own for name, own in needed.items() if name not in _VISION))
-    vision = set().union(*(needed[name] for name in _VISION)) - needed_by_all
     return found | {
         'name': 'longreach',
         'version': _VERSION,
@@ -80,10 +80,17 @@ def keywords() -> dict[str, Any]:
         'license': 'Apache-2.0',
         'author': 'Longreach developers',
         'author_email': 'longreach@example.org',
-        'install_requires': sorted(needed_by_all - {'setuptools'}),
-        'extras_require': {'vision': sorted(vision), 'all': sorted(vision)},
+        'install_requires': _bounded(needed - _OPTIONAL - {'setuptools'}),
+        'extras_require': {'vision': _bounded(_VISION), 'all': _bounded(_OPTIONAL)},
         'zip_safe': False,
     }
+
+
+def _bounded(names: set[str]) -> list[str]:
+    """Return packages with the versions that requirements.in allows."""
+    text = (ROOT / 'requirements.in').read_text(encoding='utf-8')
+    bounds = dict(re.findall(r'^([\w.-]+)([<>=!~][^\s#]*)', text, re.MULTILINE))
+    return [name + bounds.get(name, '') for name in sorted(names)]
 
 
 def _captured(file: Path) -> dict[str, Any]:

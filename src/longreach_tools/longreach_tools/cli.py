@@ -52,6 +52,8 @@ _SUMMARY = re.compile(r"""^(?:SUMMARY|    summary) = ('[^'\n]*'|"[^"\n]*")$""", 
 
 # Python packages that come with ROS.
 _OF_ROS = re.compile(r'rclpy|launch|ament_index_python|rosidl_\w+|\w+_(msgs|srvs|interfaces)')
+# Imported by another name than pip installs it by.
+_INSTALLED_AS = {'cv2': 'opencv-contrib-python-headless', 'yaml': 'pyyaml', 'PIL': 'pillow'}
 
 # Delay before an exit that a callback has discarded is requested again [s].
 _AGAIN = 0.02
@@ -113,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(words[1:])
         # Only commands that talk to nodes have it, and not all of them always do.
         if 'network' in options and not getattr(options, 'offline', _never)(options):
+            if find_spec('rclpy') is None:
+                raise ModuleNotFoundError(name='rclpy')
             check_middleware()
             note = limit_discovery(options.network)
             if note:
@@ -129,12 +133,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f'longreach {name}: {error}')
         return 1
     except ModuleNotFoundError as error:
-        if not _OF_ROS.fullmatch((error.name or '').partition('.')[0]):
+        package = (error.name or 'longreach_').partition('.')[0]
+        if package.startswith('longreach_'):
             raise
-        _complain(
-            f'longreach {name}: this needs ROS 2 ({error.name} was not found); source'
-            ' install/setup.bash of a workspace built by make, or your ROS 2'
-        )
+        if _OF_ROS.fullmatch(package):
+            needed = f'ROS 2 ({error.name} was not found); source install/setup.bash of a'
+            needed += ' workspace built by make, or your ROS 2'
+        else:
+            needed = f'the Python package {_INSTALLED_AS.get(package, package)}; install it, or'
+            needed += " Longreach with everything: pip install '.[all]'"
+        _complain(f'longreach {name}: this needs {needed}')
         return 1
     except OSError as error:
         # Commands name the files that they open; an error without a name comes from printing.

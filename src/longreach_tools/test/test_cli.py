@@ -62,6 +62,9 @@ def points(monkeypatch):
         'outer': Point('outer', lambda _: None),
         'lines': Point('lines', raising(InputError('bad a  b:\n  in line 1\n\n  name another'))),
         'pipe': Point('pipe', raising(BrokenPipeError())),
+        'ros': Point('ros', raising(ModuleNotFoundError(name='std_msgs.msg'))),
+        'package': Point('package', raising(ModuleNotFoundError(name='cv2'))),
+        'own': Point('own', raising(ModuleNotFoundError(name='longreach_gone.module'))),
     }
     monkeypatch.setattr(
         metadata,
@@ -104,6 +107,8 @@ def points(monkeypatch):
             2,
             'longreach outer: unrecognized arguments: --speed; see',
         ),
+        (['ros'], 1, 'longreach ros: this needs ROS 2 (std_msgs.msg was not found); source'),
+        (['package'], 1, 'longreach package: this needs the Python package opencv-contrib-python'),
         (['lines'], 2, 'longreach lines: bad a  b: in line 1 name another\n'),
     ],
 )
@@ -116,7 +121,8 @@ def test_exit_codes_and_errors(points, capsys, words, code, error):
 
 
 @pytest.mark.parametrize(
-    ('name', 'error'), [('mistake', ZeroDivisionError), ('pipe', BrokenPipeError)]
+    ('name', 'error'),
+    [('mistake', ZeroDivisionError), ('pipe', BrokenPipeError), ('own', ModuleNotFoundError)],
 )
 def test_a_mistake_and_a_lost_reader_are_not_hidden(points, name, error):
     with pytest.raises(error):
