@@ -24,10 +24,10 @@ from longreach_control.plant import Situation
 from longreach_control.results import (
     append,
     damping_by_posture,
-    reachable,
     read_cases,
     settling_of,
     summarize,
+    with_time,
 )
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import run_jobs
@@ -138,11 +138,10 @@ def _damping(arguments: argparse.Namespace) -> None:
             print(
                 f'{name}: {len(errors)} runs failed, the first one: {errors[0]}', file=sys.stderr
             )
-    possible = reachable(cases, boom)
-    if possible is not None:
+    share = with_time(cases, boom)
+    if share is not None:
         print(
-            f'10 times faster is possible in {possible:.0%} of the postures at most: half a period'
-            ' and the delay pass',
+            f'10 times faster leaves half a period and the delay in {share:.0%} of the postures',
             file=sys.stderr,
         )
     print(f'{len(cases)} cases; figures and summary.json in {arguments.results}', file=sys.stderr)
@@ -266,7 +265,8 @@ def _draw(file: Path, name: str, cases: list[dict[str, Any]]) -> None:
         above.set_xlabel('share of postures [%]')
         above.set_ylabel('damping ratio of\nthe first mode')
         above.set_title(f'{name}: above after releases and pick-ups, below all disturbances')
-        above.legend(frameon=False)
+        if len(above.lines) > 1:
+            above.legend(frameon=False)
         for disturbance, colour in zip(disturbances, _COLOURS, strict=False):
             for label, style in (('none', ':'), (name, '-')):
                 times = settling_of(cases, label, disturbance)

@@ -66,7 +66,8 @@ class Observer:
         spread = np.repeat(_READINGS, N) ** 2
         self._F, self._G, self._C = F, G, C
         self._W, self._V = np.diag(noise), np.diag(spread)
-        # Stationary, but for the biases, of which nothing is known at first.
+        # Stationary, but for the biases, of which nothing is known at first: the gain changes for
+        # some 100 s, so that it is computed in every cycle.
         self._P = solve_discrete_are(F.T, C.T, self._W, self._V)
         self._P[whole:], self._P[:, whole:] = 0.0, 0.0
         self._P[whole:, whole:] = _UNKNOWN**2 * np.eye(N)

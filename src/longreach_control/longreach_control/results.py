@@ -25,7 +25,7 @@ _SHORTEST = 0.1
 _KEYS = {'posture', 'disturbance', 'settled', 'measures'}
 # Disturbances after which the boom swings freely, from which its damping is measured.
 IMPULSES = ('release', 'pick_up')
-# Those that end at once, after which only time can settle it.
+# Those that end at once.
 _ABRUPT = (*IMPULSES, 'stop')
 
 
@@ -135,12 +135,12 @@ def _settling(case: Mapping[str, Any], name: str) -> float:
     return length - ENDS[case['disturbance']] if time is None else time
 
 
-def reachable(cases: Sequence[Mapping[str, Any]], boom: BoomParameters) -> float | None:
+def with_time(cases: Sequence[Mapping[str, Any]], boom: BoomParameters) -> float | None:
     """
-    Return the share of postures that can settle GOAL_FASTER times faster; None of nothing.
+    Return the share of postures in which GOAL_FASTER times faster leaves time; None of nothing.
 
-    After a release, a pick-up or a stop at least half a period of the first mode and the delay
-    pass, unless the vibration is small from the beginning.
+    That is half a period of the first mode and the delay after each release, pick-up and stop,
+    unless the vibration is small from the beginning; see docs/damping.md.
     """
     alone: dict[int, float] = {}
     least: dict[int, float] = {}

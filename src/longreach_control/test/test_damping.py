@@ -29,10 +29,11 @@ from longreach_control.benchmark import (
     threshold,
 )
 from longreach_control.cases import DISTURBANCES, Case, postures, scenario_of
+from longreach_control.commands import _draw
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
-from longreach_control.results import reachable, read_cases, summarize
+from longreach_control.results import read_cases, summarize, with_time
 from longreach_control.tip import TipControl
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
@@ -345,17 +346,27 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
             read_cases(tmp_path / 'new', {'seed': 2})
 
 
-def test_what_settles_by_itself_cannot_settle_ten_times_faster(boom: BoomParameters) -> None:
-    """Half a period of some 0.5 Hz and the delay pass after a release, none after a gust."""
+def test_what_settles_by_itself_leaves_no_time(boom: BoomParameters) -> None:
+    """A tenth of it is less than half a period of some 0.5 Hz; a gust needs none."""
 
     def case(posture: int, disturbance: str, settling: float) -> dict[str, Any]:
         none = {'settling': settling, 'error': ''}
         return {'posture': posture, 'disturbance': disturbance, 'measures': {'none': none}}
 
     cases = [case(0, 'release', 30.0), case(1, 'release', 4.0), case(2, 'gust', 4.0)]
-    assert reachable(cases, boom) == pytest.approx(2.0 / 3.0)
-    assert reachable(cases[1:2], boom) == 0.0
-    assert reachable([], boom) is None
+    assert with_time(cases, boom) == pytest.approx(2.0 / 3.0)
+    assert with_time(cases[1:2], boom) == 0.0
+    assert with_time([], boom) is None
+
+
+def test_a_figure_without_impulses_has_no_empty_legend(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    measures = {name: {'settling': 2.0, 'damping': None} for name in ('none', 'mine')}
+    cases = [{'posture': 0, 'disturbance': 'stop', 'measures': measures}]
+    _draw(tmp_path / 'mine.png', 'mine', cases)
+    assert (tmp_path / 'mine.png').exists()
+    assert not caplog.text
 
 
 def test_measures_name_violations(boom: BoomParameters) -> None:
