@@ -27,7 +27,9 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
     page.on('pageerror', lambda error: errors.append(str(error)))
     page.goto(file.as_uri())
     until(lambda: page.evaluate(NOW) > 0.0, 'it plays')
-    page.locator('#root button').first.click()
+    page.locator('#root button:visible').first.click()  # pause
+    assert page.locator('.mantine-Notifications-root').count()
+    assert not page.locator('.mantine-Notification-root:visible').count(), 'not over the machine'
     line = page.evaluate("document.querySelector('#figure').data[0]")
     chart = page.locator('#figure .nsewdrag').first.bounding_box()
     page.mouse.move(page.evaluate(AT, 11.0), chart['y'] + 0.5 * chart['height'])
