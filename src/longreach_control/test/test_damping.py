@@ -359,7 +359,7 @@ def test_what_settles_by_itself_leaves_no_time(boom: BoomParameters) -> None:
     assert with_time([], boom) is None
 
 
-@pytest.mark.filterwarnings('error')
+@pytest.mark.filterwarnings('error::UserWarning')
 def test_a_figure_without_impulses_has_no_empty_legend(tmp_path: Path) -> None:
     measures = {name: {'settling': 2.0, 'damping': None} for name in ('none', 'mine')}
     cases = [{'posture': 0, 'disturbance': 'stop', 'measures': measures}]
