@@ -529,7 +529,8 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     else:
         speed = f'{machine.speed:.2f} × real time' if math.isfinite(machine.speed) else ''
         state = f'<span>{speed}</span>'
-    kind = 'red' if machine.lost else 'grey'
+    # Red is for emergencies.
+    kind = 'amber' if machine.lost else 'grey'
     row = (
         '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_view.charts import chart_of, limits_of, lines_of, load_presets, preset_charts
+from longreach_view.page import _state_row
 from longreach_view.world import STALE, Sample, Series, World
 
 URDF = (
@@ -42,6 +43,12 @@ def test_a_machine_is_found_by_its_joint_states_and_description():
     assert (machine.time, machine.version) == (1.0, 1)
     world.take(text, 11.0)
     assert machine.version == 1, 'the same description is not read again'
+
+
+@pytest.mark.parametrize(('lost', 'kind'), [(0, 'grey'), (3, 'amber')])
+def test_lost_messages_are_noticed_but_no_emergency(lost, kind):
+    machine = world_of(sample(1.0, lost=lost)).machines['north']
+    assert f'class="{kind}">{lost} lost<' in _state_row(machine, '', paused=False)
 
 
 def test_a_description_that_cannot_be_read_is_named():
