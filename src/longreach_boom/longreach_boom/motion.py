@@ -4,13 +4,15 @@ Motion of the boom: Runge-Kutta steps of fixed length, with pistons that stick a
 State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head
 and rod side [Pa], spool positions. A truck on springs adds four at the end: heave [m], pitch [rad]
 and their rates. In addition, each piston has a mode: it slides outwards or inwards, sticks, or
-rests against an end of its stroke. Modes change only between steps; within a step of the classical
-method of order 4 friction keeps its direction, so the right-hand side is smooth.
+rests against an end of its stroke. Within a step of the classical method of order 4 modes and the
+direction of friction stay, so the right-hand side is smooth; a step in which a piston turns or
+comes loose is cut there, and the rest follows in other modes. Ends of strokes are reached at the
+ends of steps.
 
 A piston that sticks is stopped by an impulse, which changes the other velocities through the
 coupled inertia: v_free += M_ff^-1 M_fs v_s. (Setting only v_s to zero can add energy.) Whether
-stuck pistons hold is checked at the start of every step for all pistons together, because a
-piston that is released changes the forces on the others.
+stuck pistons hold is checked for all pistons together, because a piston that is released changes
+the forces on the others.
 
 Symbols of the kernels, whose arguments are not checked; "rows" is n, or n + 2 with a truck:
 
@@ -52,6 +54,7 @@ from longreach_dynamics.hydraulics.actuators import (
     rail_pressure,
 )
 from longreach_dynamics.hydraulics.friction import (
+    AT_HEAD_END,
     INWARDS,
     OUTWARDS,
     STUCK,
@@ -73,6 +76,8 @@ DONE, RUNAWAY, INDEFINITE, UNSETTLED = range(4)
 _RUNAWAY = 1e4
 # Largest product of rate and step of an open relief or make-up valve.
 _FINE = 1.0
+# Share of a step by which one is longer than to a change of modes; of the step that counts as 0.
+_BEYOND, _NOTHING = 1e-4, 1e-9
 STEEPEST = 1.0
 
 
@@ -131,19 +136,50 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
 
 
 @njit
-def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
-    """Return by how much the force on a held piston exceeds what holds it [N], (26), (27)."""
+def _net_force(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
+    """Return the force on a held piston that friction has to hold [N], (26), (27)."""
     needed = work[FORCES, i * width]
     for k in range(work.shape[1]):
         needed += work[HELD + i, k] * work[CHANGES, k]
     _, arm = piston_and_arm(table, i, y[i])
     net = actuator_force(y, 2 * modes.size * width, i, table)
     # At a dead centre of the linkage the piston carries no torque.
-    net -= needed / arm if arm != 0.0 else 0.0
-    return overload(net, modes[i], table[i, STATIC])
+    return net - needed / arm if arm != 0.0 else net
 
 
-# Inlined, as is _has_passed: as function calls both took 4 % of the time of a step.
+@njit
+def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
+    """Return by how much the force on a held piston exceeds what holds it [N]."""
+    return overload(_net_force(y, i, modes, width, table, work), modes[i], table[i, STATIC])
+
+
+@njit
+def _beyond(y, modes, width, table, work, found):  # type: ignore[no-untyped-def]
+    """Compute how far each piston is beyond its next change, negative before: force or rate."""
+    n = modes.size * width
+    for i in range(modes.size):
+        mode = modes[i]
+        if is_held(mode):
+            net = _net_force(y, i, modes, width, table, work)
+            net = abs(net) if mode == STUCK else (net if mode == AT_HEAD_END else -net)
+            found[i] = net - table[i, STATIC]
+        else:
+            found[i] = -mode * y[n + i]
+
+
+@njit
+def _first_share(before, after):  # type: ignore[no-untyped-def]
+    """Return the share of a step after which the first piston changes, by straight lines."""
+    share = 1.0
+    for i in range(before.size):
+        if before[i] < 0.0 < after[i]:
+            share = min(share, before[i] / (before[i] - after[i]) + _BEYOND)
+        elif before[i] == 0.0 < after[i]:
+            # Released at the start of the step, and back within it.
+            share = min(share, 0.5)
+    return share
+
+
 @njit(inline='always')
 def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
     """Release pistons that no longer hold, the most overloaded one first, until all hold."""
@@ -276,6 +312,23 @@ def _is_in_range(y, n, p):  # type: ignore[no-untyped-def]
     return good
 
 
+@njit
+def _runge_kutta(y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end):  # type: ignore[no-untyped-def]
+    """Compute the state after a step h from y, whose derivative is k1; return as _derivative."""
+    for k in range(y.size):
+        trial[k] = y[k] + 0.5 * h * k1[k]
+    definite = _derivative(trial, modes, spools, p, M, work, k2)
+    for k in range(y.size):
+        trial[k] = y[k] + 0.5 * h * k2[k]
+    definite &= _derivative(trial, modes, spools, p, M, work, k3)
+    for k in range(y.size):
+        trial[k] = y[k] + h * k3[k]
+    definite &= _derivative(trial, modes, spools, p, M, work, k4)
+    for k in range(y.size):
+        end[k] = y[k] + h / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
+    return definite
+
+
 @kernel
 def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
@@ -289,33 +342,47 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     M, work, actuators = np.empty((rows, rows)), workspace(N, rows), p.actuators.table
     after = np.empty(N, dtype=np.int64)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    trial, last, start = np.empty(size), np.empty(size), np.empty(N, dtype=np.int64)
+    k5, trial, end, last = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    start, before, beyond = np.empty(N, dtype=np.int64), np.empty(N), np.empty(N)
+    settled = False
     for taken in range(steps):
         for i in range(N):
             start[i] = modes[i]
         for k in range(size):
             last[k] = y[k]
-        status, part, parts, h = DONE, 0, 1, step
-        while part < parts and status == DONE:
-            begins = _settle(y, modes, spools, p, M, work, k1)
-            if part == 0:
+        status, parts, left = DONE, 0, step
+        while left > _NOTHING * step and status == DONE:
+            begins = True
+            if settled:
+                # The derivative at the end of the step before.
+                for k in range(size):
+                    k1[k] = k5[k]
+                for i in range(N):
+                    before[i] = beyond[i]
+            else:
+                begins = _settle(y, modes, spools, p, M, work, k1)
+                _beyond(y, modes, 1 + p.functions, actuators, work, before)
+            if parts == 0:
                 parts = _parts(y, k1, 2 * n, step, actuators)
-                h = step / parts
-            part += 1
+            h = min(step / parts, left)
+            definite = _runge_kutta(y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end)
+            definite &= _derivative(end, modes, spools, p, M, work, k5)
+            _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
+            share = _first_share(before, beyond)
+            settled = beyond.max() <= 0.0
+            if share < 1.0:
+                # The step ends where the first piston slips or stops.
+                h *= share
+                definite &= _runge_kutta(
+                    y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end
+                )
+            left -= h
             for k in range(size):
-                trial[k] = y[k] + 0.5 * h * k1[k]
-            definite = _derivative(trial, modes, spools, p, M, work, k2)
-            for k in range(size):
-                trial[k] = y[k] + 0.5 * h * k2[k]
-            definite &= _derivative(trial, modes, spools, p, M, work, k3)
-            for k in range(size):
-                trial[k] = y[k] + h * k3[k]
-            definite &= _derivative(trial, modes, spools, p, M, work, k4)
-            for k in range(size):
-                y[k] += h / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
+                y[k] = end[k]
             changed = DONE
             if _has_passed(y, n, modes, actuators, after):
                 changed = _change_modes(y, modes, spools, p, M, work, k1)
+                settled = False
             status = changed
             if not begins:
                 status = INDEFINITE

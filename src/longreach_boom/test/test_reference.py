@@ -2,6 +2,7 @@
 
 import itertools
 
+import boom_reference
 import numpy as np
 import pytest
 from boom_reference import Phase, reference_run
@@ -84,10 +85,10 @@ def test_release_with_friction_at_first(boom):
     result = simulate(boom, scenario, sample_time=1e-3)
     times = result.column('time')
     states, modes = reference_run(Boom(boom, scenario), times)
-    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-3
+    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-6
     assert {STUCK, OUTWARDS, INWARDS} == set(modes.ravel().tolist())
     same = modes_of(result) == modes
-    assert np.mean(same) > 0.98
+    assert np.mean(same) > 0.999
     # Each piston changes its modes in the same order; a stop of some milliseconds may be missed.
     for i in range(boom.size):
         runs = [_long_runs(table[:, i], 60) for table in (modes, modes_of(result))]
@@ -118,14 +119,16 @@ def test_shorter_steps_come_closer(boom: BoomParameters) -> None:
 
 
 @pytest.mark.slow
-def test_release_with_friction(boom):
-    # Which piston sticks when is sensitive: two exact codes part by some millimetres.
-    scenario = release(20.0, True)
-    result = simulate(boom, scenario)
-    states, modes = reference_run(Boom(boom, scenario), result.column('time'))
-    error = tip(boom, result.states) - tip(boom, states)
-    assert np.abs(error).max() < 10e-3
-    assert np.mean(modes_of(result) == modes) > 0.7
+def test_release_with_friction(boom, monkeypatch):
+    # With longer ones the reference misses pistons that turn, and turn back.
+    monkeypatch.setattr(boom_reference, '_LONGEST_STEP', 1e-4)
+    scenario = release(4.0, True)
+    times = np.arange(801) * 5e-3
+    states, modes = reference_run(Boom(boom, scenario), times)
+    for step, most in ((1e-3, 3e-6), (2.5e-4, 3e-7)):
+        result = simulate(boom, scenario, step)
+        assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < most
+        assert np.array_equal(modes_of(result), modes)
 
 
 def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
@@ -191,29 +194,21 @@ def test_end_of_the_stroke(boom):
     assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 3e-3
 
 
-@pytest.mark.parametrize(('step', 'most', 'usual'), [(1e-3, 0.1, 0.015), (2.5e-4, 0.04, 0.005)])
-def test_a_stuck_piston_comes_loose_at_most_a_step_late(
-    boom: BoomParameters, step: float, most: float, usual: float
+@pytest.mark.parametrize('step', [1e-3, 2.5e-4])
+def test_a_stuck_piston_comes_loose_where_static_friction_ends(
+    boom: BoomParameters, step: float
 ) -> None:
     run = simulate(boom, release(4.0, True), step, sample_time=step)
     modes = modes_of(run).astype(np.int64)
     constants = Boom(boom, release(4.0, True), step).constants(())
-    static = constants.actuators.static
-    excess = []
-    for k in range(3, len(modes) - 1):
-        # Where another piston changes its mode the force jumps, and nothing is late.
-        loose = (modes[k] == STUCK) & (modes[k + 1] != STUCK)
-        if not loose.any() or not np.all(modes[k - 2 : k] == modes[k]):
-            continue
-        phase = Phase(constants, modes[k], np.zeros(4))
-        net, before = phase.net_forces(run.states[k]), phase.net_forces(run.states[k - 1])
-        # It is asked at the beginning of every step: a step earlier it held.
-        first = np.argmax(np.where(loose, np.abs(net) / static, 0.0))
-        assert abs(before[first]) <= static[first] * (1.0 + 1e-9)
-        excess.append(abs(net[first]) / static[first] - 1.0)
-    assert len(excess) > 20
-    assert 0.0 < max(excess) < most
-    assert 0.0 < np.median(excess) < usual
+    largest, loose = 0.0, 0
+    for state, mode, after in zip(run.states[1:-1], modes[1:-1], modes[2:], strict=True):
+        net = np.abs(Phase(constants, mode, np.zeros(4)).net_forces(state))
+        shares = (net / constants.actuators.static)[mode == STUCK]
+        largest = max(largest, shares.max(initial=0.0))
+        loose += np.count_nonzero((mode == STUCK) & (after != STUCK))
+    assert loose > 20
+    assert 0.99 < largest < 1.001
 
 
 # What it refuses
