@@ -8,6 +8,17 @@ from numba import njit
 
 
 @njit
+def assign(target, values):  # type: ignore[no-untyped-def]
+    """
+    Fill an array (n,) with the values of another.
+
+    A loop, as numba compiles a check of shapes with its message for an assignment to a slice.
+    """
+    for index in range(values.size):
+        target[index] = values[index]
+
+
+@njit
 def cholesky(matrix):  # type: ignore[no-untyped-def]
     """
     Overwrite the lower triangle of a symmetric matrix (n, n) with its Cholesky factor.

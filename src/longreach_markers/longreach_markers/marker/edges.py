@@ -118,7 +118,8 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
     _gradients(image, u0, v0, gradient_u, gradient_v, magnitude)
 
     label = np.full((rows, columns), -1, np.int32)
-    size = 0
+    # No constant, for which numba would compile the chains once more.
+    size = np.int64(0)
     largest = (rows * columns) // 2 + 1
     points = np.empty((4, largest))
     for row in range(_MARGIN, rows - _MARGIN):

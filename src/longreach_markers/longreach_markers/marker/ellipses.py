@@ -26,7 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_dynamics.linear_algebra import assign, cholesky, cholesky_solve
 from longreach_markers.marker.edges import EdgePoints
 from longreach_markers.marker.symmetric import SECTORS, inverse, largest, sector_of, times
 
@@ -188,25 +188,23 @@ def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ign
         begin = end
         if members.size < 3.0 * smallest or members.size > 12.0 * largest:
             continue
-        cu, cv = u[members], v[members]
-        gu, gv = nu[members], nv[members]
-        every = np.arange(members.size)
-        if not _fit(cu, cv, gu, gv, every, row, False, work) or not _fit(
-            cu, cv, gu, gv, every, row, True, work
+        row[_A11] = 0.0
+        if not _fit(u, v, nu, nv, members, row, work) or not _fit(
+            u, v, nu, nv, members, row, work
         ):
             continue
         longest = _major(row)
         if longest < smallest or longest > largest:
             continue
+        cu, cv = _taken(u, members), _taken(v, members)
+        gu, gv = _taken(nu, members), _taken(nv, members)
         row[_SUPPORT] = _support(cu, cv, gu, gv, row, 1.0, np.empty(members.size))
         if row[_SUPPORT] < support:
             continue
         if count == found.shape[0]:
-            larger = np.empty((2 * count, _WIDTH))
-            larger[:count] = found
-            found = larger
+            found = np.concatenate((found, found))
         row[_SCORE:] = 0.0
-        found[count] = row
+        assign(found[count], row)
         count += 1
     return found[:count].copy()
 
@@ -219,7 +217,8 @@ def _rank(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Collect, refine and rank hypotheses; kernel of :func:`rank_hypotheses`; return (k, 10)."""
     found = np.empty((_MOST, _WIDTH))
-    count = 0
+    # No constant, for which numba would compile functions once more.
+    count = np.int64(0)
     row = np.empty(_WIDTH)
     total = u.size
     sizes = np.zeros(chains, np.int64)
@@ -243,6 +242,7 @@ def _rank(  # type: ignore[no-untyped-def]
     for first in range(order.size):
         if sizes[order[first]] < 6:
             break
+        row[_A11] = 0.0
         large = first + 1
         size = 0
         for index in range(total):
@@ -251,7 +251,7 @@ def _rank(  # type: ignore[no-untyped-def]
                 size += 1
         if (
             size > 5
-            and _fit(u, v, nu, nv, chosen[:size], row, False, work)
+            and _fit(u, v, nu, nv, chosen[:size], row, work)
             and _gather(u, v, nu, nv, chosen, row, radius, 0.15 * radius, distances, work)
         ):
             count = _keep(found, count, row, at_u, at_v, radius, search, known)
@@ -286,7 +286,7 @@ def _rank(  # type: ignore[no-untyped-def]
         for index in range(count):
             if found[index, _SCORE] > found[best, _SCORE]:
                 best = index
-        result[place] = found[best]
+        assign(result[place], found[best])
         found[best, _SCORE] = -math.inf
     return result
 
@@ -325,7 +325,8 @@ def _sample(  # type: ignore[no-untyped-def]
                 for place in range(5):
                     random = (1103515245 * random + 12345) % 2147483648
                     five[place] = pool[(random >> 8) % size]
-                if not _fit(u, v, nu, nv, five, row, False, work):
+                row[_A11] = 0.0
+                if not _fit(u, v, nu, nv, five, row, work):
                     continue
                 longest = _major(row)
                 away = math.hypot(row[_CU] - at_u, row[_CV] - at_v)
@@ -335,7 +336,7 @@ def _sample(  # type: ignore[no-untyped-def]
                     continue
                 row[_SUPPORT] = _support(u, v, nu, nv, row, 0.8, distances)
                 if row[_SUPPORT] > best[_SUPPORT]:
-                    best[:] = row
+                    assign(best, row)
             if best[_SUPPORT] > 0.3 and _gather(
                 u, v, nu, nv, chosen, best, radius, 1.5, distances, work
             ):
@@ -361,11 +362,11 @@ def _keep(found, count, row, at_u, at_v, radius, search, known):  # type: ignore
             and abs(_major(other) / longest - 1.0) < 0.08
         ):
             if row[_SUPPORT] > other[_SUPPORT]:
-                found[index] = row
+                assign(other, row)
             return count
     if count == _MOST:
         return count
-    found[count] = row
+    assign(found[count], row)
     return count + 1
 
 
@@ -426,7 +427,7 @@ def _gather(u, v, nu, nv, chosen, row, radius, tolerance, distances, work):  # t
             if distances[index] <= near:
                 chosen[size] = index
                 size += 1
-        if size < 8 or not _fit(u, v, nu, nv, chosen[:size], row, True, work):
+        if size < 8 or not _fit(u, v, nu, nv, chosen[:size], row, work):
             return False
         longest = _major(row)
         if not 0.3 * radius < longest < 3.0 * radius:
@@ -524,12 +525,21 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _fit(u, v, nu, nv, chosen, row, again, work):  # type: ignore[no-untyped-def]
+def _taken(values, chosen):  # type: ignore[no-untyped-def]
+    """Return the values (k,) of chosen points."""
+    result = np.empty(chosen.size)
+    for index in range(chosen.size):
+        result[index] = values[chosen[index]]
+    return result
+
+
+@njit
+def _fit(u, v, nu, nv, chosen, row, work):  # type: ignore[no-untyped-def]
     """
     Fit an ellipse to chosen points, update its row; False if they do not define one.
 
-    Least squares of the conic, normalised to a trace of 1 of its quadratic part; with ``again``
-    weighted by the gradient at the row's ellipse (Sampson). ``work`` (6, 5) is overwritten.
+    Least squares of the conic, normalised to a trace of 1 of its quadratic part; weighted by the
+    gradient at the row's ellipse (Sampson), unless its A11 is 0. ``work`` (6, 5) is overwritten.
     """
     size = chosen.size
     mean_u, mean_v = 0.0, 0.0
@@ -545,6 +555,7 @@ def _fit(u, v, nu, nv, chosen, row, again, work):  # type: ignore[no-untyped-def
     if scale < 1.0:
         return False
     b11, b12, b22 = 0.0, 0.0, 0.0
+    again = row[_A11] != 0.0
     if again:
         b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
     # Numbers instead of arrays: this is the inner loop of the random samples.

@@ -72,10 +72,12 @@ def _predict(state, covariance, time, way, fade, density, largest, new_state, ne
         most = 0.5 * (a + c) + math.hypot(0.5 * (a - c), b)
         if most > largest[k] * largest[k]:
             share = largest[k] * largest[k] / most
-            Q[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] *= share
             # Scale the correlation as well, so that an old position says little about the
             # velocity.
-            Q[:2, 2:] *= share
+            for i in range(2):
+                for j in range(2):
+                    Q[2 * k + i, 2 * k + j] *= share
+                    Q[i, 2 + j] *= share
     for i in range(2):
         for j in range(2):
             Q[2 + j, i] = Q[i, 2 + j]
