@@ -33,7 +33,8 @@ class Predictive:
 
     def __init__(self, machine: FlexibleLinks, target: State, limits: np.ndarray) -> None:
         self._target, self._limits = target, limits
-        model = linearize(smooth_model(machine, target), outputs=['joint_1', 'joint_2'])
+        inputs, outputs = ['torque_1', 'torque_2'], ['joint_1', 'joint_2']
+        model = linearize(smooth_model(machine, target), inputs, outputs)
         A, B = model.discretize(EVERY * CYCLE)
         n, m = B.shape
         # Angles from the target [rad], speeds of all coordinates, torques.
