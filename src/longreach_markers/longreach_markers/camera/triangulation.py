@@ -94,49 +94,36 @@ def _locate(  # type: ignore[no-untyped-def]
     """
     n, offset, centroid, axes = plane[:3], plane[3], plane[4:7], plane[7:].reshape((2, 3))
     x, y = undistort_point(packed, pixel[0], pixel[1])
-    ray = np.empty(3)
-    along = height = 0.0
-    for i in range(3):
-        ray[i] = R[i, 0] * x + R[i, 1] * y + R[i, 2]
-        along += n[i] * ray[i]
-        height += n[i] * t[i]
-    away = offset - height
+    ray = R[:, 0] * x + R[:, 1] * y + R[:, 2]
+    along, away = np.sum(n * ray), offset - np.sum(n * t)
     cosine = along / math.sqrt(x * x + y * y + 1.0)
     if not (abs(away) > LEAST_DISTANCE and abs(cosine) > LEAST_COSINE and away / cosine > 0.0):
         return away, cosine
     depth = away / along
-    first = second = 0.0
-    for i in range(3):
-        position[i] = t[i] + depth * ray[i]
-        first += axes[0, i] * (position[i] - centroid[i])
-        second += axes[1, i] * (position[i] - centroid[i])
+    position[:] = t + depth * ray
     ux, uy, vx, vy = projection_jacobian(packed, x, y)
     area = ux * vy - uy * vx
     # Derivatives by pixel, rotation vector and translation: the motion of the ray at this depth,
     # then of the point, which moves along the ray back into the plane.
-    by_pixel, by_pose, by_plane = np.empty((3, 2)), np.zeros((3, 6)), np.empty((3, 3))
+    by_ray = np.zeros((3, 8))
+    by_ray[:, 0] = depth / area * (R[:, 0] * vy - R[:, 1] * vx)
+    by_ray[:, 1] = depth / area * (R[:, 1] * ux - R[:, 0] * uy)
+    by_ray[:, 2] = depth * (R[:, 2] * y - R[:, 1])
+    by_ray[:, 3] = depth * (R[:, 0] - R[:, 2] * x)
+    by_ray[:, 4] = depth * (R[:, 1] * x - R[:, 0] * y)
     for i in range(3):
-        by_pixel[i, 0] = depth / area * (R[i, 0] * vy - R[i, 1] * vx)
-        by_pixel[i, 1] = depth / area * (R[i, 1] * ux - R[i, 0] * uy)
-        by_pose[i, 0] = depth * (R[i, 2] * y - R[i, 1])
-        by_pose[i, 1] = depth * (R[i, 0] - R[i, 2] * x)
-        by_pose[i, 2] = depth * (R[i, 1] * x - R[i, 0] * y)
-        by_pose[i, 3 + i] = 1.0
-        by_plane[i, 0] = second / along * ray[i]
-        by_plane[i, 1] = -first / along * ray[i]
-        by_plane[i, 2] = ray[i] / along
-    for by_ray in (by_pixel, by_pose):
-        for j in range(by_ray.shape[1]):
-            out = 0.0
-            for i in range(3):
-                out += n[i] * by_ray[i, j]
-            for i in range(3):
-                by_ray[i, j] -= out / along * ray[i]
+        by_ray[i, 5 + i] = 1.0
+    for j in range(8):
+        by_ray[:, j] -= np.sum(n * by_ray[:, j]) / along * ray
+    by_plane = np.empty((3, 3))
+    by_plane[:, 0] = np.sum(axes[1] * (position - centroid)) / along * ray
+    by_plane[:, 1] = -np.sum(axes[0] * (position - centroid)) / along * ray
+    by_plane[:, 2] = ray / along
     noise[:] = 0.0
     systematic[:] = 0.0
-    _propagate(by_pixel, pixel_cov, noise)
-    _propagate(by_pixel, ray_cov, systematic)
-    _propagate(by_pose, pose_cov, systematic)
+    _propagate(by_ray[:, :2], pixel_cov, noise)
+    _propagate(by_ray[:, :2], ray_cov, systematic)
+    _propagate(by_ray[:, 2:], pose_cov, systematic)
     _propagate(by_plane, plane_cov, systematic)
     return away, cosine
 
@@ -208,6 +195,7 @@ def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # t
 @njit
 def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ignore[no-untyped-def]
     """Fill the normal equations for a point: ``matrix`` J^T W J (3, 3), ``right`` J^T W r (3,)."""
+    by_point = jacobians[:, :, 6:]
     matrix[:] = 0.0
     right[:] = 0.0
     for c in range(len(residuals)):
@@ -215,26 +203,9 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
             for j in range(2):
                 w = weights[c, i, j]
                 for k in range(3):
-                    weighted = jacobians[c, i, 6 + k] * w
-                    right[k] += weighted * residuals[c, j]
+                    right[k] += by_point[c, i, k] * w * residuals[c, j]
                     for h in range(3):
-                        matrix[k, h] += weighted * jacobians[c, j, 6 + h]
-
-
-@njit
-def _cross(a, b, i):  # type: ignore[no-untyped-def]
-    """Return component i of a x b."""
-    j, k = (i + 1) % 3, (i + 2) % 3
-    return a[j] * b[k] - a[k] * b[j]
-
-
-@njit
-def _triple_product(a, b, c):  # type: ignore[no-untyped-def]
-    """Return a . (b x c)."""
-    total = 0.0
-    for i in range(3):
-        total += a[i] * _cross(b, c, i)
-    return total
+                        matrix[k, h] += by_point[c, i, k] * w * by_point[c, j, h]
 
 
 @njit
@@ -251,20 +222,16 @@ def _between_rays(packed, R, t, pixels, pair, position, found):  # type: ignore[
         length = math.sqrt(x * x + y * y + 1.0)
         for i in range(3):
             rays[k, i] = (R[c, i, 0] * x + R[c, i, 1] * y + R[c, i, 2]) / length
-    across, base = np.empty(3), np.empty(3)
-    size = 0.0
-    for i in range(3):
-        across[i] = _cross(rays[0], rays[1], i)
-        base[i] = t[pair[1], i] - t[pair[0], i]
-        size += across[i] * across[i]
+    across = np.cross(rays[0], rays[1])
+    size = np.sum(across * across)
     found[0] = math.sqrt(size)
     if not found[0] > _SAME_RAY:
         return False
+    first, second = t[pair[0]], t[pair[1]]
+    base = second - first
     for k in range(2):
-        found[1 + k] = _triple_product(across, base, rays[1 - k]) / size
-    for i in range(3):
-        meet = t[pair[0], i] + found[1] * rays[0, i] + t[pair[1], i] + found[2] * rays[1, i]
-        position[i] = meet / 2.0
+        found[1 + k] = np.sum(np.cross(base, rays[1 - k]) * across) / size
+    position[:] = (first + found[1] * rays[0] + second + found[2] * rays[1]) / 2.0
     return found[1] > 0.0 and found[2] > 0.0
 
 
@@ -286,7 +253,7 @@ def _start(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-de
 def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):  # type: ignore[no-untyped-def]
     """Minimise the Mahalanobis distance by Levenberg-Marquardt; return whether it converged."""
     trial, moved = np.empty_like(residuals), np.empty_like(jacobians)
-    matrix, right, step, there = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
+    matrix, right = np.empty((3, 3)), np.empty(3)
     cost = _reproject(packed, R, t, position, pixels, weights, residuals, jacobians)
     damping = 0.0
     for _ in range(_MAX_STEPS):
@@ -295,25 +262,16 @@ def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
             matrix[k, k] *= 1.0 + damping
         if not cholesky(matrix):
             return False
-        for k in range(3):
-            step[k] = right[k]
+        step = right.copy()
         cholesky_solve(matrix, step)
-        decrease = 0.0
-        for k in range(3):
-            decrease += step[k] * right[k]
-            there[k] = position[k] + step[k]
         # The predicted decrease is below rounding errors of the cost, that is below a
         # ten-thousandth of a standard deviation.
-        small = decrease <= 1e-8 + 1e-10 * cost
-        new_cost = _reproject(packed, R, t, there, pixels, weights, trial, moved)
+        small = np.sum(step * right) <= 1e-8 + 1e-10 * cost
+        new_cost = _reproject(packed, R, t, position + step, pixels, weights, trial, moved)
         if new_cost <= cost or small:
-            for k in range(3):
-                position[k] = there[k]
-            for c in range(len(pixels)):
-                for i in range(2):
-                    residuals[c, i] = trial[c, i]
-                    for k in range(9):
-                        jacobians[c, i, k] = moved[c, i, k]
+            position += step
+            residuals[:] = trial
+            jacobians[:] = moved
             cost = new_cost
             damping = 0.1 * damping if damping > 1e-9 else 0.0
         else:
@@ -330,10 +288,9 @@ def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
     row = 0
     for k in range(4):
         if k != left_out:
-            for i in range(3):
-                m[row, i] = jacobians[k // 2, k % 2, 6 + i]
+            m[row] = jacobians[k // 2, k % 2, 6:]
             row += 1
-    return _triple_product(m[0], m[1], m[2])
+    return np.sum(m[0] * np.cross(m[1], m[2]))
 
 
 @njit
@@ -371,54 +328,43 @@ def _triangulate(  # type: ignore[no-untyped-def]
         return 1
     count = len(pixels)
     weights, s = np.empty((count, 2, 2)), np.empty((2, 2))
-    by_pose = np.empty((2, 6))
     residuals, jacobians = np.empty((count, 2)), np.empty((count, 2, 9))
     for c in range(count):
         project_point(packed[c], R[c], t[c], position, jacobians[c])
         # Without the poses, noise in the pixels' covariances would move a point whose rays miss
         # each other.
-        for i in range(2):
-            for k in range(6):
-                by_pose[i, k] = jacobians[c, i, k]
-            for j in range(2):
-                s[i, j] = pixel_cov[c, i, j] + ray_cov[c, i, j]
-        _propagate(by_pose, pose_cov[c], s)
-        area = s[0, 0] * s[1, 1] - s[0, 1] * s[1, 0]
-        weights[c, 0, 0], weights[c, 0, 1] = s[1, 1] / area, -s[0, 1] / area
-        weights[c, 1, 0], weights[c, 1, 1] = -s[1, 0] / area, s[0, 0] / area
+        s[:] = pixel_cov[c] + ray_cov[c]
+        _propagate(jacobians[c, :, :6].copy(), pose_cov[c], s)
+        weights[c] = np.array([[s[1, 1], -s[0, 1]], [-s[1, 0], s[0, 0]]])
+        weights[c] /= s[0, 0] * s[1, 1] - s[0, 1] * s[1, 0]
     if not _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
         return 2
-    square = 0.0
-    for c in range(count):
-        square += residuals[c, 0] * residuals[c, 0]
-        square += residuals[c, 1] * residuals[c, 1]
-    found[3] = math.sqrt(square / count)
+    found[3] = math.sqrt(np.sum(residuals * residuals) / count)
     matrix, column = np.empty((3, 3)), np.empty(3)
     _normal_equations(jacobians, weights, residuals, matrix, column)
     if not cholesky(matrix):
         return 2
-    estimator, from_pose = np.empty((3, 2)), np.empty((3, 6))
+    estimator, by_pose = np.empty((3, 2)), np.empty((3, 6))
     noise[:] = 0.0
     systematic[:] = 0.0
     cost = 0.0
     for c in range(count):
+        poses = jacobians[c, :, :6].copy()
+        by_point = jacobians[c, :, 6:].copy()
         for j in range(2):
             for k in range(3):
-                column[k] = jacobians[c, 0, 6 + k] * weights[c, 0, j]
-                column[k] += jacobians[c, 1, 6 + k] * weights[c, 1, j]
+                column[k] = by_point[0, k] * weights[c, 0, j] + by_point[1, k] * weights[c, 1, j]
             # A column of the estimator (J^T W J)^-1 J^T W.
             cholesky_solve(matrix, column)
-            for i in range(3):
-                estimator[i, j] = column[i]
+            estimator[:, j] = column
             for i in range(2):
                 cost += residuals[c, i] * weights[c, i, j] * residuals[c, j]
         for k in range(6):
             for i in range(3):
-                from_pose[i, k] = estimator[i, 0] * jacobians[c, 0, k]
-                from_pose[i, k] += estimator[i, 1] * jacobians[c, 1, k]
+                by_pose[i, k] = estimator[i, 0] * poses[0, k] + estimator[i, 1] * poses[1, k]
         _propagate(estimator, pixel_cov[c], noise)
         _propagate(estimator, ray_cov[c], systematic)
-        _propagate(from_pose, pose_cov[c], systematic)
+        _propagate(by_pose, pose_cov[c], systematic)
     found[4] = cost / (2 * count - 3)
     if count == 2:
         _gap(jacobians, residuals, pose_cov, pixel_cov, ray_cov, found)
