@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core.errors import NumbaError
 
+from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
@@ -181,97 +181,101 @@ def _accelerations(torque, table, n):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _fits(x, n):  # type: ignore[no-untyped-def]
-    """Return whether a vector has n finite numbers."""
-    good = x.size == n
-    for i in range(x.size):
-        good &= math.isfinite(x[i])
-    return good
+def _finite(x, table, n):  # type: ignore[no-untyped-def]
+    """Return an argument as an array (n,); raise ValueError when a number is not finite."""
+    numbers = vector(x, table, n)
+    for i in range(n):
+        if not math.isfinite(numbers[i]):
+            raise ValueError
+    return numbers
 
 
 @njit
-def _placed(q, v, table):  # type: ignore[no-untyped-def]
-    """Place the links; return whether that is possible."""
-    n = table.shape[1]
-    good = _fits(q, n) and _fits(v, n)
-    if good:
-        place_links(q, v, table)
-    return good
-
-
-@njit
-def _loaded(wrenches, table):  # type: ignore[no-untyped-def]
-    """Add rows of :class:`Wrench`; return whether all can be used."""
-    if wrenches.shape[1] != 6:
-        return False
+def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
+    """Add rows of :class:`Wrench`; raise ValueError for those that cannot be used."""
     for k in range(wrenches.shape[0]):
+        for m in range(6):
+            if not math.isfinite(wrenches[k, m]):
+                raise ValueError
         link = int(wrenches[k, 0])
-        if not _fits(wrenches[k], 6) or link != wrenches[k, 0] or not 0 <= link < table.shape[1]:
-            return False
+        if link != wrenches[k, 0] or not 0 <= link < table.shape[1]:
+            raise ValueError
         distance, angle = wrenches[k, 1], wrenches[k, 2]
         x, z = distance * math.cos(angle), distance * math.sin(angle)
         add_wrench(link, x, z, wrenches[k, 3], wrenches[k, 4], wrenches[k, 5], table)
-    return True
 
 
-def _strict(function: Any) -> Any:
-    """Return a kernel that raises TypeError for types of arguments that :func:`_again` has not."""
-    strict: Any = kernel(function)
-    strict._can_compile = False
-    return strict
+# Called from Python. Each result overwrites an argument, because numba takes longer to return an
+# array than to fill it. Arguments are checked here, where it costs nothing. Python's lock is held,
+# so that threads may share a chain and its table.
 
 
-# Called from Python; they return whether there is a result, which overwrites an argument, because
-# numba takes longer to return an array than to fill it. Arguments are checked here, where it costs
-# nothing. Python's lock is held, so that threads may share a chain and its table.
-
-
-@_strict
-def _torques_of(q, v, torque, table):  # type: ignore[no-untyped-def]
+@ArrayCall
+@kernel
+def _inverse(q, v, torque, table):  # type: ignore[no-untyped-def]
     """Overwrite q'' with joint torques."""
-    if not (_fits(torque, table.shape[1]) and _placed(q, v, table)):
-        return False
-    newton_euler(torque, table)
-    return True
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    newton_euler(_finite(torque, table, n), own)
 
 
-@_strict
-def _reactions_of(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-def]
+@ArrayCall
+@kernel
+def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-def]
     """Write forces and torques of the joints (n, 3)."""
-    n, torque = table.shape[1], reactions[:, 2]
-    if not (_fits(a, n) and _placed(q, v, table) and _loaded(wrenches, table)):
-        return False
+    own = own_matrix(table)
+    n = own.shape[1]
+    acceleration, rows = _finite(a, table, n), own_matrix(reactions)
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    _add_wrenches(matrix(wrenches, table, 6), own)
+    torque = rows[:, 2]
     for i in range(n):
-        torque[i] = a[i]
-    newton_euler(torque, table)
+        torque[i] = acceleration[i]
+    newton_euler(torque, own)
     for i in range(n):
-        reactions[i, 0] = table[FORCE, i]
-        reactions[i, 1] = table[FORCE_IM, i]
-    return True
+        rows[i, 0] = own[FORCE, i]
+        rows[i, 1] = own[FORCE_IM, i]
 
 
-@_strict
-def _accelerations_of(q, v, torque, wrenches, table):  # type: ignore[no-untyped-def]
+@ArrayCall
+@kernel
+def _forward(q, v, a, table):  # type: ignore[no-untyped-def]
     """Overwrite joint torques with q''."""
-    if not (_fits(torque, table.shape[1]) and _placed(q, v, table) and _loaded(wrenches, table)):
-        return False
-    return accelerations(torque, table)
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    if not accelerations(_finite(a, table, n), own):
+        raise ValueError
 
 
-@_strict
-def _mass_matrix_of(q, M, table):  # type: ignore[no-untyped-def]
+@ArrayCall
+@kernel
+def _forward_loaded(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
+    """Overwrite joint torques with q'' under wrenches."""
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    _add_wrenches(matrix(wrenches, table, 6), own)
+    if not accelerations(_finite(a, table, n), own):
+        raise ValueError
+
+
+@ArrayCall
+@kernel
+def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
     """Write the mass matrix of the relative angles (n, n)."""
-    n = table.shape[1]
-    if not _placed(q, q, table):
-        return False
-    absolute_mass_matrix(table)
+    own, result = own_matrix(table), own_matrix(M)
+    n = own.shape[1]
+    pose = _finite(q, table, n)
+    place_links(pose, pose, own)
+    absolute_mass_matrix(own)
     # theta_k holds all q_i with i <= k, so that each row and column is the sum of those after it.
     for i in range(n - 1, -1, -1):
         total = 0.0
         for k in range(n - 1, -1, -1):
-            total += table[MATRIX + i, k] if k < i else table[MATRIX + k, i]
-            M[i, k] = total if i == n - 1 else total + M[i + 1, k]
-    return True
+            total += own[MATRIX + i, k] if k < i else own[MATRIX + k, i]
+            result[i, k] = total if i == n - 1 else total + result[i + 1, k]
 
 
 @njit
@@ -306,8 +310,8 @@ def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-de
 
 
 _NO_WRENCHES = np.empty((0, 6))
-# What a call raises for arguments of other types.
-_REFUSED = (TypeError, ValueError, AttributeError, NumbaError)
+# What a call raises for arguments of other types, and for numbers that cannot be used.
+_REFUSED = (TypeError, ValueError, AttributeError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,8 +344,8 @@ class PlanarChain:
     -----
     Vectors q, v, a, torque are of shape (n,), for relative joint angles: [rad], [rad/s],
     [rad/s^2], [N m]. ``wrenches`` are rows of :class:`Wrench`, or an array (m, 6) of their
-    numbers. C-contiguous arrays of float take a microsecond for three links; what has to be
-    converted to them, such as lists, takes ten. All methods raise InputError for shapes
+    numbers. C-contiguous arrays of float take less than half a microsecond for three links; what
+    has to be converted to them, such as lists, takes ten. All methods raise InputError for shapes
     and numbers that cannot be used, and LongreachError where floating point does not suffice.
     """
 
@@ -406,38 +410,37 @@ class PlanarChain:
             return self.reactions(q, v, a, wrenches)[:, 2].copy()
         try:
             torque = a.copy()
-            if _torques_of(q, v, torque, self._table):
-                return torque
+            _inverse.call(q, v, torque, self._table)
         except _REFUSED:
-            pass
-        q, v, torque = self._vectors(q=q, v=v, a=a)
-        _again(_torques_of, q, v, torque, self._table)
+            q, v, torque = self._vectors(q=q, v=v, a=a)
+            _again(_inverse, q, v, torque, self._table)
         return torque
 
     def forward_dynamics(
         self, q: np.ndarray, v: np.ndarray, torque: np.ndarray, wrenches: Any = None
     ) -> np.ndarray:
         """Return q'' (n,) [rad/s^2] under joint torques and wrenches."""
-        rows = _NO_WRENCHES if wrenches is None else wrenches
         try:
             a = torque.copy()
-            if _accelerations_of(q, v, a, rows, self._table):
-                return a
+            if wrenches is None:
+                _forward.call(q, v, a, self._table)
+            else:
+                _forward_loaded.call(q, v, a, wrenches, self._table)
         except _REFUSED:
-            pass
-        q, v, a = self._vectors(q=q, v=v, torque=torque)
-        _again(_accelerations_of, q, v, a, self._rows(rows), self._table)
+            q, v, a = self._vectors(q=q, v=v, torque=torque)
+            if wrenches is None:
+                _again(_forward, q, v, a, self._table)
+            else:
+                _again(_forward_loaded, q, v, a, self._rows(wrenches), self._table)
         return a
 
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
         """Return the mass matrix of the relative joint angles (n, n) [kg m^2]."""
         M = np.empty((len(self.lengths), len(self.lengths)))
         try:
-            if _mass_matrix_of(q, M, self._table):
-                return M
+            _mass_matrix.call(q, M, self._table)
         except _REFUSED:
-            pass
-        _again(_mass_matrix_of, *self._vectors(q=q), M, self._table)
+            _again(_mass_matrix, *self._vectors(q=q), M, self._table)
         return M
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -455,12 +458,10 @@ class PlanarChain:
         reactions = np.empty((len(self.lengths), 3))
         rows = _NO_WRENCHES if wrenches is None else wrenches
         try:
-            if _reactions_of(q, v, a, rows, reactions, self._table):
-                return reactions
+            _reactions.call(q, v, a, rows, reactions, self._table)
         except _REFUSED:
-            pass
-        vectors = self._vectors(q=q, v=v, a=a)
-        _again(_reactions_of, *vectors, self._rows(rows), reactions, self._table)
+            vectors = self._vectors(q=q, v=v, a=a)
+            _again(_reactions, *vectors, self._rows(rows), reactions, self._table)
         return reactions
 
     def _vectors(self, **vectors: Any) -> list[np.ndarray]:
@@ -506,16 +507,15 @@ def swing(
     return states
 
 
-def _again(entry: Any, *arguments: np.ndarray) -> None:
-    """Call a kernel, which compiles now, with arguments that were checked and converted."""
-    entry._can_compile = True
-    done = entry(*arguments)
-    entry._can_compile = False
-    if not done:
+def _again(entry: ArrayCall, *arguments: np.ndarray) -> None:
+    """Call a kernel with arguments that were checked and converted."""
+    try:
+        entry.call(*arguments)
+    except ValueError:
         raise LongreachError(
             'the mass matrix is not positive definite in floating point; look for masses, lengths'
             ' and inertias of impossible size, and for huge angles'
-        )
+        ) from None
 
 
 def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -14,7 +14,7 @@ import pytest
 from numba import njit
 from scipy.special import ellipk
 
-from longreach_dynamics import planar_chain
+from longreach_dynamics import _array_calls, planar_chain
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.planar_chain import (
     PlanarChain,
@@ -375,15 +375,28 @@ def test_calls_keep_no_argument() -> None:
     assert [sys.getrefcount(array) for array in (*arrays, rows, bad)] == before
 
 
-def test_other_types_are_converted_and_not_compiled() -> None:
+def test_headers_of_arrays_are_known_here() -> None:
+    assert _array_calls._headers_are_known()
+
+
+def test_arrays_are_taken_by_numba_where_headers_are_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
+    assert not _array_calls._headers_are_known()
     q, v, torque = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.0, 2.0, 3.0]])
     expected = EXCAVATOR.forward_dynamics(q, v, torque).tolist()
+    for name in ('_forward', '_forward_loaded'):
+        kernel = getattr(planar_chain, name)._kernel
+        monkeypatch.setattr(planar_chain, name, _array_calls.ArrayCall(kernel))
+    assert EXCAVATOR.forward_dynamics(q, v, torque).tolist() == expected
+    assert planar_chain._forward.call == planar_chain._forward._by_numba
+    # What has to be converted, and what cannot be.
     assert EXCAVATOR.forward_dynamics(list(q), v, torque.astype(int)).tolist() == expected
     assert EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 6))).tolist() == expected
     for bad in (np.zeros(2), np.zeros((3, 1)), np.full(3, math.nan)):
         with pytest.raises(InputError):
             EXCAVATOR.forward_dynamics(bad, v, torque)
-    assert len(planar_chain._accelerations_of.signatures) == 1
 
 
 def test_arguments_stay_and_results_are_new() -> None:
