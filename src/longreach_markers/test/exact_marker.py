@@ -23,14 +23,11 @@ def draw(
     inner=0.5,
     blur=0.85,
     levels=(190.0, 50.0, 200.0),
-    camera=None,
 ) -> np.ndarray:
     """The exact image of a marker: its levels are those inside, of the band and outside."""
     at = (np.arange(SIZE * CELLS) + 0.5) / CELLS - 0.5
     u, v = np.meshgrid(at, at)
     pixels = np.stack([u, v], axis=-1)
-    if camera is not None:
-        pixels = camera.undistort(pixels) * [camera.fx, camera.fy] + [camera.cx, camera.cy]
     y = (pixels - center) @ np.linalg.inv(shape)
     plane = y / (1.0 - y @ np.array(h))[..., None]
     r = np.hypot(plane[..., 0], plane[..., 1])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 
-import cv2
 import numpy as np
 import pytest
 from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
@@ -20,23 +19,6 @@ from scipy.stats import binom
 
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import TRACKED, UNCERTAIN, Observation, detect
-
-
-def contour(image, at, radius, camera, normal):
-    """Detect as many programs do: threshold, contours, the fitted ellipse that suits best."""
-    _, binary = cv2.threshold(image, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    contours, _ = cv2.findContours(binary, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-    best, least = None, 0.6
-    for points in contours:
-        if len(points) < 12:
-            continue
-        center, axes, _ = cv2.fitEllipse(points)
-        misfit = np.hypot(*(np.array(center) - at)) / (2.0 * radius)
-        misfit += abs(0.5 * max(axes) / radius - 1.0)
-        if misfit < least:
-            best, least = np.array(center), misfit
-    return 'LOST' if best is None else 'TRACKED', best, None
-
 
 COUNT = 60
 # How many of them the Cramer-Rao bound is calculated for.
@@ -257,16 +239,6 @@ def test_centre_of_the_ellipse_needs_no_camera():
     assert reached.flagged <= 0.02, reached
     assert reached.rms <= 0.012, reached
     assert reached.ratio <= 1.5, reached
-
-
-@pytest.mark.slow
-def test_threshold_and_contour_have_their_known_error():
-    # The evaluation sees what the literature does: 0.05 to 0.1 px, and the wrong one of two edges.
-    cases = scenes('base', COUNT, seed=11)
-    reached = evaluate(contour, cases)
-    sizes = np.hypot(*reached.errors[np.isfinite(reached.errors[:, 0])].T)
-    assert sizes.size > 0.7 * COUNT
-    assert 0.03 < np.median(sizes) / np.sqrt(2.0) < 0.15, reached
 
 
 @pytest.mark.slow

@@ -21,7 +21,6 @@ from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import read_camera
-from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.setup.checkerboards import (
@@ -238,26 +237,3 @@ def test_wrong_focal_length_shows_in_residuals():
     camera = CAMERAS['left']
     wrong = camera.replace(fx=1.05 * camera.fx, fy=1.05 * camera.fy)
     refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
-
-
-def test_moved_world_moves_positions():
-    turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
-    shift = np.array([120.0, -40.0, 9.0])
-    rig = small_rig()
-    place = np.array([0.2, 0.0, 0.7])
-    pixels, mounted = [], list(rig.cameras.values())
-    for one in mounted:
-        pixels.append(one.camera.project(one.pose.to_camera(place)))
-    poses = [Pose(turn @ m.pose.rotation, turn @ m.pose.translation + shift) for m in mounted]
-    normal = turn @ rig.plane.normal
-    plane = Plane(normal, float(normal @ (turn @ rig.plane.centroid + shift)))
-    cameras = tuple(m.camera for m in mounted)
-    expected = turn @ place + shift
-    for camera, pose, pixel in zip(cameras, poses, pixels, strict=True):
-        found = locate_in_plane(camera, pose, plane, pixel, 1e-4 * np.eye(2))
-        np.testing.assert_allclose(found.position, expected, atol=1e-9)
-    both = triangulate(cameras, tuple(poses), pixels, [1e-4 * np.eye(2)] * 2)
-    np.testing.assert_allclose(both.position, expected, atol=1e-7)
-    # Images of the wrong camera meet nowhere.
-    swapped = triangulate(cameras, tuple(poses), pixels[::-1], [1e-4 * np.eye(2)] * 2)
-    assert swapped.chi_square > 1e3

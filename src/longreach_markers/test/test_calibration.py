@@ -20,7 +20,6 @@ from longreach_markers.setup.checkerboards import (
     find_corners,
     find_views,
     list_pictures,
-    read_picture,
 )
 
 BOARD = Board(9, 6, 0.03)
@@ -456,18 +455,6 @@ def test_camera_comes_back_from_pictures(tmp_path, model):
     error = numbers(found.camera) - numbers(truth)
     assert error @ np.linalg.solve(found.covariance, error) / len(error) < 4.0
     assert found.deviations['fx'] < 1.0
-
-
-def test_picture_is_read_as_the_sensor_has_it(tmp_path):
-    deep = np.array([[0, 2048], [4095, 1024]], np.uint16)
-    cv2.imwrite(str(tmp_path / 'deep.png'), deep)
-    assert read_picture(tmp_path / 'deep.png').tolist() == [[0, 128], [255, 64]]
-    colour = np.zeros((4, 6, 3), np.uint8)
-    colour[:] = (10, 20, 30)
-    cv2.imwrite(str(tmp_path / 'colour.png'), colour)
-    image = read_picture(tmp_path / 'colour.png')
-    assert image.shape == (4, 6)
-    assert abs(int(image[0, 0]) - 21.85) < 1.0  # 0.114 B + 0.587 G + 0.299 R
 
 
 # --- what is refused ------------------------------------------------------------------------

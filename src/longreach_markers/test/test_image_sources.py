@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 import time
@@ -332,15 +331,14 @@ def test_a_container_that_rounds_times_gives_the_same(
 
 
 class FakeVideo:
-    """A video whose container tells given times [ms], a rate [Hz] and a number of frames."""
+    """A video whose container tells given times [ms] and a rate [Hz]."""
 
-    def __init__(self, times: list[float], rate: float, count: int = 0) -> None:
-        self.times, self.rate, self.count, self.next = times, rate, count, 0
+    def __init__(self, times: list[float], rate: float) -> None:
+        self.times, self.rate, self.next = times, rate, 0
 
     def get(self, key: int) -> float:
         return {
             cv2.CAP_PROP_FPS: self.rate,
-            cv2.CAP_PROP_FRAME_COUNT: self.count,
             cv2.CAP_PROP_POS_MSEC: self.times[max(self.next - 1, 0)],
         }.get(key, 0.0)
 
@@ -397,26 +395,6 @@ def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
     file.write_bytes(data[: 2 * len(data) // 3])
     with open_source(str(file)) as source, pytest.raises(LongreachError, match='is incomplete'):
         list(source)
-
-
-@pytest.mark.parametrize('kept', [30, 20])
-def test_a_video_whose_rate_varies_is_whole_where_its_times_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
-) -> None:
-    # Of 30 Hz at first and of 10 Hz later: FFmpeg's count is the duration times the first rate.
-    times = [33.0 * k for k in range(11)] + [330.0 + 100.0 * k for k in range(1, 20)]
-    count = round((times[-1] + 100.0) * 30e-3)
-    fake = FakeVideo(times[:kept], 30.0, count)
-    monkeypatch.setattr(image_sources, '_opened', lambda *_: fake)
-    (tmp_path / 'a.mkv').touch()
-    seen = []
-    with (
-        open_source(tmp_path / 'a.mkv') as source,
-        contextlib.nullcontext() if kept == 30 else pytest.raises(LongreachError, match='incompl'),
-    ):
-        seen.extend(round((frame.stamp or 0) * 1e-6) for frame in source)
-    assert source.count == count > 2 * kept
-    assert seen == times[:kept]
 
 
 @pytest.mark.parametrize(

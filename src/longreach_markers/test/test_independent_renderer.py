@@ -19,7 +19,6 @@ from independent_renderer import (
     PinholeCamera,
     Scene,
     back_project,
-    pixel_weights,
     plane_axes,
     project,
     render,
@@ -111,15 +110,6 @@ def test_disc_straight_on_keeps_area_and_centroid(blur):
     np.testing.assert_allclose(centroid, rendered.center, atol=1e-5 if blur else 1e-3)
 
 
-def test_first_pixel_has_its_centre_at_zero():
-    camera = PinholeCamera(width=61, height=61, cx=0.0, cy=0.0)
-    exact = render_exact(
-        DISC.changed(camera=camera, center=(0, 0, 20.0), window=(-30, -30, 61, 61))
-    )
-    _, centroid = moments(exact, DISC.background)
-    np.testing.assert_allclose(centroid, [30.0, 30.0], atol=1e-9)
-
-
 @pytest.mark.parametrize('scene', [TILTED, TILTED.changed(motion=4.0, motion_direction=0.5)])
 def test_error_falls_with_the_square_of_the_cells(scene):
     scene = scene.changed(radius=0.06)
@@ -192,18 +182,6 @@ def test_ellipse_is_the_outline_of_the_image():
         cv2.INTER_CUBIC,
     )
     assert np.mean(sampled) == pytest.approx(125.0, abs=3.0)
-
-
-def test_weights_are_those_of_gaussian_and_box():
-    weights, pad = pixel_weights(0.8, 8)
-    places = (np.arange(weights.size) + 0.5) / 8 - pad - 0.5
-    assert weights.sum() == pytest.approx(1.0)
-    assert weights @ places == pytest.approx(0.0, abs=1e-12)
-    # Variances of Gaussian and box add up; a cell adds its own.
-    assert weights @ places**2 == pytest.approx(0.8**2 + 1.0 / 12.0 + 1.0 / (12.0 * 64), rel=1e-3)
-    box, pad = pixel_weights(0.0, 8)
-    assert pad == 0
-    np.testing.assert_allclose(box, 1.0 / 8)
 
 
 def test_motion_widens_along_its_direction_only():

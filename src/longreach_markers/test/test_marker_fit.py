@@ -82,9 +82,9 @@ def test_motion_is_found_as_the_larger_blur():
     assert p[BLUR + 2] == pytest.approx(still, rel=0.15)
 
 
-def camera_of(h, distortion=(0.0,) * 5) -> tuple[Camera, np.ndarray]:
+def camera_of(h) -> tuple[Camera, np.ndarray]:
     """A camera and the normal in its frame with which the circle has this perspective."""
-    camera = Camera('c', SIZE, SIZE, 900.0, 900.0, 4.0, 6.0, 'plumb_bob', distortion)
+    camera = Camera('c', SIZE, SIZE, 900.0, 900.0, 4.0, 6.0)
     # h = -A n_uv / (n . (c, 1)) for the normal of pinhole pixels, n_px = K^-T n.
     n_uv = -np.linalg.solve(A, h)
     n_px = np.array([*n_uv, 1.0 - n_uv @ MIDDLE])
@@ -110,15 +110,6 @@ def test_without_the_normal_perspective_is_found_from_the_image():
     ellipse = found.parameters[CENTER:SHAPE] - shape @ h / (1.0 - h @ h)
     true = np.array([0.01, -0.006])
     np.testing.assert_allclose(ellipse, MIDDLE - A @ true / (1.0 - true @ true), atol=0.02)
-
-
-def test_distortion_is_undone_before_the_fit():
-    camera, normal = camera_of((0.0, 0.0), (-9.0, 0.0, 0.05, -0.03, 0.0))
-    bent = draw(camera=camera)
-    found = fit(taken(bent), camera=camera, normal=normal)
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.005)
-    without = fit(taken(bent))
-    assert np.linalg.norm(without.parameters[CENTER:SHAPE] - MIDDLE) > 0.03
 
 
 def test_the_outline_holds_the_shape_where_the_rim_is_hidden():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import cv2
 import numpy as np
 import pytest
@@ -63,12 +61,3 @@ def test_an_image_of_another_size():
     cut = small._replace(image=np.zeros((300, 200), np.uint8))
     with pytest.raises(InputError, match=r'300 px; calibrate the camera at the image size'):
         list(follow(Follower(small_rig()), [cut]))
-
-
-def test_advice_on_the_scale_leads_to_the_right_one():
-    picture = Picture('left', 0, np.zeros((300, 400), np.uint8), 'left/1.png')
-    for scale in (0.25, 0.5, 2.0):
-        with pytest.raises(InputError) as error:
-            list(follow(Follower(small_rig().scaled(scale)), [picture]))
-        factor = re.search(r'multiply the scale by ([\d.]+)', str(error.value))
-        assert scale * float(factor[1]) == 1.0

@@ -108,11 +108,6 @@ def test_what_is_written_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        (
-            'cameras/any.yaml',
-            'none.yaml',
-            'none.yaml, the calibration file of the camera left, does not exist',
-        ),
         ('[-0.7071067811865476', '[-0.9', r'cameras\.left: orientation .* has norm'),
         ('0.0, -5.0, 1.0', '0.0, -5.0', r'cameras\.left\.position has 2 values, allowed: 3'),
         ('  left:', '  1st:', r'cameras\.1st is unknown'),

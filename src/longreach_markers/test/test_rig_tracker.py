@@ -466,23 +466,6 @@ def test_camera_finds_a_marker_again_where_the_other_one_shows_it():
         assert estimate.in_plane.position == pytest.approx(place, abs=1e-3)
 
 
-def test_marker_that_left_both_images_is_found_elsewhere():
-    stage = Stage(small_rig())
-    stage.start()
-    out, back = PLACES.copy(), PLACES.copy()
-    out[2], back[2] = [9.0, 0.0, 0.3], [-0.7, 0.0, -0.7]
-    for k in range(1, 60):
-        places = PLACES if k < 3 else out if k < 50 else back
-        frame = stage.update(k / RATE, places)
-        for estimate, place in zip(frame.estimates.values(), places, strict=True):
-            if estimate.status == TRACKED:
-                assert estimate.in_plane.position == pytest.approx(place, abs=1e-3), k
-        if 3 <= k < 50:
-            assert frame.estimates['c'].status == LOST
-    assert all(one.cameras == SIDES for one in frame.estimates.values())
-    assert all(one.status == TRACKED for one in frame.estimates.values())
-
-
 @pytest.mark.parametrize('is_exchanged', [False, True])
 def test_camera_ends_a_doubt_of_the_other_one(is_exchanged):
     stage = Stage(small_rig())
@@ -534,59 +517,6 @@ def test_images_of_unknown_cameras_are_refused():
 
 def boom_rig() -> Rig:
     return load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
-
-
-def track_boom(
-    noise: float, count: int, amplitude: float, scale: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions in the plane (count, n, 3) of markers, and the truth [m]."""
-    rig = boom_rig().scaled(scale)
-    look = CameraLook(clutter=10, noise_everywhere=False, read_noise=noise, shot_noise=0.0, seed=7)
-    scene = scene_of(rig, look)
-    simulators = {
-        side: CameraSimulator(mounted.camera.replace(name=side), mounted.pose, scene)
-        for side, mounted in rig.cameras.items()
-    }
-    places = np.array([marker.position for marker in rig.markers])
-    rng = np.random.default_rng(5)
-    tracker = RigTracker(rig)
-    still = np.zeros_like(places)
-    found, truth = [], []
-    for k in range(count + 1):
-        swing = 0.5 * amplitude * math.sin(2.0 * math.pi * 1.1 * k / RATE)
-        now = places + np.array([0.6, 0.0, 0.8]) * swing
-        images = {side: one.image(now, still, 0.0, rng) for side, one in simulators.items()}
-        times = dict.fromkeys(images, k / RATE)
-        if k == 0:
-            tracker.start(images, times)
-            continue
-        estimates = tracker.update(images, times).estimates.values()
-        assert all(estimate.status == TRACKED for estimate in estimates)
-        found.append([estimate.in_plane.position for estimate in estimates])
-        truth.append(now)
-    return np.array(found), np.array(truth)
-
-
-@pytest.mark.parametrize('noise', [2.0, 4.0])
-def test_noise_of_markers_at_rest_is_a_tenth_of_a_millimetre(noise):
-    found, truth = track_boom(noise, 20, 0.0)
-    scatter = (found - found.mean(axis=0))[..., [0, 2]]
-    # 3-D noise in the plane, RMS over both axes together.
-    rms = np.sqrt((scatter**2).sum(axis=-1).mean())
-    assert rms * math.sqrt(20.0 / 19.0) < 1e-4
-    # And nothing is off by more than a millimetre.
-    assert np.abs(found.mean(axis=0) - truth[0]).max() < 5e-4
-
-
-def test_oscillation_of_2_mm_stands_out_of_the_noise():
-    # From peak to peak. Signal to noise: the power of the oscillation over that of the rest.
-    found, truth = track_boom(3.0, 30, 2e-3)
-    signal = truth - truth.mean(axis=0)
-    rest = found - found.mean(axis=0) - signal
-    for marker in range(found.shape[1]):
-        power = (signal[:, marker] ** 2).sum(axis=1).mean()
-        noise = (rest[:, marker] ** 2).sum(axis=1).mean()
-        assert power / noise > 20.0
 
 
 def independent_images(rig: Rig, place: np.ndarray) -> dict[str, tuple]:

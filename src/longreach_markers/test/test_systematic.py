@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from independent_views import digitised, view
 from known_rig import LENS, POSES, SPREAD, TIP, mapping, solved
+from scipy.spatial.transform import Rotation
 from small_rig import START, small_rig
 
 from longreach_markers.camera.geometry import Plane, Pose
@@ -24,10 +25,7 @@ POSE_COVARIANCE = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
 
 def moved(pose: Pose, error: np.ndarray) -> Pose:
     """Return a pose changed by a rotation vector in the camera [rad] and a displacement [m]."""
-    angle = float(np.linalg.norm(error[:3]))
-    x, y, z = error[:3] / angle
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    turn = np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K
+    turn = Rotation.from_rotvec(error[:3]).as_matrix()
     return Pose(pose.rotation @ turn, pose.translation + error[3:], POSE_COVARIANCE)
 
 

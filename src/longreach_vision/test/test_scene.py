@@ -303,16 +303,6 @@ def test_images_of_a_path_are_those_between_its_ends() -> None:
         next(frames_of(MarkerPath(('a', 'b'), times - 4.12, *cubic(times)), cameras))
 
 
-def test_images_of_a_path_are_those_of_its_samples() -> None:
-    times = np.arange(0.0, 1.0001, 0.005)
-    path = MarkerPath(('a', 'b'), times, *cubic(times))
-    live = taken(FrameTimes(15.0), np.rint(times * 1e9))
-    filed = [frame for _, frame in frames_of(path, [FrameTimes(15.0)])]
-    assert [frame[:2] for frame in live] == [frame[:2] for frame in filed]
-    for one, other in zip(live, filed, strict=True):
-        assert one.positions == pytest.approx(other.positions, abs=1e-12)
-
-
 # --- images that are to be drawn -----------------------------------------------------------------
 
 

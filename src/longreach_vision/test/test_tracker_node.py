@@ -542,12 +542,6 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
     tracker.warns('waiting for the next image', diagnostics.OK)
 
 
-def test_images_that_were_resized_name_the_scale(start: Start) -> None:
-    tracker = start(own=rig().scaled(2.0))
-    tracker.send(shots(1))
-    assert 'set scale to 0.5' in tracker.says('allowed by the rig for left: 640 x 480')
-
-
 def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     own, sides = rig(), (*SIDES, 'top')
     top = MountedCamera(CAMERA, Pose.from_look_at((0.3, -8.5, 4.0), (0.0, 0.0, 1.0)))
