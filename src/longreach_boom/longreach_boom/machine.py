@@ -272,12 +272,7 @@ class Boom:
         state: BoomState,
         command: BoomCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
-        """
-        Return the states of joints and pistons, and the bending of the beam tips.
-
-        Joint angles [rad] with the cylinder's torque, pistons [m] with its force, deflections w(L)
-        [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see urdf/boom.urdf.
-        """
+        """Return the joints of urdf/boom.urdf: [rad] or [m], with torques [N m] or forces [N]."""
         boom, constants = self.parameters, self.constants(state.loads)
         parts, N = StateParts.of(state.y, boom), boom.size
         angles, rates = parts.q[:N], parts.v[:N]
@@ -327,13 +322,7 @@ def _fastest(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
 def longest_step(
     parameters: BoomParameters, scenario: Scenario, sample_time: float = SAMPLE_TIME
 ) -> float:
-    """
-    Return the longest stable step [s] that divides a sample [s] into a whole number of steps.
-
-    Stability is checked in the pose of the scenario and in all waypoints, with each load that
-    occurs, and without loads. All times of the scenario are whole steps. Raises InputError if
-    there is none.
-    """
+    """Return the longest step [s] stable in all poses with all loads that divides a sample [s]."""
     scenario.check_with(parameters)
     carried = {(), *(loads for _, loads in scenario.carried(parameters))}
     poses = [scenario.angles(parameters)]

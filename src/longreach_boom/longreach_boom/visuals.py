@@ -111,12 +111,7 @@ def _lines(boom: BoomParameters, points: int) -> tuple[_Lines, ...]:
 def shape_of(
     boom: BoomParameters, state: BoomState, points: int = 24, friction: bool = True
 ) -> tuple[BeamShape, ...]:
-    """
-    Return the bent beams of a boom, with equally spaced points along each, both ends included.
-
-    The stress is E |w''| times the distance of the surface from the neutral line, see
-    :func:`longreach_boom.description.half_height`.
-    """
+    """Return the bent beams of a boom, with equally spaced points along each, ends included."""
     N, shapes = boom.size, []
     q, _, _, frames = _frames(boom, state)
     tables = _lines(boom, points)

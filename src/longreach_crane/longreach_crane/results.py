@@ -70,12 +70,7 @@ class Event(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CraneRun(Run[CraneParameters]):
-    """
-    A run of the crane with its controller, one row per control cycle at the instant of sampling.
-
-    ``command``, ``brake`` and ``emergency`` are the decisions of that cycle; ``crossings`` says
-    when the car passed a limit, located between the cycles.
-    """
+    """A run of the crane with its controller, a row per control cycle at its sampling."""
 
     UNITS: ClassVar = {
         'events.time': 's',

@@ -96,11 +96,7 @@ def _gauss_rule() -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Piecewise:
-    """
-    A piecewise polynomial; its arrays are read-only, as it is kept and shared.
-
-    Not SciPy's: the import of scipy.interpolate would be a third of the start of every command.
-    """
+    """A piecewise polynomial, read-only; SciPy's would be a third of the start of a command."""
 
     powers: np.ndarray
     edges: np.ndarray

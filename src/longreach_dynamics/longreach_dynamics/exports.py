@@ -10,11 +10,7 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
-    """
-    Return a package's ``__getattr__`` and ``__all__`` of the stub beside ``file``.
-
-    The stub has lines ``from package.module import Name as Name``, imported when they are used.
-    """
+    """Return a package's ``__getattr__`` and ``__all__`` of the stub beside ``file``."""
     stub = ast.parse(Path(file).with_suffix('.pyi').read_text('utf-8'))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     modules = {alias.name: str(node.module) for node in imports for alias in node.names}

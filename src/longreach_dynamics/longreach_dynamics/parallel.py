@@ -124,11 +124,7 @@ def each_outcome(
     cluster: str | None = None,
     lost: Callable[[str], Outcome] | None = None,
 ) -> Generator[tuple[int, Outcome]]:
-    """
-    Yield the number and the outcome of each of ``count`` jobs when it has finished, in any order.
-
-    Jobs are taken as they are needed; the rest is as of :func:`run_jobs`.
-    """
+    """Yield number and outcome of each of ``count`` jobs as it finishes; see :func:`run_jobs`."""
     if processes is not None and processes < 1:
         raise InputError(f'processes = {processes}, allowed: at least 1')
     if processes is not None and cluster is not None:

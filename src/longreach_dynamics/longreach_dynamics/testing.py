@@ -14,11 +14,7 @@ _LASTS = 6
 def random_operation(
     random: np.random.Generator, axes: int, duration: float, step: float = 1e-3
 ) -> tuple[ValveCommand, ...]:
-    """
-    Return what a careless operator does with the valves of a machine, every ``step`` [s] or less.
-
-    For some commands each: full spool to all axes, or to some, reversed, closed, or anywhere.
-    """
+    """Return what a careless operator does with the valves, every ``step`` [s] or less."""
     commands, time = [], 0.0
     spools, way = np.zeros(axes), 'full'
     while time < duration:

@@ -54,11 +54,7 @@ class Breakout:
 
 
 def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:
-    """
-    Return the breakout forces of arm or bucket over the stroke, the others in a pose (3,) [rad].
-
-    InputError for another cylinder, or a pose outside the strokes.
-    """
+    """Return breakout forces of arm or bucket over the stroke, the others in a pose (3,) [rad]."""
     if cylinder not in BREAKOUTS:
         raise InputError(f'cylinder = {cylinder!r}, allowed: {" | ".join(BREAKOUTS)}')
     excavator.check_pose(pose)

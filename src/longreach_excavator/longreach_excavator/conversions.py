@@ -50,11 +50,7 @@ _STRONGEST = 2.0
 def hydraulics_to_message(
     y: np.ndarray, observed: Mapping[str, float], vapour: float, header: Header
 ) -> HydraulicState:
-    """
-    Return pressures, flows and spool positions of one state, by the cylinders' names.
-
-    Below the vapour pressure [Pa] the state counts missing oil; the pressure is then that value.
-    """
+    """Return pressures, at least the vapour pressure [Pa], flows and spools of one state."""
     pressures = np.maximum(y[HEAD:SPOOL], vapour)
     return hydraulic_state(
         CYLINDERS,
@@ -113,12 +109,7 @@ def forces_to_message(
     header: Header,
     load: tuple[complex, float, float] | None = None,
 ) -> MarkerArray:
-    """
-    Return arrows of forces (soil red, others blue), the soil's line or the ground, and the load.
-
-    ``soil`` (points, 2) has x and z of its surface [m]; ``load``, with terrain, are centre,
-    diameter and width of a cylinder of the soil in the bucket [m].
-    """
+    """Return arrows, the soil's line (points, 2), and its load: centre, diameter, width [m]."""
     markers = [
         arrow_marker(
             name,
@@ -150,11 +141,7 @@ def forces_to_message(
 
 
 def command_to_message(command: ExcavatorCommand, header: Header) -> ValveCommand:
-    """
-    Return a command as a message with the header of the sample that it answers.
-
-    Forces, if there are any, are named; cylinders without one keep their oil, valves closed.
-    """
+    """Return a command as a message with the header of the sample that it answers."""
     forces = {
         name: force
         for name, force in zip(CYLINDERS, command.forces, strict=True)
@@ -168,11 +155,7 @@ def command_to_message(command: ExcavatorCommand, header: Header) -> ValveComman
 def command_from_message(
     message: ValveCommand, excavator: ExcavatorParameters
 ) -> ExcavatorCommand:
-    """
-    Return a command; cylinders that it leaves out keep their oil, and their valves close.
-
-    InputError as of ``values_from_command``, and for a force that no cylinder can give.
-    """
+    """Return a command; cylinders that it leaves out keep their oil, and their valves close."""
     spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
     for cylinder in excavator.cylinders:
         most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure

@@ -86,11 +86,7 @@ def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> 
 
 
 def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces:
-    """
-    Return the forces in a file, by (5.1) to (5.5) from pressures where it has no forces.
-
-    Linear between rows. InputError for missing columns, or a file that starts after time 0.
-    """
+    """Return the forces in a file, linear between rows, or by (5.1) to (5.5) of its pressures."""
     table = read_table(file)
     times, forces = table['time'], _forces(table, excavator)
     largest = float(np.abs(forces).max())

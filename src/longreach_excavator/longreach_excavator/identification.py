@@ -52,12 +52,7 @@ _AT_ONCE = 5e-3
 
 @dataclasses.dataclass(frozen=True)
 class ExcavatorIdentification(SpoolIdentification):
-    """
-    The excavator, for ``longreach identify``.
-
-    ``depth`` is that of the soil's law, see ``Scenario``: swing, as if the bucket's joint were at
-    rest (Ozunlu 2009, (4.1)), or surface.
-    """
+    """The excavator for ``longreach identify``; ``depth`` of the soil's law as in a scenario."""
 
     depth: str = 'swing'
     name = 'excavator'

@@ -168,23 +168,9 @@ def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
     """
     Read a motion from a CSV file.
 
-    Parameters
-    ----------
-    file : path
-        Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
-        alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
-        tooth, in the world's axes; soil_moment [N m] about the tooth and bucket_mass [kg] of the
-        soil in the bucket, by default 0. Names of angles may end in _deg. Files of ``dig --csv``
-        can be read: their force is in soil_x and soil_z.
-    cutoff : float, optional
-        Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
-        from the angles, even if the file has them.
-
-    Raises
-    ------
-    InputError
-        For missing columns, too few rows to compute rates and accelerations from, and a cutoff
-        outside the frequencies that the rows resolve.
+    Columns time [s], theta_2 .. [rad] or with _deg; if known omega_2 .., alpha_2 .., force_x and
+    force_z [N] on the tooth, soil_moment [N m], bucket_mass [kg]; or those of ``dig --csv``. With
+    a ``cutoff`` [Hz] angles are filtered, and rates and accelerations follow from them.
     """
     return motion_from(read_table(file), cutoff)
 
@@ -337,12 +323,7 @@ def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyp
 
 @dataclasses.dataclass(frozen=True)
 class InverseResult(Run[ExcavatorParameters]):
-    """
-    The loads of a motion.
-
-    Cylinder forces are with the friction of the piston (``force_``) and without (``pin_force_``);
-    the power is that of the former.
-    """
+    """The loads of a motion; forces with the friction of pistons, ``pin_force_`` without."""
 
     motion: Motion
 

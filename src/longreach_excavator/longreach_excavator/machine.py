@@ -154,11 +154,7 @@ class Excavator:
         time: float,
         duration: float,
     ) -> ExcavatorState:
-        """
-        Return the state ``duration`` [s] after ``time`` [s], both rounded to whole steps.
-
-        IntegrationError when the state does not stay finite.
-        """
+        """Return the state ``duration`` [s] after ``time`` [s], both rounded to whole steps."""
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 

@@ -249,12 +249,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
         )
 
     def with_flow(self, cylinder: str, flow: float) -> ExcavatorParameters:
-        """
-        Return the excavator with another valve area of a cylinder.
-
-        ``flow`` is that through the fully open valve to the head side at the full supply pressure
-        [m^3/s].
-        """
+        """Return the excavator whose open valve lets ``flow`` [m^3/s] to the head side."""
         oil = self.oil
         drop = oil.supply_pressure - oil.tank_pressure
         area = flow / (oil.contraction * math.sqrt(2.0 / oil.density * drop))
@@ -298,11 +293,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
 
 @functools.lru_cache(maxsize=64)
 def _move(pins: Pins, cylinder: int, retracted: float, extended: float) -> None:
-    """
-    Raise InputError where a cylinder's linkage has no solution over the stroke, lengths [m].
-
-    Cached, as this is the largest part of the check, which a fit of the soil repeats in each run.
-    """
+    """Raise InputError where a linkage has no solution over the stroke [m]; cached for fits."""
     linkage = _linkage(pins)
     for length in np.linspace(retracted, extended, _PLACES):
         linkage.angle(cylinder, float(length))

@@ -175,11 +175,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return summary
 
     def summary(self) -> dict[str, Any]:
-        """
-        Return the swing, the soil on terrain, largest forces and the energy balance.
-
-        The peak pressure of a cylinder with a prescribed force is None: no oil is simulated.
-        """
+        """Return the swing, the soil on terrain, largest forces and the energy balance."""
         terrain = self.machine.constants.ground.cells > 0
         return {
             'mode': self.machine.scenario.mode,

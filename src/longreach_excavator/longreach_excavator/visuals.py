@@ -50,11 +50,7 @@ def force_arrows(
 
 
 def soil_line(excavator: ExcavatorParameters, surface: float) -> np.ndarray:
-    """
-    Return the line of flat soil, x and z (2, 2) [m], from the tracks to beyond the reach.
-
-    (0, 2) for a surface of -inf: no soil.
-    """
+    """Return the line of flat soil (2, 2) [m], beyond the reach; (0, 2) for none, at -inf."""
     if surface == -np.inf:
         return np.empty((0, 2))
     reach = excavator.boom.length + excavator.arm.length + excavator.bucket.length

@@ -66,12 +66,7 @@ def rate_limits(
 def cycle_references(
     harvester: HarvesterParameters, scenario: Scenario, controller: ControllerParameters
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return the times of the cycles up to the end of a scenario [s], and :func:`references` there.
-
-    InputError for a path of the tip that leaves the reach of the machine, and a joint that would
-    have to move faster than :func:`rate_limits`.
-    """
+    """Return the cycles' times up to a scenario's end [s], and checked :func:`references`."""
     interval = controller.sample_time
     counts = range(round(scenario.duration / interval) + 1)
     times = np.array([step_time(k, interval) for k in counts])
@@ -89,11 +84,7 @@ def cycle_references(
 def references(
     harvester: HarvesterParameters, scenario: Scenario, times: np.ndarray
 ) -> np.ndarray:
-    """
-    Return the angles that controllers follow, (times, 3) [rad]; NaN: the valve is closed.
-
-    InputError for a path of the tip that leaves the machine's reach, and angles beyond strokes.
-    """
+    """Return the angles that controllers follow, (times, 3) [rad]; NaN: the valve is closed."""
     if scenario.tip:
         return tip_path(harvester, np.array(scenario.angles), scenario.tip, times)
     found = np.full((times.size, 3), np.nan)

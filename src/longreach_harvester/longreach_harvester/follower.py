@@ -44,11 +44,7 @@ class _Plan(CubicTrajectory):
 
 @dataclasses.dataclass(frozen=True)
 class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
-    """
-    The controllers, whose interval cycles have, with what they follow.
-
-    InputError for a scenario that moves spools, and a path that is out of reach or too fast.
-    """
+    """The controllers, whose interval cycles have, with what they follow."""
 
     machine: HarvesterParameters
     controller: ControllerParameters

@@ -71,11 +71,7 @@ def tip_at(p: HarvesterParameters, angles: np.ndarray) -> np.ndarray:
 
 
 def angles_at(p: HarvesterParameters, tip: Sequence[float] | np.ndarray) -> np.ndarray:
-    """
-    Return the joint angles with the tip at a place (x, y, z) [m], (3,) [rad].
-
-    InputError when it is out of reach, on the swing axis, or beyond the range of a linkage.
-    """
+    """Return the joint angles (3,) [rad] with the tip at a place (x, y, z) [m]."""
     x, y, z = (float(value) for value in tip)
     distance = math.hypot(x, y)
     place = f'tip = ({x:g}, {y:g}, {z:g}) m'
@@ -103,12 +99,7 @@ def angles_at(p: HarvesterParameters, tip: Sequence[float] | np.ndarray) -> np.n
 def tip_path(
     p: HarvesterParameters, start: np.ndarray, segments: Sequence[TipSegment], times: np.ndarray
 ) -> np.ndarray:
-    """
-    Return joint angles over times [s] for a path of the tip, (times, 3) [rad].
-
-    From joint angles ``start`` (3,) at time 0 the segments follow one another; then the tip rests.
-    InputError with the segment, when it leaves the reach of the machine.
-    """
+    """Return joint angles (times, 3) [rad] of a path of the tip, at whose end it rests."""
     found = np.tile(np.asarray(start, dtype=float), (times.size, 1))
     place, begin = tip_at(p, start), 0.0
     for index, segment in enumerate(segments):

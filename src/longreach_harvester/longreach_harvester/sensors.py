@@ -47,11 +47,7 @@ def load_sensors(file: str | Path) -> SensorParameters:
 
 
 class Sensors:
-    """
-    The sensors of a harvester, read in the cycles of the controllers, ``rate`` per second.
-
-    InputError for another rate of the sensors, or another number of biases or drifts.
-    """
+    """The sensors of a harvester, read in the cycles of the controllers, ``rate`` per second."""
 
     def __init__(
         self, harvester: HarvesterParameters, parameters: SensorParameters, rate: float

@@ -42,11 +42,7 @@ def training_figures(
     spools: np.ndarray,
     head: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """
-    Return the training figures of a run over times [s], its columns (rows, 3) of the joints.
-
-    head (rows, 2) as in :func:`head_swing`; None: a point mass, which does not swing.
-    """
+    """Return the training figures of a run; ``head`` as in :func:`head_swing`, or None."""
     tip = tip_at(harvester, angles)
     bands = [actuator.valve.dead_band for actuator in harvester.actuators]
     opened = (np.abs(spools[1:]) > bands).any(axis=1)

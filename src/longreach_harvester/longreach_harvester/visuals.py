@@ -56,11 +56,7 @@ def cylinder_forces(
 def head_lines(
     p: HarvesterParameters, angles: np.ndarray, head: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return lines from the tip: straight down, and along a head that hangs, each (2, 3) [m].
-
-    Angles of the head as in :func:`longreach_harvester.training.head_swing` [rad].
-    """
+    """Return lines (2, 3) [m] from the tip: straight down, and along a head that hangs."""
     tip, swing = tip_at(p, angles), float(angles[0])
     pitch, roll = float(angles[1] + angles[2] + head[0]), float(head[1])
     forward = np.array([np.cos(swing), np.sin(swing), 0.0])

@@ -36,11 +36,7 @@ _WHOLE = 1e-6
 def write_fmu(
     file: Path, spec: MachineSpec[Any, Any, Any], parameters: Any, scenario: Any, options: Any
 ) -> None:
-    """
-    Write the FMU of a machine that begins as a scenario does.
-
-    Raises InputError for a scenario that does not fit.
-    """
+    """Write the FMU of a machine that begins as a scenario does."""
     spec.cosimulation(parameters, scenario, options)
     given = {
         'machine': spec.name,

@@ -28,11 +28,7 @@ def steady_clock() -> Clock:
 
 
 def ignore_times_before_zero() -> None:
-    """
-    Let the nodes of this process ignore times before 0 on /clock, with one warning.
-
-    rclpy ends a node with an exception in the callback that every node with ``use_sim_time`` has.
-    """
+    """Let nodes ignore times before 0 on /clock, which end a node of rclpy, with a warning."""
     follow = TimeSource.clock_callback
     warned = False
 

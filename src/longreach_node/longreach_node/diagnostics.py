@@ -18,12 +18,7 @@ HOLD = 10.0
 
 
 class Diagnostics:
-    """
-    Publisher of one component's state on /diagnostics.
-
-    The component is named by the node's full name and, where a node reports on several, ``part``;
-    ``hardware`` is the ``hardware_id``.
-    """
+    """Publisher of the state of a node, or of its ``part``, on /diagnostics."""
 
     def __init__(self, node: Node, hardware: str, part: str = '') -> None:
         self._name = node.get_fully_qualified_name().lstrip('/') + (f': {part}' if part else '')

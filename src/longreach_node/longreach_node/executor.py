@@ -164,11 +164,7 @@ class NodeExecutor(SingleThreadedExecutor):
     # --- turns ---------------------------------------------------------------------------------
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """
-        Call one callback, or wait for one, without limit if no time [s] is given.
-
-        Raises ExternalShutdownException when the context was shut down meanwhile.
-        """
+        """Call one callback, or wait for one, without limit if no time [s] is given."""
         if self._is_shutdown:
             return
         if not self._pending and not self._delegating:

@@ -45,11 +45,7 @@ def action_types() -> Any:
 
 
 def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
-    """
-    Return the tolerances of a goal message; what it leaves at 0 gets this module's defaults.
-
-    Raises InputError for unknown joints, impossible tolerances, or those that are not monitored.
-    """
+    """Return the tolerances of a goal; what it leaves at 0 gets this module's defaults."""
     if goal.component_path_tolerance or goal.component_goal_tolerance:
         raise InputError('component tolerances given, allowed: none, no joint has more than one')
     limits = []
@@ -109,11 +105,7 @@ class TrajectoryAction:
     # --- what the controller calls -----------------------------------------------------------
 
     def on_cycle(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> None:
-        """
-        Judge the goal, if there is one, and send feedback with a header.
-
-        At the time of the sample [s], with the measured angles (N,) [rad].
-        """
+        """Judge the goal by a sample's time [s] and angles (N,) [rad]; send feedback."""
         if self._goal is None:
             return
         verdict = self._goal.judge(time, angles)

@@ -25,11 +25,7 @@ def is_subscriber(node: Node, name: str, publisher: Publisher) -> bool:
 
 
 def duplicates(node: Node, topic: str) -> str:
-    """
-    Return a text on nodes of the same name, and other publishers of a topic, with the remedy.
-
-    Empty if there are none; an empty topic: none is looked for.
-    """
+    """Return a text on nodes of the same name, and other publishers of a topic; '' for none."""
     own, problems = node.get_fully_qualified_name(), []
     publishers = [
         f'{info.node_namespace.rstrip("/")}/{info.node_name}'
@@ -79,11 +75,7 @@ def missing_connection(
 
 
 class StartBarrier:
-    """
-    The wait for other nodes before the first sample.
-
-    ``description`` is logged after it, or when it has to wait: a first message takes 0.1 s.
-    """
+    """The wait for other nodes before the first sample; ``description`` is logged after it."""
 
     def __init__(self, node: Node, settings: SimulatorParameters, description: str) -> None:
         self._log = node.get_logger()
@@ -93,11 +85,7 @@ class StartBarrier:
         self._reported = ''
 
     def is_open(self, missing: str) -> bool:
-        """
-        Return whether nothing is missing, as of :func:`missing_connection`, or the wait is over.
-
-        LongreachError when in lockstep something is missing after ``start_timeout``.
-        """
+        """Return whether nothing is missing, or the wait is over; an error in lockstep."""
         waited, limit = time.monotonic() - self._begun, self._settings.start_timeout
         if missing and waited < limit:
             if missing != self._reported and waited > _REPORT_AFTER:

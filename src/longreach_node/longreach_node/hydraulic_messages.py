@@ -85,11 +85,7 @@ def spools_from_message(
 def named_values(
     topic: str, what: str, names: Sequence[str], values: Sequence[float], known: Sequence[str]
 ) -> dict[str, float]:
-    """
-    Return values by name; InputError for a wrong number, or a name not known or doubled.
-
-    ``topic`` and ``what``, the term for the names, are for errors.
-    """
+    """Return values by name; InputError for a wrong number, or a name not known or doubled."""
     if len(values) != len(names):
         raise InputError(
             f'{topic} has {len(values)} values, allowed: {len(names)}, one for each name, or for'

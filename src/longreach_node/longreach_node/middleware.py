@@ -33,11 +33,7 @@ _USERS_CHOICE = (_RANGE, _ONLY_LOCAL, 'ROS_STATIC_PEERS')
 
 
 def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
-    """
-    Let Fast DDS in this process and its children use a profile, a file in ``config``.
-
-    One that the user has chosen stays; the usual one is replaced by another.
-    """
+    """Let Fast DDS here and in children use a profile of ``config`` unless the user chose one."""
     variable, suffix = _PROFILES
     with contextlib.suppress(InputError):
         # Before version 3 its package was called fastrtps.
@@ -54,11 +50,7 @@ def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
 
 
 def check_middleware() -> None:
-    """
-    Raise InputError for a wrong ROS_DOMAIN_ID, or an RMW_IMPLEMENTATION that is not installed.
-
-    rclpy misreads them, or ends the process.
-    """
+    """Raise InputError for a ROS_DOMAIN_ID or RMW_IMPLEMENTATION that rclpy would misread."""
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
     installed = {
         file.name

@@ -40,12 +40,7 @@ class OperatorParameters(FrameParameters):
 
 
 class OperatorNode(CycleNode[ValveCommand]):
-    """
-    An operator's station.
-
-    A subclass sets ``spec`` and provides :meth:`make_station`, :meth:`measurement_of` and
-    :meth:`message_of`.
-    """
+    """An operator's station; a subclass sets ``spec``."""
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]
 

@@ -183,12 +183,7 @@ def table(cls: type[Parameters]) -> str:
 
 
 def file_table(cls: type[Parameters]) -> str:
-    """
-    Return the keys of a YAML file as a table in Markdown, for a README.
-
-    Nested names have dots, and NAME stands for an entry of a list, as in
-    ``Parameters.with_value``.
-    """
+    """Return the keys of a YAML file as a table in Markdown, with paths of ``with_value``."""
     lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
     return '\n'.join([*lines, *_rows_of(cls)])
 

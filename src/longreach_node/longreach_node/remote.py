@@ -106,11 +106,7 @@ class Remote:
             )
 
     def check_alone(self, publisher: Publisher, others: str) -> None:
-        """
-        Raise LongreachError when other nodes publish on a topic, or it has no subscriber.
-
-        ``others`` is the message for the former, with ``{topic}`` for the topic.
-        """
+        """Raise LongreachError, ``others`` if others publish on a topic, or if nobody listens."""
         topic = publisher.topic_name
         senders = [other.node_name for other in self.node.get_publishers_info_by_topic(topic)]
         if len(senders) > 1:
@@ -130,11 +126,7 @@ class Remote:
     def repeat(
         self, publisher: Publisher, message: Any, duration: float, last: Any, others: str
     ) -> None:
-        """
-        Send a command repeatedly for some real time [s], then a last one, also when interrupted.
-
-        ``publisher`` is that of :meth:`sole_publisher`; raises as :meth:`check_alone`.
-        """
+        """Send a command for some real time [s], then a last one, also when interrupted."""
         begun = time.monotonic()
         try:
             for count in range(math.ceil(duration / _PERIOD)):

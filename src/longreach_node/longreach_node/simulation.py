@@ -118,12 +118,7 @@ class Lockstep:
         self._listened_since_repeat += turn
 
     def must_repeat(self, sample: int) -> bool:
-        """
-        Return whether the sample is to be published again.
-
-        The sample, or the answer, may have been sent before the other side had discovered this
-        one.
-        """
+        """Return whether to publish a sample again: it may have come before discovery."""
         if self._listened_since_repeat <= (_REPEAT if sample else _REPEAT_FIRST):
             return False
         self._listened_since_repeat = 0.0

@@ -25,11 +25,7 @@ R = TypeVar('R')
 
 
 class Bench:
-    """
-    Nodes in one executor of the default context, and a node ``driver`` for the other side.
-
-    ``deadline`` is the longest wait for anything [s].
-    """
+    """Nodes in one executor, a node ``driver`` for the other side, and the longest wait [s]."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -73,11 +69,7 @@ class Bench:
         return future.result()
 
     def until(self, condition: Callable[[], object], what: str = '') -> None:
-        """
-        Spin all nodes until a condition holds, and raise errors of callbacks.
-
-        Raises AssertionError when it takes longer than the deadline.
-        """
+        """Spin all nodes until a condition holds; AssertionError after the deadline."""
         end = time.monotonic() + self._deadline
         while not condition():
             assert time.monotonic() < end, f'within {self._deadline:g} s: no {what or condition}'
@@ -110,11 +102,7 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(*arguments: str, deadline: float = 60.0) -> Iterator[Bench]:
-    """
-    Create a bench in the default context, and close it at the end.
-
-    ``arguments`` are ROS arguments for all nodes, such as ``-p``, ``plant:lockstep:=true``.
-    """
+    """Create a bench with ROS arguments for all nodes, such as ``plant:lockstep:=true``."""
     rclpy.init(args=['--ros-args', *arguments])
     tests = Bench(deadline)
     try:

@@ -242,11 +242,7 @@ def console() -> None:
 
 
 def _open_closed_streams() -> None:
-    """
-    Connect standard streams that the caller has closed to the null device.
-
-    Otherwise the next opened file gets their descriptor, and receives the output of children.
-    """
+    """Connect standard streams that the caller closed to the null device, not to files."""
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
         if getattr(sys, name) is None:
             # The lowest free descriptor is that of the closed stream.

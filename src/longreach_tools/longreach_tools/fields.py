@@ -86,11 +86,7 @@ def numeric_arrays(message: Any, longest: int = LONGEST) -> dict[str, np.ndarray
 
 
 def read_field(message: Any, field: str) -> float | None:
-    """
-    Return one field of a message; None for an entry that this message does not have.
-
-    InputError if the type of the message has no such field, or it is not a number.
-    """
+    """Return one field of a message; None for an entry that this message does not have."""
     steps = _steps(field)
     if steps is None:
         raise InputError(f'field {field!r}, allowed: such as position[car_joint] or force.x')
@@ -225,11 +221,7 @@ def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
 def _leaves(
     message: Any, prefix: str, labels: tuple[str, ...], longest: int
 ) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
-    """
-    Yield the numbers of a message: field, value, and None; for an array, names of its entries.
-
-    Names are empty where the entries have none.
-    """
+    """Yield field, value and names of entries (or None) of each number of a message."""
     labels = _labels_of(message) or labels
     for name in _fields(message):
         value, field = getattr(message, name), prefix + name

@@ -240,14 +240,7 @@ def writing(file: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked_directory(directory: Path) -> Iterator[None]:
-    """
-    Keep a directory, which is created, for this process; an empty one is removed at the end.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or is written by another process.
-    """
+    """Keep a directory for this process, or raise InputError; an empty one is removed."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory, os.O_RDONLY)
@@ -305,11 +298,7 @@ def _is_special(target: Path) -> bool:
 
 @contextlib.contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, bool]]:
-    """
-    Yield an empty file, and whether the target is a pipe or a device.
-
-    It is in the directory of the target, where renaming is atomic, or in the temporary directory.
-    """
+    """Yield an empty file to be renamed to the target, and whether that is special."""
     special = _is_special(target)
     with contextlib.ExitStack() as stack:
         directory = None

@@ -19,11 +19,7 @@ from longreach_tools.signals import column_of, common_times, read_signals, signa
 def read_run(
     spec: MachineSpec[Any, Any, Any], bag: str | Path, namespace: str, machine: Any
 ) -> Run[Any]:
-    """
-    Return a recorded run of a machine with these parameters, see :func:`read_columns`.
-
-    Columns whose topic the recording does not have, and the machine may lack, are left out.
-    """
+    """Return a recorded run of a machine, without columns that it may lack and lacks."""
     columns = spec.columns(machine).recorded
     with open_bag(bag) as recording:
         lacking = {absolute_name(topic, namespace) for topic in spec.optional_topics}

@@ -56,11 +56,7 @@ class Recording(NamedTuple):
 
 
 class _Reader:
-    """
-    Collects fields of one topic.
-
-    A wanted field that is not a number stands for all below it, the empty one for all.
-    """
+    """Collects fields of a topic; one that is no number stands for all below it, '' for all."""
 
     def __init__(self, bag: Bag, name: str, wanted: Iterable[str], store: Typestore) -> None:
         self.typename = bag.topics[name].typename

@@ -302,25 +302,9 @@ def run_sweep(
     """
     Run a sweep, print and write its finished runs, and return the exit code.
 
-    Parameters
-    ----------
-    machine : str
-        For messages.
-    arguments : Namespace
-        Of :func:`add_design`.
-    units : mapping
-        Of the measured quantities, by name.
-    job_of, measure : callable
-        Defined at module level. The first makes a job of the values of the parameters by name,
-        whose ``repr`` shows all that a run depends on; the second runs it.
-    series : mapping
-        Units of the time series that ``measure`` returns, by name.
-
-    Raises
-    ------
-    InputError
-        Before the first run: for wrong options, and where the ends of the ranges are not allowed
-        for parameters or scenario. A run with values between that is refused is a failed run.
+    ``units`` are those of the measured quantities, ``series`` those of time series. ``job_of``
+    makes a job of values by path, whose ``repr`` shows all that a run depends on, and ``measure``
+    runs it; both are defined at module level. InputError is raised before the first run only.
     """
     swept, design = design_of(arguments)
     for text in getattr(arguments, 'set', ()):

@@ -66,11 +66,7 @@ def load_presets() -> dict[str, list[dict[str, Any]]]:
 def preset_charts(
     presets: dict[str, list[dict[str, Any]]], machine: str, kind: str, signals: Iterable[str]
 ) -> list[Chart]:
-    """
-    Return the preset charts of a machine, by its namespace and kind, for the signals that exist.
-
-    A kind without a preset is an ``other``.
-    """
+    """Return a machine's preset charts of signals that exist; ``other`` for unknown kinds."""
     prefix = f'/{machine}/' if machine else '/'
     own = [s.removeprefix(prefix) for s in signals if s.startswith(prefix)]
     charts = []

@@ -191,11 +191,7 @@ def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def array_of(message: Any) -> np.ndarray | None:
-    """
-    Return an image message as red, green, blue (height, width, 3), wide ones with fewer pixels.
-
-    None for an encoding that is not of 8 bits grey or colour, and for data of another size.
-    """
+    """Return an image as red, green, blue (height, width, 3) of fewer pixels, or None."""
     channels = _CHANNELS.get(message.encoding)
     height, width, step = int(message.height), int(message.width), int(message.step)
     if channels is None or step < width * channels or len(message.data) < height * step:

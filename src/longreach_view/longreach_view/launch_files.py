@@ -44,11 +44,7 @@ class Started:
         self._restarts_until = math.inf
 
     def scenarios(self) -> tuple[str, ...]:
-        """
-        Return the scenarios among which the only launch can choose, its own first.
-
-        Empty for several launches.
-        """
+        """Return the scenarios among which the only launch can choose, its own first."""
         if len(self._launches) != 1:
             return ()
         files = _scenario_files(self._launches[0][0])
@@ -84,11 +80,7 @@ class Started:
         }
 
     def restart(self, arguments: Mapping[str, str]) -> None:
-        """
-        End the only launch, to start it again with other arguments.
-
-        It begins in :meth:`follow`, once the old one has ended: a page goes on meanwhile.
-        """
+        """End the only launch; :meth:`follow` starts it again with other arguments."""
         if len(self._launches) != 1:
             return
         kept = [w for w in self._launches[0] if w.partition(':=')[0] not in arguments]
@@ -97,11 +89,7 @@ class Started:
         self._restarts_until = time.monotonic() + _PATIENCE
 
     def follow(self, heard: Collection[str] = ()) -> list[str]:
-        """
-        Start what is due, now that some machines are heard, and what was to be restarted.
-
-        Return a line for each launch that has ended.
-        """
+        """Start what is due, or to be restarted; return a line for each launch that ended."""
         lines, count = [], len(self._processes)
         quiet = {words[0] for words in self._launches[:count]}.difference(heard)
         if count < len(self._launches) and (not quiet or time.monotonic() > self._next_at_last):

@@ -359,11 +359,7 @@ class Scene:
         server.on_client_connect(lambda client: self.look(client, self.bounds()))
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
-        """
-        Show a machine as it is, and return whether the arrangement has changed.
-
-        ``note`` says why it is stale; a ``ghost`` is the second recording's.
-        """
+        """Show a machine, ``note``: why it is stale; return whether the arrangement changed."""
         key, changed = (machine.name, ghost), False
         if key not in self._machines:
             path = f'/{"ghost_" if ghost else ""}{machine.name.replace("/", "_") or "machine"}'
@@ -429,11 +425,7 @@ class Scene:
             self.look(client, box)
 
     def fit_pages(self) -> None:
-        """
-        Let pages look anew whose picture has another size than before, or that did not follow.
-
-        One whose camera was moved by hand stays as it is.
-        """
+        """Let pages look anew whose picture changed its size, unless moved by hand."""
         clients = self._server.get_clients()
         self._looks = {k: look for k, look in self._looks.items() if k in clients}
         for number, look in self._looks.items():

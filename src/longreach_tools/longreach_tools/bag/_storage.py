@@ -36,22 +36,9 @@ class Bag:
     """
     An open recording, for use in a ``with`` statement or with :meth:`close`.
 
-    Attributes
-    ----------
-    path : Path
-        Path that was opened.
-    storage : str
-        ``mcap`` or ``sqlite3``.
-    problem : str
-        Why only a part can be read; empty for an intact recording.
-    checksums : str
-        Which ones it has; empty unless it was opened with ``check``.
-    damaged : bool
-        Whether parts of the files cannot be read, apart from an end that was never written.
-    topics : dict
-        Name to :class:`Topic`, sorted by name.
-    start_time, end_time : int
-        Times of the first and last message [ns]; 0 without messages.
+    ``problem`` says why only a part can be read, ``checksums``, after a check, which ones it has;
+    ``damaged``: more is lost than an end that was never written. Times of the first and last
+    message are in ns, 0 without messages.
     """
 
     def __init__(self, path: Path, storage: str, readers: Sequence[Any]) -> None:

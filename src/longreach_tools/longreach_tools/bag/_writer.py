@@ -146,12 +146,7 @@ def _of_ros(metadata: str) -> str:
 def recover(
     path: str | Path, output: str | Path, say: Callable[[str], None] = lambda _: None
 ) -> int:
-    """
-    Write an intact recording from the readable part of any, and return the number of messages.
-
-    ``say`` prints a line about losses. InputError if nothing can be read, or the output exists; no
-    output is then created.
-    """
+    """Write an intact recording of the readable part of any; return the number of messages."""
     with open_bag(path, check=True) as bag:
         if not bag.message_count:
             reason = f'{bag.problem}; ' if bag.problem else ''

@@ -95,11 +95,7 @@ def evaluate_launch_file(
 def survey(
     path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, Argument]:
-    """
-    Return the arguments that a launch file and its includes declare, by name, in order.
-
-    Conditions are ignored, so that all are found; what cannot be evaluated is skipped.
-    """
+    """Return the arguments that a launch file and its includes declare, by name, in order."""
     launch = _Launch(path, arguments, environment, survey=True)
     launch.visit(read_launch_file(path))
     return launch.declared
@@ -323,11 +319,7 @@ class _Launch:
         return self._read(element, name, lambda parts: flag(self._value(parts)))
 
     def _words(self, parts: Parts) -> list[str]:
-        """
-        Return the words of a command line.
-
-        Literal text is split as a shell splits it; the value of a substitution is never split.
-        """
+        """Return the words of a command line; values of substitutions are not split."""
         line = ''
         values: dict[int, str] = {}
         for part in parts:
@@ -351,11 +343,7 @@ class _Launch:
         return ''.join(part if isinstance(part, str) else self._call(part) for part in parts)
 
     def _call(self, call: Call) -> str:
-        """
-        Return the value of a substitution.
-
-        An argument is evaluated when it is used, so that an unused default cannot fail.
-        """
+        """Return the value of a substitution; an unused default is never evaluated."""
         name, arguments = call
 
         def value(number: int) -> str:

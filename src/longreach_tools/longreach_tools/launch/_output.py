@@ -90,11 +90,7 @@ class Output:
 
 
 class Lines:
-    """
-    Passes on one output stream of a process, line by line, in the running event loop.
-
-    ``last`` is the last line that is not empty.
-    """
+    """Passes on an output stream of a process line by line; ``last`` is the last, not empty."""
 
     def __init__(
         self, stream: IO[bytes], process: str, mode: str, output: Output, *, error: bool

@@ -56,11 +56,7 @@ def find_executable(package: str, name: str, environment: Mapping[str, str]) -> 
 
 
 def find_launch_file(name: str, environment: Mapping[str, str]) -> Path:
-    """
-    Return a launch file by its path, or by its name in the package longreach_bringup.
-
-    A text with a slash or a suffix ``.xml``, ``.py``, ``.yaml`` is a path, any other is a name.
-    """
+    """Return a launch file by a path with slash or suffix, or by its name in our package."""
     if '/' in name or Path(name).suffix in ('.xml', '.py', '.yaml'):
         path = Path(name)
         if not path.is_file():
