@@ -201,11 +201,16 @@ def mass_integrals(
     )
 
 
-@functools.lru_cache(maxsize=64)
 def constants_of(
     boom: BoomParameters, loads: tuple[Load, ...] = (), friction: bool = True
 ) -> Constants:
     """Return the constants of a boom with loads, which are part of its beams' masses."""
+    # The cache takes arguments that are given and left out for different ones.
+    return _constants_of(boom, loads, friction)
+
+
+@functools.lru_cache(maxsize=64)
+def _constants_of(boom: BoomParameters, loads: tuple[Load, ...], friction: bool) -> Constants:
     for load in loads:
         if not 0 <= load.beam < boom.size:
             raise InputError(f'load on beam {load.beam}, allowed: 0 to {boom.size - 1}')

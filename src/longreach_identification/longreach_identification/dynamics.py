@@ -9,17 +9,15 @@ late against the event. Parameters that are known within a deviation, such as di
 considered: they are not estimated, but count in the standard errors of all others. What the data
 do not tell keeps the value of the start file, and a warning names it.
 
-Where actuators stick and slip, the sum of squares has many minima: a piston that slips once more
-or less changes all that follows. If the first search leaves residuals above those at rest, a
-second one begins with the first moments after the event, where the first slip alone determines the
-motion, and goes over gradually longer durations. The better one of both results is taken.
+Where actuators slip after the event, or residuals are left that are larger than at rest, the
+search goes over growing durations, see :mod:`longreach_identification.growing`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +34,7 @@ from longreach_identification.estimation import (
     estimate,
 )
 from longreach_identification.fit_report import INTERRUPTED
+from longreach_identification.growing import Grown, excess, grow
 from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
 
@@ -45,14 +44,10 @@ CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 # Rest before the event that is compared, and latest stamps [s].
 _REST, _LATEST = 1.0, 1.0
-# Largest residuals in motion over those at rest before it that count as explained, for many rows
-# at rest, and by how much more for one, over the square root of their number; fewest rows of each.
-# If they are larger, a second search goes over shares of the duration, but not less than the
-# shortest [s].
-_EXPLAINED, _BY_CHANCE, _FEWEST_ROWS = 1.2, 3.0, 20
 # Share of the variance before that is left, from which data do not tell a parameter.
 _UNTOLD = 0.7
-_SHARES, _SHORTEST = (0.05, 0.1, 0.175, 0.25, 0.375, 0.55, 0.75), 0.1
+# Share of the duration that must be explained where actuators slip, for a result from it alone.
+_ENOUGH = 0.1
 # Multiples of the start of the parameter that decides frequencies, which are 2.5 % apart: the
 # signals of the shortest duration choose one.
 _SCAN = np.geomspace(0.5, 2.0, 29)
@@ -196,54 +191,27 @@ def identify(
         When the machine at the start cannot be simulated.
     """
     settings = settings or Settings()
-    duration = settings.duration
     workers: dict[str, Any] = {'processes': processes, 'cluster': cluster}
 
-    def search(horizons: Sequence[float]) -> tuple[Estimate, Problem]:
-        """Estimate over some durations and the whole one, each from the result before."""
-        start: dict[str, float] | None = None
-        for horizon in (*(h for h in horizons if h < duration), duration):
-            short = dataclasses.replace(settings, duration=horizon)
-            problem = problem_of(identifiable, machine, recordings, parameters, short, start)
-            if start is None and identifiable.scanned in problem.names:
-                begin = {unknown.name: unknown.start for unknown in problem.unknowns}
-                values = begin[identifiable.scanned] * _SCAN
-                best = best_of(problem, identifiable.scanned, values, **workers)
-                start = begin | {identifiable.scanned: best}
-                problem = problem_of(identifiable, machine, recordings, parameters, short, start)
-            found = estimate(
-                problem,
-                iterations=settings.iterations,
-                robust=settings.robust,
-                progress=progress,
-                **workers,
-            )
-            if found.status == INTERRUPTED:
-                break
-            start = dict(zip(found.names, found.values.tolist(), strict=True))
-        return found, problem
+    def problem_at(duration: float, start: Mapping[str, float] | None) -> Problem:
+        """Return the problem for a duration; without a start one parameter is scanned."""
+        short = dataclasses.replace(settings, duration=duration)
+        problem = problem_of(identifiable, machine, recordings, parameters, short, start)
+        if start is not None or identifiable.scanned not in problem.names:
+            return problem
+        begin = {unknown.name: unknown.start for unknown in problem.unknowns}
+        values = begin[identifiable.scanned] * _SCAN
+        best = best_of(problem, identifiable.scanned, values, **workers)
+        begin[identifiable.scanned] = best
+        return problem_of(identifiable, machine, recordings, parameters, short, begin)
 
-    found, problem = search(settings.horizons)
-    predict = problem.predict
+    whole = problem_of(identifiable, machine, recordings, parameters, settings)
+    predict = whole.predict
     assert isinstance(predict, Simulated)
     here = predict.experiments[0]
-    if found.status != INTERRUPTED and _unexplained(found, problem):
-        length = min(duration, max(one.end - one.start for one in predict.experiments))
-        gradual = [share * length for share in _SHARES if share * length >= _SHORTEST]
-        try:
-            other, its = search(gradual)
-        except LongreachError as error:
-            # Such as a share that is too short for the machine: the first result is not lost.
-            text = f'a second search over shorter durations is not possible: {error}'
-            found = found._replace(warnings=(*found.warnings, text))
-        else:
-            if other.status == INTERRUPTED:
-                text = 'interrupted: a second search was under way, as the residuals are no noise'
-                found = found._replace(status=INTERRUPTED, warnings=(*found.warnings, text))
-            elif other.aic < found.aic:
-                found, problem = other, its
-        found = found._replace(warnings=(*found.warnings, *_unexplained(found, problem)))
-
+    found, problem = _searched(
+        problem_at, predict, _slips(whole), settings, progress=progress, **workers
+    )
     found = _kept(identifiable, machine, found)
     best = predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True)))
     doubts = dict.fromkeys(identifiable.doubts(best, one) for one in predict.experiments)
@@ -266,6 +234,87 @@ def identify(
         problem,
         best,
         {name: derived(name) for name in identifiable.derived(machine, here)},
+    )
+
+
+def _slips(problem: Problem) -> bool:
+    """Return whether actuators slip after an event, as predicted with the start values."""
+    predict = problem.predict
+    assert isinstance(predict, Simulated)
+    try:
+        machine = predict.machine_with(
+            {unknown.name: unknown.start for unknown in problem.unknowns}
+        )
+        return any(predict.identifiable.doubts(machine, one) for one in predict.experiments)
+    except LongreachError:
+        # The search says why.
+        return False
+
+
+def _searched(
+    problem_at: Callable[[float, Mapping[str, float] | None], Problem],
+    predict: Simulated,
+    slips: bool,
+    settings: Settings,
+    **options: Any,
+) -> tuple[Estimate, Problem]:
+    """Return the result of the plain search, or of the one over growing durations."""
+    events = [one.start for one in predict.experiments]
+
+    def search(
+        durations: Sequence[float],
+        start: Mapping[str, float] | None = None,
+        iterations: int = settings.iterations,
+    ) -> tuple[Estimate, Problem]:
+        for duration in durations:
+            problem = problem_at(duration, start)
+            found = estimate(problem, iterations=iterations, robust=settings.robust, **options)
+            if found.status == INTERRUPTED:
+                break
+            start = dict(zip(found.names, found.values.tolist(), strict=True))
+        return found, problem
+
+    def plain() -> tuple[Estimate, Problem]:
+        shorter = [one for one in settings.horizons if one < settings.duration]
+        return search([*shorter, settings.duration])
+
+    def warned(result: tuple[Estimate, Problem], *texts: str) -> tuple[Estimate, Problem]:
+        found, problem = result
+        texts = (*texts, *_unexplained(found, problem, events))
+        return found._replace(warnings=(*found.warnings, *texts)), problem
+
+    first = None if slips else plain()
+    if first and (first[0].status == INTERRUPTED or not _unexplained(*first, events)):
+        return first
+    length = min(settings.duration, max(one.end - one.start for one in predict.experiments))
+    try:
+        grown = grow(problem_at, events, length, **options)
+    except LongreachError as error:
+        # Such as a duration that is too short for the machine.
+        return warned(
+            first or plain(), f'a search over growing durations is not possible: {error}'
+        )
+    if grown.interrupted and first:
+        text = 'interrupted: a search over growing durations was under way'
+        return warned((first[0]._replace(status=INTERRUPTED), first[1]), text)
+    if grown.interrupted:
+        if not grown.values:
+            raise LongreachError('interrupted before the first duration was explained: no result')
+        found, problem = search([grown.duration], grown.values, 1)
+        return warned((found._replace(status=INTERRUPTED), problem), _partly(grown, length))
+    if grown.duration >= length:
+        other = search([settings.duration], grown.values)
+        return warned(other if first is None or other[0].aic < first[0].aic else first)
+    if slips and grown.duration >= _ENOUGH * length:
+        return warned(search([grown.duration], grown.values), _partly(grown, length))
+    return warned(first or plain())
+
+
+def _partly(grown: Grown, length: float) -> str:
+    """Return a warning about a result from the first part of the durations."""
+    return (
+        f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained,'
+        ' and compared'
     )
 
 
@@ -506,26 +555,9 @@ def _constant(
     ]
 
 
-def _unexplained(found: Estimate, problem: Problem) -> tuple[str, ...]:
+def _unexplained(found: Estimate, problem: Problem, events: Sequence[float]) -> tuple[str, ...]:
     """Return a warning about residuals in motion that are above those at rest, if there are."""
-    predict = problem.predict
-    assert isinstance(predict, Simulated)
-    ratios: dict[str, float] = {}
-    for recording, experiment in zip(problem.recordings, predict.experiments, strict=True):
-        for name, signal in recording.signals.items():
-            shown = found.predicted.get((recording.name, name))
-            if shown is None:
-                continue
-            residuals = signal.values - shown
-            use = np.isfinite(residuals)
-            rest = residuals[use & (signal.times < experiment.start)]
-            motion = residuals[use & (signal.times >= experiment.start)]
-            if rest.size < _FEWEST_ROWS or motion.size < _FEWEST_ROWS:
-                continue
-            noise = max(float(rest.std()), problem.floors.get(name, 0.0))
-            size = math.sqrt(float(np.mean(motion**2)))
-            if noise > 0.0 and size > (_EXPLAINED + _BY_CHANCE / math.sqrt(rest.size)) * noise:
-                ratios[name] = max(ratios.get(name, 0.0), size / noise)
+    ratios = excess(problem, found.predicted, events)
     if not ratios:
         return ()
     words = ', '.join(f'{name} ({ratio:.1f} times)' for name, ratio in ratios.items())

@@ -306,21 +306,29 @@ class Search:
             found.append(total if math.isfinite(total) else math.inf)
         return found
 
+    def squares(self, points: Sequence[np.ndarray]) -> list[float]:
+        """Return the sums of squares at some points, prior included; inf: no prediction."""
+        found = []
+        for x, parts in zip(points, self._predictions(points, [None] * len(points)), strict=True):
+            total = math.inf if parts is None else float(np.sum(self._with_prior(x, parts) ** 2))
+            found.append(total if math.isfinite(total) else math.inf)
+        return found
+
     def weighted(self, x: np.ndarray) -> np.ndarray:
         """Return all weighted residuals, those of the prior last; NaN without a prediction."""
         parts = self.predicted(x)
         if parts is None:
             return np.full(self.rows + self.prior_mean.size, np.nan)
-        residuals = np.concatenate(
-            [
-                *self.residuals(parts),
-                self.prior_root @ (self.prior_mean - x[self.prior_columns]),
-            ]
-        )
+        residuals = self._with_prior(x, parts)
         cost = float(residuals @ residuals)
         if cost < self.least:
             self.least, self.best = cost, x.copy()
         return residuals
+
+    def _with_prior(self, x: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the weighted residuals of predictions, and those of the prior."""
+        prior = self.prior_root @ (self.prior_mean - x[self.prior_columns])
+        return np.concatenate([*self.residuals(parts), prior])
 
     def weighted_derivatives(self, derivatives: np.ndarray) -> np.ndarray:
         """Return the derivatives of :meth:`weighted` from those of all predicted rows."""

@@ -1,0 +1,240 @@
+"""
+A search over growing durations, for motions in which actuators stick and slip.
+
+A piston that slips once more or less changes all that follows: over a whole recording the sum of
+squares has many minima. Over the first moments, with one slip or none, it has one. Parameters are
+therefore found over a short duration first, and a longer one begins with them. One that is not
+explained gives way to a duration in between, until hardly more than the next slip is new; then
+more starts are tried: the last solution with changes of the size of its errors, and with other
+damping and friction of single actuators.
+
+Noise is known from the rest before the event. Levels estimated from residuals would excuse what a
+wrong order of slips leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from longreach_dynamics.parallel import keep_workers
+from longreach_identification.covariance import inverse_of
+from longreach_identification.estimation import Problem
+from longreach_identification.fit_report import fits_of
+from longreach_identification.machine import Recording
+from longreach_identification.search import Search
+
+# First duration [s], by what it grows, and growth below which more starts are tried.
+_FIRST, _GROWTH, _CLOSE = 0.15, 1.6, 1.08
+# Starts that are drawn at first, of each longer duration, and where none is explained; how many of
+# the latter are solved, in how many rounds.
+_MANY, _FEW, _MORE, _SOLVED, _ROUNDS = 200, 120, 240, 3, 3
+# Sum of squares by which a drawn start must be better than the last solution.
+_BETTER = 8.0
+# Standard deviations of drawn changes: in those of the last solution, and of logarithms.
+_SPREADS, _FACTORS = (0.5, 1.0, 2.0), (0.02, 0.05, 0.1, 0.3)
+_ITERATIONS, _TOLERANCE = 10, 1e-4
+# Residuals in motion over those at rest that count as explained, for many rows at rest, and by how
+# much more for one, over the square root of their number; fewest rows at rest. Of what a longer
+# duration adds, the mean square, and its standard errors.
+_EXPLAINED, _BY_CHANCE, FEWEST_ROWS = 1.2, 3.0, 20
+_ADDED, _SURELY = 1.1, 5.0
+
+
+class Grown(NamedTuple):
+    """Result of :func:`grow`."""
+
+    values: dict[str, float]  # of the unknowns; empty when nothing was explained
+    duration: float  # that they explain [s]
+    interrupted: bool
+
+
+class _Solution(NamedTuple):
+    """Values of the unknowns, and how they were found."""
+
+    values: Mapping[str, float] = MappingProxyType({})
+    cost: float = math.inf  # sum of squares
+    # Root of their covariance, of logarithms where these are searched: by name a row.
+    root: Mapping[str, np.ndarray] = MappingProxyType({})
+
+
+class _Stage:
+    """The search over one duration."""
+
+    def __init__(
+        self, problem: Problem, events: Sequence[float], bar: Any, **workers: Any
+    ) -> None:
+        self.problem, self.events = problem, events
+        self.fit = Search(problem, **workers)
+        self.fit.bar = bar
+        self.fit.first_levels(self.fit.best)
+        self.fit.levels |= _levels_at_rest(problem, events)
+
+    def drawn(self, about: _Solution, count: int, random: np.random.Generator) -> list[np.ndarray]:
+        """Return starts: the given one, and random changes of it."""
+        fit, names = self.fit, self.problem.names
+        begin = self.start(about)
+        low = [unknown.lowest for unknown in fit.unknowns]
+        high = [unknown.highest for unknown in fit.unknowns]
+        # Those of one actuator have its number at the end of their names.
+        actuators: dict[str, list[int]] = {}
+        for j in fit.free[fit.logarithmic[fit.free]]:
+            actuators.setdefault(names[j].rpartition('_')[2], []).append(j)
+        own = list(actuators.values())
+        width = max((row.size for row in about.root.values()), default=0)
+        root = np.array([about.root.get(name, np.zeros(width)) for name in names])
+        points = [begin]
+        for number in range(count):
+            point = begin.copy()
+            if number % 4 < 2 or not own:
+                point += random.choice(_SPREADS) * (root @ random.standard_normal(width))
+            if number % 4 and own:
+                actuator = own[random.integers(len(own))]
+                some = random.permutation(actuator)[: random.integers(len(actuator)) + 1]
+                point[some] += random.choice(_FACTORS, some.size) * random.standard_normal(
+                    some.size
+                )
+            points.append(np.clip(point, low, high))
+        return points
+
+    def start(self, about: _Solution) -> np.ndarray:
+        """Return the numbers that the search changes, of a solution."""
+        problem = self.problem
+        values = [about.values.get(u.name, u.start) for u in problem.unknowns]
+        return self.fit.inner(np.array(values, dtype=float))
+
+    def solved(self, points: Sequence[np.ndarray], count: int) -> _Solution:
+        """Return the best solution from the ``count`` best of some starts."""
+        fit = self.fit
+        costs = fit.squares(points)
+        order = np.argsort(costs, kind='stable')
+        if count == 1 and costs[0] <= costs[order[0]] + _BETTER:
+            order = order[order == 0]
+        found = [fit.solve(points[k], fit.free, _ITERATIONS, _TOLERANCE)[0] for k in order[:count]]
+        ends = fit.squares(found)
+        return self.solution(found[int(np.argmin(ends))], min(ends))
+
+    def solution(self, x: np.ndarray, cost: float) -> _Solution:
+        """Return a solution with the root of its covariance; without what data do not tell."""
+        covariance = np.nan_to_num(inverse_of(self.fit.jacobian(x))[0], nan=0.0, posinf=0.0)
+        sizes, axes = np.linalg.eigh(covariance)
+        rows = axes * np.sqrt(sizes.clip(0.0))
+        names = self.problem.names
+        values = dict(zip(names, self.fit.outer(x).tolist(), strict=True))
+        root = dict(zip((names[j] for j in self.fit.free), rows, strict=True))
+        return _Solution(values, cost, root)
+
+    def explains(self, found: _Solution, before: float) -> bool:
+        """Return whether a solution explains all signals, and what is new after a duration."""
+        fit, problem = self.fit, self.problem
+        parts = fit.predicted(self.start(found))
+        if parts is None:
+            return False
+        fitted = [one for one in problem.recordings if one.name not in problem.validation]
+        if excess(problem, fits_of(fit, parts)[2], self.events, fitted):
+            return False
+        total, rows = 0.0, 0
+        for block, residuals in zip(fit.blocks, fit.residuals(parts), strict=True):
+            times = problem.recordings[block.recording].signals[block.signal].times[block.rows]
+            new = residuals[times[block.fitted] >= self.events[block.recording] + before]
+            total, rows = total + float(new @ new), rows + new.size
+        return total <= _ADDED * rows + _SURELY * math.sqrt(2.0 * rows)
+
+
+def _levels_at_rest(problem: Problem, events: Sequence[float]) -> dict[str, float]:
+    """Return noise levels before the events, of signals with enough rows."""
+    rests: dict[str, list[np.ndarray]] = {}
+    for recording, event in zip(problem.recordings, events, strict=True):
+        for name, signal in recording.signals.items():
+            values = signal.values[(signal.times < event) & np.isfinite(signal.values)]
+            rests.setdefault(name, []).append(values - values.mean() if values.size else values)
+    pooled = {name: np.concatenate(parts) for name, parts in rests.items()}
+    levels = {
+        name: max(float(values.std()), problem.floors.get(name, 0.0))
+        for name, values in pooled.items()
+        if values.size >= FEWEST_ROWS
+    }
+    return {name: level for name, level in levels.items() if level > 0.0}
+
+
+def grow(
+    problem_at: Callable[[float, Mapping[str, float] | None], Problem],
+    events: Sequence[float],
+    duration: float,
+    *,
+    progress: bool | None,
+    **workers: Any,
+) -> Grown:
+    """
+    Search over growing durations, as long as all signals are explained.
+
+    ``problem_at`` returns the problem for a duration [s] and start values, ``events`` are the
+    times of the first event in each recording [s]. On Ctrl-C the result so far is returned.
+    """
+    random = np.random.default_rng(0)
+    last, reached, growth = _Solution(), 0.0, _GROWTH
+    hidden = None if progress is None else not progress
+    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
+        try:
+            while reached < duration:
+                longer = min(growth * reached or _FIRST, duration)
+                bar.set_description(f'first {longer:.3g} s')
+                stage = _Stage(problem_at(longer, last.values or None), events, bar, **workers)
+                count = _FEW if last.values else _MANY
+                found = stage.solved(stage.drawn(last, count, random), 1)
+                explained = stage.explains(found, reached)
+                if not explained and longer > _CLOSE * reached > 0.0:
+                    growth = math.sqrt(longer / reached)
+                    continue
+                for number in range(_ROUNDS):
+                    if explained:
+                        break
+                    about = last if last.values and number % 2 else found
+                    other = stage.solved(stage.drawn(about, _MORE, random), _SOLVED)
+                    found = min(found, other, key=lambda one: one.cost)
+                    explained = stage.explains(found, reached)
+                if not explained:
+                    break
+                last, reached = found, longer
+                growth = min(growth**1.5, _GROWTH)
+            # The same slips may be explained by other values.
+            for _ in range(_ROUNDS if reached == duration else 0):
+                other = stage.solved(stage.drawn(last, _MORE, random), _SOLVED)
+                if other.cost > last.cost - _BETTER:
+                    break
+                last = other
+        except KeyboardInterrupt:
+            return Grown(dict(last.values), reached, True)
+    return Grown(dict(last.values), reached, False)
+
+
+def excess(
+    problem: Problem,
+    predicted: Mapping[tuple[str, str], np.ndarray],
+    events: Sequence[float],
+    recordings: Sequence[Recording] | None = None,
+) -> dict[str, float]:
+    """Return residuals in motion over those at rest, of signals where they are larger."""
+    ratios: dict[str, float] = {}
+    for recording, event in zip(problem.recordings, events, strict=True):
+        for name, signal in recording.signals.items():
+            shown = predicted.get((recording.name, name))
+            if shown is None or (recordings is not None and recording not in recordings):
+                continue
+            residuals = signal.values - shown
+            use = np.isfinite(residuals)
+            rest = residuals[use & (signal.times < event)]
+            motion = residuals[use & (signal.times >= event)]
+            if rest.size < FEWEST_ROWS or not motion.size:
+                continue
+            noise = max(float(rest.std()), problem.floors.get(name, 0.0))
+            size = math.sqrt(float(np.mean(motion**2)))
+            chance = _BY_CHANCE / math.sqrt(min(rest.size, motion.size))
+            if noise > 0.0 and size > (_EXPLAINED + chance) * noise:
+                ratios[name] = max(ratios.get(name, 0.0), size / noise)
+    return ratios
