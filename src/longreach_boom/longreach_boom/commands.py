@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longreach_boom import figures
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import ABOUT, PISTONS, natural_modes
 from longreach_boom.parameters import BoomParameters
@@ -22,13 +24,12 @@ from longreach_tools.arguments import count, not_negative, numbers, positive, sw
 from longreach_tools.machine_command import (
     add_machine,
     case_of,
-    check_files,
     machine_of,
     options_of,
     run_scenario,
 )
 from longreach_tools.options import add_results
-from longreach_tools.output import add_format, check_output, print_result, table, write_csv
+from longreach_tools.output import add_format, check_output, report_study, table, write_csv
 from longreach_tools.poses import pose_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
@@ -131,13 +132,6 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
     _number(parser, '--load', not_negative, load, 'mass at the tip [kg]')
 
 
-def _boom(arguments: argparse.Namespace) -> BoomParameters:
-    """Return the boom; files to be written are checked first."""
-    check_files(arguments)
-    boom: BoomParameters = machine_of(BOOM, arguments, options_of(arguments, BoomOptions))
-    return boom
-
-
 def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
     """Return the load of the arguments."""
     return (HangingLoad(mass=arguments.load),) if arguments.load else ()
@@ -181,7 +175,7 @@ def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
 
 def _run_modes(arguments: argparse.Namespace) -> None:
     """Run ``modes``."""
-    boom = _boom(arguments)
+    boom = machine_of(BOOM, arguments)
     modes = natural_modes(
         boom,
         _angles(arguments, boom),
@@ -191,10 +185,6 @@ def _run_modes(arguments: argparse.Namespace) -> None:
         arguments.about,
         arguments.elements,
     )
-    if arguments.plot is not None:
-        from longreach_boom.figures import draw_modes
-
-        draw_modes(arguments.plot, modes)
     columns = {
         'frequencies_hz': modes.frequencies.tolist(),
         'damping_ratios': modes.damping_ratios.tolist(),
@@ -203,46 +193,41 @@ def _run_modes(arguments: argparse.Namespace) -> None:
     }
     head = ('mode', 'frequency [Hz]', 'damping', 'finite elements [Hz]', 'relative error')
     rows = [(k + 1, *row) for k, row in enumerate(zip(*columns.values(), strict=True))]
-    print_result(columns, table(head, rows), arguments.format)
+    draw = functools.partial(figures.draw_modes, modes)
+    report_study(arguments, columns, table(head, rows), draw=draw)
 
 
 def _run_statics(arguments: argparse.Namespace) -> None:
     """Run ``statics``."""
-    boom = _boom(arguments)
+    boom = machine_of(BOOM, arguments)
     loads, angles = _loads(arguments, boom), _angles(arguments, boom)
     if arguments.sweep is None:
         if arguments.plot is not None or arguments.csv is not None:
             raise InputError('--csv and --plot show a sweep; add --sweep START:STOP:COUNT')
         row = static_row(boom, angles, loads)
-        print_result(row, _static_text(boom, row), arguments.format)
+        report_study(arguments, row, _static_text(boom, row))
         return
     if not arguments.degrees and np.abs(arguments.sweep).max() > 2.0 * np.pi:
         raise InputError('--sweep [rad], allowed: [-2 pi, 2 pi]; add --degrees for degrees')
     first = np.radians(arguments.sweep) if arguments.degrees else arguments.sweep
     rows = [static_row(boom, np.append(angle, angles[1:]), loads) for angle in first]
     joints = range(1, boom.size + 1)
-    if arguments.csv is not None:
-        families = {
-            'force': 'force', 'strain': 'strain', 'p_head': 'head_pressure',
-            'p_rod': 'rod_pressure',
-        }  # fmt: skip
-        names = [f'{family}_{i}' for family in families for i in joints]
-        values = [
-            np.concatenate([row['angles'][:1], row['tip'], *(row[k] for k in families.values())])
-            for row in rows
-        ]
-        write_csv(arguments.csv, ('phi_1', 'tip_x', 'tip_z', *names), np.array(values))
-    if arguments.plot is not None:
-        from longreach_boom.figures import draw_statics
-
-        draw_statics(arguments.plot, boom, first, rows)
+    families = {
+        'force': 'force', 'strain': 'strain', 'p_head': 'head_pressure', 'p_rod': 'rod_pressure',
+    }  # fmt: skip
+    names = ('phi_1', 'tip_x', 'tip_z', *(f'{family}_{i}' for family in families for i in joints))
+    values = [
+        np.concatenate([row['angles'][:1], row['tip'], *(row[k] for k in families.values())])
+        for row in rows
+    ]
     head = ['phi_1 [deg]', 'tip z [m]', *(f'F_{i}/(p_s A_1)' for i in joints)]
     head += [f'strain_{i} [1e-6]' for i in joints]
     cells = [
         [angle, row['tip'][1], *row['force_share'], *(1e6 * s for s in row['strain'])]
         for angle, row in zip(np.degrees(first).tolist(), rows, strict=True)
     ]
-    print_result({'rows': rows}, table(head, cells), arguments.format)
+    draw = functools.partial(figures.draw_statics, boom, first, rows)
+    report_study(arguments, {'rows': rows}, table(head, cells), names, values, draw)
 
 
 def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
@@ -271,11 +256,7 @@ def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
 
 def _run_basis(arguments: argparse.Namespace) -> None:
     """Run ``basis``."""
-    boom = _boom(arguments)
-    if arguments.plot is not None:
-        from longreach_boom.figures import draw_basis
-
-        draw_basis(arguments.plot, boom)
+    boom = machine_of(BOOM, arguments)
     beams = [
         {
             'beam': beam.name,
@@ -290,7 +271,7 @@ def _run_basis(arguments: argparse.Namespace) -> None:
     ]
     result = {'basis': boom.ritz.basis, 'order': boom.ritz.order, 'beams': beams}
     text = table(('beam', 'error of the fit', "eta'(L) [1/m]"), cells)
-    print_result(result, text, arguments.format)
+    report_study(arguments, result, text, draw=functools.partial(figures.draw_basis, boom))
 
 
 def _run_release(arguments: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from longreach_tools.output import figure, legend
 
 
 def draw_statics(
-    file: str | Path, boom: BoomParameters, angles: np.ndarray, rows: list[dict[str, Any]]
+    boom: BoomParameters, angles: np.ndarray, rows: list[dict[str, Any]], file: Path
 ) -> None:
     """Draw ``rows`` of :func:`static_row` over phi_1 (poses,) [rad], Henikl 2015, figure 12."""
     with figure(file, size=(8.0, 6.0), rows=2) as (force, strain):
@@ -32,7 +32,7 @@ def draw_statics(
             legend(axis, boom.size)
 
 
-def draw_basis(file: str | Path, boom: BoomParameters) -> None:
+def draw_basis(boom: BoomParameters, file: Path) -> None:
     """Draw Ritz functions of the beams and static bending lines, Henikl 2015, figure 11."""
     with figure(file, size=(8.0, 2.2 * boom.size), rows=boom.size) as axes:
         for i, (axis, basis) in enumerate(zip(axes, boom_bases(boom), strict=True)):
@@ -50,7 +50,7 @@ def draw_basis(file: str | Path, boom: BoomParameters) -> None:
             legend(axis, boom.ritz.functions + 1)
 
 
-def draw_modes(file: str | Path, modes: NaturalModes) -> None:
+def draw_modes(modes: NaturalModes, file: Path) -> None:
     """Draw mode shapes over the boom at rest."""
     with figure(file, size=(9.0, 7.0)) as (axis,):
         rest = modes.rest.reshape(-1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import field_types
 from longreach_tools.arguments import finite
 from longreach_tools.machine_command import (
-    add_file,
     add_machine,
+    add_study,
     machine_of,
     options_of,
     run_scenario,
@@ -32,17 +33,10 @@ def add_studies(commands: Any) -> None:
     add_results(task, 'one row per control cycle', CRANE.figure())
     task.set_defaults(run=_run_task)
 
-    design = commands.add_parser('design', help='design observer and regulator for a crane')
-    add_file(CRANE, design)
-    add_format(design)
-    design.set_defaults(run=_run_design)
-
-    unit = commands.add_parser(
-        'fmu', help='write the plant as an FMU 2.0: model exchange and co-simulation'
-    )
-    add_file(CRANE, unit)
+    study = functools.partial(add_study, CRANE, commands)
+    add_format(study('design', _run_design, 'design observer and regulator for a crane'))
+    unit = study('fmu', _run_fmu, 'write the plant as an FMU 2.0: model exchange, co-simulation')
     unit.add_argument('--out', metavar='FILE', type=Path, required=True)
-    unit.set_defaults(run=_run_fmu)
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')
@@ -74,7 +68,7 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
             '--output, --matrices, --brake and --model are for tasks b and c; task a has no'
             ' controller, no brake, and compares both models'
         )
-    crane = machine_of(CRANE, arguments, CraneOptions()).crane
+    crane = machine_of(CRANE, arguments).crane
     rows = [c13r.task_a(crane, disturbance) for disturbance in c13r.DISTURBANCES]
     result = {'task': 'a', 'time': c13r.END, 'rows': [row._asdict() for row in rows]}
     head = ('Dest [N]', 'nonlinear [m]', 'linear [m]', 'difference [m]', 'limit [m]', 'error [m]')
@@ -94,7 +88,7 @@ def _run_design(arguments: argparse.Namespace) -> None:
         printed_matrices,
     )
 
-    machinery = machine_of(CRANE, arguments, CraneOptions())
+    machinery = machine_of(CRANE, arguments)
     crane, controller = machinery.crane, machinery.controller
     matrices = design_controller(crane, controller, machinery.design)
     poles = closed_loop_poles(crane, controller.sample_time, matrices, controller.output)
@@ -135,7 +129,7 @@ def _run_design(arguments: argparse.Namespace) -> None:
 
 def _run_fmu(arguments: argparse.Namespace) -> None:
     """Run ``fmu``."""
-    crane = machine_of(CRANE, arguments, CraneOptions()).crane
+    crane = machine_of(CRANE, arguments).crane
     check_places({'--out': arguments.out}, [arguments.file])
     from longreach_crane.fmu import write_crane_fmu
 
@@ -148,7 +142,12 @@ def _run_fmu(arguments: argparse.Namespace) -> None:
 
 def _run_set_point(arguments: argparse.Namespace) -> None:
     """Run ``set-point``."""
-    from longreach_crane.remote import send_set_point
+    from std_msgs.msg import Float64
 
-    topic = send_set_point(arguments.position, arguments.namespace, arguments.timeout)
-    print(f'set point {arguments.position:g} m sent to {topic}')
+    from longreach_node.qos import SET_POINT
+    from longreach_node.remote import remote
+
+    with remote('set_point', arguments.namespace, arguments.timeout, CRANE.launch) as far:
+        publisher = far.publisher(Float64, 'set_point', SET_POINT, 'controller')
+        far.deliver(publisher, Float64(data=arguments.position))
+        print(f'set point {arguments.position:g} m sent to {publisher.topic_name}')

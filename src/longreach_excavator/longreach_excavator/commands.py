@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ from longreach_excavator.statics import standing
 from longreach_excavator.step_study import COHESIONS, STEPS, step_study
 from longreach_tools.arguments import allow_lists, finite, not_negative, numbers, positive
 from longreach_tools.machine_command import (
-    add_file,
     add_options,
+    add_study,
     case_of,
     check_files,
     machine_of,
@@ -43,7 +43,7 @@ from longreach_tools.machine_command import (
     run_scenario,
 )
 from longreach_tools.options import add_results
-from longreach_tools.output import add_format, print_result, summary_table, table, write_csv
+from longreach_tools.output import add_format, report_study, summary_table, table
 from longreach_tools.poses import pose_of
 
 # Cylinders that carry the bucket's joint.
@@ -55,13 +55,7 @@ _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only an excavator has."""
-
-    def add(name: str, run: Callable[[argparse.Namespace], Any], text: str) -> Any:
-        parser = commands.add_parser(name, help=text)
-        add_file(EXCAVATOR, parser)
-        parser.set_defaults(run=run)
-        return parser
-
+    add = functools.partial(add_study, EXCAVATOR, commands)
     dig = add('dig', _run_dig, 'turn the bucket through the soil')
     _add_digging(dig)
     dig.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
@@ -88,32 +82,9 @@ def add_studies(commands: Any) -> None:
     _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
 
 
-def _machine(arguments: argparse.Namespace) -> ExcavatorParameters:
-    """Return the excavator of ``--file`` and ``--set``, after a check of the output files."""
-    check_files(arguments)
-    machine: ExcavatorParameters = machine_of(EXCAVATOR, arguments, ExcavatorOptions())
-    return machine
-
-
 def _say(text: str) -> None:
     """Print a line beside the result, on stderr."""
     print(f'longreach excavator: {text}', file=sys.stderr)
-
-
-def _hand_out(
-    arguments: argparse.Namespace,
-    found: Any,
-    text: str,
-    names: Sequence[str],
-    rows: np.ndarray,
-    draw: Callable[[Path], None],
-) -> None:
-    """Write the requested CSV file and figure of a study, and print its result."""
-    if arguments.csv is not None:
-        write_csv(arguments.csv, names, rows)
-    if arguments.plot is not None:
-        draw(arguments.plot)
-    print_result(found, text, arguments.format)
 
 
 # --- digging ----------------------------------------------------------------------------------
@@ -152,7 +123,7 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_dig(arguments: argparse.Namespace) -> int:
-    a, excavator = arguments, _machine(arguments)
+    a, excavator = arguments, machine_of(EXCAVATOR, arguments)
     if a.flow is not None:
         if a.mode != 'hydraulic':
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
@@ -173,7 +144,7 @@ def _run_forces(arguments: argparse.Namespace) -> None:
     scenario = dig_scenario(
         cohesion=arguments.cohesion, duration=MEASURED_TIME, depth=arguments.depth
     )
-    run = simulate(_machine(arguments), scenario)
+    run = simulate(machine_of(EXCAVATOR, arguments), scenario)
     times = run.column('time')
     computed = run.stack([f'pin_force_{name}' for name in CYLINDERS])
     measured = printed_forces().at(times)
@@ -191,7 +162,7 @@ def _run_forces(arguments: argparse.Namespace) -> None:
         (name, f'{100.0 * a.rms:.0f}', *(f'{value:.2f}' for value in a[1:]))
         for name, a in rows.items()
     ]
-    _hand_out(
+    report_study(
         arguments,
         {name: a._asdict() for name, a in rows.items()},
         table(head, shown),
@@ -202,7 +173,9 @@ def _run_forces(arguments: argparse.Namespace) -> None:
 
 
 def _run_steps(arguments: argparse.Namespace) -> None:
-    cases = step_study(_machine(arguments), arguments.mode, arguments.cohesion, arguments.step)
+    cases = step_study(
+        machine_of(EXCAVATOR, arguments), arguments.mode, arguments.cohesion, arguments.step
+    )
     if not any(len(case.times) for case in cases):
         raise InputError(cases[0].message)
     rows = [
@@ -221,7 +194,7 @@ def _run_steps(arguments: argparse.Namespace) -> None:
         )
         cells = ('-' if value is None else value for value in values)
         shown.append((one['step_s'], one['cohesion_pa'], *cells, one['message'] or 'complete'))
-    _hand_out(
+    report_study(
         arguments,
         found,
         table(head, shown),
@@ -235,7 +208,7 @@ def _run_steps(arguments: argparse.Namespace) -> None:
 
 
 def _run_breakout(arguments: argparse.Namespace) -> None:
-    excavator = _machine(arguments)
+    excavator = machine_of(EXCAVATOR, arguments)
     pose = excavator.pose(arguments.pose)
     found = [breakout(excavator, name, pose) for name in BREAKOUTS]
     rows = []
@@ -253,7 +226,7 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
         )
         for name, one in summary.items()
     ]
-    _hand_out(
+    report_study(
         arguments,
         summary,
         table(head, shown),
@@ -292,11 +265,9 @@ def _add_pose(pose: argparse.ArgumentParser) -> None:
 
 
 def _run_pose(arguments: argparse.Namespace) -> None:
-    excavator = _machine(arguments)
+    excavator = machine_of(EXCAVATOR, arguments)
     q = _angles(arguments, excavator)
     row = standing(excavator, q)
-    if arguments.plot is not None:
-        figures.draw_pose(arguments.plot, excavator, q)
     columns = {
         'joint [deg]': row['theta_deg'],
         'stroke allows': ['{:.1f} to {:.1f}'.format(*limits) for limits in row['range_deg']],
@@ -309,7 +280,8 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     }
     x, z = row['tip_m']
     text = table(('cylinder', *columns), zip(CYLINDERS, *columns.values(), strict=True))
-    print_result(row, text + f'\n\ntooth: x = {x:.4f} m, z = {z:.4f} m', arguments.format)
+    text += f'\n\ntooth: x = {x:.4f} m, z = {z:.4f} m'
+    report_study(arguments, row, text, draw=lambda file: figures.draw_pose(file, excavator, q))
 
 
 def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np.ndarray:
@@ -360,7 +332,7 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
 
 
 def _run_inverse(arguments: argparse.Namespace) -> None:
-    excavator = _machine(arguments)
+    excavator = machine_of(EXCAVATOR, arguments)
     motion = loads.read_motion(arguments.motion, arguments.cutoff)
     result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
     pins = tuple(f'pin_{name}' for name in 'abcdefijklp')
@@ -369,7 +341,7 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
         for name, extreme in result.extremes().items()
         if name in pins or name.startswith(_SHOWN)
     ]
-    _hand_out(
+    report_study(
         arguments,
         result.summary(),
         table(('load', 'unit', 'lowest', 'at [s]', 'highest', 'at [s]'), rows),
@@ -455,7 +427,7 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}
     names, rows = fit.rows()
     text, draw = summary_table(shown, units), lambda file: figures.draw_cohesion(file, fit)
-    _hand_out(arguments, summary, text, names, rows, draw)
+    report_study(arguments, summary, text, names, rows, draw)
 
 
 def _other_depth(

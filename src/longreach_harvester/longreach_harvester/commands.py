@@ -22,9 +22,9 @@ from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
-from longreach_tools.machine_command import add_file, case_of, check_files, machine_of
+from longreach_tools.machine_command import add_study, case_of, check_files, machine_of
 from longreach_tools.options import add_node_options, add_results
-from longreach_tools.output import add_format, figure, legend, print_result, table, write_csv
+from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
 
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
@@ -32,7 +32,7 @@ _STEPS = {'full': 1e-3, 'reduced': 5e-3}
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a harvester has."""
-    study = functools.partial(_add_study, commands)
+    study = functools.partial(add_study, HARVESTER, commands)
     by_hand = study('drive', _drive, 'drive a running harvester with the keyboard; q quits')
     by_hand.add_argument(
         '--teleoperation', metavar='YAML', type=optional_file, help='teleoperation file'
@@ -88,20 +88,6 @@ def add_studies(commands: Any) -> None:
     add_format(pose)
 
 
-def _add_study(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
-    """Add a subcommand that takes a harvester file."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
-    add_file(HARVESTER, parser)
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _harvester(arguments: argparse.Namespace) -> HarvesterParameters:
-    """Return the harvester of the arguments."""
-    harvester: HarvesterParameters = machine_of(HARVESTER, arguments, HarvesterOptions())
-    return harvester
-
-
 def _drive(arguments: argparse.Namespace) -> int:
     """Run ``drive``."""
     from longreach_harvester.remote import drive_harvester
@@ -128,22 +114,23 @@ def _compare_models(arguments: argparse.Namespace) -> None:
         'largest_difference': dict(zip(names, largest.tolist(), strict=True)),
         'real_time_factor': speeds,
     }
-    if arguments.csv is not None:
-        head = [f'{column}_{model}' for model in runs for column in full.columns.names[1:]]
-        both = np.hstack([full.table, reduced.table[:, 1:]])
-        write_csv(arguments.csv, ['time', *head], both)
-    if arguments.plot is not None:
-        wanted = references(harvester, scenario, full.column('time'))[:, 2]
-        _draw_models(arguments.plot, runs, wanted)
+    head = [f'{column}_{model}' for model in runs for column in full.columns.names[1:]]
+    both = np.hstack([full.table, reduced.table[:, 1:]])
     rows = [(name, value, COLUMNS.unit(name)) for name, value in zip(names, largest, strict=True)]
     text = table(('full against reduced', 'largest difference', 'unit'), rows)
     rates = [(name, _STEPS[name], value) for name, value in speeds.items()]
     text += '\n\n' + table(('model', 'step [s]', 'times real time'), rates)
-    print_result(result, text, arguments.format)
+    draw = functools.partial(_draw_models, harvester, scenario, runs)
+    report_study(arguments, result, text, ['time', *head], both, draw)
 
 
-def _draw_models(file: Path, runs: Mapping[str, HarvesterRun], wanted: np.ndarray) -> None:
-    """Draw figures 5 and 8 to 11 of the paper; wanted: reference of the stick (rows,) [rad]."""
+def _draw_models(
+    harvester: HarvesterParameters,
+    scenario: Scenario,
+    runs: Mapping[str, HarvesterRun],
+    file: Path,
+) -> None:
+    """Draw figures 5 and 8 to 11 of the paper."""
     labels = (
         'stick: error [deg]\n(figures 5, 8)',
         'stick: P_4 [bar]\n(figure 9)',
@@ -153,7 +140,8 @@ def _draw_models(file: Path, runs: Mapping[str, HarvesterRun], wanted: np.ndarra
     full_volts = load_controller().stick.full_volts
     with figure(file, size=(8.0, 9.0), rows=4) as axes:
         for (name, run), style in zip(runs.items(), ('C0-', 'C1--'), strict=True):
-            time, band = run.column('time'), run.parameters.stick_cylinder.valve.dead_band
+            time, band = run.column('time'), harvester.stick_cylinder.valve.dead_band
+            wanted = references(harvester, scenario, time)[:, 2]
             error = np.degrees(wanted - run.column('q_stick'))
             spool = run.column('spool_stick')
             beyond = np.maximum(np.abs(spool) - band, 0.0) / (1.0 - band)
@@ -169,7 +157,7 @@ def _draw_models(file: Path, runs: Mapping[str, HarvesterRun], wanted: np.ndarra
 
 def _drift(arguments: argparse.Namespace) -> None:
     """Run ``drift``."""
-    harvester = _harvester(arguments)
+    harvester = machine_of(HARVESTER, arguments)
     scenario = resting_scenario().replace(duration=arguments.duration)
     names = [f'q_{name}' for name in JOINTS]
     drifts, messages = {}, {}
@@ -191,7 +179,7 @@ def _drift(arguments: argparse.Namespace) -> None:
 
 def _pose(arguments: argparse.Namespace) -> None:
     """Run ``pose``."""
-    harvester = _harvester(arguments)
+    harvester = machine_of(HARVESTER, arguments)
     if arguments.tip is not None:
         if len(arguments.tip) != len(JOINTS):
             raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -32,6 +32,7 @@ from longreach_tools.output import add_format, check_output, check_places, writi
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
+P = TypeVar('P')
 Options = TypeVar('Options', bound=Parameters)
 # A number with an exponent; and what begins the path of a value of the scenario.
 _NUMBER = re.compile(r'[-+]?\d+\.?\d*[eE][-+]?\d+')
@@ -140,15 +141,35 @@ def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[s
     add_options(parser, spec.options, without)
 
 
-def machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
-    """Return the machine of ``--file`` and ``--set``, for a command without a scenario."""
+def add_study(
+    spec: Spec, commands: Any, name: str, run: Callable[[argparse.Namespace], Any], text: str
+) -> argparse.ArgumentParser:
+    """Add a subcommand with ``--file`` and ``--set``."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    add_file(spec, parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def machine_of(
+    spec: MachineSpec[P, Any, Any],
+    arguments: argparse.Namespace,
+    options: Parameters | None = None,
+) -> P:
+    """
+    Return the machine of ``--file`` and ``--set``, for a command without a scenario.
+
+    InputError also for files that cannot be written, see :func:`check_files`.
+    """
+    check_files(arguments)
     for path, _ in _changes(arguments):
         if path.startswith(_SCENARIO):
             raise InputError(
                 f'--set {path}, allowed here: values of the machine, as this command reads no'
                 ' scenario file; take its options, or run with a scenario'
             )
-    return _machine_of(spec, arguments, options)
+    machine: P = _machine_of(spec, arguments, spec.options() if options is None else options)
+    return machine
 
 
 def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> tuple[Any, Any]:
@@ -438,16 +459,12 @@ def _add_urdf(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``urdf``."""
 
     def run(arguments: argparse.Namespace) -> None:
-        machine = machine_of(spec, arguments, spec.options())
-        print(spec.describe(machine, arguments.prefix), end='')
+        print(spec.describe(machine_of(spec, arguments), arguments.prefix), end='')
 
     article = 'an' if spec.name[0] in 'aeiou' else 'a'
-    parser = commands.add_parser(
-        'urdf', help=f'print the robot description of {article} {spec.name}'
-    )
-    add_file(spec, parser)
+    text = f'print the robot description of {article} {spec.name}'
+    parser = add_study(spec, commands, 'urdf', run, text)
     parser.add_argument('--prefix', default='', help='prefix of the frame names, such as north/')
-    parser.set_defaults(run=run)
 
 
 def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,22 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def print_result(result: Any, text: str, form: str) -> None:
     """Print a result on stdout: ``form`` ``table`` prints ``text``, ``json`` the result."""
     print(json.dumps(result, allow_nan=False) if form == 'json' else text)
+
+
+def report_study(
+    arguments: argparse.Namespace,
+    result: Any,
+    text: str,
+    columns: Sequence[str] = (),
+    rows: Any = (),
+    draw: Callable[[Path], None] | None = None,
+) -> None:
+    """Write the ``--csv`` and ``--plot`` of a study that were asked for, and print its result."""
+    if getattr(arguments, 'csv', None) is not None:
+        write_csv(arguments.csv, columns, np.asarray(rows))
+    if draw is not None and arguments.plot is not None:
+        draw(arguments.plot)
+    print_result(result, text, arguments.format)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 0) -> str:
@@ -107,13 +123,7 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
         if file is not None:
             with _temporary(Path(file)):
                 pass
-    if (
-        csv is not None
-        and plot is not None
-        and os.path.realpath(csv) == os.path.realpath(plot)
-        and not _is_special(csv)
-    ):
-        raise InputError(f'{csv} is given for both the table and the figure; give two files')
+    check_places({'the table': csv, 'the figure': plot})
 
 
 def check_places(
