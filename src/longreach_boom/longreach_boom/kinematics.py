@@ -110,11 +110,7 @@ def point_motion(
     offset: float = 0.0,
     truck: np.ndarray | None = None,
 ) -> PointMotion:
-    """
-    Return the motion of the point of :func:`place_on_beam`; Henikl 2015, (1) to (5), (39).
-
-    States q, v (..., n), one or many, and the truck's (..., 4): heave [m], pitch [rad] and rates.
-    """
+    """Return the motion of the point of :func:`place_on_beam`; Henikl 2015, (1) to (5), (39)."""
     N = boom.size
     bases, q, v = boom_bases(boom), np.asarray(q), np.asarray(v)
 

@@ -15,11 +15,7 @@ Knots = Sequence[tuple[float, float]]
 
 
 class Schedule(NamedTuple):
-    """
-    N inputs in intervals in which each is a straight line, for compiled code.
-
-    Before the first interval and behind the last one inputs keep their value.
-    """
+    """N inputs that are straight lines in intervals, and constant before and behind."""
 
     edges: np.ndarray  # (E + 1,) [s], rising
     starts: np.ndarray  # (E, N) values at the beginning of each interval
@@ -45,11 +41,7 @@ def check_knots(knots: Knots, what: str, least: float = -1.0, most: float = 1.0)
 
 
 def schedule_of(inputs: Sequence[Knots], levels: Sequence[Sequence[float]]) -> Schedule:
-    """
-    Return inputs in intervals that end at all knots and crossings of ``levels`` of each input.
-
-    Such as the ends of a dead band. Before its first knot an input has the value of it.
-    """
+    """Return inputs in intervals that end at all knots, and where one crosses its ``levels``."""
     cuts = {0.0}
     for knots, crossed in zip(inputs, levels, strict=True):
         cuts |= {float(time) for time, _ in knots}

@@ -140,11 +140,7 @@ class SticksParameters(Parameters):
 
 
 def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
-    """
-    Return the relative opening for a stick's deflection, in [-1, 1].
-
-    0 within the dead zone; outside, x from 0 at its edge to 1 gives (1 - expo) x + expo x^3.
-    """
+    """Return (1 - expo) x + expo x^3 with x from 0 at the edge of the dead zone to 1; else 0."""
     x = (min(abs(deflection), 1.0) - dead_zone) / (1.0 - dead_zone)
     if x <= 0.0:
         return 0.0

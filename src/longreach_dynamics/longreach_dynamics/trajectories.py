@@ -334,12 +334,7 @@ def check_speeds(
     limits: np.ndarray,
     where: Callable[[int, float], tuple[str, str]],
 ) -> None:
-    """
-    Raise InputError for the speed of a joint that exceeds its limit the most.
-
-    ``rates`` (M, N), ``limits`` (M, N, 2) [rad/s]. ``where`` takes the index of a sample and rate
-    over limit; it returns text before and after the speed.
-    """
+    """Raise InputError, with a text of ``where``, for the rate that exceeds its limit the most."""
     highest = np.where(rates < 0.0, limits[..., 0], limits[..., 1])
     # Joints without a reference have NaN.
     excess = np.nan_to_num(rates / highest)

@@ -129,12 +129,7 @@ class CylinderPlace(NamedTuple):
 
 
 def cylinder_place(cylinder: LinedCylinder, angle: float, rod_angle: float) -> CylinderPlace:
-    """
-    Return where a cylinder, with a linkage of kind triangle, is at a joint angle [rad].
-
-    The rod's pin has an angle from the axis of its link [rad]; the barrel's pin follows from the
-    offset angle of the linkage.
-    """
+    """Return where a cylinder, with a linkage of kind triangle, is at a joint angle [rad]."""
     _, near, far, offset, _ = cylinder.linkage.row().tolist()
     barrel = near * complex(math.cos(rod_angle - offset), math.sin(rod_angle - offset))
     span = far * complex(math.cos(angle + rod_angle), math.sin(angle + rod_angle)) - barrel

@@ -47,12 +47,7 @@ space  stop                  q      quit"""
 
 
 class Keys:
-    """
-    What keys ask for.
-
-    ``speed``, above 0 to 1, is the deflection of a stick in whose place a key is; ``by_tip``: keys
-    move the tip instead of joints; ``quit``: the key for that was pressed.
-    """
+    """What keys ask for: ``speed`` of a stick, above 0 to 1, ``by_tip`` or by joints, ``quit``."""
 
     def __init__(self, speed: float = 0.5, by_tip: bool = False) -> None:
         self.speed, self.by_tip, self.quit = speed, by_tip, False

@@ -40,12 +40,7 @@ _DISCOVERY = 0.5
 
 
 class Remote:
-    """
-    The node of a running command; :func:`remote` creates it.
-
-    Methods raise LongreachError for what does not happen within ``timeout`` [s]; ``start`` is the
-    command that starts the nodes it looks for, for error messages.
-    """
+    """The node of a running command, see :func:`remote`; LongreachError after ``timeout`` [s]."""
 
     def __init__(self, node: Node, context: Context, timeout: float, start: str) -> None:
         self.node = node

@@ -50,12 +50,7 @@ class Sample(NamedTuple):
 
 
 class Pairs:
-    """
-    Messages of two topics with equal stamps.
-
-    A message is kept until its partner arrives, or a later pair is complete, which means that the
-    partner was lost; of each topic at most ``most`` are kept.
-    """
+    """Messages of two topics with equal stamps; those whose partner was lost are dropped."""
 
     def __init__(self, most: int = 100) -> None:
         self._most = most

@@ -480,11 +480,7 @@ class Simulation(Generic[State, Command]):
         return str(self.error or '')
 
     def step_many(self, count: int, on_done: Callable[[int, str], None]) -> None:
-        """
-        Advance a paused simulation by some samples, as fast as possible.
-
-        ``on_done`` is called once, with how many were not simulated and why not: 0 and '' for all.
-        """
+        """Advance a paused simulation; ``on_done`` gets how many samples were not, and why."""
         self.stop_steps('other steps were requested')
         self._steps_left = count
         self._on_steps_done = on_done

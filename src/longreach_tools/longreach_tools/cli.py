@@ -313,11 +313,7 @@ def _leaving_callbacks() -> Iterator[None]:
 
 
 class StopSignals:
-    """
-    True once SIGINT, SIGTERM or SIGHUP has been received.
-
-    The handlers stay until the end of the process: a second Ctrl-C does no harm meanwhile.
-    """
+    """True once SIGINT, SIGTERM or SIGHUP came; the handlers stay until the process ends."""
 
     def __init__(self) -> None:
         self._came = False

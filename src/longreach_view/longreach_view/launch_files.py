@@ -30,11 +30,7 @@ _PREFIXES = {'crane': ('task_', '')}
 
 
 class Started:
-    """
-    Running launches, each with the name of its launch file and its arguments.
-
-    The first three start at once; each of the others when those before are heard.
-    """
+    """Running launches by file and arguments: three at once, others when those are heard."""
 
     def __init__(self, launches: Sequence[Sequence[str]]) -> None:
         self._launches = [list(words) for words in launches]

@@ -95,11 +95,7 @@ def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]
 
 
 class BagSource(Source):
-    """
-    Recordings, played back: one, or two to be compared, which begin at the same time.
-
-    After a jump charts have what came before, as long as ``lead`` [s].
-    """
+    """Recordings played back: one, or two from their beginning; a jump shows ``lead`` [s] more."""
 
     live = False
 

@@ -131,11 +131,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class Gate:
-    """
-    Decides on requests to an address; with an empty token none is needed.
-
-    ``opened`` is called with the charts that the address of an opened page names.
-    """
+    """Decides on requests by their token; ``opened`` gets the charts of a page's address."""
 
     opened: Callable[[list[str]], None] = staticmethod(lambda _: None)
 

@@ -50,11 +50,7 @@ _LOAD = 90.0
 
 
 class LiveSource(Source):
-    """
-    Running nodes, and the launches that belong to the view.
-
-    With ``durations`` scenarios of machines begin again after so long [s], by machine.
-    """
+    """Running nodes, launches of the view, and ``durations`` [s] after which scenarios repeat."""
 
     def __init__(
         self, started: Started | None = None, durations: Mapping[str, float] | None = None

@@ -188,11 +188,7 @@ class Machine:
 
 
 class World:
-    """
-    All machines, and the plotted signals.
-
-    ``fields`` returns the numbers of a message; of a signal the latest ``capacity`` are kept.
-    """
+    """All machines, and of each plotted signal the latest ``capacity`` numbers of ``fields``."""
 
     def __init__(self, fields: Fields, capacity: int = _CAPACITY) -> None:
         self._fields, self._capacity = fields, capacity

@@ -158,12 +158,7 @@ def port_row(
     least: float,
     names: tuple[str, str, str],
 ) -> tuple[float, ...]:
-    """
-    Return relief and make-up valves as the 8 numbers of :func:`..valves.port_flow`.
-
-    ``tank`` [Pa]; make-up valves have to open above ``least`` [Pa]. ``names``, for the error: of
-    the actuator, of the tank pressure and of ``least``.
-    """
+    """Return relief and make-up valves as the 8 numbers of :func:`..valves.port_flow`."""
     row = [0.0] * 8
     if relief:
         row[:4] = relief.head, relief.rod, relief.override, relief.area

@@ -80,11 +80,7 @@ class _Chunk(NamedTuple):
 
 
 class IntactMcap(McapReader):
-    """
-    Reads the intact chunks of a file, which may be not closed, truncated, or damaged.
-
-    ``damage`` says what is left out, empty for an intact file; ``checksums`` which ones it has.
-    """
+    """Reads the intact chunks of any file; ``damage`` says what is left out, '' for nothing."""
 
     damage = checksums = ''
 

@@ -97,11 +97,7 @@ def bag_typestore(path: str | Path | None = None) -> Typestore:
 def store_of(
     bag: Bag, names: Sequence[str], *, missing_is_error: bool = True, repair: bool = False
 ) -> dict[str, Typestore]:
-    """
-    Return for each topic the type store that its messages are read with.
-
-    With ``repair`` the types of this machine are used where the recording's cannot be parsed.
-    """
+    """Return each topic's type store; ``repair``: this machine's types where none is readable."""
     definitions = {bag.topics[n].typename: bag.topics[n].definition for n in names}
     try:
         own = store_of_definitions(definitions)

@@ -377,12 +377,7 @@ def is_looser(profile: Any, other: Any) -> bool:
 
 
 def publisher_profile(offers: Sequence[Qos], count: int) -> Any:
-    """
-    Return the rclpy QoSProfile that one player offers in place of the recorded publishers.
-
-    Where they differ it offers the strongest, which matches every subscription that any of them
-    matched. Without a record: reliable, volatile.
-    """
+    """Return the strongest of recorded QoS profiles; reliable, volatile without a record."""
     return _profile(
         max(1, min(count, PLAYER_DEPTH)),
         not offers or any(qos.reliability.name != 'BEST_EFFORT' for qos in offers),

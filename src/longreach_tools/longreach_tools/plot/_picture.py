@@ -99,11 +99,7 @@ class Panel(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """
-    Times at which something holds, (begin, end): red if ``alarm``.
-
-    Moving pictures say it in words while it holds if it is to be ``written``.
-    """
+    """Times (begin, end) at which something holds: red if ``alarm``, in words if ``written``."""
 
     label: str
     spans: Sequence[tuple[float, float]]

@@ -110,11 +110,7 @@ def _installed(typename: str) -> Mapping[str, tuple[str, str]]:
 
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str, typename: str) -> Mapping[str, tuple[str, str]]:
-    """
-    Return type and unit of the fields of a definition.
-
-    The unit is that of the comment in the same line, or of the last comment lines before it.
-    """
+    """Return type and unit of fields; the unit of the comment in the line, or before it."""
     package = typename.partition('/')[0]
     found = {}
     above = ''
