@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
-from std_msgs.msg import Header
+from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import MarkerArray
 
-from longreach_boom.conversions import shape_to_message
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
@@ -22,16 +23,19 @@ from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
 from longreach_boom.strain import strains
-from longreach_boom.visuals import marker_positions, shape_of, stress_colours
+from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.machine_parameters import DrawingParameters, MachineParameters
+from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
 
 # Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
 _POINTS = 12
+# Distance of coloured sides from those of the robot description, which would hide them [m].
+_CLEARANCE = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,3 +167,20 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')
         mass = self.carried()
         return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
+
+
+def shape_to_message(
+    shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], header: Header
+) -> MarkerArray:
+    """Return both sides of bent beams; colours are red, green, blue in 0..1 for each point."""
+    markers = []
+    for shape, own in zip(shapes, colours, strict=True):
+        ends = [ColorRGBA(r=r, g=g, b=b, a=1.0) for r, g, b in own.tolist()]
+        corners, colors = [], []
+        for y in (-shape.side - _CLEARANCE, shape.side + _CLEARANCE):
+            low, high = ([(x, y, z) for x, z in edge] for edge in shape.edges.tolist())
+            for k in range(len(ends) - 1):
+                corners += [low[k], low[k + 1], high[k], high[k], low[k + 1], high[k + 1]]
+                colors += [ends[k], ends[k + 1], ends[k], ends[k], ends[k + 1], ends[k + 1]]
+        markers.append(triangles_marker(shape.name, corners, WHITE, header, colors))
+    return MarkerArray(markers=markers)

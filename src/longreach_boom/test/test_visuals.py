@@ -7,10 +7,10 @@ import pytest
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker as Drawn
 
-from longreach_boom.conversions import shape_to_message
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
 from longreach_boom.parameters import Distribution, Marker, StrainGauge
+from longreach_boom.plant_node import shape_to_message
 from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains

@@ -176,18 +176,9 @@ def _write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
         sheet.paste(one, (0, place * one.height))
     palette = sheet.quantize(colors=_PALETTE, dither=Image.Dither.NONE)
     still = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in images]
-    with writing(file) as path:
-        still[0].save(
-            path,
-            format='GIF',
-            save_all=True,
-            append_images=still[1:],
-            # GIF counts in hundredths of a second.
-            duration=10 * max(round(100.0 / rate), 2),
-            loop=0,
-            optimize=False,
-        )
-    return len(still)
+    # GIF counts in hundredths of a second.
+    pause = 10 * max(round(100.0 / rate), 2)
+    return _write_images(file, still, format='GIF', duration=pause, optimize=False)
 
 
 def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
@@ -195,17 +186,14 @@ def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
     from PIL import Image
 
     images = [Image.fromarray(one) for one in pictures]
+    pause = round(1000.0 / rate)
+    return _write_images(file, images, format='WEBP', duration=pause, quality=70, method=4)
+
+
+def _write_images(file: Path, images: Sequence[Any], **options: Any) -> int:
+    """Write images that repeat, and return their number."""
     with writing(file) as path:
-        images[0].save(
-            path,
-            format='WEBP',
-            save_all=True,
-            append_images=images[1:],
-            duration=round(1000.0 / rate),
-            loop=0,
-            quality=70,
-            method=4,
-        )
+        images[0].save(path, save_all=True, append_images=images[1:], loop=0, **options)
     return len(images)
 
 
