@@ -30,7 +30,7 @@ from longreach_tools.machine_command import (
 )
 from longreach_tools.options import add_results
 from longreach_tools.output import add_format, check_output, report_study, table, write_csv
-from longreach_tools.poses import pose_of
+from longreach_tools.poses import pose_of, radians_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
@@ -207,9 +207,7 @@ def _run_statics(arguments: argparse.Namespace) -> None:
         row = static_row(boom, angles, loads)
         report_study(arguments, row, _static_text(boom, row))
         return
-    if not arguments.degrees and np.abs(arguments.sweep).max() > 2.0 * np.pi:
-        raise InputError('--sweep [rad], allowed: [-2 pi, 2 pi]; add --degrees for degrees')
-    first = np.radians(arguments.sweep) if arguments.degrees else arguments.sweep
+    first = radians_of(arguments.sweep, arguments.degrees, '--sweep')
     rows = [static_row(boom, np.append(angle, angles[1:]), loads) for angle in first]
     joints = range(1, boom.size + 1)
     families = {

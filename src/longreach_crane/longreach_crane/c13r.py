@@ -38,12 +38,7 @@ class TaskARow(NamedTuple):
     error_estimate: float  # of nonlinear and linear, the larger one
 
 
-def task_a(
-    crane: CraneParameters,
-    disturbance: float,
-    relative: float = 1e-14,
-    absolute: float = 1e-13,
-) -> TaskARow:
+def task_a(crane: CraneParameters, disturbance: float) -> TaskARow:
     """
     Run Task A for one disturbance from 4 s to 7 s [N].
 
@@ -53,7 +48,7 @@ def task_a(
     values, errors = [], []
     for model in ('nonlinear', 'linear'):
         fine, coarse = (
-            _load_position_at_end(crane, disturbance, model, relative * k, absolute * k)
+            _load_position_at_end(crane, disturbance, model, 1e-14 * k, 1e-13 * k)
             for k in (1.0, 30.0)
         )
         values.append(fine)

@@ -22,13 +22,13 @@ class Schedule(NamedTuple):
     slopes: np.ndarray  # (E, N) [1/s]
 
 
-def check_knots(knots: Knots, what: str, least: float = -1.0, most: float = 1.0) -> None:
+def check_knots(knots: Knots, what: str) -> None:
     """Raise InputError with the first knot that is not allowed; ``what`` is named first."""
     if not knots:
         raise InputError(f'{what} has no knots, allowed: 1 or more pairs of time and value')
     for k, (time, value) in enumerate(knots):
-        if not least <= value <= most:
-            raise InputError(f'{what}[{k}] = {value}, allowed: [{least:g}, {most:g}]')
+        if not -1.0 <= value <= 1.0:
+            raise InputError(f'{what}[{k}] = {value}, allowed: [-1, 1]')
         if k and time < knots[k - 1][0]:
             raise InputError(
                 f'{what}[{k}]: time = {time:g} s, allowed: {knots[k - 1][0]:g} s or later; sort'

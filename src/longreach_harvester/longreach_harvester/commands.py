@@ -25,6 +25,7 @@ from longreach_tools.arguments import allow_lists, numbers, optional_file, posit
 from longreach_tools.machine_command import add_study, case_of, check_files, machine_of
 from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
+from longreach_tools.poses import radians_of
 
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
@@ -185,10 +186,9 @@ def _pose(arguments: argparse.Namespace) -> None:
             raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')
         angles = angles_at(harvester, arguments.tip)
     else:
-        angles = np.array(arguments.angles)
+        angles = radians_of(arguments.angles, arguments.degrees, '--angles')
         if angles.size != len(JOINTS):
             raise InputError(f'--angles has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
-        angles = np.radians(angles) if arguments.degrees else angles
     machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
     state = machine.initial_state()
     sample = machine.joint_sample(state, (0.0, 0.0, 0.0))

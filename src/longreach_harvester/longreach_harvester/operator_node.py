@@ -16,17 +16,6 @@ from longreach_node.operator_node import OperatorParameters
 from longreach_node.stamps import nanoseconds_of
 
 
-def measurement_of(joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG001
-    """Return a sample; InputError when a joint is missing or not finite."""
-    angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
-    return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
-
-
-def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
-    """Return spools as a message."""
-    return valve_command(JOINTS, header, command)
-
-
 class OperatorNode(Base):
     """Sticks become spools."""
 
@@ -42,5 +31,13 @@ class OperatorNode(Base):
         station.warm_up()
         return station
 
-    measurement_of = staticmethod(measurement_of)
-    message_of = staticmethod(message_of)
+    @staticmethod
+    def measurement_of(joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG004
+        """Return a sample; InputError when a joint is missing or not finite."""
+        angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
+        return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
+
+    @staticmethod
+    def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
+        """Return spools as a message."""
+        return valve_command(JOINTS, header, command)

@@ -12,9 +12,8 @@ from sensor_msgs.msg import JointState
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
-from longreach_harvester.operator_node import measurement_of, message_of
+from longreach_harvester.operator_node import OperatorNode
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters, load_harvester
-from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 from longreach_node.hydraulic_messages import finite_values
@@ -27,11 +26,8 @@ from longreach_tools.output import print_result, summary_table
 class HarvesterDriver(Driver):
     """Keys become spools; rows are time, joint angles, spools, and angles of a head that hangs."""
 
-    spec = HARVESTER
+    operator = OperatorNode
     harvester: HarvesterParameters
-
-    measurement_of = staticmethod(measurement_of)
-    message_of = staticmethod(message_of)
 
     def row_of(self, joints: JointState, hydraulics: HydraulicState) -> Row:
         """Return the row of a sample."""

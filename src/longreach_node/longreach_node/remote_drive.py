@@ -14,7 +14,6 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import OperatorState, Station
-from longreach_machine import MachineSpec
 from longreach_node import qos
 from longreach_node.keyboard import HELP, Keys, terminal_keys
 from longreach_node.remote import remote
@@ -34,7 +33,7 @@ class Driver:
     ``stations`` are joint by joint, and by the tip.
     """
 
-    spec: ClassVar[MachineSpec[Any, Any, Any]]
+    operator: ClassVar[Any]  # the node of sticks, whose measurements and messages these are
 
     def __init__(self, stations: tuple[Station[Any, Any], Station[Any, Any]], keys: Keys) -> None:
         self._stations, self._keys = stations, keys
@@ -46,16 +45,8 @@ class Driver:
     # --- what a machine provides -------------------------------------------------------------
 
     @abstractmethod
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
-        """Return what the stations measure in a sample; InputError for one of another machine."""
-
-    @abstractmethod
-    def message_of(self, command: Any, header: Header) -> ValveCommand:
-        """Return a command as a message."""
-
-    @abstractmethod
     def row_of(self, joints: JointState, hydraulics: HydraulicState) -> Row:
-        """Return the numbers that are kept of a sample; InputError as above."""
+        """Return the numbers that are kept of a sample; InputError for another machine."""
 
     @abstractmethod
     def show(self, row: Row) -> str:
@@ -74,7 +65,7 @@ class Driver:
         # Not a terminal: said at once, before any wait.
         with terminal_keys(stream):
             pass
-        spec = self.spec
+        spec = self.operator.spec
         with remote('drive', namespace, timeout, spec.launch) as far:
             self._publisher = far.sole_publisher(ValveCommand, spec.valves, spec.other_senders)
             far.moving_sample(HydraulicState, 'hydraulics', spec.name, spec.stands_still)
@@ -91,7 +82,7 @@ class Driver:
             finally:
                 print(file=sys.stderr)
                 # A stamp of zero is now.
-                closed = self.message_of(self._stations[0].closed, Header())
+                closed = self.operator.message_of(self._stations[0].closed, Header())
                 far.deliver(self._publisher, closed)
             return self._rows
 
@@ -108,7 +99,7 @@ class Driver:
                 raise InputError(self._problem)
             if now - looked > _LOOK:
                 looked = now
-                far.check_alone(self._publisher, self.spec.other_senders)
+                far.check_alone(self._publisher, self.operator.spec.other_senders)
             if now - shown > _SHOW and self._rows:
                 shown = now
                 what = 'tip' if keys.by_tip else 'joints'
@@ -127,7 +118,7 @@ class Driver:
             self._state, self._rows = OperatorState(), []
         self._latest = stamp
         try:
-            measured = self.measurement_of(joints, hydraulics)
+            measured = self.operator.measurement_of(joints, hydraulics)
             self._rows.append(self.row_of(joints, hydraulics))
         except InputError as error:
             self._problem = f'sample of {stamp * 1e-9:.6f} s is not used: {error}'
@@ -135,4 +126,4 @@ class Driver:
         station = self._stations[self._keys.by_tip]
         self._state, command = station.cycle(self._state, measured, time.monotonic())
         if command is not None:
-            self._publisher.publish(self.message_of(command, joints.header))
+            self._publisher.publish(self.operator.message_of(command, joints.header))

@@ -29,6 +29,7 @@ from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.options import add_file as add_file_option
 from longreach_tools.output import add_format, check_output, check_places, writing
+from longreach_tools.poses import radians_of
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
@@ -606,16 +607,8 @@ def _move(spec: Spec, arguments: argparse.Namespace) -> None:
     """Run ``move``."""
     from longreach_node.remote import send_trajectory
 
-    angles = arguments.angles
-    if arguments.degrees:
-        angles = tuple(math.radians(angle) for angle in angles)
-    elif max(map(abs, angles)) > 2.0 * math.pi:
-        raise InputError(
-            f'angles up to {max(angles, key=abs):g} rad, allowed: [-2 pi, 2 pi]; add --degrees'
-            ' for angles in degrees'
-        )
     topic = send_trajectory(
-        angles,
+        tuple(radians_of(arguments.angles, arguments.degrees, 'angles').tolist()),
         arguments.time,
         arguments.joints,
         arguments.namespace,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,17 @@ def pose_of(
         raise InputError(
             f'--pose {text}, allowed: {", ".join(names)}, or {joints} angles separated by commas'
         ) from error
-    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
+    return radians_of(angles, arguments.degrees, '--pose')
+
+
+def radians_of(angles: Any, degrees: bool, name: str) -> np.ndarray:
+    """Return angles in radians; InputError for those that can only be degrees."""
+    if degrees:
+        return np.asarray(np.radians(angles))
+    largest = max(angles, key=abs)
+    if abs(largest) > 2.0 * np.pi:
         raise InputError(
-            f'--pose {text} [rad], allowed: [-2 pi, 2 pi]; add --degrees for angles in degrees'
+            f'{name} up to {largest:g} rad, allowed: [-2 pi, 2 pi]; add --degrees for angles in'
+            ' degrees'
         )
-    return np.radians(angles) if arguments.degrees else angles
+    return np.asarray(angles)
