@@ -20,7 +20,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.runs import Run
 from longreach_dynamics.scenarios import first_pose
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
@@ -88,6 +88,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     services = {'release-load': 'release all loads of a running boom'}
     loads, load_places = 'a load', True
     moves, valves = 'beams', 'valve_command'
+    columns, describe = staticmethod(columns_of), staticmethod(robot_description)
 
     def load_scenario(
         self, file: str | Path, parameters: BoomParameters, options: Any
@@ -138,14 +139,6 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         step = options.step or longest_step(parameters, scenario, options.sample_time)
         inputs = [Signal(f'spool_{cylinder.name}', '1') for cylinder in parameters.cylinders]
         return Boom(parameters, scenario, step), inputs, lambda u: BoomCommand(tuple(u))
-
-    def columns(self, parameters: BoomParameters) -> Columns:
-        """Return the columns of a run."""
-        return columns_of(parameters)
-
-    def describe(self, parameters: BoomParameters, prefix: str) -> str:
-        """Return the URDF."""
-        return robot_description(parameters, prefix)
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; without a controller the joint error is NaN."""

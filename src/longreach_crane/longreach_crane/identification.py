@@ -49,11 +49,8 @@ class CraneIdentification(Identifiable):
     """The crane as a :class:`longreach_identification.machine.Identifiable`."""
 
     name = 'crane'
+    load = staticmethod(load_machinery)
     compared = ('car_position', 'angle')
-
-    def load(self, file: str | None = None) -> Machinery:
-        """Return the parameters in a crane file, by default the installed one."""
-        return load_machinery(file)
 
     def free_parameters(self, machine: Machinery) -> tuple[FreeParameter, ...]:  # noqa: ARG002
         """Return all parameters that can be free."""

@@ -56,6 +56,7 @@ class ExcavatorIdentification(SpoolIdentification):
 
     depth: str = 'swing'
     name = 'excavator'
+    load = staticmethod(load_excavator)
     compared = (*_JOINTS, *_RODS, 'length_*', 'p_*')
     free = (
         FreeParameter('cohesion', 'soil', 'Pa', *BOUNDS, 'C or c'),
@@ -69,10 +70,6 @@ class ExcavatorIdentification(SpoolIdentification):
         """Check the depth."""
         if self.depth not in FIXED_DEPTHS:
             raise InputError(f'depth = {self.depth!r}, allowed: {" | ".join(FIXED_DEPTHS)}')
-
-    def load(self, file: str | None = None) -> ExcavatorParameters:
-        """Return the parameters in an excavator file, by default the installed one."""
-        return load_excavator(file)
 
     def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
-from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import Order
 from longreach_excavator import conversions
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.spec import EXCAVATOR
-from longreach_excavator.state import ExcavatorCommand
-from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
 from longreach_node import qos
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.operator_node import OperatorParameters
@@ -22,6 +19,8 @@ class OperatorNode(Base):
     """Sticks or joint velocities become commands to the cylinders."""
 
     spec, command_topic = EXCAVATOR, 'cylinder_command'
+    measurement_of = staticmethod(conversions.measurement_from_messages)
+    message_of = staticmethod(conversions.command_to_message)
     station: Teleoperation
 
     def __init__(self) -> None:
@@ -38,14 +37,6 @@ class OperatorNode(Base):
         machine.linkage().levers(machine.joint_limits().mean(axis=1))
         parameters = load_teleoperation(settings.teleoperation or None)
         return Teleoperation(parameters.controlling(settings.control), machine)
-
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
-        """Return the sample."""
-        return conversions.measurement_from_messages(joints, hydraulics)
-
-    def message_of(self, command: ExcavatorCommand, header: Header) -> ValveCommand:
-        """Return the command as a message."""
-        return conversions.command_to_message(command, header)
 
     def on_joy(self, message: Joy) -> None:
         """Handle a message with stick deflections; say once that there is no swing."""

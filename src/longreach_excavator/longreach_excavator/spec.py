@@ -87,16 +87,13 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     )
     optional_topics = ('terrain',)
     valves, by_hand = 'cylinder_command', 'operator:=false'
+    rest, describe = staticmethod(resting_scenario), staticmethod(robot_description)
 
     def load_scenario(
         self, file: str | Path, parameters: ExcavatorParameters, options: Parameters
     ) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters, getattr(options, 'step', STEP))
-
-    def rest(self, parameters: ExcavatorParameters) -> Scenario:
-        """Return a scenario of the first pose."""
-        return resting_scenario(parameters)
 
     def check(self, scenario: Scenario, options: ExcavatorOptions) -> None:
         """Raise InputError for an interval of rows too long to detect the end of the sweep."""
@@ -149,10 +146,6 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""
         return COLUMNS
-
-    def describe(self, parameters: ExcavatorParameters, prefix: str) -> str:
-        """Return the URDF."""
-        return robot_description(parameters, prefix)
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; NaN for a sweep that does not end."""

@@ -51,6 +51,7 @@ class HarvesterIdentification(SpoolIdentification):
     """The harvester as a :class:`longreach_identification.machine.Identifiable`."""
 
     name = 'harvester'
+    load = staticmethod(load_harvester)
     compared = ('q_*', 'p_*')
     free = (
         *(
@@ -61,10 +62,6 @@ class HarvesterIdentification(SpoolIdentification):
     )
     places = _VALVES | _MASSES
     actuators, angles = JOINTS, tuple(f'q_{joint}' for joint in JOINTS)
-
-    def load(self, file: str | None = None) -> HarvesterParameters:
-        """Return the parameters in a harvester file, by default the installed one."""
-        return load_harvester(file)
 
     def with_values(
         self, machine: HarvesterParameters, values: Mapping[str, float]

@@ -8,7 +8,7 @@ from typing import Any
 
 from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, choice, quantity
-from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.runs import Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
@@ -99,6 +99,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     services = {'release-load': 'let a running harvester drop its log'}
     loads, moves, valves = 'a log', 'joints', 'valve_command'
     by_hand = 'controller:=false operator:=false'
+    columns, describe = staticmethod(columns_of), staticmethod(robot_description)
 
     def rest(self, parameters: HarvesterParameters) -> Scenario:
         """Return a scenario of the installed pose."""
@@ -136,14 +137,6 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         """Return the harvester with its spools as inputs."""
         machine = machine_of(parameters, scenario, options, step=options.step)
         return machine, [Signal(f'spool_{name}', '1') for name in JOINTS], tuple
-
-    def columns(self, parameters: HarvesterParameters) -> Columns:
-        """Return the columns of a run."""
-        return columns_of(parameters)
-
-    def describe(self, parameters: HarvesterParameters, prefix: str) -> str:
-        """Return the URDF."""
-        return robot_description(parameters, prefix)
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return angles at the end and highest pressures."""

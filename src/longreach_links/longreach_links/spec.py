@@ -8,7 +8,6 @@ from typing import Any
 
 from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Columns
 from longreach_links.description import ROOT_FRAME, robot_description
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_symbolic.links import Links
@@ -48,6 +47,8 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     )
     results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
     swept = 'links.1.lumped_mass'
+    rest, columns = staticmethod(resting_scenario), staticmethod(columns_of)
+    describe = staticmethod(robot_description)
     demo = ('real_time_factor:=0.0', 'duration:=22.0')
     demo_next = (
         'longreach launch links view:=true                in real time; Ctrl-C ends it',
@@ -57,10 +58,6 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     def load_scenario(self, file: str | Path, parameters: Links, options: Any) -> Scenario:
         """Return the scenario of a file."""
         return load_scenario(file, parameters)
-
-    def rest(self, parameters: Links) -> Scenario:
-        """Return a scenario of links that hang."""
-        return resting_scenario(parameters)
 
     def simulate(self, parameters: Links, scenario: Scenario, options: LinksOptions) -> LinksRun:
         """Return the run of a scenario."""
@@ -87,14 +84,6 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state)
-
-    def columns(self, parameters: Links) -> Columns:
-        """Return the columns of a run."""
-        return columns_of(parameters)
-
-    def describe(self, parameters: Links, prefix: str) -> str:
-        """Return the URDF of the chords."""
-        return robot_description(parameters, prefix)
 
 
 LINKS = LinksSpec()

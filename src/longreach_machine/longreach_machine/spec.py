@@ -76,7 +76,7 @@ class MachineSpec(Generic[P, S, O]):
         """Return the run of a scenario."""
         raise NotImplementedError
 
-    def columns(self, parameters: P) -> Columns:
+    def columns(self, parameters: P, /) -> Columns:
         """Return the columns of a run, of which recordings have those with a source."""
         raise NotImplementedError
 
@@ -90,14 +90,14 @@ class MachineSpec(Generic[P, S, O]):
         """Return the scenario of a file."""
         return cast('S', load(self.scenarios, file))
 
-    def rest(self, parameters: P) -> S:
+    def rest(self, parameters: P, /) -> S:
         """Return the scenario of a node without a file: the machine rests."""
         return cast('S', self.scenarios())
 
     def check(self, scenario: S, options: O) -> None:
         """Raise InputError for options with which a run would give no valid result."""
 
-    def describe(self, parameters: P, prefix: str) -> str:
+    def describe(self, parameters: P, prefix: str, /) -> str:
         """Return the URDF, its frame names with a prefix; empty: there is none."""
         return ''
 
