@@ -63,14 +63,10 @@ class Measurement(NamedTuple):
     rod_pressures: np.ndarray  # (3,) p_2 [Pa]
 
 
-def default_file() -> Path:
-    """Return the path of the teleoperation file installed with this package."""
-    return data_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
-
-
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
     """Read a teleoperation file, by default the installed one; raises as ``load`` does."""
-    return load(TeleoperationParameters, file or default_file())
+    installed = data_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
+    return load(TeleoperationParameters, file or installed)
 
 
 def opening_for_velocity(

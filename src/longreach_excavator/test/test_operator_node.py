@@ -19,21 +19,17 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.operator_node import OperatorNode
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import ExcavatorParameters, default_file
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
-from longreach_excavator.teleoperation import (
-    Measurement,
-    Teleoperation,
-    default_file,
-    load_teleoperation,
-)
+from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
 from longreach_node import diagnostics, qos, samples
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
 JOINTS = [f'{name}_joint' for name in CYLINDERS]
+INSTALLED = default_file().with_name('teleoperation.yaml')
 
 
 def measured(k: int) -> Measurement:
@@ -53,7 +49,7 @@ FORWARD = [0.0, 0.0, 0.0, 0.0, 1.0]
 
 def file_with(directory: Path, **values: object) -> Path:
     """Write the installed teleoperation file with other values."""
-    lines = default_file().read_text().splitlines()
+    lines = INSTALLED.read_text().splitlines()
     for name, value in values.items():
         (place,) = (k for k, line in enumerate(lines) if line.startswith(f'{name}:'))
         lines[place] = f'{name}: {value}'
@@ -201,7 +197,7 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
     tmp_path: Path, standard: ExcavatorParameters
 ) -> None:
     file = tmp_path / 'teleoperation.yaml'
-    file.write_text(default_file().read_text().replace('timeout: 0.5', 'timeout: 60.0'))
+    file.write_text(INSTALLED.read_text().replace('timeout: 0.5', 'timeout: 60.0'))
     words = [f'operator:teleoperation:={file}']
     words += ['plant:real_time_factor:=0.0', 'plant:lockstep:=true', 'plant:duration:=0.5']
     words += [f'plant:publish_rate:={1.0 / PERIOD}']

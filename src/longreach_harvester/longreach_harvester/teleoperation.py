@@ -57,14 +57,9 @@ class _Tip(NamedTuple):
     controllers: np.ndarray  # (5, 3), see longreach_dynamics.valve_pid
 
 
-def teleoperation_file() -> Path:
-    """Return the installed teleoperation file."""
-    return default_file('teleoperation.yaml')
-
-
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
     """Read a teleoperation file, the installed one by default; raises as ``load`` does."""
-    return load(TeleoperationParameters, file or teleoperation_file())
+    return load(TeleoperationParameters, file or default_file('teleoperation.yaml'))
 
 
 @dataclasses.dataclass(frozen=True)

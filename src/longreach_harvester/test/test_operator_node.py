@@ -12,14 +12,10 @@ from longreach_dynamics.teleoperation import OperatorState
 from longreach_harvester.control import load_controller
 from longreach_harvester.machine import Harvester
 from longreach_harvester.operator_node import OperatorNode
+from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import resting_scenario
-from longreach_harvester.teleoperation import (
-    Measurement,
-    Teleoperation,
-    load_teleoperation,
-    teleoperation_file,
-)
+from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
 from longreach_node import qos, samples
 from longreach_node.testing import bench
 
@@ -36,7 +32,9 @@ def patient(monkeypatch):
 @pytest.mark.parametrize('control', ['joints', 'tip'])
 def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(tmp_path, control):
     file = tmp_path / 'mine.yaml'
-    file.write_text(teleoperation_file().read_text().replace('timeout: 0.5', 'timeout: 60.0'))
+    file.write_text(
+        default_file('teleoperation.yaml').read_text().replace('timeout: 0.5', 'timeout: 60.0')
+    )
     words = [f'operator:teleoperation:={file}', f'operator:control:={control}']
     words += ['plant:real_time_factor:=0.0', 'plant:lockstep:=true', 'plant:duration:=0.5']
     with bench(*(word for parameter in words for word in ('-p', parameter))) as b:
