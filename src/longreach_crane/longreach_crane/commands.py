@@ -142,12 +142,7 @@ def _run_fmu(arguments: argparse.Namespace) -> None:
 
 def _run_set_point(arguments: argparse.Namespace) -> None:
     """Run ``set-point``."""
-    from std_msgs.msg import Float64
+    from longreach_crane.remote import send_set_point
 
-    from longreach_node.qos import SET_POINT
-    from longreach_node.remote import remote
-
-    with remote('set_point', arguments.namespace, arguments.timeout, CRANE.launch) as far:
-        publisher = far.publisher(Float64, 'set_point', SET_POINT, 'controller')
-        far.deliver(publisher, Float64(data=arguments.position))
-        print(f'set point {arguments.position:g} m sent to {publisher.topic_name}')
+    topic = send_set_point(arguments.position, arguments.namespace, arguments.timeout)
+    print(f'set point {arguments.position:g} m sent to {topic}')
