@@ -54,10 +54,7 @@ class HarvesterIdentification(SpoolIdentification):
     load = staticmethod(load_harvester)
     compared = ('q_*', 'p_*')
     free = (
-        *(
-            FreeParameter(n, 'valves', 'Pa s^2/m^6', 1e8, 1e16, 'C_R at full spool')
-            for n in _VALVES
-        ),
+        *(FreeParameter(name, *_RESISTANCE) for name in _VALVES),
         *(FreeParameter(name, 'masses', 'kg', least, 1e6) for name, least in _LEAST.items()),
     )
     places = _VALVES | _MASSES
