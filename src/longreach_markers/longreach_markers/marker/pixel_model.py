@@ -175,7 +175,7 @@ def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-d
         p[level + 2] = 0.0
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _density(z):  # type: ignore[no-untyped-def]
     """Return the density of the normal distribution at z; 0 beyond _FAR."""
     square = z * z
@@ -189,7 +189,7 @@ def _density(z):  # type: ignore[no-untyped-def]
     return _NORMAL_TOP * e if square < _FAR * _FAR else 0.0
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _blurred_step(z, box):  # type: ignore[no-untyped-def]
     """
     Return a step blurred by lens and motion at z, 0 or 1 beyond _FAR, and its derivative.
@@ -218,16 +218,16 @@ def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # 
     first, last = 0 if is_inside else RHO, PERSPECTIVE if is_outside else OUTSIDE
     add_products(rows, first, last, normal)
     for i in range(PARAMETERS if known else PERSPECTIVE, PARAMETERS + 1):
-        add_row(rows[i], rows, first, last, normal[i])
+        add_row(rows, i, rows, first, last, normal[i])
         if not known:
             for j in range(PERSPECTIVE, min(i + 1, PARAMETERS)):
-                normal[i, j] += product(rows[i], rows[j])
+                normal[i, j] += product(rows, i, rows, j)
     for i in range(extra.shape[0]):
-        add_row(extra[i], rows, 0, PERSPECTIVE, joint[i])
+        add_row(extra, i, rows, 0, PERSPECTIVE, joint[i])
         for j in range(PERSPECTIVE, PARAMETERS + 1):
-            joint[i, j] += product(extra[i], rows[j])
+            joint[i, j] += product(extra, i, rows, j)
         for j in range(extra.shape[0]):
-            joint[i, PARAMETERS + 1 + j] += product(extra[i], extra[j])
+            joint[i, PARAMETERS + 1 + j] += product(extra, i, extra, j)
 
 
 @njit
@@ -241,7 +241,7 @@ def _fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
             filled[i, k] = samples[i, begin + size - 1]
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
     """
     Fill position and normal of the ellipse for each sample.
@@ -278,7 +278,7 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
         places[_CURVE, k] = curved * flat * flat * flat * variance * sharp
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
     """
     Fill distances from both edges in sigma, and the blurred steps there.
@@ -303,23 +303,21 @@ def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
             height = facing * (extension[0] + height) * places[_SHARP, k]
             places[_Z_OUTER, k] -= height
             places[_Z_INNER, k] -= rho * rho * height
-    inside = outside = 0.0
     for k in range(BLOCK):
         box = 1.0 - sharpest * places[_SHARP, k] * places[_SHARP, k]
         box *= 0.05 * box
         z = min(max(places[_Z_OUTER, k], -_FAR), _FAR)
         phi, density = _blurred_step(z, box)
         places[_Z_OUTER, k], places[_PHI, k], places[_DENSITY, k] = z, phi, density
-        outside += phi
         z = min(max(places[_Z_INNER, k], -_FAR), _FAR)
         phi, density = _blurred_step(z, box)
         places[_Z_INNER, k] = z
         places[_HOLE, k], places[_DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
-        inside += ring * (1.0 - phi)
-    return inside != 0.0, outside != 0.0
+    is_inside = product(places, _HOLE, places, _HOLE) != 0.0
+    return is_inside, product(places, _PHI, places, _PHI) != 0.0
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     """
     Fill the slopes (9, n) of the model at each sample, without a shadow.
@@ -338,7 +336,7 @@ def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
         slopes[:, begin : begin + size] = own[:, :size]
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
     """Fill the slopes of a block of samples from their ``places``; see :func:`fill_slopes`."""
     rho = p[RHO]
@@ -426,7 +424,7 @@ def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
     return cost
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped-def]
     """
     Fill the shade of each pixel of a block.
@@ -460,10 +458,10 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
         shades[3, k] = common * slope * both
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy', inline='always')
+@njit(error_model='numpy', inline='always')
 def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type: ignore[no-untyped-def]
     """
-    Fill derivatives by p, except the perspective, and residuals; return the sum of squares.
+    Fill derivatives by p, except the perspective, and residuals.
 
     ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) the residuals of
     all; the last row of ``places`` becomes 0 for clipped pixels. Also fills the change of the grey
@@ -478,7 +476,6 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
     outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
     band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
     inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
-    cost = 0.0
     for k in range(BLOCK):
         du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
         light_outside, light_band = 1.0 + dim_outside * dark, 1.0 + dim_band * dark
@@ -492,7 +489,6 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
         errors[k] = error
         error *= places[_SEEN, k]
         rows[PARAMETERS, k] = error
-        cost += error * error
         # A clipped value only says that the level is at least that.
         seen = places[_SEEN, k] if value < _FULL else 0.0
         places[_SEEN, k] = seen
@@ -528,10 +524,9 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
         rows[OUTSIDE, k] = share
         rows[OUTSIDE + 1, k] = share * du
         rows[OUTSIDE + 2, k] = share * dv
-    return cost
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignore[no-untyped-def]
     """Fill the derivatives by a shadow's parameters (6, BLOCK), and add its blur to ``rows``."""
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
@@ -562,7 +557,7 @@ def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignor
         rows[BLUR + 2, k] += by_variance * along_v * along_v
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
     """Fill the derivatives by a bend's parameters (3, BLOCK)."""
     for k in range(BLOCK):
@@ -574,7 +569,7 @@ def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
         extra[2, k] = height * 2.0 * eu * ev
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
     """Fill the derivatives by the perspective in ``rows`` (21, BLOCK)."""
     a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
@@ -587,7 +582,7 @@ def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
         rows[PERSPECTIVE + 1, k] = along * ev
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def fill_normal_equations(  # type: ignore[no-untyped-def]
     p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
     local,
@@ -630,7 +625,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         is_inside, is_outside = _fill_steps(p, disc, extension, places)
         if shaded:
             _fill_shades(p, shadow, filled, places, shades)
-        cost += _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
+        _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
+        cost += product(rows, PARAMETERS, rows, PARAMETERS)
         residuals[begin : begin + size] = errors[:size]
         if shaded:
             _add_shadow(p, shadow, filled, places, shades, rows, extra)

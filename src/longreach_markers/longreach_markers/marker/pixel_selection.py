@@ -115,7 +115,7 @@ def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+@njit(error_model='numpy')
 def _select_part(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, outer, inner
 ):  # fmt: skip

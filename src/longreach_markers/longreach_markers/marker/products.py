@@ -1,70 +1,91 @@
 """
 Sums of products of rows of numbers, for normal matrices inside compiled code.
 
-Rows have a fixed length, that of a block of pixels, so that the loops over them are vectorised and
-the rows stay in the cache of the processor.
+Rows have a fixed length, that of a block of pixels, so that they stay in the cache of the
+processor. Their sums are written as those of vectors: where a compiler may reorder a plain sum to
+make vectors of it, it does so in one way in a function of its own and in another way within its
+caller, and a kernel loaded from the cache has other last bits than in the process that compiled
+it. For the same reason nothing that is compiled into the fit has ``fastmath``.
 """
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any
 
-# Pixels that are processed together.
-BLOCK = 64
+from numba import njit, types
+from numba.core.cgutils import ir  # type: ignore[attr-defined]
+from numba.extending import intrinsic
+
+# Pixels that are processed together, and numbers of a vector.
+BLOCK, _LANES = 64, 4
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _products_of(count: int, others: int) -> Any:
+    """Return a compiled function: products of ``count`` rows from i, with ``others`` from j."""
+
+    @intrinsic
+    def products(_, rows, i, beside, j):  # type: ignore[no-untyped-def]
+        result = types.UniTuple(types.float64, count * others)
+        vector = ir.VectorType(ir.DoubleType(), _LANES)
+
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            def row_of(k):  # type: ignore[no-untyped-def]
+                array = context.make_array(signature.args[k])(context, builder, arguments[k])
+                row = arguments[k + 1]
+                return builder.gep(array.data, [builder.mul(row, ir.Constant(row.type, BLOCK))])
+
+            def vector_at(start, k):  # type: ignore[no-untyped-def]
+                place = builder.gep(start, [ir.Constant(ir.IntType(64), k)])
+                return builder.load(builder.bitcast(place, vector.as_pointer()), align=8)
+
+            one, other = row_of(0), row_of(2)
+            sums = [ir.Constant(vector, [0.0] * _LANES)] * (count * others)
+            for k in range(0, BLOCK, _LANES):
+                left = [vector_at(one, BLOCK * m + k) for m in range(count)]
+                right = [vector_at(other, BLOCK * n + k) for n in range(others)]
+                added = [builder.fmul(a, b) for a in left for b in right]
+                sums = [builder.fadd(*two) for two in zip(sums, added, strict=True)]
+            lanes = [ir.Constant(ir.IntType(32), k) for k in range(_LANES)]
+            found = []
+            for total in sums:
+                a, b, c, d = (builder.extract_element(total, lane) for lane in lanes)
+                found.append(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)))
+            return context.make_tuple(builder, result, found)
+
+        return result(rows, i, beside, j), generate
+
+    return products
+
+
+# Nine products at a time fit into registers.
+_nine, _three, _single = _products_of(3, 3), _products_of(1, 3), _products_of(1, 1)
+
+
+@njit
 def add_products(rows, first, last, matrix):  # type: ignore[no-untyped-def]
     """
     Add the products of rows (n, BLOCK) to the lower triangle of a matrix.
 
     From ``first`` up to ``last``, a multiple of three rows; also above the diagonal within three.
     """
-    # Nine products at a time, which fit into registers.
     for i in range(first, last, 3):
         for j in range(first, i + 1, 3):
-            s00 = s01 = s02 = s10 = s11 = s12 = s20 = s21 = s22 = 0.0
-            for k in range(BLOCK):
-                a, b, c = rows[i, k], rows[i + 1, k], rows[i + 2, k]
-                d, e, f = rows[j, k], rows[j + 1, k], rows[j + 2, k]
-                s00 += a * d
-                s01 += a * e
-                s02 += a * f
-                s10 += b * d
-                s11 += b * e
-                s12 += b * f
-                s20 += c * d
-                s21 += c * e
-                s22 += c * f
-            matrix[i, j] += s00
-            matrix[i, j + 1] += s01
-            matrix[i, j + 2] += s02
-            matrix[i + 1, j] += s10
-            matrix[i + 1, j + 1] += s11
-            matrix[i + 1, j + 2] += s12
-            matrix[i + 2, j] += s20
-            matrix[i + 2, j + 1] += s21
-            matrix[i + 2, j + 2] += s22
+            sums = _nine(rows, i, rows, j)
+            for m in range(3):
+                for n in range(3):
+                    matrix[i + m, j + n] += sums[3 * m + n]
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
-def add_row(own, rows, first, last, vector):  # type: ignore[no-untyped-def]
-    """Add the products of one row (BLOCK,) and others, as in :func:`add_products`, to a vector."""
+@njit
+def add_row(own, i, rows, first, last, vector):  # type: ignore[no-untyped-def]
+    """Add the products of row i of ``own`` and others, as in :func:`add_products`, to a vector."""
     for j in range(first, last, 3):
-        s0 = s1 = s2 = 0.0
-        for k in range(BLOCK):
-            s0 += own[k] * rows[j, k]
-            s1 += own[k] * rows[j + 1, k]
-            s2 += own[k] * rows[j + 2, k]
-        vector[j] += s0
-        vector[j + 1] += s1
-        vector[j + 2] += s2
+        sums = _three(own, i, rows, j)
+        for n in range(3):
+            vector[j + n] += sums[n]
 
 
-@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
-def product(one, other):  # type: ignore[no-untyped-def]
-    """Return the product of two rows (BLOCK,)."""
-    total = 0.0
-    for k in range(BLOCK):
-        total += one[k] * other[k]
-    return total
+@njit
+def product(one, i, other, j):  # type: ignore[no-untyped-def]
+    """Return the product of row i of an array (n, BLOCK), and row j of another one."""
+    return _single(one, i, other, j)[0]
