@@ -2,18 +2,6 @@
 Cameras that track circular markers over ROS: nodes, commands, bags and simulated cameras.
 
 The tracking is in :mod:`longreach_markers`. :func:`track` tracks the markers in files and bags.
-
-``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
-                ``sequences``
-``io``          ``bag_files``, ``messages`` (tracks as messages), ``track_table`` (as a table),
-                ``overlay_files``, ``rendered_files``, ``picture_files``
-``ros``         ``tracker_node`` with ``marker_tracker``, ``image_intake``, ``tracker_publishers``;
-                ``camera_node``; ``simulated_node``; ``video_node`` with ``video_feed``; ``nodes``,
-                ``node_parameters``, ``image_publishers``, ``conversions``, ``remote``
-``commands``    ``vision_commands`` with ``setup_commands``, ``rig_files``, ``detection_commands``,
-                ``tracking_commands``, ``check_commands``,
-                ``simulation_commands``, ``node_commands``; ``arguments``,
-                ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from longreach_markers.tracking.clock_offset import ClockOffset, estimate_offset
 from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands import tracking_commands
-from longreach_vision.commands.rig_files import write_delay
+from longreach_vision.commands.rig_files import write_time
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
@@ -316,8 +316,8 @@ def test_a_step_is_refused_by_commands_that_write(monkeypatch, tmp_path, command
 def test_a_delay_is_written_and_replaced(tmp_path):
     file = write_small_rig(tmp_path)
     before = file.read_text()
-    write_delay(file, 'right', 0.015, 'first')
-    write_delay(file, 'right', -0.0125, 'standard error 3e-05 s')
+    write_time(file, 'right', 'delay', 0.015, 'first')
+    write_time(file, 'right', 'delay', -0.0125, 'standard error 3e-05 s')
     lines = [line for line in file.read_text().splitlines() if line not in before.splitlines()]
     assert lines == ['    delay: -0.0125  # [s], standard error 3e-05 s']
     assert load_rig(file).delays == {'left': 0, 'right': -12_500_000}
@@ -330,10 +330,10 @@ def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
     file.write_text(yaml.safe_dump(values, default_flow_style=True))
     before = file.read_text()
     with pytest.raises(InputError, match=r'write cameras\.right\.delay: 0\.015 yourself'):
-        write_delay(file, 'right', 0.015, 'any')
+        write_time(file, 'right', 'delay', 0.015, 'any')
     assert file.read_text() == before
     with pytest.raises(InputError, match='delay = 20 s, allowed: at most 10 s'):
-        write_delay(file, 'right', 20.0, 'any')
+        write_time(file, 'right', 'delay', 20.0, 'any')
 
 
 # --- rendered pictures -----------------------------------------------------------------------
@@ -346,7 +346,7 @@ def made(folder: Path, duration: float, speed: float = 1.0) -> tuple[Path, tuple
     (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
     late = folder / 'late.yaml'
     late.write_text(rig.read_text())
-    write_delay(late, 'right', 0.015, 'planted')
+    write_time(late, 'right', 'delay', 0.015, 'planted')
     look = ('--look', folder / 'look.yaml', '--rate', 30)
     call('render', folder / 'path.csv', '--rig', late, *look, '--out', folder / 'seen')
     return rig, (folder / 'seen/left', folder / 'seen/right', '--rig', rig)
@@ -391,21 +391,27 @@ def rolling(time: float) -> np.ndarray:
     return START + far + swing[:, None] * np.array([0.3, 0.0, 1.0])
 
 
-def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
-    rig, rng = small_rig(), np.random.default_rng(2)
+def rolling_rig(line_time: float) -> Rig:
+    """Return the small rig with markers where they begin."""
+    rig = small_rig()
     markers = tuple(
         marker.replace(position=tuple(place))
         for marker, place in zip(rig.markers, rolling(0.0).tolist(), strict=True)
     )
-    rig = dataclasses.replace(rig, markers=markers)
-    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
-    rigs = {'without': rig, 'with': dataclasses.replace(rig, cameras=cameras)}
+    cameras = {
+        side: dataclasses.replace(one, line_time=line_time) for side, one in rig.cameras.items()
+    }
+    return dataclasses.replace(rig, cameras=cameras, markers=markers)
+
+
+def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
+    rng, rigs = np.random.default_rng(2), {'without': rolling_rig(0.0), 'with': rolling_rig(LINE)}
     errors: dict[str, list[np.ndarray]] = {name: [] for name in rigs}
     squares = []
     trackers = {name: RigTracker(one) for name, one in rigs.items()}
     for k in range(20):
         time = k / 30.0
-        exact = {side: view(rig, side, rolling, time, LINE) for side in rig.cameras}
+        exact = {side: view(rigs['with'], side, rolling, time, LINE) for side in ('left', 'right')}
         images = {side: digitised(one, rng) for side, one in exact.items()}
         for name, tracker in trackers.items():
             if k == 0:
@@ -431,13 +437,7 @@ def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
 
 
 def test_the_shear_of_a_rolling_shutter_is_not_taken_for_a_tilt():
-    rig, rng = small_rig(), np.random.default_rng(2)
-    markers = tuple(
-        marker.replace(position=tuple(place))
-        for marker, place in zip(rig.markers, rolling(0.0).tolist(), strict=True)
-    )
-    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
-    rig = dataclasses.replace(rig, cameras=cameras, markers=markers)
+    rig, rng = rolling_rig(LINE), np.random.default_rng(2)
     tracker, squares = RigTracker(rig), []
     for k in range(8):
         time = k / 30.0
@@ -477,19 +477,3 @@ def test_simulated_cameras_expose_row_by_row():
             worst = max(worst, float(np.abs(found.position - path.at(time)[0][1]).max()))
     # 2.8 mm without it; constant velocity while the image is read.
     assert worst < 6e-4
-
-
-@pytest.mark.slow
-def test_pictures_at_rest_are_refused_by_sync(tmp_path):
-    rig, seen = made(tmp_path, 0.6, speed=0.0)
-    before = rig.read_text()
-    refused('cannot be known', 'sync', *seen, kind=LongreachError)
-    assert rig.read_text() == before
-
-
-def test_a_video_cannot_have_delays(tmp_path):
-    rig = write_small_rig(tmp_path)
-    write_path(small_path(0.2), tmp_path / 'path.csv')
-    write_delay(rig, 'right', 0.015, 'any')
-    words = ('render', tmp_path / 'path.csv', '--rig', rig, '--out', tmp_path / 'seen', '--video')
-    refused('no delays in videos', *words)

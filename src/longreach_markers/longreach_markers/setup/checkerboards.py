@@ -17,11 +17,9 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.io.compressed_images import PICTURES
 from longreach_markers.io.image_sources import is_picture, natural_order, stored_picture
 from longreach_markers.io.images import gray_of
-
-PICTURES = ('.bmp', '.jpeg', '.jpg', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
-"""File name extensions of pictures that are read from a folder."""
 
 FEWEST = 3
 """Least number of pictures with a board for a calibration."""

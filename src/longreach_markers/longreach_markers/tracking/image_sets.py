@@ -27,7 +27,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 
 ROOM = 256_000_000
-"""Default largest sum of the sizes of waiting images [bytes]."""
+"""Sum of the sizes of waiting images [bytes], beyond which they are returned alone, early."""
 
 TIMEOUT = 0.5
 """Default lag of a camera behind another one after which it counts as stopped [s]."""
@@ -181,9 +181,6 @@ class ImagePairs(Generic[Picture]):
         If a camera's images are later than a waiting image by more than this [s], that image is
             returned without it. Afterwards no image waits until images of that camera arrive
             again.
-    room : int
-        Largest sum of the sizes of waiting images [bytes]; beyond it, waiting images are returned
-            alone before the timeout.
     pixels : callable, optional
         Returns the pixels of an image, an array, for its size and to find copies; by default
             None: neither is known.
@@ -204,7 +201,6 @@ class ImagePairs(Generic[Picture]):
         cameras: Sequence[str],
         tolerance: float,
         timeout: float,
-        room: int = ROOM,
         pixels: Callable[[Picture], np.ndarray | None] = lambda _: None,
     ) -> None:
         if not 1 <= len(set(cameras)) == len(cameras):
@@ -216,7 +212,7 @@ class ImagePairs(Generic[Picture]):
         self.paired = 0
         self.restarts = 0
         self.jumps = 0
-        self._room, self._pixels = room, pixels
+        self._pixels = pixels
         self.tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
         self._queues: dict[str, _Queue[Picture]] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
@@ -368,7 +364,7 @@ class ImagePairs(Generic[Picture]):
         """Return whether waiting images exceed their room."""
         waiting = (one.image for queue in self._queues.values() for one in queue.waiting)
         sizes = (0 if one is None else one.nbytes for one in map(self._pixels, waiting))
-        return sum(sizes) > self._room
+        return sum(sizes) > ROOM
 
     def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
         """Remove and return the first images of these cameras."""

@@ -159,13 +159,8 @@ def _merged(text: str, fresh: dict[str, str]) -> str:
     return text + ''.join(fresh.values())
 
 
-def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> None:
-    """Write the delay [s] of a camera into a rig file; the rest of the file is kept."""
-    write_time(path, camera, 'delay', delay, comment)
-
-
 def write_time(path: str | Path, camera: str, name: str, value: float, comment: str) -> None:
-    """Write a time in seconds into the entry of a camera of a rig file: delay or line_time."""
+    """Write a camera's delay or line_time [s] into a rig file; the rest of the file is kept."""
     if not abs(value) <= _LONGEST[name]:
         raise InputError(f'{name} = {value:g} s, allowed: at most {_LONGEST[name]:g} s')
     file = Path(path)

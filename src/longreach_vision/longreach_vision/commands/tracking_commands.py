@@ -47,7 +47,7 @@ from longreach_vision.commands.arguments import (
     rig_of,
     warn,
 )
-from longreach_vision.commands.rig_files import write_delay, write_poses, write_time
+from longreach_vision.commands.rig_files import write_poses, write_time
 from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
 from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
 from longreach_vision.io.messages import cameras_of
@@ -186,7 +186,7 @@ def _run_sync(arguments: argparse.Namespace) -> None:
         late, deviation = clocks.offsets[camera]
         delay = round(rig.cameras[camera].delay + late, 9)
         comment = f'standard error {deviation:.2g} s, from {offset.sightings} sightings'
-        write_delay(arguments.rig, camera, delay, comment)
+        write_time(arguments.rig, camera, 'delay', delay, comment)
         told.append(f'{offset}\n{arguments.rig}: cameras.{camera}.delay = {delay:.6f} s')
         fields.append({**offset.fields(), 'camera': camera, 'delay': delay})
     lines, warning = _write_line_times(arguments, rig, clocks)

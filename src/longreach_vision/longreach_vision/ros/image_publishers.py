@@ -43,7 +43,7 @@ class ImagePublishers:
         """Publish the camera_info of an image that is not published."""
         self._infos.publish(info)
 
-    def is_heard(self, seconds: float = 0.01) -> bool:
-        """Return whether all reliable subscribers have all images, after a wait at most [s]."""
-        wait = Duration(seconds=seconds)
+    def is_heard(self) -> bool:
+        """Return whether all reliable subscribers have all images, after 10 ms at most."""
+        wait = Duration(seconds=0.01)
         return all(one.wait_for_all_acked(wait) for one in (self._raw, self._compressed))
