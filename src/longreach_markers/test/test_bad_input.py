@@ -98,6 +98,8 @@ def test_colours_depths_and_opacity_are_one_grey(tmp_path):
     for name, stored in (
         ('grey.png', grey8),
         ('deep.png', grey * 257),
+        # The brightest pixel is white.
+        ('twelve_bits.png', grey * 16),
         ('colour.png', np.dstack([grey8] * 3)),
         ('clear.png', np.dstack([grey8] * 3 + [np.zeros_like(grey8)])),
         ('ä ö 日本.png', grey8),

@@ -132,19 +132,6 @@ def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.Mon
     assert_tracked(frame, thin=PLACES[3])
 
 
-def test_a_pixel_that_cannot_be_used_is_told() -> None:
-    markers = (
-        MARKERS[2].replace(left=(-3.0, 100.0, 10.0)),
-        MARKERS[3].replace(position=tuple(PLACES[3])),
-    )
-    stage = Stage(markers)
-    frame = stage.update(PLACES[[2, 3]])
-    assert_tracked(frame, thin=PLACES[3])
-    reason = 'disc: the marker at (-3, 100) lies outside the image'
-    assert stage.follower.problem.startswith(reason)
-    assert reason in frame.estimates['disc'].reason
-
-
 @pytest.mark.parametrize(
     ('scale', 'told'),
     [
