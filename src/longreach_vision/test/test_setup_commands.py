@@ -261,7 +261,7 @@ def test_pose_refuses(folder):
     for out in (file, folder / 'camera_example.yaml'):
         refused(f'--out {out} is one of the inputs', 'pose', file, '--out', out)
     both = folder / 'both.png'
-    refused('give two files', 'pose', file, '--out', both, '--plot', both)
+    refused('give two places', 'pose', file, '--out', both, '--plot', both)
     refused('no.yaml cannot be read', 'pose', folder / 'no.yaml')
     broken = folder / 'broken.yaml'
     broken.write_text('cameras: [')

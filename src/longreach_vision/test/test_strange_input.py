@@ -99,7 +99,7 @@ def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
         refused(f'--out {out} is one of the inputs', call_setup, *words, '--out', out)
     refused('--plot', call_setup, *words, '--plot', files[0])
     both = tmp_path / 'both.png'
-    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
+    refused('give two places', call_setup, *words, '--out', both, '--plot', both)
     refused('--overlay', detect, files[0], '--overlay', files[0])
     assert files[0].read_bytes() == before
     assert not both.exists()
