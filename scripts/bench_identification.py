@@ -41,6 +41,8 @@ class _Case(NamedTuple):
     planted: dict[str, float]
 
 
+# Coulomb and static friction of the pistons [N].
+_COULOMB, _STATIC = (7650.0, 6900.0, 2700.0, 1210.0), (14400.0, 8800.0, 3400.0, 1430.0)
 CASES = {
     'light': _Case(3.0, 3.0, {'youngs_modulus': 1.95e11, 'beam_damping_scale': 1.4}),
     'heavy': _Case(
@@ -48,9 +50,9 @@ CASES = {
         4.0,
         {
             'youngs_modulus': 1.95e11,
-            'beam_damping_scale': 1.3,
             'joint_damping_scale': 0.8,
-            'bulk_modulus': 1.25e9,
+            **{f'coulomb_friction_{i}': value for i, value in enumerate(_COULOMB, 1)},
+            **{f'static_friction_{i}': value for i, value in enumerate(_STATIC, 1)},
         },
     ),
 }

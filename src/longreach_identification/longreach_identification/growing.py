@@ -108,16 +108,20 @@ class _Stage:
         values = [about.values.get(u.name, u.start) for u in problem.unknowns]
         return self.fit.inner(np.array(values, dtype=float))
 
-    def solved(self, points: Sequence[np.ndarray], count: int) -> _Solution:
-        """Return the best solution from the ``count`` best of some starts."""
-        fit = self.fit
-        costs = fit.squares(points)
+    def best(self, points: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+        """Return the best of some starts; the first one alone if none is clearly better."""
+        costs = self.fit.squares(points)
         order = np.argsort(costs, kind='stable')
-        if count == 1 and costs[0] <= costs[order[0]] + _BETTER:
-            order = order[order == 0]
-        found = [fit.solve(points[k], fit.free, _ITERATIONS, _TOLERANCE)[0] for k in order[:count]]
-        ends = fit.squares(found)
-        return self.solution(found[int(np.argmin(ends))], min(ends))
+        if costs[0] <= costs[order[0]] + _BETTER:
+            return [points[0]]
+        return [points[k] for k in order[:count]]
+
+    def solved(self, points: Sequence[np.ndarray]) -> _Solution:
+        """Return the best solution from some starts."""
+        fit = self.fit
+        found = [fit.solve(point, fit.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
+        costs = fit.squares(found)
+        return self.solution(found[int(np.argmin(costs))], min(costs))
 
     def solution(self, x: np.ndarray, cost: float) -> _Solution:
         """Return a solution with the root of its covariance; without what data do not tell."""
@@ -186,7 +190,7 @@ def grow(
                 bar.set_description(f'first {longer:.3g} s')
                 stage = _Stage(problem_at(longer, last.values or None), events, bar, **workers)
                 count = _FEW if last.values else _MANY
-                found = stage.solved(stage.drawn(last, count, random), 1)
+                found = stage.solved(stage.best(stage.drawn(last, count, random), 1))
                 explained = stage.explains(found, reached)
                 if not explained and longer > _CLOSE * reached > 0.0:
                     growth = math.sqrt(longer / reached)
@@ -195,7 +199,8 @@ def grow(
                     if explained:
                         break
                     about = last if last.values and number % 2 else found
-                    other = stage.solved(stage.drawn(about, _MORE, random), _SOLVED)
+                    starts = stage.best(stage.drawn(about, _MORE, random), _SOLVED)
+                    other = stage.solved(starts)
                     found = min(found, other, key=lambda one: one.cost)
                     explained = stage.explains(found, reached)
                 if not explained:
@@ -204,10 +209,11 @@ def grow(
                 growth = min(growth**1.5, _GROWTH)
             # The same slips may be explained by other values.
             for _ in range(_ROUNDS if reached == duration else 0):
-                other = stage.solved(stage.drawn(last, _MORE, random), _SOLVED)
-                if other.cost > last.cost - _BETTER:
+                points = stage.drawn(last, _MORE, random)
+                (start,) = stage.best(points, 1)
+                if start is points[0]:
                     break
-                last = other
+                last = stage.solved([start])
         except KeyboardInterrupt:
             return Grown(dict(last.values), reached, True)
     return Grown(dict(last.values), reached, False)

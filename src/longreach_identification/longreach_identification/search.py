@@ -3,8 +3,8 @@ The search for the smallest sum of squares: predictions, derivatives, weights an
 
 Positive parameters that data may hardly tell are searched as logarithms. Predictions with stick
 and slip have jumps: a small change decides whether a piston slips once more. Derivatives are
-differences with steps of a tenth of a standard error; where those to both sides do not agree, one
-contains a jump, and the smaller one is taken.
+differences with steps of a hundredth of a standard error; where those to both sides do not agree,
+one contains a jump, and the smaller one is taken.
 """
 
 from __future__ import annotations
