@@ -272,7 +272,6 @@ def test_error_says_how_to_see_it_again(boom, loaded):
     assert 0.5 <= float(time[1]) < 0.9
     # The call stands in the text, and fails in its first step.
     call = re.search(r'To see it again: Boom\.advance\((.*)\)\. Lighten the load', text)
-    constants_of.cache_clear()
     names = {'np': np, 'BoomState': BoomState, 'BoomCommand': BoomCommand, 'Load': Load}
     arguments = eval(f'({call[1]})', names)
     assert np.all(np.isfinite(arguments[0].y))
