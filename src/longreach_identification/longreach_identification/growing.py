@@ -26,7 +26,6 @@ from longreach_dynamics.parallel import keep_workers
 from longreach_identification.covariance import inverse_of
 from longreach_identification.estimation import Problem
 from longreach_identification.fit_report import fits_of
-from longreach_identification.machine import Recording
 from longreach_identification.search import Search
 
 # First duration [s], by what it grows, and growth below which more starts are tried.
@@ -117,21 +116,16 @@ class _Stage:
         return [points[k] for k in order[:count]]
 
     def solved(self, points: Sequence[np.ndarray]) -> _Solution:
-        """Return the best solution from some starts."""
-        fit = self.fit
+        """Return the best solution from some starts; its root is 0 for what data do not tell."""
+        fit, names = self.fit, self.problem.names
         found = [fit.solve(point, fit.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
-        costs = fit.squares(found)
-        return self.solution(found[int(np.argmin(costs))], min(costs))
-
-    def solution(self, x: np.ndarray, cost: float) -> _Solution:
-        """Return a solution with the root of its covariance; without what data do not tell."""
-        covariance = np.nan_to_num(inverse_of(self.fit.jacobian(x))[0], nan=0.0, posinf=0.0)
+        costs = [float(np.sum(fit.weighted(x) ** 2)) for x in found]
+        x = found[int(np.argmin(costs))]
+        covariance = np.nan_to_num(inverse_of(fit.jacobian(x))[0], nan=0.0, posinf=0.0)
         sizes, axes = np.linalg.eigh(covariance)
         rows = axes * np.sqrt(sizes.clip(0.0))
-        names = self.problem.names
-        values = dict(zip(names, self.fit.outer(x).tolist(), strict=True))
-        root = dict(zip((names[j] for j in self.fit.free), rows, strict=True))
-        return _Solution(values, cost, root)
+        root = dict(zip((names[j] for j in fit.free), rows, strict=True))
+        return _Solution(dict(zip(names, fit.outer(x).tolist(), strict=True)), min(costs), root)
 
     def explains(self, found: _Solution, before: float) -> bool:
         """Return whether a solution explains all signals, and what is new after a duration."""
@@ -139,8 +133,7 @@ class _Stage:
         parts = fit.predicted(self.start(found))
         if parts is None:
             return False
-        fitted = [one for one in problem.recordings if one.name not in problem.validation]
-        if excess(problem, fits_of(fit, parts)[2], self.events, fitted):
+        if excess(problem, fits_of(fit, parts)[2], self.events, problem.validation):
             return False
         total, rows = 0.0, 0
         for block, residuals in zip(fit.blocks, fit.residuals(parts), strict=True):
@@ -186,7 +179,7 @@ def grow(
     with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
         try:
             while reached < duration:
-                longer = min(growth * reached or _FIRST, duration)
+                longer = min(growth * reached if reached else _FIRST, duration)
                 bar.set_description(f'first {longer:.3g} s')
                 stage = _Stage(problem_at(longer, last.values or None), events, bar, **workers)
                 count = _FEW if last.values else _MANY
@@ -199,8 +192,7 @@ def grow(
                     if explained:
                         break
                     about = last if last.values and number % 2 else found
-                    starts = stage.best(stage.drawn(about, _MORE, random), _SOLVED)
-                    other = stage.solved(starts)
+                    other = stage.solved(stage.best(stage.drawn(about, _MORE, random), _SOLVED))
                     found = min(found, other, key=lambda one: one.cost)
                     explained = stage.explains(found, reached)
                 if not explained:
@@ -223,14 +215,19 @@ def excess(
     problem: Problem,
     predicted: Mapping[tuple[str, str], np.ndarray],
     events: Sequence[float],
-    recordings: Sequence[Recording] | None = None,
+    without: Sequence[str] = (),
 ) -> dict[str, float]:
-    """Return residuals in motion over those at rest, of signals where they are larger."""
+    """
+    Return residuals in motion over those at rest, of signals where they are larger.
+
+    ``predicted`` are values by names of recording and signal; recordings in ``without`` are left
+    out.
+    """
     ratios: dict[str, float] = {}
     for recording, event in zip(problem.recordings, events, strict=True):
         for name, signal in recording.signals.items():
             shown = predicted.get((recording.name, name))
-            if shown is None or (recordings is not None and recording not in recordings):
+            if shown is None or recording.name in without:
                 continue
             residuals = signal.values - shown
             use = np.isfinite(residuals)

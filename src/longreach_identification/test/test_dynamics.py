@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_identification import dynamics
+from longreach_identification import dynamics, growing
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import (
     FreeParameter,
     Identifiable,
@@ -122,3 +123,49 @@ def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
     kept = found(np.sin(3.4 * times.clip(0.0)), times).estimate
     assert np.isfinite(kept.value('frequency'))
     assert 'not possible: run ends after' in ' '.join(kept.warnings)
+
+
+class Slipping(Oscillator):
+    """An oscillator whose actuators slip."""
+
+    def doubts(self, machine: float, experiment: Experiment) -> str:
+        return 'an actuator slips'
+
+
+def slipping(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
+    """Identify from a frequency of 3 rad/s where actuators slip."""
+    noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
+    signal = Signal(times, shown + noise, np.full(times.size, np.nan))
+    return dynamics.identify(
+        Slipping(), 3.0, [Recording('run', {'motion': signal})], ['frequency'],
+        dynamics.Settings(offsets=(), clocks={}), processes=1, progress=False,
+    )  # fmt: skip
+
+
+def test_where_actuators_slip_the_part_that_is_explained_is_compared() -> None:
+    times = np.arange(-1.0, DURATION, 0.02)
+    later = np.where(times > 8.0, 0.5, 0.0)
+    mended = slipping(np.sin(3.4 * times.clip(0.0)) + later, times).estimate
+    assert abs(mended.value('frequency') - 3.4) < 4.0 * mended.standard_errors[0] < 0.02
+    (text,) = (text for text in mended.warnings if text.startswith('only the first'))
+    assert 4.0 < float(text.split()[3]) < 8.5
+    assert mended.rows < times.size / 2
+
+
+def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve, calls = growing._Stage.solved, []
+
+    def solved(self: growing._Stage, points: list[np.ndarray]) -> growing._Solution:
+        calls.append(len(points))
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return solve(self, points)
+
+    monkeypatch.setattr(growing._Stage, 'solved', solved)
+    times = np.arange(-1.0, DURATION, 0.02)
+    stopped = slipping(np.sin(3.4 * times.clip(0.0)), times).estimate
+    assert stopped.status == INTERRUPTED
+    assert abs(stopped.value('frequency') - 3.4) < 0.1
+    assert any(text.startswith('only the first') for text in stopped.warnings)
