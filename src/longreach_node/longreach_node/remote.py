@@ -149,12 +149,12 @@ class Remote:
         """Return a list that collects what a node of the namespace logs from now on."""
         logger = f'{self.node.get_namespace()}/{name}'.strip('/').replace('/', '.')
         texts: list[str] = []
-        # The other node may not know of the subscription when it writes its line, which it then
-        # keeps for those that come later; so it does with older lines.
-        begun = time.time_ns()
+        newest = 0
 
         def add(entry: Log) -> None:
-            if entry.name == logger and nanoseconds_of(entry.stamp) >= begun:
+            nonlocal newest
+            if entry.name == logger and (stamp := nanoseconds_of(entry.stamp)) > newest:
+                newest = stamp
                 texts.append(entry.msg)
 
         subscription = self.node.create_subscription(Log, '/rosout', add, qos.LATCHED_STREAM)
@@ -165,6 +165,10 @@ class Remote:
             return found and int(subscription.get_publisher_count()) >= len(known)
 
         self.until(connected, f'no log of {name} on /rosout')
+        # Lines from before are sent again to those that come later. They are known by the order
+        # of the other node's stamps: its clock may be another computer's.
+        self.spin(min(_DISCOVERY, self.timeout))
+        texts.clear()
         return texts
 
     def close(self) -> None:

@@ -40,7 +40,8 @@ _NOT_FOLLOWED = 'left behind'
 _LONG_WAIT = 10.0
 # A stamp further in the past [s] is more than the way of a message.
 _LATE = 1.0
-# Shortest time between two lines about trajectories [s]: `longreach NAME move` waits for its line.
+# Shortest time between two lines about trajectories [s]: `longreach NAME move` waits for its line,
+# and listens longer than this before it sends.
 _SAID = 0.1
 
 Command = TypeVar('Command')
