@@ -154,6 +154,7 @@ def test_every_file_shows_what_runs_in_a_browser_once(
     assert shown.count('longreach view --port 8081') == 1
 
 
+@pytest.mark.slow
 def test_the_cameras_view_shows_the_boom_of_another_namespace(
     printed: Callable[..., str],
 ) -> None:

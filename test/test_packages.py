@@ -134,6 +134,7 @@ def test_contracts_hold_every_package_and_module():
     )
 
 
+@pytest.mark.slow
 def test_library_modules_load_neither_ros_nor_plotting():
     (library,) = [c for c in CONTRACTS.contracts(ROOT) if c['name'].startswith('the library')]
     modules = list(library['source_modules'])

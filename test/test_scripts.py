@@ -275,6 +275,7 @@ def test_a_new_machine_is_held_by_the_contracts(tree_with_a_machine, lines, brok
         assert (f'longreach_swing.{name} -> ' in done.stdout) is (broken > 0), done.stdout
 
 
+@pytest.mark.slow
 def test_a_new_machine_has_its_benchmarks_and_pictures(tree_with_a_machine):
     program = 'import bench, bench_ros; print(*bench.SECTIONS, *bench_ros.PLANTS, sep=",")'
     names = run_in(tree_with_a_machine, program).strip().split(',')

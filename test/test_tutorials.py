@@ -130,6 +130,7 @@ def test_own_machine_has_at_most_200_lines() -> None:
     assert len(lines) <= 200
 
 
+@pytest.mark.slow
 def test_own_machine_runs_and_draws(workspace: Path) -> None:
     done = in_workspace(
         workspace, 'longreach', 'my_swing', 'run', '--csv', 'p.csv', '--plot', 'p.png'

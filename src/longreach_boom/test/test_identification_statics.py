@@ -142,6 +142,7 @@ def test_goals_with_all_beams(boom):
     assert np.quantile(errors, 0.95) < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('wrong', 'shift'),
     [
@@ -208,6 +209,7 @@ def test_friction_is_found_from_both_directions(small):
     assert level == pytest.approx(small.cylinders[0].friction.coulomb / 12.0**0.5, rel=0.4)
 
 
+@pytest.mark.slow
 def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> None:
     few, many = (
         identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate

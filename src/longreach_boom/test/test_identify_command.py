@@ -77,6 +77,7 @@ def run(*words):
     return cli.main(['identify', *map(str, words)])
 
 
+@pytest.mark.slow
 def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
     found, report = tmp_path / 'found.yaml', tmp_path / 'report.html'
     words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--format', 'json')

@@ -157,6 +157,7 @@ def oil_energy(boom, y):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('friction', [False, True])
 def test_steps_follow_the_reference(boom, friction):
     scenario = RELEASE.replace(duration=0.5, friction=friction)

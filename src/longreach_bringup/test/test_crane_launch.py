@@ -66,6 +66,7 @@ def short_run(directory):
 # --- lockstep -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_task_c_equals_the_library_to_the_last_bit(directory, capsys):
     run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
     bag = directory / 'task_c'

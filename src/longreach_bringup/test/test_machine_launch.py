@@ -40,12 +40,12 @@ def slow(*values):
     ('machine', 'scenario', 'duration', 'words', 'options'),
     [
         # Alone as fast as it can, with a controller that leaves valves closed, under control.
-        ('boom', 'load_release', 1.5, ('lockstep:=true',), ()),
+        slow('boom', 'load_release', 1.5, ('lockstep:=true',), ()),
         slow('boom', 'wave', 3.0, ('lockstep:=true', 'sensors:=typical'), ()),
         slow('boom', 'load_release', 5.0, ('controller:=false',), ()),
         slow('crane', 'task_c', 60.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
         # The operator's station is there, and leaves the scenario alone.
-        ('excavator', 'dig_20kpa', 1.0, (), ()),
+        slow('excavator', 'dig_20kpa', 1.0, (), ()),
         slow('excavator', 'free_swing', 2.0, (), ()),
         slow('excavator', 'dig_17kpa', 4.0, (), ()),
         slow('excavator', 'cycle', 9.5, (), ()),
@@ -55,7 +55,7 @@ def slow(*values):
         slow('harvester', 'open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
         slow('harvester', 'tip', 5.0, ('switching:=false',), ('--switching', 'off')),
         slow('harvester', 'open_loop', 4.0, (f'file:={REALISTIC}',), ('--file', REALISTIC)),
-        ('links', 'circle', 3.0, (), ()),
+        slow('links', 'circle', 3.0, (), ()),
         slow('links', 'swing', 3.0, ('controller:=false',), ()),
         # Other numbers need no compilation.
         slow('links', 'circle', 3.0, ('file:=mine.yaml',), ('--file', 'mine.yaml')),
@@ -155,6 +155,7 @@ def test_in_real_time_a_person_drives_the_excavator(tmp_path):
         assert running.wait() == 0, running.text()
 
 
+@pytest.mark.slow
 def test_a_killed_controller_is_replaced(tmp_path):
     with launch('boom', tmp_path, 'scenario:=wave') as running, bench(deadline=DEADLINE) as b:
         joints = b.listen(JointState, '/boom/joint_states')

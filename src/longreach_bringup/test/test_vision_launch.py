@@ -120,6 +120,7 @@ def test_pictures_are_shown_to_the_tracker(tmp_path, transport):
         assert np.abs(tracks.positions(marker.name)[seen] - marker.position).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path):
     config = share_directory('longreach_vision') / 'config'
     text = (config / 'rig_boom.yaml').read_text()

@@ -278,6 +278,7 @@ def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
     assert np.abs(values - values[0]).max() < 1e-10 * np.max(moving)
 
 
+@pytest.mark.slow
 def test_free_swing_keeps_its_energy() -> None:
     energy = lagrange(EXCAVATOR).energy
     states = swing(

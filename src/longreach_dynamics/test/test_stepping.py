@@ -121,6 +121,7 @@ NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
 both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
 
 
+@pytest.mark.slow
 @both
 def test_harmonic_oscillator_over_ten_periods(run: Run) -> None:
     omega = 3.0

@@ -54,6 +54,7 @@ def at_random(seed: int, duration: float = 60.0) -> Scenario:
     )
 
 
+@pytest.mark.slow
 def test_a_minute_at_random(standard):
     check(simulate(standard, at_random(1)))
 

@@ -220,6 +220,7 @@ def test_a_spot_of_light_in_a_disc_is_no_inner_edge():
     assert reached.flagged == 1.0, reached
 
 
+@pytest.mark.slow
 def test_covariance_knows_of_uneven_light():
     # Where light bends within a sector it is too small by some; without the light's own levels
     # and slopes it would be six times too small.

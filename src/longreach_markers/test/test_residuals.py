@@ -70,6 +70,7 @@ class Ring:
         return (self.samples[4] * SIZE + self.samples[3]).astype(int)
 
 
+@pytest.mark.slow
 def test_independent_noise_has_no_correlation():
     ring, rng = Ring(), np.random.default_rng(0)
     for _ in range(20):

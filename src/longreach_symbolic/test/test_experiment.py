@@ -109,6 +109,7 @@ def test_motion_is_that_of_another_integrator(locked):
         np.testing.assert_allclose(left, own @ found.torques[row], rtol=0.0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_free_vibration():
     run = experiment(load_links(), 'free')
     # Locked motors do not turn, and hold the weight in the mean.

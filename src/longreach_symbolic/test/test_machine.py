@@ -124,6 +124,7 @@ def test_energy_of_links_and_rotors_is_kept(terms):
     assert after == pytest.approx(before, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('links', [LINKS, chain(1)], ids=['paper', 'cubic, one'])
 def test_links_rest_under_the_holding_torques(links):
     count = len(links.links)

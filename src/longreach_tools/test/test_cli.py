@@ -178,6 +178,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'name',
     ['animate', 'bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision'],

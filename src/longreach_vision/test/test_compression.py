@@ -80,6 +80,7 @@ def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures, mon
     assert found < 0.96 * ratio(shown)
 
 
+@pytest.mark.slow
 def test_track_says_it(capfd, tmp_path, pictures):
     files = written(tmp_path, {k: v[:4] for k, v in pictures.items()}, 'mp4v', 'mp4')
     call('track', *files.values(), '--rig', write_small_rig(tmp_path))

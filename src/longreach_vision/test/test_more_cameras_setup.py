@@ -240,6 +240,7 @@ def rig_of_four_by_three() -> Rig:
     return dataclasses.replace(rig, cameras={**rig.cameras, 'top': top})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('side', ['left', 'top'])
 def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: str) -> None:
     rig = rig_of_four_by_three()
