@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from rcl_interfaces.msg import Log
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
@@ -115,6 +116,36 @@ def test_the_log_of_one_node_is_heard(b: Bench) -> None:
     assert station.heard == other.heard == [1.0]
     with pytest.raises(LongreachError, match=r'^no log of nobody on /rosout after 0\.3 s$'):
         talk(b, lambda far: far.log_of('nobody'), 0.3)
+
+
+class LateClock(Node):
+    """Logs what it hears, with stamps of a computer whose clock is an hour behind."""
+
+    def __init__(self) -> None:
+        super().__init__('late', namespace='far')
+        self._lines = self.create_publisher(Log, '/rosout', qos.LATCHED_STREAM)
+        self.create_subscription(Float64, 'number', self._on_number, qos.SET_POINT)
+
+    def _on_number(self, message: Float64) -> None:
+        stamp = stamp_of(self.get_clock().now().nanoseconds - 3_600_000_000_000)
+        self._lines.publish(Log(name='far.late', msg=f'heard {message.data}', stamp=stamp))
+
+
+def test_the_log_of_another_computer_is_heard_and_old_lines_are_not(b: Bench) -> None:
+    b.add(LateClock)
+
+    def words(number: float) -> Callable[[Remote], list[str]]:
+        def send(far: Remote) -> list[str]:
+            publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'late')
+            log = far.log_of('late')
+            far.deliver(publisher, Float64(data=number))
+            far.until(lambda: log, 'no log')
+            return log
+
+        return send
+
+    assert talk(b, words(1.0)) == ['heard 1.0']
+    assert talk(b, words(2.0)) == ['heard 2.0']
 
 
 OTHERS = 'commands {topic}, too; stop it'

@@ -16,7 +16,6 @@ The command ``longreach`` and common parts of its subcommands.
 ``fields``     numbers in messages, by name
 ``signals``    numbers of a recording over time
 ``testing``    common parts of the machines' tests
-``warm_up``    compiles the kernels of all packages
 """
 
 from __future__ import annotations
