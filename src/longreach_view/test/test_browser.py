@@ -185,6 +185,7 @@ def findings(page):
     ]
 
 
+@pytest.mark.slow
 def test_a_phone_has_a_sheet_and_targets_for_fingers_and_is_dark_where_its_system_is(
     shown, chromium
 ):

@@ -16,6 +16,7 @@ AT = """(time) => { const {xaxis} = document.querySelector('#figure')._fullLayou
         + xaxis._offset + xaxis.l2p(time); }"""
 
 
+@pytest.mark.slow
 def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, tmp_path, capsys):
     """The car is at 0.5 m/s times the time from 5 s on, until 15 s."""
     bag, file = crane_bag(tmp_path / 'a', 0.5), tmp_path / 'run.html'
