@@ -46,7 +46,7 @@ def simulated(
     return [float(value) for value in json.loads(done.stdout.splitlines()[-1])]
 
 
-@pytest.mark.slow
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('name', 'scenario', 'spools', 'output'),
     [

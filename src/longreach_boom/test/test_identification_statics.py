@@ -142,7 +142,7 @@ def test_goals_with_all_beams(boom):
     assert np.quantile(errors, 0.95) < 0.01
 
 
-@pytest.mark.slow
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('wrong', 'shift'),
     [

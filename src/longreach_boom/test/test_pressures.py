@@ -67,7 +67,7 @@ def test_full_steps_stay_within_the_limits(pose, loads, joint, spool, boom):
     assert spool * (moved[-1] - moved[0]) > 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize('interval', [0.2, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize(
     ('pose', 'spools', 'mass'),

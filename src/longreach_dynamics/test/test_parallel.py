@@ -84,7 +84,7 @@ def test_interruption_keeps_what_is_done(monkeypatch, processes, wrapped):
     assert all(found == k * k for k, found in done.items())
 
 
-@pytest.mark.slow
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
 def test_a_killed_process_costs_time_alone(tmp_path: Path, where):
     jobs = [(k, tmp_path / 'killed' if k == 3 else None) for k in range(8)]

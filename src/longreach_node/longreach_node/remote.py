@@ -149,12 +149,9 @@ class Remote:
         """Return a list that collects what a node of the namespace logs from now on."""
         logger = f'{self.node.get_namespace()}/{name}'.strip('/').replace('/', '.')
         texts: list[str] = []
-        newest = 0
 
         def add(entry: Log) -> None:
-            nonlocal newest
-            if entry.name == logger and (stamp := nanoseconds_of(entry.stamp)) > newest:
-                newest = stamp
+            if entry.name == logger:
                 texts.append(entry.msg)
 
         subscription = self.node.create_subscription(Log, '/rosout', add, qos.LATCHED_STREAM)
@@ -165,8 +162,8 @@ class Remote:
             return found and int(subscription.get_publisher_count()) >= len(known)
 
         self.until(connected, f'no log of {name} on /rosout')
-        # Lines from before are sent again to those that come later. They are known by the order
-        # of the other node's stamps: its clock may be another computer's.
+        # Older lines are sent again to those that come later. Their stamps do not tell: the clock
+        # may be another computer's.
         self.spin(min(_DISCOVERY, self.timeout))
         texts.clear()
         return texts

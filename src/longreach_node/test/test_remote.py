@@ -100,31 +100,31 @@ def test_a_service_that_hangs(b: Bench) -> None:
             far.call(Trigger, 'station/go')
 
 
+def logged(far: Remote, name: str, number: float) -> list[str]:
+    """Return what a station logs of a number."""
+    log = far.log_of(name)
+    publisher = far.publisher(Float64, 'number', qos.SET_POINT, name)
+    far.deliver(publisher, Float64(data=number))
+    far.until(lambda: log, 'no log')
+    far.spin(0.2)
+    return log
+
+
 def test_the_log_of_one_node_is_heard(b: Bench) -> None:
     station, other = b.add(Station), b.add(lambda: Station('other'))
-
-    def words(far: Remote) -> list[str]:
-        log = far.log_of('station')
-        # Both log what they hear.
-        publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'station')
-        far.deliver(publisher, Float64(data=1.0))
-        far.until(lambda: log, 'no log')
-        far.spin(0.2)
-        return log
-
-    assert talk(b, words) == ['heard 1.0']
+    # Both log what they hear.
+    assert talk(b, lambda far: logged(far, 'station', 1.0)) == ['heard 1.0']
     assert station.heard == other.heard == [1.0]
     with pytest.raises(LongreachError, match=r'^no log of nobody on /rosout after 0\.3 s$'):
         talk(b, lambda far: far.log_of('nobody'), 0.3)
 
 
-class LateClock(Node):
-    """Logs what it hears, with stamps of a computer whose clock is an hour behind."""
+class LateClock(Station):
+    """Logs with the stamps of a computer whose clock is an hour behind."""
 
     def __init__(self) -> None:
-        super().__init__('late', namespace='far')
+        super().__init__('late')
         self._lines = self.create_publisher(Log, '/rosout', qos.LATCHED_STREAM)
-        self.create_subscription(Float64, 'number', self._on_number, qos.SET_POINT)
 
     def _on_number(self, message: Float64) -> None:
         stamp = stamp_of(self.get_clock().now().nanoseconds - 3_600_000_000_000)
@@ -133,19 +133,8 @@ class LateClock(Node):
 
 def test_the_log_of_another_computer_is_heard_and_old_lines_are_not(b: Bench) -> None:
     b.add(LateClock)
-
-    def words(number: float) -> Callable[[Remote], list[str]]:
-        def send(far: Remote) -> list[str]:
-            publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'late')
-            log = far.log_of('late')
-            far.deliver(publisher, Float64(data=number))
-            far.until(lambda: log, 'no log')
-            return log
-
-        return send
-
-    assert talk(b, words(1.0)) == ['heard 1.0']
-    assert talk(b, words(2.0)) == ['heard 2.0']
+    assert talk(b, lambda far: logged(far, 'late', 1.0)) == ['heard 1.0']
+    assert talk(b, lambda far: logged(far, 'late', 2.0)) == ['heard 2.0']
 
 
 OTHERS = 'commands {topic}, too; stop it'

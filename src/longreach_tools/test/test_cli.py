@@ -178,7 +178,7 @@ HEAVY = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     'name',
     ['animate', 'bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision'],
