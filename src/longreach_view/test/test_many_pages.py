@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -20,11 +21,12 @@ CAMERA = {
 }  # fmt: skip
 
 
-async def page(view, **camera):
-    """Return a websocket as a page's, after it has told its camera."""
+async def opened(view, sockets, **camera):
+    """Return a websocket as a page's, also in ``sockets``, after it has told its camera."""
     socket = await websockets.connect(
         f'ws://127.0.0.1:{view.port}/', subprotocols=[f'viser-v{viser.__version__}'], max_size=None
     )
+    sockets.append(socket)
     await socket.send(msgspec.msgpack.encode(CAMERA | camera))
     return socket
 
@@ -52,28 +54,36 @@ async def moves(socket, count):
 
 
 def run(test):
-    """Run a test with a view of the swinging crane."""
+    """Run a test with a view of the swinging crane, and a function that opens pages of it."""
+
+    async def call(view):
+        sockets = []
+        try:
+            page = functools.partial(opened, view, sockets)
+            await asyncio.wait_for(test(view, page), 4.0 * DEADLINE)
+        finally:
+            for socket in sockets:
+                socket.transport.abort()
+
     with contextlib.closing(View(FakeSource())) as view:
-        asyncio.run(asyncio.wait_for(test(view), 4.0 * DEADLINE))
+        asyncio.run(call(view))
 
 
 def test_a_page_that_does_not_read_slows_no_other():
-    async def test(view):
-        sockets = [await page(view) for _ in range(10)]
+    async def test(view, page):
+        sockets = [await page() for _ in range(10)]
         # The last one never reads: its queue fills, and then the server cannot send to it.
         await asyncio.gather(*(moves(socket, 30) for socket in sockets[:-1]))
         begun = view.source.time
         await asyncio.gather(*(moves(socket, 30) for socket in sockets[:-1]))
         assert view.source.time > begun
-        for socket in sockets:
-            socket.transport.abort()
 
     run(test)
 
 
 def test_a_late_page_gets_the_present_and_not_the_past():
-    async def test(view):
-        early = await page(view)
+    async def test(view, page):
+        early = await page()
         # The charts of the preset come when no new topic has appeared for a while.
         while len(view.page._plots) < 3 or not view.page._known:
             await moves(early, 20)
@@ -83,7 +93,7 @@ def test_a_late_page_gets_the_present_and_not_the_past():
         await moves(early, 60)
         # As many as there are things to see, not as many as were sent.
         assert len(buffer) <= held + 5
-        late = await page(view)
+        late = await page()
         kinds = await moves(late, 2)
         assert {'BoxMessage', 'CylinderMessage', 'GuiUplotMessage', 'LabelMessage'} <= kinds
 
@@ -102,10 +112,10 @@ def test_the_address_of_a_page_chooses_charts():
 
 
 def test_a_camera_that_is_nonsense_disturbs_nobody():
-    async def test(view):
-        other = await page(view)
+    async def test(view, page):
+        other = await page()
         for wrong in ({'image_height': 0}, {'position': (float('nan'),) * 3}, {'wxyz': 'left'}):
-            await page(view, **wrong)
+            await page(**wrong)
         await moves(other, 20)
 
     run(test)
