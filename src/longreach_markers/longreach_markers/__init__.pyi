@@ -1,13 +1,13 @@
 """What the package exports; ``__init__.py`` reads it."""
 
+from longreach_markers.camera.files import read_camera as read_camera
+from longreach_markers.camera.files import write_camera as write_camera
 from longreach_markers.camera.geometry import Plane as Plane
 from longreach_markers.camera.geometry import Pose as Pose
 from longreach_markers.camera.geometry import fit_plane as fit_plane
 from longreach_markers.camera.geometry import intersect as intersect
 from longreach_markers.camera.geometry import pixel_ray as pixel_ray
 from longreach_markers.camera.model import Camera as Camera
-from longreach_markers.camera.model import read_camera as read_camera
-from longreach_markers.camera.model import write_camera as write_camera
 from longreach_markers.camera.triangulation import Location as Location
 from longreach_markers.camera.triangulation import locate_in_plane as locate_in_plane
 from longreach_markers.camera.triangulation import triangulate as triangulate

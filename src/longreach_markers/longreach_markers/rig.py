@@ -17,8 +17,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load
+from longreach_markers.camera.files import read_calibration
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera, read_calibration
+from longreach_markers.camera.model import Camera
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 from longreach_markers.rig_parameters import CAMERA_NAME as CAMERA_NAME
 from longreach_markers.rig_parameters import FIRST as FIRST

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from longreach_markers.camera.model import write_camera
+from longreach_markers.camera.files import write_camera
 from longreach_markers.rig import Rig
 
 

@@ -19,8 +19,8 @@ from test_localisation import CAMERAS, mapping, solved
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import read_camera
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.setup.checkerboards import (

@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.model import (
-    Camera,
-    distort_point,
-    projection_jacobian,
-    read_camera,
-    write_camera,
-)
+from longreach_markers.camera.files import read_camera, write_camera
+from longreach_markers.camera.model import Camera, distort_point, projection_jacobian
 
 WIDTH, HEIGHT = 2452, 2054
 # From mild to wild; all are one-to-one within the image.

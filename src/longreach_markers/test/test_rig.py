@@ -12,8 +12,9 @@ from rig_files import write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera, write_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.rig import (
     MarkerOnRig,
     MountedCamera,

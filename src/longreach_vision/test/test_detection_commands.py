@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import small_commands
 
-from longreach_markers.camera.model import Camera, write_camera
+from longreach_markers.camera.files import write_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import detect
 from longreach_markers.setup.checkerboards import read_picture
 from longreach_vision.commands import detection_commands

@@ -20,8 +20,8 @@ from test_pose_agreement import bumped, recorded, rig_of_four
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import from_mapping
+from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import write_camera
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.setup.known_distance import DistanceCheck
 from longreach_markers.setup.localisation import localise

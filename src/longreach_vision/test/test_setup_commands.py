@@ -12,8 +12,9 @@ from small_commands import call, refused
 
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.rig import load_rig
 
 PNG = b'\x89PNG'

@@ -14,7 +14,7 @@ from test_setup_commands import board_picture
 from test_setup_commands import call as call_setup
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.model import write_camera
+from longreach_markers.camera.files import write_camera
 from longreach_markers.setup.calibration import calibrate
 from longreach_markers.setup.checkerboards import (
     Board,

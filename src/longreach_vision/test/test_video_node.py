@@ -15,7 +15,8 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.model import Camera, read_camera, write_camera
+from longreach_markers.camera.files import read_camera, write_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.io.image_sources import CaptureOptions, Frame, ImageSource
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_markers.camera.model import Camera, read_camera
+from longreach_markers.camera.files import read_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.rig import FIRST, MOST_CAMERAS, camera_names
 
 # Larger coordinates are those of maps; no measurement is more accurate than the second value [m].

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.model import Camera, read_camera
+from longreach_markers.camera.files import read_camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.io.overlay import draw
 from longreach_markers.marker.detection import LOST, Observation, detect, find_markers, warm_up
 from longreach_markers.marker.observation import Ellipse

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.model import MODELS, write_camera
+from longreach_markers.camera.files import write_camera
+from longreach_markers.camera.model import MODELS
 from longreach_markers.rig import MarkerOnRig
 from longreach_markers.setup.calibration import Calibration, calibrate
 from longreach_markers.setup.checkerboards import Board, find_views, list_pictures

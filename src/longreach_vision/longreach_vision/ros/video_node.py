@@ -13,7 +13,7 @@ from collections import deque
 from rclpy.node import Node
 from rclpy.task import Future
 
-from longreach_markers.camera.model import read_calibration
+from longreach_markers.camera.files import read_calibration
 from longreach_markers.io.images import keep_freed_memory
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
