@@ -14,8 +14,9 @@ import pytest
 from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io import image_sources
-from longreach_markers.io.image_sources import CaptureOptions, open_source
+from longreach_markers.io import stored_images
+from longreach_markers.io.camera_images import CaptureOptions
+from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
 
 
@@ -75,8 +76,8 @@ def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         names.append(path.name)
         return stored_picture(path)
 
-    stored_picture = image_sources.stored_picture
-    monkeypatch.setattr(image_sources, 'stored_picture', noted)
+    stored_picture = stored_images.stored_picture
+    monkeypatch.setattr(stored_images, 'stored_picture', noted)
     with open_source(str(tmp_path)) as source:
         frames = iter(source)
         next(frames)
@@ -374,7 +375,7 @@ def test_times_in_whole_milliseconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, times: list, stamps: list
 ) -> None:
     fake = FakeVideo([float(t) for t in times], rate)
-    monkeypatch.setattr(image_sources, '_opened', lambda *_: fake)
+    monkeypatch.setattr(stored_images, 'opened_capture', lambda *_: fake)
     (tmp_path / 'a.mkv').touch()
     with open_source(tmp_path / 'a.mkv') as source:
         assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]

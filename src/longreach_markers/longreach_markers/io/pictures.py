@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.image_sources import ImageSource
+from longreach_markers.io.source_base import ImageSource
 
 _SECOND = 1_000_000_000  # [ns]
 

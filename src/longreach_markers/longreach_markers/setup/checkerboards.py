@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.io.compressed_images import PICTURES
-from longreach_markers.io.image_sources import is_picture, natural_order, stored_picture
 from longreach_markers.io.images import gray_of
+from longreach_markers.io.stored_images import is_picture, natural_order, stored_picture
 
 FEWEST = 3
 """Least number of pictures with a board for a calibration."""

@@ -13,8 +13,8 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.image_sources import ImageSource
 from longreach_markers.io.pictures import Picture
+from longreach_markers.io.source_base import ImageSource
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks

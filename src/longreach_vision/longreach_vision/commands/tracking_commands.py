@@ -16,8 +16,9 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.image_sources import ImageSource, open_source
+from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.io.source_base import ImageSource
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
 from longreach_markers.tracking.follower import Follower, follow

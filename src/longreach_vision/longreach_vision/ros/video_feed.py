@@ -17,7 +17,9 @@ from sensor_msgs.msg import Image
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.image_sources import CaptureOptions, Frame, ImageSource, open_source
+from longreach_markers.io.camera_images import CaptureOptions
+from longreach_markers.io.image_sources import open_source
+from longreach_markers.io.source_base import Frame, ImageSource
 from longreach_node.frames import frame_name
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros import conversions

@@ -1,0 +1,263 @@
+"""
+Images of files: pictures and videos.
+
+Frames have the time of the recording if it is known: for a video its own time stamps, for pictures
+the times in their names. If a container rounds times to milliseconds (Matroska, WebM, FLV), and
+they agree with its frame rate within rounding, the exact times are restored from the rate: at
+1 m/s half a millisecond is half a millimetre. Rotation metadata are ignored, because a calibration
+refers to the pixels of the sensor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.compressed_images import PICTURES, decoded_picture
+from longreach_markers.io.source_base import (
+    Frame,
+    ImageSource,
+    Numbers,
+    codec_of,
+    opened_capture,
+)
+
+# Upper bound of stamps in messages [ns].
+_LAST = 2**31 * 10**9
+# A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
+_SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
+_NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
+# The last number in a name, not longer than a counter.
+_LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
+# Codes of codecs that compress the difference of a frame from others. The change of a marker in
+# the image is then left out, or delayed, where it seems small to the encoder.
+_BETWEEN_FRAMES = {
+    'h264', 'x264', 'avc1', 'avc3', 'hevc', 'hev1', 'hvc1', 'h265', 'x265', 'mp4v',
+    'fmp4', 'xvid', 'divx', 'dx50', 'mp42', 'mp43', 'mpg1', 'mpg2', 'mpeg', 'pim1',
+    'pim2', 'vp80', 'vp90', 'vp08', 'vp09', 'av01', 'theo', 'wmv1', 'wmv2', 'wmv3',
+    'wvc1', 'flv1', 'h261', 'h263', 's263', 'svq3', 'rv40', 'drac',
+}  # fmt: skip
+# Frame counts of containers are estimates; tolerance of the count.
+_COUNT_TOLERANCE = 2
+# Millisecond, and largest rounding error of a time rounded to it [ns].
+_MILLISECOND, _ROUNDED = 1_000_000, 600_000
+
+
+def stored_source(device: str, options: dict[str, Any]) -> ImageSource:
+    """Return a source of files."""
+    path = Path(device.removeprefix('file://')).expanduser()
+    if path.is_dir():
+        files = [one for one in path.iterdir() if is_picture(one)]
+        if not files:
+            raise InputError(
+                f'folder {path} has no pictures, allowed: files {" ".join(PICTURES)} in the'
+                ' folder itself'
+            )
+        return Pictures(device, files, **options)
+    if not path.exists():
+        if not any(sign in path.name for sign in '*?['):
+            raise InputError(
+                f'{path} does not exist, allowed: a camera, address, file, folder or pattern'
+            )
+        files = [one for one in path.parent.glob(path.name) if is_picture(one)]
+        if not files:
+            raise InputError(f'no picture in {path.parent} matches {path.name}')
+        return Pictures(device, files, **options)
+    if not path.is_file():
+        # Opening a pipe without a writer would block.
+        raise InputError(f'{path} is a pipe or device, allowed: a camera, address, file or folder')
+    return Pictures(device, [path], **options) if is_picture(path) else Video(path, **options)
+
+
+class Pictures(ImageSource):
+    """Picture files, in natural order."""
+
+    def __init__(self, name: str, files: list[Path], **options: Any) -> None:
+        super().__init__(name, **options)
+        self.files = tuple(sorted(files, key=natural_order))
+        self.count = len(files)
+        self._stamps = _stamps_in(self.files)
+        # Pictures without times are counted: a number that is missing is a lost frame.
+        self._numbers: Sequence[int] = range(self.count)
+        if self._stamps[:1] == [None]:
+            self._numbers, self.numbers = _counted(self.files)
+
+    def _frames(self) -> Iterator[Frame]:
+        readable = False
+        for number, stamp, path in zip(self._numbers, self._stamps, self.files, strict=True):
+            try:
+                image = stored_picture(path)
+            except InputError as error:
+                # The others may be whole: a camera was pulled out while it wrote one.
+                self.damaged[str(path)] = str(error)
+                continue
+            readable = True
+            yield Frame(number, stamp, image, str(path))
+        if not readable:
+            raise InputError(next(iter(self.damaged.values())))
+
+
+def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
+    """
+    Return numbers of frames from the numbers in the names of pictures, and these.
+
+    Only if these are one number that increases between equal texts; its usual step is one frame.
+    """
+    names = [one for one in (_LAST_NUMBER.fullmatch(path.stem) for path in files) if one]
+    numbers = np.array([int(one[2]) for one in names])
+    steps = np.diff(numbers)
+    alike = len({(one[1], one[3]) for one in names}) == 1
+    if not alike or len(files) != len(names) or len(names) < 2 or steps.min() <= 0:
+        return range(len(files)), None
+    step = int(steps.min())
+    if (steps % step).any():
+        return range(len(files)), None
+    ahead = ((numbers - numbers[0]) // step).tolist()
+    return ahead, Numbers(int(numbers[0]), int(numbers[-1]), step)
+
+
+def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
+    """Return the times [ns] in the names of all files, or None for each."""
+    known = [stamp for path in paths if (stamp := _stamp_in(path.stem)) is not None]
+    if len(known) < len(paths) or len(paths) < 2:
+        return [None] * len(paths)
+    for before, after, path in zip([-1, *known], known, paths, strict=False):
+        if after >= _LAST:
+            raise InputError(
+                f'{path}: the time in the name is {after / 1e9:.6g} s, allowed: below'
+                f' {_LAST / 1e9:.0f} s, as in messages'
+            )
+        if after <= before:
+            raise InputError(
+                f'{path}: the time in the name is {after / 1e9:.9f} s, not after the'
+                f' {before / 1e9:.9f} s of the previous picture; name pictures by increasing'
+                ' times, or number them'
+            )
+    return known
+
+
+def _stamp_in(stem: str) -> int | None:
+    """Return the time [ns] at the end of a name, or None."""
+    if found := _SECONDS.search(stem):
+        return int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
+    found = _NANOSECONDS.search(stem)
+    return int(found[1]) if found else None
+
+
+def stored_picture(path: Path) -> np.ndarray:
+    """Read a picture as stored, ignoring EXIF rotation."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f'{path} cannot be read: {error.strerror}') from error
+    if not data:
+        raise InputError(f'{path} is empty, allowed: a picture; was the disk full?')
+    return decoded_picture(data, str(path))
+
+
+class _ExactTimes:
+    """
+    Restores times of a video that its container rounded to milliseconds; rate 0: unknown.
+
+    Ends at the first time that is not a multiple of the frame period within rounding.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._start: float | None = None
+
+    def of(self, told: int) -> int:
+        """Return the exact time of the next frame [ns] from that of the container [ns]."""
+        if not self._rate:
+            return told
+        period = 1e9 / self._rate
+        if self._start is None:
+            # A video that starts later has usually lost its first frames.
+            nearest = round(told / period) * period
+            self._start = nearest if abs(nearest - told) <= _ROUNDED else float(told)
+        count = round((told - self._start) / period)
+        exact = round(self._start + count * period)
+        if told % _MILLISECOND or abs(exact - told) > _ROUNDED:
+            self._rate = 0.0
+            return told
+        return exact
+
+
+class Video(ImageSource):
+    """A video file."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(str(path), **options)
+        self.files = (path,)
+        if not self._open():
+            raise InputError(
+                f'{path} cannot be read as a video or picture; is it whole, and is its codec one'
+                ' of FFmpeg?'
+            )
+        self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
+        self.count = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))
+        code = codec_of(self._capture)
+        if code.lower() in _BETWEEN_FRAMES:
+            self.lossy = (
+                f'{path} is compressed between frames ({code.strip()}): errors of markers are two'
+                ' to seven times as large as the images themselves show, and last over several'
+                ' frames; record MJPEG of quality 80 or more, PNG or FFV1'
+            )
+        self._begun = False
+
+    def _open(self) -> bool:
+        """Open the file at its beginning: seeking is not exact in all containers."""
+        if self._capture is not None:
+            self._capture.release()
+        self._capture = opened_capture(self.name, cv2.CAP_FFMPEG)
+        if self._capture is not None:
+            self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        return self._capture is not None
+
+    def _frames(self) -> Iterator[Frame]:
+        if self._begun and not self._open():
+            raise LongreachError(f'{self.name} cannot be read any more')
+        self._begun = True
+        stamp, index, longest = -1, 0, 0
+        times = _ExactTimes(self.frame_rate)
+        while True:
+            good, image = self._capture.read()
+            if not good:
+                break
+            # Some containers have no times, or round successive ones to the same value.
+            told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
+            counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
+            before, stamp = stamp, told if told > stamp else max(counted, stamp + 1)
+            longest = max(longest, stamp - before) if index else 0
+            yield Frame(index, stamp, image, f'{self.name}, frame {index}')
+            index += 1
+        # The count may be the duration times a rate that varies: then the times reach the end.
+        duration = self.count / self.frame_rate if self.frame_rate else 0.0
+        is_at_end = 1e-9 * (stamp + longest) > duration - 0.5 / (self.frame_rate or 1.0)
+        is_short = index < self.count - max(_COUNT_TOLERANCE, self.count // 100)
+        if is_short and not (index and duration and is_at_end):
+            raise LongreachError(
+                f'{self.name} is incomplete: {index} of {self.count} frames can be read; the rest'
+                ' is missing or damaged'
+            )
+        if index == 0:
+            raise InputError(f'{self.name} has no readable frame')
+
+
+def is_picture(path: Path) -> bool:
+    """Return whether a file has the name of a picture and is not hidden."""
+    # A broken link is not a file; a pipe would block.
+    shown = not path.name.startswith('.') and (path.is_file() or not path.exists())
+    return shown and path.suffix.lower() in PICTURES
+
+
+def natural_order(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """Return a key that sorts picture_2 before picture_10."""
+    parts = re.split(r'(\d+)', path.name)
+    return [(int(part), '') if part.isdecimal() else (-1, part) for part in parts], path.name
