@@ -115,8 +115,7 @@ def equilibrium(
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
     forces = g[:N] / arms[0]
-    a = constants.actuators
-    head, rod = holding_pressures(forces, a.head_area, a.rod_area, boom.oil)
+    head, rod = holding_pressures(forces, boom.cylinders, boom.oil)
     truck = q[n:]
     moved = np.concatenate([truck, np.zeros(2)]) if boom.truck else None
     tip = point_motion(

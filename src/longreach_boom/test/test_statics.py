@@ -11,6 +11,8 @@ from test_model import lagrange
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Load, constants_of
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium, potential_forces, tangent_stiffness
 from longreach_dynamics.errors import LongreachError
 
@@ -123,13 +125,26 @@ def test_forces_of_the_sprawled_boom_are_those_expected(boom):
 def test_cylinders_pull_what_leans_backwards(boom):
     rest = equilibrium(boom, BACKWARDS)
     assert np.all(rest.forces < -3e4)
-    np.testing.assert_allclose(rest.head_pressures, boom.oil.tank_pressure)
+    # The charge line fills them: 30 bar, less what opens its valves.
+    np.testing.assert_allclose(rest.head_pressures, 29.8e5)
     assert np.all(rest.rod_pressures > boom.oil.preload)
-    # A small pull leaves both sides under pressure.
-    slight = equilibrium(boom, np.radians([80.0, 18.0, 18.0, 18.0]))
-    assert -2e4 < slight.forces[0] < 0.0
-    assert slight.rod_pressures[0] == boom.oil.preload
-    assert boom.oil.tank_pressure < slight.head_pressures[0] < boom.oil.preload
+    # One that pushes enough keeps the preload.
+    pushed = equilibrium(boom, np.radians([80.0, 14.0, 14.0, 14.0]))
+    assert 0.0 < pushed.forces[0] < 5e4
+    assert pushed.rod_pressures[0] == boom.oil.preload
+    assert pushed.head_pressures[0] > 29.8e5
+
+
+@pytest.mark.parametrize('pose', [(80, -90, -80, -5), (60, -150, 0, 0), (85, -100, -75, 0)])
+@pytest.mark.parametrize('preload', [20e5, 40e5])
+def test_a_boom_at_rest_does_not_move(
+    pose: tuple[float, ...], preload: float, boom: BoomParameters
+) -> None:
+    # Pulling cylinders: their head sides are filled by the charge line, above the tank pressure.
+    filled = boom.replace(oil=boom.oil.replace(preload=preload))
+    run = simulate(filled, Scenario(duration=1.0, pose_deg=tuple(map(float, pose))))
+    assert np.ptp(run.column('tip_x')) < 1e-9
+    assert all(np.all(run.column(f'port_head_{i}') == 0.0) for i in range(1, 5))
 
 
 def test_without_gravity_nothing_bends(boom: BoomParameters) -> None:

@@ -22,6 +22,7 @@ from longreach_dynamics.hydraulics import (
     ValveParameters,
     actuator_rates,
     actuators_of,
+    holding_pressures,
     oil_stiffness,
     port_flows,
     port_rates,
@@ -434,3 +435,25 @@ def test_cushions_throttle_what_leaves_a_chamber(spool: float) -> None:
         for x in (actuators(CYLINDER), a)
     ]
     assert found[0] < found[1] < 1.0
+
+
+# At rest.
+
+
+def test_holding_pressures_give_the_forces() -> None:
+    forces = np.array([-3e5, -5e4, -4e4, -3.9e4, 0.0, 1.0, 2e5, 6e5])
+    cylinders = [CYLINDER.replace(rod=rod) for rod in np.linspace(0.02, 0.11, 8).tolist()]
+    heads, rods = np.array([[c.head_area, c.rod_area] for c in cylinders]).T
+    for supply, least in ((None, 5e5), (30e5, 29.8e5), (50e5, 49.8e5)):
+        fed = [c.replace(make_up=MAKE_UP.replace(supply=supply)) for c in cylinders]
+        head, rod = holding_pressures(forces, fed, OIL)
+        np.testing.assert_allclose(head * heads - rod * rods, forces, rtol=1e-12, atol=1e-9)
+        # One side is relieved: the rod's has the preload, or the head's has tank pressure; no
+        # make-up valve is open.
+        pulled = head == least
+        preload = max(40e5, least)
+        assert np.all(rod[~pulled] == preload)
+        assert np.all(head[~pulled] > least)
+        assert np.all(rod[pulled] >= preload)
+        assert pulled[0]
+        assert not pulled[-1]

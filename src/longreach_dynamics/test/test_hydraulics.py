@@ -9,8 +9,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.hydraulics import (
-    OilParameters,
-    holding_pressures,
     oil_share,
     pressure_rates,
     signed_root,
@@ -172,31 +170,3 @@ def test_oil_that_flows_into_a_cavitated_chamber_is_all_counted() -> None:
     pressure, volume = opened_and_closed(2e-5)
     oil = volume * np.exp(pressure / BETA)
     assert oil[-1] - oil[0] == pytest.approx(2e-5, rel=0.02)
-
-
-# At rest.
-
-
-OIL = OilParameters(
-    supply_pressure=SUPPLY,
-    tank_pressure=TANK,
-    preload=40e5,
-    vapour_pressure=0.0,
-    bulk_modulus=BETA,
-    density=DENSITY,
-    contraction=CONTRACTION,
-    laminar_pressure=LAMINAR,
-)
-
-
-def test_holding_pressures_give_the_forces() -> None:
-    forces = np.array([-3e5, -5e4, -4e4, -3.9e4, 0.0, 1.0, 2e5, 6e5])
-    heads, rods = np.full(8, A1), np.linspace(0.2, 0.9, 8) * A1
-    head, rod = holding_pressures(forces, heads, rods, OIL)
-    np.testing.assert_allclose(head * heads - rod * rods, forces, rtol=1e-12, atol=1e-9)
-    # One side is relieved: the rod's has the preload, or the head's has tank pressure.
-    pulled = head == TANK
-    assert np.all(rod[~pulled] == 40e5)
-    assert np.all(head[~pulled] > TANK)
-    assert np.all(rod[pulled] >= 40e5)
-    assert list(pulled) == [True, True, True, True, False, False, False, False]

@@ -15,7 +15,13 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import STABILITY, port_rates, smallest_volumes, spool_rates
+from longreach_dynamics.hydraulics import (
+    STABILITY,
+    holding_pressures,
+    port_rates,
+    smallest_volumes,
+    spool_rates,
+)
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
@@ -37,7 +43,7 @@ from longreach_excavator.observation import observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
-from longreach_excavator.statics import holding_forces, pressures
+from longreach_excavator.statics import holding_forces
 from longreach_excavator.terrain import flat_ground
 
 STEP = 1e-3  # [s]
@@ -107,7 +113,9 @@ class Excavator:
         if ground.cells:
             y = np.append(y, flat_ground(ground, self.scenario.surface_height(excavator)))
         y[:RATE] = q
-        y[HEAD:ROD], y[ROD:SPOOL] = pressures(excavator, holding_forces(excavator, q))
+        y[HEAD:ROD], y[ROD:SPOOL] = holding_pressures(
+            holding_forces(excavator, q), excavator.cylinders, excavator.oil
+        )
         self._check_step(q)
         forces = self.scenario_command(0.0, swept=False).forces
         return ExcavatorState(y, forces)
@@ -256,7 +264,8 @@ class Excavator:
         for k, (before, now) in enumerate(zip(state.forces, command.forces, strict=True)):
             if now is None and before is not None:
                 forces = np.array([0.0 if F is None else F for F in state.forces])
-                head, rod = pressures(self.parameters, forces)
+                p = self.parameters
+                head, rod = holding_pressures(forces, p.cylinders, p.oil)
                 y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
             elif now is not None:
                 # A closed valve takes no oil from the pump.

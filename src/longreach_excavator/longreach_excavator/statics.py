@@ -17,22 +17,12 @@ def holding_forces(excavator: ExcavatorParameters, q: np.ndarray) -> np.ndarray:
     return np.asarray(weight / excavator.linkage().levers(q))
 
 
-def pressures(excavator: ExcavatorParameters, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return head and rod pressures (3,) [Pa] that give forces of the cylinders (3,) [N]."""
-    heads, rods = np.array([[c.head_area, c.rod_area] for c in excavator.cylinders]).T
-    filled = [
-        c.make_up.supply - c.make_up.cracking if c.make_up and c.make_up.supply else 0.0
-        for c in excavator.cylinders
-    ]
-    return holding_pressures(forces, heads, rods, excavator.oil, np.array(filled))
-
-
 def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     """Return a pose at rest (3,) [rad] as plain numbers; InputError outside the strokes."""
     excavator.check_pose(q)
     linkage, tooth = excavator.linkage(), pin_places(excavator, q)[-1]
     lengths, forces = linkage.lengths(q), holding_forces(excavator, q)
-    head, rod = pressures(excavator, forces)
+    head, rod = holding_pressures(forces, excavator.cylinders, excavator.oil)
     return {
         'theta_deg': np.degrees(q).tolist(),
         'range_deg': np.degrees(excavator.joint_limits()).tolist(),

@@ -74,10 +74,9 @@ class Pendulum:
 
     def initial_state(self) -> np.ndarray:
         """Return the pendulum at rest, held by the oil."""
-        p, c = self.parameters, self.parameters.cylinder
+        p = self.parameters
         force = p.mass * GRAVITY * p.length * math.cos(p.angle) / p.linkage.arm(p.angle)
-        areas = np.array([c.head_area]), np.array([c.rod_area])
-        head, rod = hydraulics.holding_pressures(np.array([force]), *areas, p.oil)
+        head, rod = hydraulics.holding_pressures(np.array([force]), [p.cylinder], p.oil)
         return np.array([p.angle, 0.0, *head, *rod, 0.0])
 
     def advance(self, y: np.ndarray, command: Command, time: float, duration: float) -> np.ndarray:

@@ -8,6 +8,7 @@ which the flows through open valves change the pressures.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
@@ -38,7 +39,7 @@ from longreach_dynamics.hydraulics.actuators import (
     Actuators,
     spool_flows,
 )
-from longreach_dynamics.hydraulics.parameters import OilParameters
+from longreach_dynamics.hydraulics.parameters import Cylinder, OilParameters
 from longreach_dynamics.kernels import kernel
 
 # Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
@@ -48,22 +49,21 @@ _MOST_ROUNDS = 60
 
 
 def holding_pressures(
-    forces: np.ndarray,
-    head_areas: np.ndarray,
-    rod_areas: np.ndarray,
-    oil: OilParameters,
-    least: np.ndarray | float = 0.0,
+    forces: np.ndarray, cylinders: Sequence[Cylinder], oil: OilParameters
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Return pressures of head and rod sides (N,) [Pa] that give cylinder forces, without friction.
 
-    Forces [N], positive pushes the piston out, and areas A_1, A_2 [m^2] are (N,). The rod side has
-    the preload. A pulling cylinder relieves the head side, which then keeps the tank pressure, or
-    that to which make-up valves fill it, ``least`` [Pa].
+    Forces (N,) [N], positive pushes the piston out. The rod side has the preload. A pulling
+    cylinder relieves the head side, which then keeps the tank pressure. Where a charge line feeds
+    make-up valves, both sides have at least the pressure to which these fill them.
     """
-    rod = np.full(np.shape(forces), oil.preload)
+    head_areas, rod_areas = np.array([[c.head_area, c.rod_area] for c in cylinders]).T
+    valves = [c.make_up for c in cylinders]
+    filled = np.array([v.supply - v.cracking if v and v.supply else 0.0 for v in valves])
+    rod = np.maximum(oil.preload, filled)
     head = (forces + rod * rod_areas) / head_areas
-    relieved = np.maximum(oil.tank_pressure, least)
+    relieved = np.maximum(oil.tank_pressure, filled)
     pulled = head < relieved
     head = np.where(pulled, relieved, head)
     rod = np.where(pulled, (head * head_areas - forces) / rod_areas, rod)
