@@ -10,7 +10,6 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of, series
 from longreach_boom.state import BoomState
 from longreach_boom.strain import strains
-from longreach_dynamics.hydraulics.actuators import COULOMB, DEAD_BAND, STATIC
 from longreach_dynamics.hydraulics.friction import OUTWARDS, is_held
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_machine.linear import Signal, SmoothModel
@@ -22,12 +21,19 @@ def smooth_model(
     """Return the equations near a state; ``free``: sticking pistons slide, without dead bands."""
     N, F = boom.size, boom.ritz.functions
     n = N * (1 + F)
-    constants, modes = constants_of(boom, state.loads, friction), state.modes
-    notes = []
+    modes, notes = state.modes, []
     if free:
-        actuators = constants.actuators.without(COULOMB, STATIC, DEAD_BAND)
-        constants = constants._replace(actuators=actuators)
         modes = np.full(N, OUTWARDS, dtype=np.int64)
+        boom = boom.replace(
+            cylinders=tuple(
+                c.replace(
+                    valve=c.valve.replace(dead_band=0.0),
+                    friction=c.friction.replace(coulomb=0.0, static=0.0),
+                )
+                for c in boom.cylinders
+            )
+        )
+    constants = constants_of(boom, state.loads, friction)
     actuators = constants.actuators
     spools = state.y[2 * n + 2 * N : 2 * n + 3 * N].copy()
     for i, cylinder in enumerate(boom.cylinders):
@@ -45,10 +51,17 @@ def smooth_model(
         return np.asarray(u[2 * N :].reshape(2, N).T)
 
     def pushed(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        # A torque acts as more pressure in the head would, but for the oil.
+        # A torque acts as more pressure on one side would, but for the oil.
         _, (arms,) = pistons_and_arms(constants.linkage, x[None, :N])
-        found = x.copy()
-        found[2 * n : 2 * n + N] += u[N : 2 * N] / (arms * actuators.head_area)
+        found, force = x.copy(), u[N : 2 * N] / arms
+        head, rod = slice(2 * n, 2 * n + N), slice(2 * n + N, 2 * n + 2 * N)
+        for side, push, area in (
+            (head, force, actuators.head_area),
+            (rod, -force, actuators.rod_area),
+        ):
+            # Below the vapour pressure more of it would give no force.
+            lowest = np.where(push > 0.0, boom.oil.vapour_pressure, -np.inf)
+            found[side] = np.maximum(found[side], lowest) + np.maximum(push, 0.0) / area
         return found
 
     def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:

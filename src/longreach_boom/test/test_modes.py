@@ -5,14 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
+from longreach_boom.linear import smooth_model
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import fastest_rate, natural_modes
+from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
+from longreach_machine import linearize
 
 
 def poses(boom, count, seed):
@@ -149,3 +152,29 @@ def test_fastest_rate_bounds_the_step(paper_boom):
 def test_bad_choices_are_refused(boom, changes, text):
     with pytest.raises(InputError, match=text):
         natural_modes(boom, boom.pose('site'), **changes)
+
+
+def test_what_a_free_model_shows_is_of_its_equations(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),))
+    state = Boom(boom, scenario).initial_state()
+    names = [f'strain_{i}' for i in range(1, 5)]
+    locked, free = (
+        linearize(smooth_model(boom, state, True, free), ['torque_4'], names)
+        for free in (False, True)
+    )
+    # At rest, whether pistons could slide or not.
+    np.testing.assert_allclose(free.y, locked.y, rtol=1e-9)
+    assert np.abs(free.rate).max() < 1e-6 * np.abs(state.y).max()
+
+
+def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> None:
+    state = Boom(paper_boom, Scenario(duration=1.0, pose='site')).initial_state()
+    n, N = 3 * paper_boom.size, paper_boom.size
+    models = []
+    for pressure in (5e6, -2e6):
+        y = state.y.copy()
+        y[2 * n + 3] = pressure
+        smooth = smooth_model(paper_boom, state._replace(y=y), free=True)
+        models.append(linearize(smooth, ['torque_4'], ['phi_4']).B[n : n + N])
+    assert models[0][3] > 0.01
+    np.testing.assert_allclose(models[1], models[0], rtol=1e-6)

@@ -58,22 +58,27 @@ def smooth_model(
     def whole(x: np.ndarray) -> np.ndarray:
         return np.concatenate([x, y0[WORK:]])
 
+    def added(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return the accelerations by torques and a force on the tooth."""
+        angles = np.cumsum(x[:RATE])
+        arms = np.array([*p.chain[LENGTH, :2], p.pins.n]) * np.exp(1j * angles)
+        # Of joint k the tooth is turned about: its velocity is j times the arm from there.
+        turned = 1j * np.cumsum(arms[::-1])[::-1]
+        torque = u[3:6] + turned.real * u[6] + turned.imag * u[7]
+        return np.asarray(inverse_inertia(whole(x), u[:3]) @ torque)
+
     def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        y, dy = whole(x), np.empty(SIZE)
-        evaluate(y, u[:3], oil, p, dy)
+        dy = np.empty(SIZE)
+        evaluate(whole(x), u[:3], oil, p, dy)
         if u[3:].any():
-            angles = np.cumsum(x[:RATE])
-            arms = np.array([*p.chain[LENGTH, :2], p.pins.n]) * np.exp(1j * angles)
-            # Of joint k the tooth is turned about: its velocity is j times the arm from there.
-            turned = 1j * np.cumsum(arms[::-1])[::-1]
-            torque = u[3:6] + turned.real * u[6] + turned.imag * u[7]
-            dy[RATE:HEAD] += inverse_inertia(y, u[:3]) @ torque
+            dy[RATE:HEAD] += added(x, u)
         return dy[:WORK]
 
     columns = columns_of(machine)
 
-    def observe(x: np.ndarray, _: np.ndarray) -> np.ndarray:
-        return series(machine, np.array([time]), whole(x)[None])[0, 1:]
+    def observe(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        acting = np.concatenate([added(x, u), u[6:]])
+        return series(machine, np.array([time]), whole(x)[None], p, acting)[0, 1:]
 
     shapes = [(f'theta_{name}', 'rad') for name in _LINKS]
     states = [

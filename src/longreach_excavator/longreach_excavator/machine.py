@@ -39,7 +39,7 @@ from longreach_excavator.motion import (
     advance_adaptive,
     advance_motion,
 )
-from longreach_excavator.observation import observe
+from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
@@ -293,7 +293,7 @@ class Excavator:
     def observed(self, state: ExcavatorState) -> dict[str, float]:
         """Return the quantities of columns.OBSERVED of one state, by name."""
         rows = np.empty((1, len(OBSERVED)))
-        observe(state.y[None], _array(state.forces), self.constants, rows)
+        observe(state.y[None], _array(state.forces), NOTHING, self.constants, rows)
         return dict(zip(OBSERVED, rows[0].tolist(), strict=True))
 
     def joint_sample(

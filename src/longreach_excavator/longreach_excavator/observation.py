@@ -55,6 +55,8 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.terrain import VOLUME
 
+# What acts from outside in runs.
+NOTHING = np.zeros(5)
 # Indices of OBSERVED; of a group the first one.
 _at = OBSERVED.index
 _ALPHA, _LENGTH, _FORCE = _at('alpha_2'), _at('length_boom'), _at('force_boom')
@@ -101,10 +103,12 @@ def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
+def observe(states, forces, acting, p, rows):  # type: ignore[no-untyped-def]
     """
     Compute the quantities of OBSERVED, a row for each state; forces (1 or rows, 3).
 
+    ``acting`` (5,): what acts from outside: accelerations of the joints that it adds [rad/s^2],
+    and a force on the tooth, x and z [N].
     Forces on the links in A, C and D, of the cylinders on boom, arm and K, of LK and PK on L and
     P, and of the soil on the tooth are in the world's axes; without soil the depth is 0.
     """
@@ -118,7 +122,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
         derivative(y, spools, told, p, room, dy)
         rail = rail_pressure(y, HEAD, table)
         for i in range(3):
-            acceleration[i] = row[_ALPHA + i] = dy[RATE + i]
+            acceleration[i] = row[_ALPHA + i] = dy[RATE + i] + acting[i]
             row[_LENGTH + i] = lengths[i]
             velocity = levers[i] * y[RATE + i]
             q1, q2, _, _ = spool_flows(y, HEAD, i, rail, table)
@@ -151,7 +155,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
             row[_VOLUME] = room.ground[VOLUME]
             row[_VOLUME + 1] = p.ground.density * room.ground[VOLUME]
         row[_MOMENT] = moment
-        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, moment, chain)
+        add_wrench(2, pins.n, 0.0, soil.real + acting[3], soil.imag + acting[4], moment, chain)
         newton_euler(acceleration, chain)
         for i in range(3):
             _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, _JOINTS + 2 * i)

@@ -10,11 +10,12 @@ import numpy as np
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
+from longreach_excavator.constants import Constants
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
-from longreach_excavator.observation import energy, observe
+from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
@@ -36,11 +37,22 @@ def columns_of(machine: Excavator) -> Columns:
     return Columns((*COLUMNS, *port_columns(machine.constants.actuators, CYLINDERS)))
 
 
-def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE)."""
+def series(
+    machine: Excavator,
+    times: np.ndarray,
+    states: np.ndarray,
+    p: Constants | None = None,
+    acting: np.ndarray = NOTHING,
+) -> np.ndarray:
+    """
+    Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE).
+
+    ``p``: other constants than those of the machine; ``acting``: see :func:`observe`.
+    """
+    p = p or machine.constants
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
-    observe(states, machine.given_forces(times), machine.constants, seen)
-    energy(states, machine.constants, energies)
+    observe(states, machine.given_forces(times), acting, p, seen)
+    energy(states, p, energies)
     sizes = [OBSERVED.index(f'{name}_x') for name in ('soil', *REACTIONS)]
     vapour = machine.parameters.oil.vapour_pressure
     start = machine.scenario.angles(machine.parameters).sum()
@@ -57,7 +69,7 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
             states[:, WORK:SIZE],
             energies,
             seen[:, -len(CARRIED) :],
-            port_series(machine.constants.actuators, states[:, HEAD:SOIL]),
+            port_series(p.actuators, states[:, HEAD:SOIL]),
         ],
         axis=1,
     )

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.planar_chain import CENTER, CENTER_IM, LENGTH, MASS
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.linear import smooth_model
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
@@ -25,11 +27,12 @@ from longreach_excavator.motion import (
     SPOOL,
     WORK,
 )
-from longreach_excavator.observation import energy, observe
+from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_machine import linearize
 
 OIL = np.full(3, np.nan)
 HALF_SWEEP = math.radians(54.45)
@@ -45,7 +48,7 @@ def run(machine: Excavator, steps: int, every: int = 1) -> np.ndarray:
 def seen_of(machine: Excavator, states: np.ndarray, forces: np.ndarray) -> dict[str, np.ndarray]:
     """Return what is observed of states, by name; vectors as complex numbers x + j z."""
     rows = np.empty((len(states), len(OBSERVED)))
-    observe(states, np.atleast_2d(forces), machine.constants, rows)
+    observe(states, np.atleast_2d(forces), NOTHING, machine.constants, rows)
     columns = dict(zip(OBSERVED, rows.T, strict=True))
     for name in [name[:-2] for name in OBSERVED if name.endswith('_x')]:
         columns[name] = columns[f'{name}_x'] + 1j * columns[f'{name}_z']
@@ -494,3 +497,41 @@ def test_closed_valves_keep_their_oil(excavator):
         state = machine.advance(state, CLOSED, step * 1e-3, 0.1)
     table = np.array(amounts).reshape(20, 6)
     assert np.ptp(table / table[0], axis=0).max() < 1e-6
+
+
+def test_forces_from_outside_act_on_accelerations_and_reactions_at_once(
+    excavator: ExcavatorParameters,
+) -> None:
+    machine = Excavator(excavator, Scenario(duration=1.0, pose='dig', soil=False))
+    smooth = smooth_model(machine, machine.initial_state(), 0.0, False)
+    given = ['torque_boom', 'torque_bucket', 'tooth_force_x', 'tooth_force_z']
+    shown = ['alpha_2', 'alpha_3', 'alpha_4', 'boom_chassis_x', 'boom_chassis_z']
+    model = linearize(smooth, given, shown)
+    np.testing.assert_allclose(model.D[:3], model.B[RATE:HEAD], rtol=1e-9)
+    # At rest the links' momentum changes by all forces from outside: joint, tooth, and cylinders,
+    # whose forces the oil keeps.
+    chain, angles = machine.constants.chain, np.cumsum(smooth.x[:RATE])
+    turned = 1j * np.exp(1j * angles)
+    spin = np.cumsum(model.D[:3], axis=0)
+    moved, joint = np.zeros(len(given), dtype=complex), np.zeros(len(given), dtype=complex)
+    for i in range(3):
+        center = complex(chain[CENTER, i], chain[CENTER_IM, i])
+        moved += chain[MASS, i] * (joint + turned[i] * center * spin[i])
+        joint += turned[i] * chain[LENGTH, i] * spin[i]
+    reaction = model.D[3] + 1j * model.D[4]
+    np.testing.assert_allclose(reaction, moved - np.array([0.0, 0.0, 1.0, 1j]), atol=1e-7)
+
+
+def test_free_valves_show_the_flow_that_they_let_in(excavator: ExcavatorParameters) -> None:
+    machine = Excavator(excavator, Scenario(duration=1.0, pose='dig', soil=False))
+    smooth = smooth_model(machine, machine.initial_state(), 0.0, True)
+    model = linearize(smooth, ['spool_boom'], ['head_flow_boom'])
+    (k,) = (k for k, one in enumerate(model.states) if one.name == 'spool_boom')
+    (j,) = (j for j, one in enumerate(model.states) if one.name == 'p_head_boom')
+    cylinder = machine.constants.actuators
+    lengths = excavator.linkage().lengths(smooth.x[:RATE])
+    piston = lengths[0] - excavator.cylinders[0].retracted
+    volume = cylinder.head_volume[0] + cylinder.head_area[0] * piston
+    rise = excavator.oil.bulk_modulus / volume
+    assert model.C[0, k] > 1e-4
+    assert model.A[j, k] == pytest.approx(rise * model.C[0, k], rel=1e-6)

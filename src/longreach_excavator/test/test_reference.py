@@ -24,7 +24,7 @@ from longreach_excavator.constants import constants_of
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SEAL, SIZE, SOIL, SPOOL, WORK, evaluate
-from longreach_excavator.observation import energy, observe
+from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors
@@ -317,7 +317,7 @@ def check_equations(
         size = np.repeat([1.0, 1.0, 1e8, 1.0, 1.0, 1.0, 1e5], [3, 3, 6, 3, 2, 3, 5])
         np.testing.assert_allclose(rate / size, expected / size, rtol=1e-9, atol=1e-10)
         seen, energies = np.empty((1, len(OBSERVED))), np.empty((1, 3))
-        observe(y[None], forces[None], constants, seen)
+        observe(y[None], forces[None], NOTHING, constants, seen)
         known = other.seen(*arguments).full().ravel()
         np.testing.assert_allclose(seen[0, columns], known, rtol=1e-9, atol=1e-8)
         energy(y[None], constants, energies)

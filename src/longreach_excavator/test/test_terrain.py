@@ -25,7 +25,7 @@ from longreach_excavator.excavation import (
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.motion import RATE, SIZE, SOIL
-from longreach_excavator.observation import observe
+from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
@@ -100,7 +100,7 @@ def test_boom_lifts_the_bucket_out_of_the_ground(excavator, pose):
     start.y[SIZE + FIRM : SIZE + FIRM + machine.constants.ground.cells] += 0.69
     _, states = machine.advance_recorded(start, BY_SCENARIO, 0, 2000, 5)
     seen = np.empty((len(states), len(OBSERVED)))
-    observe(states, np.full((1, 3), np.nan), machine.constants, seen)
+    observe(states, np.full((1, 3), np.nan), NOTHING, machine.constants, seen)
     free = dict(zip(OBSERVED, seen.T, strict=True))
     assert held.column('tip_z')[-1] < deep + 0.1
     assert held.column('p_head_boom')[-1] == pytest.approx(288e5, rel=1e-3)
