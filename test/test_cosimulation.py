@@ -9,9 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fmpy.validation import validate_fmu
 
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_excavator.motion import RATE
+from longreach_excavator.scenario import Scenario
+from longreach_excavator.spec import EXCAVATOR
 from longreach_tools import cli
 
 STEP, DURATION = 0.01, 0.5
@@ -76,6 +82,20 @@ def test_an_fmu_moves_as_the_machine(
     sample = machine.joint_sample(state, command(spools))
     place = sample.names.index(output)
     assert found == [sample.positions[place], sample.velocities[place]]
+
+
+def test_an_excavators_loose_cylinder_stays_loose() -> None:
+    """Its force is 0 as in the run, whatever the spools; prescribed forces are refused."""
+    options = EXCAVATOR.options()
+    parameters = EXCAVATOR.load(None, options)
+    given = Scenario(duration=DURATION, pose='dig', loose=('bucket',), soil=False)
+    machine, _, command = EXCAVATOR.cosimulation(parameters, given, options)
+    start = machine.initial_state()
+    state = machine.advance(start, command((0.0, 0.0, 0.3)), 0.0, 0.2)
+    run = machine.advance(start, BY_SCENARIO, 0.0, 0.2)
+    np.testing.assert_array_equal(state.y[:RATE], run.y[:RATE])
+    with pytest.raises(InputError, match='mode = thesis, allowed: hydraulic'):
+        EXCAVATOR.cosimulation(parameters, given.replace(mode='thesis', loose=()), options)
 
 
 def test_a_step_that_does_not_fit_is_an_error(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         """Return the equations at a time of a run."""
         from longreach_excavator.linear import smooth_model
 
-        machine, _, _ = self.cosimulation(parameters, scenario, options)
+        machine = Excavator(parameters, scenario, options.step, options.tolerance)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         return smooth_model(machine, state, time, free)
@@ -138,10 +138,15 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     def cosimulation(
         self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions
     ) -> tuple[Excavator, list[Signal], Callable[[Sequence[float]], ExcavatorCommand]]:
-        """Return the excavator with its spools as inputs."""
+        """Return the excavator with its spools as inputs; InputError for prescribed forces."""
+        if scenario.is_driven:
+            raise InputError(
+                f'mode = {scenario.mode}, allowed: hydraulic, as the inputs of an FMU are spools'
+            )
         machine = Excavator(parameters, scenario, options.step, options.tolerance)
         inputs = [Signal(f'spool_{name}', '1') for name in CYLINDERS]
-        return machine, inputs, lambda u: ExcavatorCommand(tuple(u))
+        loose = machine.scenario_command(0.0, False).forces
+        return machine, inputs, lambda u: ExcavatorCommand(tuple(u), loose)
 
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""
