@@ -49,6 +49,13 @@ class _Job(NamedTuple):
     options: Parameters
     series: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """Return all that the run depends on, with the contents of the files that it may read."""
+        installed = self.spec.default_file().parent.glob('*.yaml') if self.spec.file else ()
+        files = [*map(Path, _files(self.scenario, self.options)), *sorted(installed)]
+        contents = [file.read_bytes() for file in files if file.is_file()]
+        return f'{tuple(self)!r} {contents!r}'
+
 
 def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of a machine."""

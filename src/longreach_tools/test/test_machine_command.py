@@ -29,6 +29,7 @@ class Rope(Parameters):
 class Push(Parameters):
     height: float = quantity('height', 'm')
     duration: float = quantity('length of the run', 's', above=0.0, default=0.2)
+    forces: str = quantity('file of forces', '', default='')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +186,19 @@ def test_a_sweep_runs_machine_and_scenario(swing):
     ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
     assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 0
     assert sorted(heights('a.csv')) == [1.0, 2.0, 3.0, 6.0]
+
+
+@pytest.mark.parametrize('file', ['forces.csv', 'controller.yaml'])
+def test_results_of_a_sweep_are_of_the_contents_of_the_files_that_it_reads(swing, file):
+    words = ('sweep', 'length', '1:2:2', '--processes', 1, '--results', 'out')
+    words = (*words, '--set', 'scenario.forces=forces.csv')
+    Path(file).write_text('a: 1')
+    for _ in range(2):
+        assert call(swing, *words) == 0
+    assert len(swing.seen) == 2
+    Path(file).write_text('a: 2')
+    with pytest.raises(InputError, match='is of other runs'):
+        call(swing, *words)
 
 
 def test_a_description_is_printed(swing, capsys):
