@@ -238,8 +238,8 @@ class Results:
         else:
             return
         raise InputError(
-            f'{file} {reason}, allowed: the results of this sweep, with the same machine, scenario,'
-            ' options and files; give a new folder'
+            f'{file} {reason}, allowed: the results of this sweep, with the same machine,'
+            ' scenario, options and files; give a new folder'
         )
 
     def _write(self) -> None:
