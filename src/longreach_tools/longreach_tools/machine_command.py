@@ -363,9 +363,11 @@ def _measure(job: _Job) -> Measured:
     """Run one job of a sweep."""
     spec = job.spec
     run = spec.simulate(job.machine, job.scenario, job.options)
+    missing = (math.nan,) * len(spec.results)
     if not len(run.table):
-        return Measured((math.nan,) * len(spec.results), run.message)
-    numbers = tuple(map(float, spec.measure(run)))
+        return Measured(missing, run.message)
+    # What is measured up to a failure is no result of the whole run.
+    numbers = missing if run.message else tuple(map(float, spec.measure(run)))
     series = tuple(run.column(name) for name in job.series)
     return Measured(numbers, run.message, tuple(run.warnings()), series=series)
 

@@ -201,6 +201,17 @@ def test_results_of_a_sweep_are_of_the_contents_of_the_files_that_it_reads(swing
         call(swing, *words)
 
 
+def test_a_failed_run_of_a_sweep_has_no_results(swing, monkeypatch, capsys):
+    def simulate(rope, scenario, options):
+        run = Swing.simulate(swing, rope, scenario, options)
+        return dataclasses.replace(run, message='torn' if rope.length > 1.0 else '')
+
+    monkeypatch.setattr(swing, 'simulate', simulate)
+    assert call(swing, 'sweep', 'length', '1:2:2', '--processes', 1, '--csv', 'a.csv') == 1
+    np.testing.assert_array_equal(heights('a.csv'), [2.0, np.nan])
+    assert 'length = 2: torn' in capsys.readouterr().err
+
+
 def test_a_description_is_printed(swing, capsys):
     assert call(swing, 'urdf', '--prefix', 'north/') == 0
     assert capsys.readouterr().out == '<robot name="north/1.5"/>\n'
