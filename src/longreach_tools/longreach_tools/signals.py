@@ -2,11 +2,13 @@
 Signals of a recording over time: numbers of its messages by topic and field.
 
 Time is that of the stamps in the messages' headers. Messages without stamp get the time at which
-they were recorded, converted to the clock of the stamps where the two differ.
+they were recorded, converted to the clock of the stamps where the two differ. Where simulation
+time began anew, as at a reset of the plant, the signals are those since then.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from array import array
@@ -21,7 +23,7 @@ from longreach_dynamics.runs import Column, Derived
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
-from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
+from longreach_tools.bag._stamps import is_shared, is_wall_clock, stamp_reader
 from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
@@ -63,7 +65,6 @@ class _Reader:
         self._bag, self._name = bag, name
         self._stamp = stamp_reader(self.typename, store)
         self.bag_time, self.stamps = array('q'), array('q')
-        self.unset = 0
         # What a field of the request is: unknown until a message has it.
         self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
         self._known: dict[str, None] = {}
@@ -75,7 +76,6 @@ class _Reader:
     def add(self, time: int, message: Any, data: bytes) -> None:
         """Add a message with its time of recording [ns] and its CDR bytes."""
         stamp = self._stamp(data) if self._stamp else None
-        self.unset += stamp == 0
         place = len(self.bag_time)
         self.bag_time.append(time)
         self.stamps.append(-1 if stamp is None else stamp)
@@ -105,8 +105,12 @@ class _Reader:
             places.append(place)
             numbers.append(number)
 
-    def data(self, time: np.ndarray) -> TopicData:
-        """Return the numbers by field, in the order of the request; times (messages,) [ns]."""
+    def data(self, time: np.ndarray, begin: int) -> TopicData:
+        """
+        Return the numbers by field, in the order of the request; times (messages,) [ns].
+
+        ``begin`` is the number of messages at the start that are left out.
+        """
         for field, is_number in self._is_number.items():
             if is_number is None:
                 has = near_names(field, self._known) if self._known else ''
@@ -115,7 +119,7 @@ class _Reader:
                     f'{self._bag.path}: {self._name} ({self.typename}) has {what}'
                     + (f'; similar: {has}' if has else '')
                 )
-        order = np.argsort(time, kind='stable')
+        order = begin + np.argsort(time[begin:], kind='stable')
         result, lacking = {}, set()
         for wanted, is_number in self._is_number.items():
             for field, (places, numbers) in self._found.items():
@@ -124,7 +128,8 @@ class _Reader:
                     values[np.array(places)] = numbers
                     if is_number or not np.isnan(values).all():
                         result[field] = values[order]
-                        lacking |= {field} if len(places) < len(time) else set()
+                        kept = len(places) - bisect.bisect_left(places, begin)
+                        lacking |= {field} if kept < len(order) else set()
         return TopicData(time[order], result, frozenset(lacking))
 
 
@@ -200,8 +205,29 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
             readers[name].add(time, message, data)
         notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
         times = _times(bag, readers, notes)
-        topics = {name: reader.data(times[name]) for name, reader in readers.items()}
+        begins = {
+            name: 0
+            if is_shared(reader.typename, len(bag.topics[name].qos))
+            else last_start(times[name])
+            for name, reader in readers.items()
+        }
+        if left_out := sum(begins.values()):
+            notes.append(f'{path}: time began anew; {left_out} messages before are left out')
+        topics = {name: reader.data(times[name], begins[name]) for name, reader in readers.items()}
         return Recording(topics, tuple(notes))
+
+
+def last_start(stamps: np.ndarray) -> int:
+    """Return the place from which on simulation time [ns] does not begin anew any more."""
+    back = np.flatnonzero(np.diff(stamps) < 0)
+    return int(back[-1]) + 1 if len(back) and not is_wall_clock(stamps.max()) else 0
+
+
+def _never_set(stamps: np.ndarray) -> np.ndarray:
+    """Return which stamps [ns] were never set: zeros, unless they are times of a simulation."""
+    largest = int(stamps.max(initial=0))
+    is_simulation = largest > 0 and not is_wall_clock(largest)
+    return np.asarray((stamps == 0) & (len(stamps) > 1 and not is_simulation))
 
 
 def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str, np.ndarray]:
@@ -210,16 +236,14 @@ def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str,
     clock: tuple[np.ndarray, np.ndarray] | None = None
     for name, reader in readers.items():
         stamps = np.frombuffer(reader.stamps, dtype=np.int64).copy()
-        without = stamps < 0
-        # A first stamp of zero is the start of a simulation; more of them were never set.
-        if reader.unset > 1:
-            without |= stamps == 0
+        without = (stamps < 0) | _never_set(stamps)
         if without.any():
             received = np.frombuffer(reader.bag_time, dtype=np.int64)[without]
             clock = _clock_of(bag) if clock is None else clock
             before, after = clock
             how = 'kept'
-            if len(after) and is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1])):
+            other = len(after) and is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1]))
+            if other or last_start(after):
                 how = 'converted to the clock of the stamps'
                 # Relative to the first, because float has too few digits for wall time in ns.
                 moved = np.interp(received - before[0], before - before[0], after - after[0])
@@ -244,9 +268,7 @@ def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
     if stamped:
         best = max(stamped, key=lambda name: bag.topics[name].count)
         pairs = ((time, stamped[best](data)) for _, time, data in bag.messages([best]))
-        found = sorted((time, stamp) for time, stamp in pairs if stamp is not None)
+        found = [(time, stamp) for time, stamp in pairs if stamp is not None]
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
-    # As above: stamps of zero after the first one were never set.
-    if (table[:, 1] == 0).sum() > 1:
-        table = table[table[:, 1] > 0]
+    table = table[~_never_set(table[:, 1])]
     return table[:, 0], table[:, 1]

@@ -15,7 +15,7 @@ import rclpy
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.context import Context
 from rclpy.qos import QoSProfile
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import try_shutdown
 from rosgraph_msgs.msg import Clock
@@ -32,6 +32,8 @@ from longreach_tools.bag._topics import (
     publisher_profile,
     recorded,
 )
+from longreach_tools.fields import Signal
+from longreach_tools.signals import read_signals
 
 DEADLINE = 90.0
 LATCHED = QoSProfile(depth=1, durability=1)
@@ -436,6 +438,22 @@ def test_recorder_puts_causes_before_effects(tmp_path):
     with open_bag(tmp_path / 'bag') as bag:
         assert [name for name, _, _ in bag.messages()] == ['/cause', '/effect'] * 2
     assert (cause.count, effect.count) == (2, 2)
+
+
+def test_a_recording_with_the_times_of_headers_keeps_the_order_of_two_runs(tmp_path):
+    topic = fake_topic(MachineTypes(), '/sensors', 'longreach_msgs/msg/CraneSensors')
+    stamps = (0, 1, 2, 0, 1)
+    with BagWriter(tmp_path / 'bag') as writer:
+        recorder = Recorder(writer, 'header', lambda _: None)
+        for number, stamp in enumerate(stamps):
+            message = CraneSensors(car_position=float(number))
+            message.header.stamp.sec = stamp
+            recorder.add([(number, topic, 1000 + number, serialize_message(message))])
+        recorder.finish([topic])
+    found = contents(tmp_path / 'bag', '/sensors')
+    assert [message.car_position for _, message in found] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    read = read_signals(tmp_path / 'bag', [Signal('sensors', 'car_position')])
+    assert read.topics['/sensors'].values['car_position'].tolist() == [3.0, 4.0]
 
 
 def test_a_publisher_with_another_definition_is_not_recorded():

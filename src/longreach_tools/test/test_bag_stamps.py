@@ -146,8 +146,8 @@ def test_statistics_of_stamps(stamps, period, found, sentence):
     [
         # Messages without stamp take the latest one.
         ((5, None, 6, None), [5, 5, 6, 6], 5),
-        # The start of a simulation is a time, and it is reset at last.
-        ((None, 0, SECOND, 0), [None, None, SECOND, 0], 0),
+        # The start of a simulation is a time.
+        ((None, 0, SECOND), [None, None, SECOND], 0),
         # A header that was not filled in is none on the wall clock.
         ((0, WALL, 0), [None, WALL, WALL], WALL),
         ((None,), [None], None),
@@ -160,3 +160,14 @@ def test_bag_times_from_stamps(stamps, times, waiting):
     assert clock.waiting_time == waiting
     assert is_wall_clock(WALL)
     assert not is_wall_clock(60 * SECOND)
+
+
+def test_bag_times_go_on_when_simulation_time_begins_anew():
+    clock = HeaderClock()
+    stamps = (1, 5, 9, 0, 0, 1, None, 2)
+    goes_back = (0, 0, 0, 1, 1, 0, 0, 0)
+    times = [clock.assign(*one) for one in zip(stamps, map(bool, goes_back), strict=True)]
+    assert times == [1, 5, 9, 9, 9, 10, 10, 11]
+    # On the wall clock a stamp that goes back is that of an older sample.
+    clock = HeaderClock()
+    assert [clock.assign(WALL, False), clock.assign(WALL - 1, True)] == [WALL, WALL - 1]

@@ -213,6 +213,32 @@ def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path):
     assert 'no stamp; the time of recording is used (kept)' in read.notes[0]
 
 
+def test_a_sample_at_time_zero_that_was_published_twice_is_at_time_zero(tmp_path):
+    rows = [('sensors', WALL + k, stamped(CraneSensors(), max(k - 1, 0) * 100)) for k in range(4)]
+    read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
+    assert read.topics['/crane/sensors'].time.tolist() == [0, 0, 100, 200]
+    assert not read.notes
+
+
+def test_a_run_is_read_from_its_last_reset_on(tmp_path):
+    rows = [
+        (topic, WALL + 10 * number + k, message)
+        for number, count in enumerate((5, 3))
+        for k in range(count)
+        for topic, message in (
+            ('sensors', stamped(CraneSensors(car_position=float(number)), 2 * k)),
+            ('set_point', Float64(data=float(k))),
+        )
+    ]
+    bag = write_bag(tmp_path / 'run', 'crane', rows)
+    read = read_signals(bag, [Signal('sensors', 'car_position'), Signal('set_point', 'data')])
+    sensors, points = read.topics['/crane/sensors'], read.topics['/crane/set_point']
+    assert sensors.time.tolist() == [0, 2, 4]
+    assert sensors.values['car_position'].tolist() == [1.0, 1.0, 1.0]
+    assert (points.time.tolist(), points.values['data'].tolist()) == ([0, 2, 4], [0.0, 1.0, 2.0])
+    assert read.notes[-1] == f'{bag}: time began anew; 10 messages before are left out'
+
+
 def test_entries_that_come_and_go_are_gaps(tmp_path):
     rows = []
     for k, names in enumerate((['tip'], ['truck'], ['truck', 'tip'])):

@@ -183,9 +183,13 @@ class Recorder:
         """Write a message with its bag time, once that is known."""
         _, topic, received, data = item
         stamp = topic.read_stamp(data) if topic.read_stamp else None
+        goes_back = False
         if stamp is not None:
+            goes_back = (
+                len(topic.arrived) > 0 and stamp < topic.arrived[-1] and not topic.is_shared
+            )
             topic.arrived.append(stamp)
-        bag_time = received if self._clock is None else self._clock.assign(stamp)
+        bag_time = received if self._clock is None else self._clock.assign(stamp, goes_back)
         if bag_time is None:
             self._waiting.append(item)
             return

@@ -91,6 +91,9 @@ class HeaderClock:
     returns None, and the message waits. A zero stamp waits too, because it is either the start of
     a simulation or a header that was not filled in: the first other stamp decides, by being near
     zero or not.
+
+    When simulation time begins anew, bag times go on: they cannot return, because the order of a
+    recording is that of its times.
     """
 
     def __init__(self) -> None:
@@ -98,19 +101,28 @@ class HeaderClock:
         self._zero_seen = False
         self._zero_is_a_time = True
         self._waiting_time: int | None = None
+        # From stamps to bag times.
+        self._shift = 0
 
-    def assign(self, stamp: int | None) -> int | None:
-        """Return the bag time [ns] of the next message, None if it has to wait."""
+    def assign(self, stamp: int | None, goes_back: bool = False) -> int | None:
+        """
+        Return the bag time [ns] of the next message, None if it has to wait.
+
+        ``goes_back`` is whether its stamp is earlier than that of the message before on its topic.
+        """
+        # The first topic that goes back shifts the others, too.
+        if goes_back and self._zero_is_a_time and self._latest is not None and stamp is not None:
+            self._shift = max(self._shift, self._latest - stamp)
         if stamp:
             if self._latest is None:
                 self._zero_is_a_time = not is_wall_clock(stamp)
                 starts_at_zero = self._zero_seen and self._zero_is_a_time
                 self._waiting_time = 0 if starts_at_zero else stamp
-            self._latest = stamp
+            self._latest = stamp + self._shift
         elif stamp == 0:
             self._zero_seen = True
             if self._latest is not None and self._zero_is_a_time:
-                self._latest = 0
+                self._latest = self._shift
         return self._latest
 
     @property

@@ -69,9 +69,14 @@ class RecordedTopic:
         self.offers = offers or self.offers
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the stamps are those of several publishers."""
+        return is_shared(self.typename, 1 + self._several_publishers)
+
+    @property
     def stamps(self) -> StampReport:
         """Statistics of the stamps, empty where several publishers share the topic."""
-        if is_shared(self.typename, 1 + self._several_publishers):
+        if self.is_shared:
             return StampReport()
         return stamp_report(self.arrived)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
-from longreach_tools.signals import NANOSECONDS, find_topic, read_signals
+from longreach_tools.signals import NANOSECONDS, find_topic, last_start, read_signals
 
 from ._units import JOINT_STATES, describe
 
@@ -199,7 +199,7 @@ def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozen
                     np.concatenate([colors for _, colors in drawn]),
                 )
             )
-    found.sort(key=lambda one: one.time)
+    found = _in_order(found)
     links = {shape.link for shape in robot.shapes}
     # Links have a prefix in a robot description that a plant has published.
     return found, frozenset(link for link in links if link.rpartition('/')[2] in names)
@@ -222,7 +222,16 @@ def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
                     firm + np.asarray(message.loose),
                 )
             )
-    return sorted(found, key=lambda one: one.time)
+    return _in_order(found)
+
+
+Timed = TypeVar('Timed', Bent, Ground)
+
+
+def _in_order(found: list[Timed]) -> list[Timed]:
+    """Return what was recorded since time last began anew, by time."""
+    begin = last_start(np.array([one.time for one in found]) * NANOSECONDS)
+    return sorted(found[begin:], key=lambda one: one.time)
 
 
 def _triangles(marker: Marker, root: str) -> tuple[np.ndarray, np.ndarray] | None:
