@@ -97,13 +97,16 @@ def _angles(
             f' and inclination_tip_i, before the event at {start:g} s: the pose is unknown'
         )
     # A beam on a support also turns at its root, by an angle that depends little on the pose.
-    q = equilibrium(boom, angles, tuple(load.on(boom) for load in loads)).q[None]
+    still = equilibrium(boom, angles, tuple(load.on(boom) for load in loads))
+    q = still.q[None]
 
     def turned(i: int, x: float) -> float:
         return float(point_motion(boom, q, 0.0 * q, i, x).inclination[0])
 
     before = [0.0, *(turned(i, beam.length) for i, beam in enumerate(boom.beams[:-1]))]
     own = np.array([turned(i, 0.0) for i in range(boom.size)]) - before - angles
+    if boom.truck:
+        own[0] += still.truck[1]
     return np.asarray(angles - own)
 
 

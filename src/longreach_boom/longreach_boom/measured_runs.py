@@ -8,6 +8,7 @@ noise is another sequence than that of the plant node.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -117,9 +118,9 @@ def _events(scenario: Scenario) -> tuple[tuple[float, str], ...]:
 
 def _conditions(boom: BoomParameters, scenario: Scenario) -> dict[str, float]:
     """Return the payload of a scenario."""
-    loads = {*scenario.initial_loads(boom)}
-    loads |= {load for _, load in scenario.load_changes(boom) if load is not None}
-    if len(loads) > 1 or len(scenario.loads) > 1:
+    carried = scenario.carried(boom)
+    loads = {load for _, own in carried for load in own}
+    if len(loads) > 1 or any(len(own) > 1 for _, own in carried):
         raise InputError(
             'the scenario has several loads, allowed for a recording: one mass at one place'
         )
@@ -170,7 +171,7 @@ def readings(
     if run.message:
         raise LongreachError(run.message)
     shown = measured(truth_of(run, scenario, name), sensors, seed=seed)
-    times = np.arange(0.0, scenario.duration + 0.5 / rate, 1.0 / rate)
+    times = np.arange(math.floor(scenario.duration * rate + 1e-9) + 1) / rate
     columns = {'time': times}
     for signal, (at, values, _) in shown.signals.items():
         latest = np.searchsorted(at, times + 1e-9, side='right') - 1

@@ -9,6 +9,7 @@ from longreach_boom.identification import BOOM
 from longreach_boom.load_experiments import first_mode
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.modes import held_modes, natural_modes
+from longreach_boom.parameters import load_boom
 from longreach_boom.planned_experiments import releases
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
@@ -65,6 +66,17 @@ def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
     experiment = BOOM.experiment(boom, exact._replace(signals=signals))
     assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-4)
     assert not experiment.by_pistons
+
+
+def test_pose_from_inclinations_is_relative_to_the_truck() -> None:
+    boom = load_boom(default_file().parent / 'boom_on_truck.yaml')
+    scenario = release(90.0, 0.5)
+    truth = truth_of(simulate(boom, scenario), scenario)
+    shown = measured(truth, load_sensors())
+    signals = {n: s for n, s in shown.signals.items() if not n.startswith('piston')}
+    experiment = BOOM.experiment(boom, shown._replace(signals=signals))
+    # The truck has pitched by 0.3 degrees.
+    assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=2e-3)
 
 
 def test_prediction_is_the_run_of_the_library(boom, exact):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
-from longreach_boom.measured_runs import CAMERAS, measured, truth_of
-from longreach_boom.parameters import default_file, load_boom
+from longreach_boom.measured_runs import CAMERAS, measured, readings, truth_of
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -13,6 +13,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.scenarios import ValveCommand
 
 RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.5,))
 TYPICAL = default_file().with_name('sensors_typical.yaml')
@@ -89,7 +90,19 @@ def test_runs_that_no_recording_can_state(boom, run):
     other = Attachment(50.0, time=0.2)
     with pytest.raises(InputError, match='several loads'):
         truth_of(run, RELEASE.replace(attach=(other,)))
+    (own,) = RELEASE.loads
+    again = Attachment(own.mass, time=0.1)
+    with pytest.raises(InputError, match='several loads'):
+        truth_of(run, RELEASE.replace(attach=(again,), release=()))
     short = simulate(boom, RELEASE.replace(duration=0.5, release=(0.1,)))
     cut = BoomRun(boom, short.columns, short.table[:1], short.states[:1], message='it failed')
     with pytest.raises(InputError, match='1 rows, allowed: at least 2; it failed'):
         truth_of(cut, RELEASE)
+
+
+def test_readings_end_with_the_run(boom: BoomParameters) -> None:
+    moving = ValveCommand(0.0, (-0.8, 0.0, 0.0, 0.0))
+    scenario = Scenario(duration=1.2, pose='site', valve_commands=(moving,))
+    shown = readings(boom, scenario, load_sensors(), rate=3.0)
+    np.testing.assert_allclose(shown['time'], [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
+    assert np.all(np.diff(shown['piston_1']) < -1e-3)

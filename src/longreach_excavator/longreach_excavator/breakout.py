@@ -80,4 +80,8 @@ def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) ->
         np.column_stack([on_tooth.real, on_tooth.imag]),
         f'breakout of the {cylinder}',
     )
-    return Breakout(cylinder, stroke, force, inverse(excavator, motion))
+    # Nothing moves from one place to the next: seals have no friction.
+    resting = excavator.replace(
+        cylinders=tuple(c.replace(seals=None) for c in excavator.cylinders)
+    )
+    return Breakout(cylinder, stroke, force, inverse(resting, motion))

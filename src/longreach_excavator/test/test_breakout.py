@@ -19,6 +19,7 @@ def test_the_cylinder_gives_all_of_its_force(excavator, cylinder):
     driven = excavator.cylinders[CYLINDERS.index(cylinder)]
     push = 288e5 * driven.head_area - 5e5 * driven.rod_area
     np.testing.assert_allclose(found.loads.column(f'pin_force_{cylinder}'), push, rtol=1e-9)
+    np.testing.assert_allclose(found.loads.column(f'force_{cylinder}'), push, rtol=1e-9)
     lengths = found.loads.column(f'length_{cylinder}') - driven.retracted
     np.testing.assert_allclose(lengths, found.stroke, atol=1e-9)
 

@@ -12,7 +12,7 @@ from longreach_excavator.identification import (
     ExcavatorIdentification,
 )
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import load_excavator
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.dynamics import Settings, identify
@@ -72,6 +72,19 @@ def test_spools_are_followed_without_lag(excavator):
     run = simulate(excavator, dig_scenario(cohesion=13e3, duration=3.0), sample_time=0.02)
     for name, values in again.items():
         assert np.abs(values - run.column(name)).max() < 5e-4, name
+
+
+def test_cells_without_a_spool_leave_the_others(excavator: ExcavatorParameters) -> None:
+    recording = recorded(excavator, 'swing')
+    whole = EXCAVATOR.experiment(excavator, recording).scenario
+    arm = recording.signals['spool_arm']
+    assert np.ptp(arm.values) == 0.0
+    values = np.where(np.arange(arm.times.size) % 10 == 0, arm.values, np.nan)
+    signals = {**recording.signals, 'spool_arm': arm._replace(values=values)}
+    assert EXCAVATOR.experiment(excavator, recording._replace(signals=signals)).scenario == whole
+    signals['spool_arm'] = arm._replace(values=np.full(arm.times.size, np.nan))
+    with pytest.raises(InputError, match='dig lacks spool_arm'):
+        EXCAVATOR.experiment(excavator, recording._replace(signals=signals))
 
 
 def test_recordings_that_are_refused(excavator):

@@ -95,7 +95,7 @@ class HarvesterIdentification(SpoolIdentification):
         angles = np.array([np.interp(start, *angle[:2]) for angle in shown])
         knots = {}
         for joint, (times, values, _) in zip(JOINTS, spools, strict=True):
-            use = (times >= start) & np.isfinite(values)
+            use = times >= start
             rows = np.stack([times[use] - start, np.clip(values[use], -1.0, 1.0)], axis=1)
             knots[joint] = tuple((float(t), float(s)) for t, s in _knots(rows))
         duration = np.floor((end - start) / SAMPLE_TIME) * SAMPLE_TIME

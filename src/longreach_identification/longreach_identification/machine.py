@@ -262,15 +262,19 @@ class SpoolIdentification(Identifiable):
         return machine
 
     def recorded(self, recording: Recording) -> tuple[list[Signal], list[Signal], float, float]:
-        """Return angles, spools, and first and last time with all [s]; InputError without them."""
+        """Return known angles and spools, first and last time with all [s]; InputError."""
         needed = [*self.angles, *(f'spool_{name}' for name in self.actuators)]
-        missing = [name for name in needed if name not in recording.signals]
+        known = {
+            name: Signal(*(part[np.isfinite(signal.values)] for part in signal))
+            for name, signal in recording.signals.items()
+        }
+        missing = [name for name in needed if name not in known or not known[name].times.size]
         if missing:
             raise InputError(
                 f'{recording.name} lacks {", ".join(missing)}; found:'
                 f' {", ".join(recording.signals)}'
             )
-        signals = [recording.signals[name] for name in needed]
+        signals = [known[name] for name in needed]
         start = max(float(signal.times[0]) for signal in signals)
         end = min(float(signal.times[-1]) for signal in signals)
         return signals[: len(self.angles)], signals[len(self.angles) :], start, end
