@@ -33,6 +33,8 @@ _FIRST, _GROWTH, _CLOSE = 0.15, 1.6, 1.08
 # Starts that are drawn at first, of each longer duration, and where none is explained; how many of
 # the latter are solved, in how many rounds.
 _MANY, _FEW, _MORE, _SOLVED, _ROUNDS = 200, 120, 240, 3, 3
+# Searches, of which the last begin only where the ones before ended early.
+_SEARCHES = 3
 # Sum of squares by which a drawn start must be better than the last solution.
 _BETTER = 8.0
 # Standard deviations of drawn changes: in those of the last solution, and of logarithms.
@@ -159,6 +161,46 @@ def _levels_at_rest(problem: Problem, events: Sequence[float]) -> dict[str, floa
     return {name: level for name, level in levels.items() if level > 0.0}
 
 
+class _Growth:
+    """One search over growing durations, with its own draws."""
+
+    def __init__(self, stage_at: Callable[[float, _Solution], _Stage], seed: int) -> None:
+        self.stage_at, self.random = stage_at, np.random.default_rng(seed)
+        self.last, self.reached = _Solution(), 0.0
+
+    def run(self, duration: float) -> None:
+        """Search as long as all signals are explained."""
+        growth = _GROWTH
+        while self.reached < duration:
+            last, reached = self.last, self.reached
+            longer = min(growth * reached if reached else _FIRST, duration)
+            stage = self.stage_at(longer, last)
+            count = _FEW if last.values else _MANY
+            found = stage.solved(stage.best(stage.drawn(last, count, self.random), 1))
+            explained = stage.explains(found, reached)
+            if not explained and longer > _CLOSE * reached > 0.0:
+                growth = math.sqrt(longer / reached)
+                continue
+            for number in range(_ROUNDS):
+                if explained:
+                    break
+                about = last if last.values and number % 2 else found
+                other = stage.solved(stage.best(stage.drawn(about, _MORE, self.random), _SOLVED))
+                found = min(found, other, key=lambda one: one.cost)
+                explained = stage.explains(found, reached)
+            if not explained:
+                break
+            self.last, self.reached = found, longer
+            growth = min(growth**1.5, _GROWTH)
+        # The same slips may be explained by other values.
+        for _ in range(_ROUNDS if self.reached == duration else 0):
+            points = stage.drawn(self.last, _MORE, self.random)[1:]
+            other = stage.solved(stage.best(points, _SOLVED))
+            if other.cost > self.last.cost - _BETTER:
+                break
+            self.last = other
+
+
 def grow(
     problem_at: Callable[[float, Mapping[str, float] | None], Problem],
     events: Sequence[float],
@@ -171,44 +213,29 @@ def grow(
     Search over growing durations, as long as all signals are explained.
 
     ``problem_at`` returns the problem for a duration [s] and start values, ``events`` are the
-    times of the first event in each recording [s]. On Ctrl-C the result so far is returned.
+    times of the first event in each recording [s]. A search that ends early may have taken other
+    slips for the true ones on its way: others begin anew, and the one that explains most is
+    taken. On Ctrl-C the result so far is returned.
     """
-    random = np.random.default_rng(0)
-    last, reached, growth = _Solution(), 0.0, _GROWTH
+    searches: list[_Growth] = []
     hidden = None if progress is None else not progress
     with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
+
+        def stage_at(longer: float, last: _Solution) -> _Stage:
+            bar.set_description(f'first {longer:.3g} s')
+            return _Stage(problem_at(longer, last.values or None), events, bar, **workers)
+
+        interrupted = False
         try:
-            while reached < duration:
-                longer = min(growth * reached if reached else _FIRST, duration)
-                bar.set_description(f'first {longer:.3g} s')
-                stage = _Stage(problem_at(longer, last.values or None), events, bar, **workers)
-                count = _FEW if last.values else _MANY
-                found = stage.solved(stage.best(stage.drawn(last, count, random), 1))
-                explained = stage.explains(found, reached)
-                if not explained and longer > _CLOSE * reached > 0.0:
-                    growth = math.sqrt(longer / reached)
-                    continue
-                for number in range(_ROUNDS):
-                    if explained:
-                        break
-                    about = last if last.values and number % 2 else found
-                    other = stage.solved(stage.best(stage.drawn(about, _MORE, random), _SOLVED))
-                    found = min(found, other, key=lambda one: one.cost)
-                    explained = stage.explains(found, reached)
-                if not explained:
-                    break
-                last, reached = found, longer
-                growth = min(growth**1.5, _GROWTH)
-            # The same slips may be explained by other values.
-            for _ in range(_ROUNDS if reached == duration else 0):
-                points = stage.drawn(last, _MORE, random)
-                (start,) = stage.best(points, 1)
-                if start is points[0]:
-                    break
-                last = stage.solved([start])
+            while len(searches) < _SEARCHES and not any(
+                one.reached == duration for one in searches
+            ):
+                searches.append(_Growth(stage_at, len(searches)))
+                searches[-1].run(duration)
         except KeyboardInterrupt:
-            return Grown(dict(last.values), reached, True)
-    return Grown(dict(last.values), reached, False)
+            interrupted = True
+    best = max(searches, key=lambda one: (one.reached, -one.last.cost))
+    return Grown(dict(best.last.values), best.reached, interrupted)
 
 
 def excess(
