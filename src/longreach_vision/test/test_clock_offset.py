@@ -59,16 +59,18 @@ def seen(
     seed: int = 0,
     line_time: float = 0.0,
     stated: float = 0.0,
+    pixel: float = PIXEL,
     lost: tuple[str, float, int] = ('', 0.0, 0),
     lens: float = 0.0,
+    start: float = 0.0,
 ) -> Sightings:
     """
-    Return noisy pixels of three markers that swing.
+    Return pixels of three markers that swing, with a noise of ``pixel`` [px].
 
     The right camera's stamps are late by ``offset`` [s], and it is pitched ``since`` a time.
     ``dropped`` images and ``wrong`` pixels (by 3 px) are shares. Images have a line time [s], of
     which the rig states a part. A camera has ``lost`` images before a time, and stamps the others
-    by their number. The lens is wrong by a wave [px].
+    by their number. The lens is wrong by a wave [px]. Stamps begin at ``start`` [s].
     """
     rng = np.random.default_rng(seed)
     rig = Rig(
@@ -99,15 +101,15 @@ def seen(
                 places = np.array([motion(row)[k] for k, row in enumerate(rows)])
                 pixels = LENS.project(poses[side].to_camera(places))
             pixels += lens * np.sin(pixels / 100.0 + 2.0 * (side == 'right'))
-            pixels += PIXEL * rng.standard_normal(pixels.shape)
+            pixels += pixel * rng.standard_normal(pixels.shape)
             pixels += 3.0 * (rng.random((3, 1)) < wrong)
             observations[side] = {
-                name: dataclasses.replace(seen_at(*uv), covariance=PIXEL**2 * np.eye(2))
+                name: dataclasses.replace(seen_at(*uv), covariance=pixel**2 * np.eye(2))
                 for name, uv in zip(NAMES, pixels, strict=True)
             }
         if observations:
             gap = 0.0 if len(observations) == 2 else math.nan
-            sightings.add(RigFrame(time, gap, observations, {}))
+            sightings.add(RigFrame(start + time, gap, observations, {}))
     return sightings
 
 
@@ -126,6 +128,22 @@ def test_an_offset_is_found(offset):
 def test_the_node_finds_it_without_a_search():
     found = estimated(0.015, search=False)
     assert abs(found.offset - 0.015) < min(3e-4, 3.0 * found.deviation)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_it_is_the_same_with_stamps_since_1970(seed: int) -> None:
+    start = 1_764_000_000.0
+    found, same = (
+        estimated(0.004, search=False, seed=seed, pixel=0.005, start=at) for at in (start, 0.0)
+    )
+    assert abs(found.offset - 0.004) < 4.0 * found.deviation
+    assert found.offset == pytest.approx(same.offset, abs=2e-7)
+    assert found.deviation == pytest.approx(same.deviation, rel=1e-2)
+    assert 'stamps of right are 4.0' in found.warning
+    stepped = estimated(0.0, search=False, lost=('right', 5.0, 1), start=start)
+    assert stepped.steps[0].time - start == pytest.approx(5.0, abs=0.05)
+    bumped = estimated(0.004, search=False, pitch=3e-3, since=5.0, start=start)
+    assert bumped.bump - start == pytest.approx(5.0, abs=0.07)
 
 
 def test_the_stated_error_is_that_of_the_positions():
@@ -271,14 +289,17 @@ def test_sound_recordings_have_no_steps_and_no_bumps(seed: int) -> None:
 
 @pytest.mark.parametrize(('shift', 'first', 'span'), [(0.005, 3.0, 0.4), (0.033, 5.3, 0.8)])
 def test_a_short_part_with_other_stamps_is_named(shift: float, first: float, span: float) -> None:
-    sightings = seen(0.0, duration=12.0)
+    start = 1000.0
+    sightings = seen(0.0, duration=12.0, start=start)
     for name in NAMES:
         table = sightings._pixels['left', name]
-        late = [(row[0] + shift * (first < row[0] < first + span), *row[1:]) for row in table]
+        late = [
+            (row[0] + shift * (first < row[0] - start < first + span), *row[1:]) for row in table
+        ]
         table.clear()
         table.extend(late)
     found = estimate_offset(sightings)
-    assert found.contradiction == pytest.approx((first, first + span), abs=0.3)
+    assert found.contradiction == pytest.approx((first + start, first + span + start), abs=0.3)
     assert abs(found.offset) < 5.0 * found.deviation
     assert 'left and right contradict each other: wrong stamps' in found.warning
     assert found.warning in str(found)

@@ -251,7 +251,7 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
     found = solve(fit, search=search)
     result = ClockOffset((first, second), interval=fit.interval)
     if math.isfinite(fit.bump):
-        moved, bump = _jumped(sightings, fit.bump)
+        moved, bump = _jumped(sightings, fit.start + fit.bump)
         result = dataclasses.replace(result, bump=bump, moved=moved)
     if found is None:
         count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
@@ -281,7 +281,8 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
     errors = {k: float(np.quantile(moved[which == k], _QUANTILE)) for k in np.unique(which)}
     worst = max(errors, key=lambda k: errors[k], default=0)
     deviations = itertools.pairwise(found.deviations)
-    steps = zip(fit.steps, np.diff(found.offsets), deviations, strict=True)
+    times = [fit.start + time for time in fit.steps]
+    steps = zip(times, np.diff(found.offsets), deviations, strict=True)
     return dataclasses.replace(
         result,
         offset=float(found.offsets[0]),

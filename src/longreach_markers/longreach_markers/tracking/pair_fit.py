@@ -120,7 +120,8 @@ class PairFit:
     The least-squares problem of two cameras: ``pairs`` are tracks of each marker in both.
 
     ``steps``: times of steps of the clock that were found [s]; ``bump``: time from which on
-    nothing is used, because a camera was bumped [s]; inf for none.
+    nothing is used, because a camera was bumped [s]; inf for none. Both, and the times of tracks
+    and equations, are since ``start`` [s].
     """
 
     def __init__(self, rig: Rig, pairs: list[tuple[str, Track, Track]]) -> None:
@@ -131,9 +132,11 @@ class PairFit:
         self._base = self.poses[1].translation - self.poses[0].translation
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
         self._across = np.linalg.svd(self._base[None])[2][1:].T
-        self.pairs = pairs
+        # Times since 1970 are multiples of 0.24 us, too coarse for the last steps of descend.
+        self.start = float(pairs[0][1].times[0])
+        self.pairs = [(name, self._since(one), self._since(two)) for name, one, two in pairs]
         self._splines = [
-            scipy.interpolate.CubicSpline(track.times, track.places) for _, _, track in pairs
+            scipy.interpolate.CubicSpline(track.times, track.places) for _, _, track in self.pairs
         ]
         self.interval = float(np.median(np.concatenate([np.diff(p[2].times) for p in pairs])))
         length = float(np.linalg.norm(self._base))
@@ -142,6 +145,9 @@ class PairFit:
         self.prior = np.array([*priors, *len(pairs) * [_PRIOR_PIXEL]]) ** -2.0
         self.steps: list[float] = []
         self.bump = math.inf
+
+    def _since(self, track: Track) -> Track:
+        return track._replace(times=track.times - self.start)
 
     # --- equations ---------------------------------------------------------------------------
 
@@ -360,7 +366,8 @@ class PairFit:
         loud = [part for part in parts if len(part) and np.median(np.abs(own[part])) > limit]
         if not loud:
             return None
-        return float(rows.times[loud[0][0]]), float(rows.times[loud[-1][-1]])
+        first, last = rows.times[[loud[0][0], loud[-1][-1]]] + self.start
+        return float(first), float(last)
 
     @staticmethod
     def residuals(rows: Rows, found: Fit) -> np.ndarray:
