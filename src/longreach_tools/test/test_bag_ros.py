@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.context import Context
 from rclpy.qos import QoSProfile
@@ -441,15 +442,20 @@ def test_recorder_puts_causes_before_effects(tmp_path):
 
 
 def test_a_recording_with_the_times_of_headers_keeps_the_order_of_two_runs(tmp_path):
-    topic = fake_topic(MachineTypes(), '/sensors', 'longreach_msgs/msg/CraneSensors')
+    types = MachineTypes()
+    topic = fake_topic(types, '/sensors', 'longreach_msgs/msg/CraneSensors')
+    shared = fake_topic(types, '/diagnostics', 'diagnostic_msgs/msg/DiagnosticArray')
     stamps = (0, 1, 2, 0, 1)
     with BagWriter(tmp_path / 'bag') as writer:
         recorder = Recorder(writer, 'header', lambda _: None)
         for number, stamp in enumerate(stamps):
             message = CraneSensors(car_position=float(number))
             message.header.stamp.sec = stamp
-            recorder.add([(number, topic, 1000 + number, serialize_message(message))])
-        recorder.finish([topic])
+            array = serialize_message(DiagnosticArray(header=message.header))
+            # What several nodes publish may be the first that begins anew.
+            recorder.add([(2 * number, shared, 1000, array)])
+            recorder.add([(2 * number + 1, topic, 1000, serialize_message(message))])
+        recorder.finish([topic, shared])
     found = contents(tmp_path / 'bag', '/sensors')
     assert [message.car_position for _, message in found] == [0.0, 1.0, 2.0, 3.0, 4.0]
     read = read_signals(tmp_path / 'bag', [Signal('sensors', 'car_position')])

@@ -183,13 +183,10 @@ class Recorder:
         """Write a message with its bag time, once that is known."""
         _, topic, received, data = item
         stamp = topic.read_stamp(data) if topic.read_stamp else None
-        goes_back = False
         if stamp is not None:
-            goes_back = (
-                len(topic.arrived) > 0 and stamp < topic.arrived[-1] and not topic.is_shared
-            )
             topic.arrived.append(stamp)
-        bag_time = received if self._clock is None else self._clock.assign(stamp, goes_back)
+        earliest = 0 if topic.is_shared else topic.bag_time
+        bag_time = received if self._clock is None else self._clock.assign(stamp, earliest)
         if bag_time is None:
             self._waiting.append(item)
             return
@@ -204,6 +201,7 @@ class Recorder:
         topic = item[1]
         self._writer.write(self._connection(topic), bag_time, item[3])
         topic.count += 1
+        topic.bag_time = bag_time
 
     def _connection(self, topic: RecordedTopic) -> Connection:
         """Return the topic in the bag; its QoS is that of the publishers known so far."""

@@ -104,15 +104,15 @@ class HeaderClock:
         # From stamps to bag times.
         self._shift = 0
 
-    def assign(self, stamp: int | None, goes_back: bool = False) -> int | None:
+    def assign(self, stamp: int | None, earliest: int = 0) -> int | None:
         """
         Return the bag time [ns] of the next message, None if it has to wait.
 
-        ``goes_back`` is whether its stamp is earlier than that of the message before on its topic.
+        ``earliest`` is the bag time of the message before on its topic.
         """
-        # The first topic that goes back shifts the others, too.
-        if goes_back and self._zero_is_a_time and self._latest is not None and stamp is not None:
-            self._shift = max(self._shift, self._latest - stamp)
+        if stamp is not None and self._zero_is_a_time:
+            # Of all topics, so that they begin anew together.
+            self._shift = max(self._shift, earliest - stamp)
         if stamp:
             if self._latest is None:
                 self._zero_is_a_time = not is_wall_clock(stamp)

@@ -43,6 +43,7 @@ class RecordedTopic:
     offers: tuple[Qos, ...] = ()
     connection: Connection | None = None
     count: int = 0
+    bag_time: int = 0  # of the last message written [ns]
     arrived: array[int] = field(default_factory=lambda: array('q'))
     subscription: Any = None
     publishers: int = 0
