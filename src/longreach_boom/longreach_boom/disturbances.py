@@ -95,7 +95,11 @@ class Pumping(_Disturbance):
         'of the concrete in the line', 'kg/m', at_least=0.0, at_most=500.0
     )
     hose_length: float = quantity(
-        'of the hose at the end', 'm', at_least=0.0, at_most=20.0, default=4.0
+        'of the hose at the end, whose weight is to be given as a load',
+        'm',
+        at_least=0.0,
+        at_most=20.0,
+        default=4.0,
     )
 
     def check(self) -> None:

@@ -213,6 +213,7 @@ def _eigen(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return undamped frequencies [Hz], mass-normalised vectors, and damping ratios."""
     from scipy.linalg import eig, eigh
+    from scipy.optimize import linear_sum_assignment
 
     squares, vectors = eigh(K, M)
     if squares[0] <= 0.0:
@@ -224,13 +225,13 @@ def _eigen(
     n = omega.size
     damping = vectors.T @ D @ vectors
     ratios = np.diag(damping) / (2.0 * omega)
-    # In modal coordinates a damped mode is identified by its largest component.
+    # In modal coordinates damped modes are identified by their largest components.
     state = np.block([[np.zeros((n, n)), np.eye(n)], [-np.diag(squares), -damping]])
     values, parts = eig(state)
-    for value, part in zip(values, parts.T, strict=True):
-        if value.imag > 0.0:
-            k = int(np.argmax(np.abs(part[:n]) * omega))
-            ratios[k] = -value.real / abs(value)
+    swings = values.imag > 0.0
+    sizes = np.abs(parts[:n, swings]) * omega[:, None]
+    for k, value in zip(*linear_sum_assignment(-sizes), strict=True):
+        ratios[k] = -values[swings][value].real / abs(values[swings][value])
     return omega / (2.0 * np.pi), vectors, ratios
 
 

@@ -8,7 +8,7 @@ import pytest
 from longreach_boom.linear import smooth_model
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
-from longreach_boom.modes import fastest_rate, natural_modes
+from longreach_boom.modes import _eigen, fastest_rate, natural_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -178,3 +178,14 @@ def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> 
         models.append(linearize(smooth, ['torque_4'], ['phi_4']).B[n : n + N])
     assert models[0][3] > 0.01
     np.testing.assert_allclose(models[1], models[0], rtol=1e-6)
+
+
+def test_every_mode_has_a_damping_ratio_of_its_own() -> None:
+    # Coupled by damping, one mode has the largest part in two of the motions.
+    frequencies = np.array([1.0, 1.05, 1.1])
+    K, D = np.diag(frequencies**2), 0.2 * np.array([[1, -1, 0], [-1, 2, -1], [0, -1, 1.0]])
+    _, _, ratios = _eigen(np.eye(3), D, K)
+    state = np.block([[np.zeros((3, 3)), np.eye(3)], [-K, -D]])
+    values = np.linalg.eigvals(state)
+    expected = [-value.real / abs(value) for value in values if value.imag > 0.0]
+    np.testing.assert_allclose(np.sort(ratios), np.sort(expected), rtol=1e-9)

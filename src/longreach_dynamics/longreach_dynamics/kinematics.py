@@ -17,6 +17,8 @@ from longreach_dynamics.errors import InputError
 # A pose is found when no component is further off than this [m] or [rad].
 _CLOSE = 1e-6
 _DIFFERENCE = 1e-7
+# Poses that are drawn, in which searches begin.
+_STARTS = 4
 
 
 def joint_places(lengths: Sequence[float], angles: np.ndarray) -> np.ndarray:
@@ -41,12 +43,11 @@ def solve_pose(
     Return joint angles (n,) that bring a tip to a place: inverse kinematics within limits.
 
     Of all such poses, one whose angles differ least from ``start`` (n,) [rad]: by sequential
-    quadratic programming, begun there and, if that fails, in the middle of the limits, and then in
-    the pose that least squares find. ``place`` takes angles (n,) within the limits, and returns
-    the quantities of ``target`` (m,): x and z of a tip [m], and possibly an attitude [rad].
-    ``limits`` (n, 2) [rad]; a joint whose limits coincide stays there. InputError, with ``what``
-    for the quantity, when no pose is found, with the nearest place that was; for limits that are
-    not in order.
+    quadratic programming, begun there and in other poses within the limits. ``place`` takes angles
+    (n,) within the limits, and returns the quantities of ``target`` (m,): x and z of a tip [m],
+    and possibly an attitude [rad]. ``limits`` (n, 2) [rad]; a joint whose limits coincide stays
+    there. InputError, with ``what`` for the quantity, when no pose is found, with the nearest
+    place that was; for limits that are not in order.
     """
     # Only here: SciPy's optimisers would add a quarter of a second to the start of every command.
     from scipy.optimize import least_squares, minimize
@@ -114,15 +115,14 @@ def solve_pose(
         if fits(inside):
             return np.asarray(inside)
         raise out_of_reach(inside)
-    for begin in (inside, 0.5 * (low + high)):
-        angles = closest(begin)
-        if fits(angles):
-            return angles
     width = 1e-9 * (high - low)
     nearest = least_squares(
         miss, np.clip(inside, low + width, high - width), slopes, bounds=(low, high)
     ).x
-    if fits(nearest):
-        angles = closest(nearest)
-        return angles if fits(angles) else np.asarray(nearest)
-    raise out_of_reach(nearest)
+    # Several poses may have the place, and the search may end in another one, or in none.
+    drawn = np.random.default_rng(0).uniform(low, high, (_STARTS, low.size))
+    found = [closest(begin) for begin in (inside, 0.5 * (low + high), nearest, *drawn)]
+    poses = [angles for angles in (*found, nearest) if fits(angles)]
+    if not poses:
+        raise out_of_reach(nearest)
+    return min(poses, key=lambda angles: float(np.sum((angles - inside) ** 2)))

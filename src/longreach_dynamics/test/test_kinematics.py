@@ -69,6 +69,20 @@ def test_places_out_of_reach_are_refused_with_the_nearest() -> None:
         solve_pose(tip, [math.nan, 0.0], limits, START)
 
 
+def test_of_poses_far_apart_the_nearest_is_found() -> None:
+    # From the start alone another one is found, whose angles are 3.74 rad away.
+    lengths, start = (9.6, 8.6, 8.4, 9.0), np.zeros(4)
+    limits = np.radians([[-10.2, 98.8], [-187.2, 18.6], [-185.0, 21.8], [-188.8, 27.0]])
+
+    def place(angles: np.ndarray) -> np.ndarray:
+        end = joint_places(lengths, angles)[-1]
+        return np.array([end.real, end.imag])
+
+    found = solve_pose(place, [-9.927, 5.721], limits, start)
+    np.testing.assert_allclose(place(found), [-9.927, 5.721], atol=2e-6)
+    assert np.linalg.norm(found) < 2.7
+
+
 @pytest.mark.parametrize('start', [(0.0, 0.0), (0.3, 0.2)])
 def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, float]) -> None:
     def place(angles: np.ndarray) -> np.ndarray:

@@ -98,6 +98,10 @@ def test_the_tooth_is_where_it_shall_be(capsys):
     words = ('pose', '--tip', '6,-1', '--format', 'json')
     near = Outcome(capsys, 'excavator', *words).json
     assert near['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
+    # Where a search from the installed pose alone ends elsewhere.
+    words = ('pose', '--tip', '5.7746,3.3506', '--format', 'json')
+    behind = Outcome(capsys, 'excavator', *words).json
+    assert behind['tip_m'] == pytest.approx([5.7746, 3.3506], abs=1e-5)
     words = ('pose', '--tip', '6,-1,-80', '--degrees', '--format', 'json')
     turned = Outcome(capsys, 'excavator', *words).json
     assert turned['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
