@@ -218,14 +218,24 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
 
 
 def _scenario_of(
-    spec: Spec, arguments: argparse.Namespace, machine: Any, options: Parameters
+    spec: Spec,
+    arguments: argparse.Namespace,
+    machine: Any,
+    options: Parameters,
+    swept: Iterable[tuple[str, Any]] = (),
 ) -> Any:
-    """Return the scenario of ``SCENARIO`` or ``--scenario``, or the default one."""
+    """Return the scenario of ``SCENARIO`` or ``--scenario``, or the default one, with changes."""
     file = spec.find_scenario(arguments.scenario) if spec.scenario else Path()
     scenario = spec.load_scenario(file, machine, options)
+    changes = [*_changes(arguments), *swept]
     if getattr(arguments, 'duration', None) is not None:
+        if 'scenario.duration' in dict(changes):
+            raise InputError(
+                f'--duration = {arguments.duration:g} s, allowed: without another value of'
+                ' scenario.duration; give one of them'
+            )
         scenario = scenario.with_value('duration', arguments.duration)
-    return _changed(scenario, _changes(arguments), of_scenario=True)
+    return _changed(scenario, changes, of_scenario=True)
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
@@ -353,8 +363,7 @@ def _job_of(
 ) -> _Job:
     """Return a job of a sweep with those values by path."""
     one = _changed(machine, values.items(), of_scenario=False)
-    scenario = _scenario_of(spec, arguments, one, options)
-    scenario = _changed(scenario, values.items(), of_scenario=True)
+    scenario = _scenario_of(spec, arguments, one, options, values.items())
     spec.check(scenario, options)
     return _Job(spec, one, scenario, options, arguments.series)
 

@@ -201,6 +201,20 @@ def test_results_of_a_sweep_are_of_the_contents_of_the_files_that_it_reads(swing
         call(swing, *words)
 
 
+@pytest.mark.parametrize(
+    'words',
+    [
+        ('run', '--set', 'scenario.duration=2'),
+        ('sweep', 'length', '1:2:2', '--set', 'scenario.duration=2', '--processes', 1),
+        ('sweep', 'scenario.duration', '1:2:2', '--processes', 1),
+    ],
+)
+def test_a_duration_that_is_given_twice_is_refused(swing, words):
+    with pytest.raises(InputError, match='--duration = 9 s, allowed: without another value of'):
+        call(swing, *words, '--duration', 9)
+    assert not swing.seen
+
+
 def test_a_failed_run_of_a_sweep_has_no_results(swing, monkeypatch, capsys):
     def simulate(rope, scenario, options):
         run = Swing.simulate(swing, rope, scenario, options)
