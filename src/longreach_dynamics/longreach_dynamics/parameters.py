@@ -377,7 +377,7 @@ def _merged(below: Any, above: Any) -> Any:
     return kept + [entry for entry in above if entry['name'] not in known]
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """The numbers of YAML 1.2 (in 1.1 1e5 is a text and 1:30 is ninety), and no key twice."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
@@ -439,7 +439,7 @@ for _tag, _pattern in (
         r'[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$',
     ),
 ):
-    _Loader.add_implicit_resolver(
+    Loader.add_implicit_resolver(
         f'tag:yaml.org,2002:{_tag}', re.compile(_pattern), list('-+0123456789.')
     )
 
@@ -447,7 +447,7 @@ for _tag, _pattern in (
 @functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> Any:
     """Return what a text contains; a sweep reads the same file for each run."""
-    return yaml.load(text, Loader=_Loader)
+    return yaml.load(text, Loader=Loader)
 
 
 def load_yaml(file: str | Path) -> dict[str, Any]:

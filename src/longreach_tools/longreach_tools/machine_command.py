@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, field_types, rule_of
+from longreach_dynamics.parameters import Loader, Parameters, field_types, rule_of
 from longreach_dynamics.runs import Columns, Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
@@ -35,8 +34,7 @@ from longreach_tools.sweeps import Measured, add_design, run_sweep
 Spec = MachineSpec[Any, Any, Any]
 P = TypeVar('P')
 Options = TypeVar('Options', bound=Parameters)
-# A number with an exponent; and what begins the path of a value of the scenario.
-_NUMBER = re.compile(r'[-+]?\d+\.?\d*[eE][-+]?\d+')
+# What begins the path of a value of the scenario.
 _SCENARIO = 'scenario.'
 
 
@@ -208,10 +206,7 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
         if not equals:
             raise InputError(f'--set {text}, allowed: PATH=VALUE, such as mass=1.0')
         try:
-            # YAML takes 1e9 for a text.
-            found.append(
-                (path, float(value) if _NUMBER.fullmatch(value) else yaml.safe_load(value))
-            )
+            found.append((path, yaml.load(value, Loader=Loader)))
         except yaml.YAMLError as error:
             raise InputError(f'--set {text}: the value is no YAML') from error
     return found

@@ -110,6 +110,7 @@ def test_a_scenario_is_run_written_and_drawn(swing, capsys):
     [
         (('--set', 'length=2.0'), [4.0] * 3),
         (('--set', 'length=2e0'), [4.0] * 3),
+        (('--set', 'length=010'), [20.0] * 3),
         (('--set', 'length=2', '--set', 'scenario.height=0.5'), [1.0] * 3),
         (('--duration', '0.4'), [3.0] * 5),
         (('--sample-time', '0.2'), [3.0] * 2),
@@ -133,6 +134,9 @@ def test_each_field_of_the_options_is_an_option(swing):
         (('--set', 'length=-1'), r'length = -1.*allowed: \(0, inf\) m'),
         (('--set', 'depth=1'), 'depth is unknown, allowed here: length'),
         (('--set', 'length=[1'), 'no YAML'),
+        (('--set', 'length=1:30'), "length = '1:30', allowed: a number in"),
+        (('--set', 'length=0x10'), "length = '0x10', allowed: a number in"),
+        (('--set', 'length=[1e5]'), r'length = \[100000.0\], allowed: a number in'),
         (('--sample-time', '0'), r'sample_time = 0.*allowed: \(0, inf\) s'),
     ],
 )
