@@ -20,6 +20,7 @@ from longreach_msgs.msg import (
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 
+from longreach_dynamics.resources import data_directory
 from longreach_tools.fields import Signal
 from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group
 from longreach_tools.signals import read_signals
@@ -414,6 +415,12 @@ def test_preset_draws_the_columns_of_a_machine(crane, tmp_path, capsys):
     }
     for text in ('load', 'set point', 'cable', '[deg]', 'emergency'):
         assert text in texts(out)
+    assert found['notes'] == [
+        'load_position: by the installed parameters of the crane; longreach plot --file takes'
+        ' others'
+    ]
+    file = data_directory('longreach_crane') / 'config' / 'crane.yaml'
+    assert not Outcome(capsys, 'plot', crane, *words, '--file', file).json['notes']
 
 
 def test_preset_of_cameras_needs_no_truth(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, convert
+from longreach_dynamics.runs import Column, Derived, convert
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
 from longreach_tools import presets
@@ -185,6 +186,19 @@ def build_preset(
         for topic in topics
         if topic not in recorded
     ]
+    if file is None and machine in metadata.entry_points(group=MACHINE_GROUP).names:
+        # Parameters of the machine are bound to the function of a column that depends on them.
+        installed = [
+            name
+            for name in have
+            if isinstance(source := columns[name].source, Derived)
+            and isinstance(source.function, functools.partial)
+        ]
+        if installed:
+            sides[0].notes.append(
+                f'{", ".join(installed)}: by the installed parameters of the {machine}; longreach'
+                ' plot --file takes others'
+            )
 
     def curve(
         column: Column, one: machine_panels.Curve, panel: machine_panels.Panel, side: _Side
