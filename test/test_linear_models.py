@@ -29,6 +29,8 @@ from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linear import smooth_model as smooth_excavator
 from longreach_harvester.linear import smooth_model as smooth_harvester
+from longreach_harvester.scenario import SpoolKnots
+from longreach_harvester.spec import HARVESTER
 from longreach_links.linear import smooth_model as smooth_links
 from longreach_machine import LinearModel, Signal, SmoothModel, linearize
 from longreach_symbolic.arm import arm_of
@@ -134,6 +136,24 @@ def test_derivatives_of_the_crane_are_exact() -> None:
     assert pytest.approx(A, rel=1e-9, abs=1e-12) == found.A
     assert pytest.approx(np.column_stack([b, e]), rel=1e-9, abs=1e-12) == found.B
     assert found.error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ('time', 'behind', 'fast'), [(0.12, 0.3, True), (0.15, 0.2 / math.e, False)]
+)
+def test_spools_with_a_lag_follow_their_commands(time: float, behind: float, fast: bool) -> None:
+    """Within 0.02 s, at 10 1/s at most; also while their valves are closed."""
+    options = HARVESTER.options()
+    harvester = HARVESTER.load(HARVESTER.default_file().with_stem('harvester_realistic'), options)
+    jump = {'swing': [[0.0, 0.0], [0.1, 0.0], [0.1, 0.5]]}
+    scenario = HARVESTER.rest(harvester).replace(spools=SpoolKnots(**jump))
+    found = linearize(HARVESTER.smooth(harvester, scenario, options, time, False))
+    assert found.x[-3:] == pytest.approx([0.5 - behind, 0.0, 0.0])
+    assert found.u[:3].tolist() == [0.5, 0.0, 0.0]
+    assert found.rate[-3:] == pytest.approx([10.0 if fast else behind / 0.02, 0.0, 0.0])
+    inverse = np.diag([0.0 if fast else 50.0, 50.0, 50.0])
+    assert found.A[-3:, -3:] == pytest.approx(-inverse)
+    assert found.B[-3:, :3] == pytest.approx(inverse)
 
 
 def test_derivatives_equal_complex_steps() -> None:

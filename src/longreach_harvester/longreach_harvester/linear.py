@@ -115,12 +115,13 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     if model.reduced:
         raise InputError('model = reduced, allowed for a linear model: full')
     table = model.lines[0]
-    closed, spools = state.closed.copy(), np.array(state.spools)
+    closed = state.closed.copy()
+    spools, commands = np.array(state.spools), np.array(state.commands)
     notes = []
     for i, name in enumerate(JOINTS):
         if closed[i] and free:
             closed[i] = False
-            spools[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, spools[i])
+            spools[i] = commands[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, spools[i])
         elif closed[i]:
             notes.append(f'the valve of the {name} is closed: spool_{name} has no effect')
     if model.pump:
@@ -138,13 +139,11 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     def positions(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         found = u[:3].copy()
         found[lagged] = x[size:]
-        found[closed] = spools[closed]
         return found
 
     def f(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         y, dy = whole(x), np.empty(WIDTH)
-        now = positions(x, u)
-        derivatives(y, now, closed, state.y[RAIL], model, dy)
+        derivatives(y, positions(x, u), closed, state.y[RAIL], model, dy)
         if u[3:].any():
             pushed, alone = np.empty((2, WIDTH))
             accelerated(y, u[3:], model, pushed)
@@ -152,7 +151,8 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
             dy += pushed - alone
         # Residual flows of closed valves, which act on nothing, stay.
         dy[FLOW_1:SIZE].reshape(2, 3)[:, closed] = 0.0
-        moving = [spool_rate(now[i], u[i], *table[i, [SPOOL_RATE, SPOOL_FASTEST]]) for i in lagged]
+        lags = table[:, [SPOOL_RATE, SPOOL_FASTEST]]
+        moving = [spool_rate(at, u[i], *lags[i]) for at, i in zip(x[size:], lagged, strict=True)]
         return np.concatenate([dy[kept], moving])
 
     columns = columns_of(machine.parameters, machine.scenario)
@@ -183,7 +183,7 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
         ),
         tuple(Signal(column.name, column.unit) for column in columns[1:]),
         np.concatenate([state.y[kept], spools[lagged]]),
-        np.append(spools, np.zeros(3)),
+        np.append(commands, np.zeros(3)),
         f,
         g,
         tuple(notes),
