@@ -160,14 +160,14 @@ def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:
 
 
 def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
-    write(tmp_path / 'a.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
+    write(tmp_path / '1.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
     assert middles(open_source(tmp_path, bits=12)) == [255]
     assert middles(open_source(tmp_path, bits=16)) == [16]
     # Found from the values, and said.
     source = open_source(tmp_path)
     assert middles(source) == [255]
     assert 'scaled as of 12 bits' in source.notes[0]
-    write(tmp_path / 'b.png', np.full((HEIGHT, WIDTH), 40_000, np.uint16))
+    write(tmp_path / '2.png', np.full((HEIGHT, WIDTH), 40_000, np.uint16))
     source = open_source(tmp_path)
     assert middles(source) == [255, round(40_000 * 255 / 65535)]
     assert source.notes == []
@@ -200,6 +200,11 @@ def test_a_cut_picture_does_not_end_a_folder(tmp_path: Path) -> None:
         ((10, 20, 30), (20, 30, 40), {(20, 20), (30, 30)}),
         # Counters that were not started together.
         ((1, 2, 3), (901, 902, 903), {(1, 901), (2, 902), (3, 903)}),
+        # Half the rate, no two consecutive numbers, one picture.
+        ((0, 1, 2, 3, 4), (0, 2, 4), {(0, 0), (2, 2), (4, 4)}),
+        (range(12), (0, 2, 5, 7, 10), {(k, k) for k in (0, 2, 5, 7, 10)}),
+        ((0, 10, 20, 30), (5, 10, 15, 20), {(10, 10), (20, 20)}),
+        ((0, 1, 2, 3, 4), (3,), {(3, 3)}),
     ],
 )
 def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> None:
@@ -213,6 +218,46 @@ def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> 
     for one in pictures_of(sources, 10.0):
         at.setdefault(one.stamp, {})[one.camera] = int(Path(one.name).stem[-4:])
     assert {(one['left'], one['right']) for one in at.values() if len(one) == 2} == pairs
+    is_common = left[-1] > right[0]
+    assert ['hardly overlap' in str(source.notes) for source in sources.values()] == [
+        not is_common
+    ] * 2
+
+
+def test_the_rate_is_that_of_the_smallest_step(tmp_path: Path) -> None:
+    sources = {}
+    for side, first, step in (('left', 10, 10), ('right', 15, 20)):
+        (tmp_path / side).mkdir()
+        for number in range(first, 60, step):
+            write(tmp_path / side / f'{number}.png', image(1))
+        sources[side] = open_source(tmp_path / side)
+    stamps: dict[str, list[float]] = {'left': [], 'right': []}
+    for one in pictures_of(sources, 10.0):
+        stamps[one.camera].append(one.stamp / 1e9)
+    assert stamps == {'left': [0.0, 0.1, 0.2, 0.3, 0.4], 'right': [0.05, 0.25, 0.45]}
+
+
+@pytest.mark.parametrize(
+    ('names', 'numbers', 'is_noted'),
+    [
+        ([f'img_{k}_exp20' for k in (0, 1, 2, 5, 6)], [0, 1, 2, 5, 6], False),
+        (['img_3'], [0], False),
+        (['img'], [0], False),
+        # Two numbers differ; times in milliseconds are no counters.
+        ([f'img_{k}_exp{20 + k}' for k in (0, 1, 5)], [0, 1, 2], True),
+        ([f'img_{k}' for k in (1700000000033, 1700000000067, 1700000000100)], [0, 1, 2], True),
+        (['apple', 'pear'], [0, 1], True),
+        (['a_1', 'b_2'], [0, 1], True),
+    ],
+)
+def test_numbers_in_names(
+    tmp_path: Path, names: list[str], numbers: list[int], is_noted: bool
+) -> None:
+    for name in names:
+        write(tmp_path / f'{name}.png', image(1))
+    source = open_source(tmp_path)
+    assert [frame.number for frame in source] == numbers
+    assert ['neither times nor one number' in note for note in source.notes] == [True] * is_noted
 
 
 def test_pictures_are_not_turned(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def pictures_of(
     InputError
         For files without times if there is no rate.
     """
-    _align(sources)
-    streams = [_stream(camera, source, rate) for camera, source in sources.items()]
+    both = zip(sources.items(), _places(sources), strict=True)
+    streams = [_stream(camera, source, rate, *place) for (camera, source), place in both]
     for _, _, picture in heapq.merge(
         *(((p.stamp, k, p) for p in stream) for k, stream in enumerate(streams)),
         key=lambda entry: entry[:2],
@@ -50,31 +50,38 @@ def pictures_of(
         yield picture
 
 
-def _align(sources: Mapping[str, ImageSource]) -> None:
-    """Give pictures of equal numbers one time, unless the numbers hardly overlap."""
+def _places(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
+    """
+    Return the place of each source's first picture, its step, and what both are divided by.
+
+    In images of the camera whose numbers have the smallest step, so that pictures of equal numbers
+    have one time, unless the numbers hardly overlap.
+    """
     found = [source.numbers for source in sources.values()]
     known = [numbers for numbers in found if numbers is not None]
-    if len(known) < len(found) or len({numbers.step for numbers in known}) > 1:
-        return
+    if len(known) < len(found):
+        return [(0, 1, 1)] * len(found)
     begin, end = max(one.first for one in known), min(one.last for one in known)
-    shortest = min(one.last - one.first for one in known)
+    if 2 * (end - begin) < min(one.last - one.first for one in known):
+        text = 'numbers in the names of {} and other cameras hardly overlap: first ones are paired'
+        for source in sources.values():
+            source.unnumbered = text.format(source.name)
+        return [(0, 1, 1)] * len(found)
     earliest = min(one.first for one in known)
-    if 2 * (end - begin) < shortest or any(
-        (one.first - earliest) % known[0].step for one in known
-    ):
-        return
-    for source, one in zip(sources.values(), known, strict=True):
-        source.ahead = (one.first - earliest) // one.step
+    unit = min((one.step for one in known if one.step), default=1)
+    return [(one.first - earliest, one.step, unit) for one in known]
 
 
-def _stream(camera: str, source: ImageSource, rate: float | None) -> Iterator[Picture]:
-    """Yield the images of one source."""
+def _stream(
+    camera: str, source: ImageSource, rate: float | None, first: int, step: int, unit: int
+) -> Iterator[Picture]:
+    """Yield the images of one source, the n-th one at the place (first + step n) / unit."""
     counted = rate or source.frame_rate
     for frame in source:
         if rate is None and frame.stamp is not None:
             stamp = frame.stamp
         elif counted:
-            stamp = round((frame.number + source.ahead) * _SECOND / counted)
+            stamp = round((first + step * frame.number) * _SECOND / (counted * unit))
         else:
             raise InputError(
                 f'{source.name} has no times of its images; give --rate, or names that end with a'

@@ -17,11 +17,11 @@ from longreach_markers.io.images import BitDepth, bgr_of, gray_of
 
 
 class Numbers(NamedTuple):
-    """Numbers in the names of pictures: the first one, the last one, and the usual step."""
+    """Numbers in the names of pictures; all are a multiple of the step after the first one."""
 
     first: int
     last: int
-    step: int
+    step: int  # 0: one picture
 
 
 class Frame(NamedTuple):
@@ -54,8 +54,8 @@ class ImageSource:
     """Pictures that could not be read so far and were left out, with the reasons."""
     numbers: Numbers | None = None
     """Numbers in the names of pictures without times."""
-    ahead = 0
-    """Added to the numbers of frames by a reader of several sources."""
+    unnumbered = ''
+    """Note that numbers in the names of pictures are not used; empty if they are."""
 
     def __init__(self, name: str, color: bool, loop: bool, bits: int) -> None:
         self.name = name
@@ -128,7 +128,7 @@ class ImageSource:
                 f'{len(self.damaged)} of {self.count} pictures of {self.name} cannot be read and'
                 f' are left out; the first: {next(iter(self.damaged.values()))}'
             )
-        return found
+        return [*found, self.unnumbered] if self.unnumbered else found
 
     def _period(self, last: int, first: int, count: int) -> int:
         """Return the time from the last frame to the first of the next loop [ns]."""

@@ -10,6 +10,8 @@ refers to the pixels of the sensor.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,8 +35,9 @@ _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
-# The last number in a name, not longer than a counter.
-_LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
+# Least step of numbers that count frames, in their common divisor, at most; that of times in names
+# (of milliseconds, for example) is larger.
+_LEAST_STEP = 2
 # Codes of codecs that compress the difference of a frame from others. The change of a marker in
 # the image is then left out, or delayed, where it seems small to the encoder.
 _BETWEEN_FRAMES = {
@@ -87,6 +90,12 @@ class Pictures(ImageSource):
         self._numbers: Sequence[int] = range(self.count)
         if self._stamps[:1] == [None]:
             self._numbers, self.numbers = _counted(self.files)
+            if self.numbers is None and self.count > 1:
+                self.unnumbered = (
+                    f'pictures of {name} have neither times nor one number that counts in their'
+                    ' names, as img_0001 has: they are taken as consecutive, and lost ones are not'
+                    ' noticed'
+                )
 
     def _frames(self) -> Iterator[Frame]:
         readable = False
@@ -107,19 +116,21 @@ def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
     """
     Return numbers of frames from the numbers in the names of pictures, and these.
 
-    Only if these are one number that increases between equal texts; its usual step is one frame.
+    Only if one number alone differs, and increases; the common divisor of its steps is one frame.
     """
-    names = [one for one in (_LAST_NUMBER.fullmatch(path.stem) for path in files) if one]
-    numbers = np.array([int(one[2]) for one in names])
-    steps = np.diff(numbers)
-    alike = len({(one[1], one[3]) for one in names}) == 1
-    if not alike or len(files) != len(names) or len(names) < 2 or steps.min() <= 0:
+    names = [re.split(r'(\d+)', path.stem) for path in files]
+    columns = [set(column) for column in zip(*names, strict=False)]
+    differing = [k for k, column in enumerate(columns) if len(column) > 1]
+    k = differing[0] if differing else len(columns) - 2
+    if len(differing) > 1 or k < 0 or k % 2 == 0 or len({len(name) for name in names}) > 1:
         return range(len(files)), None
-    step = int(steps.min())
-    if (steps % step).any():
+    numbers = [int(name[k]) for name in names]
+    steps = [after - before for before, after in itertools.pairwise(numbers)]
+    step = math.gcd(*steps)
+    if steps and not 0 < min(steps) <= _LEAST_STEP * step:
         return range(len(files)), None
-    ahead = ((numbers - numbers[0]) // step).tolist()
-    return ahead, Numbers(int(numbers[0]), int(numbers[-1]), step)
+    ahead = [(number - numbers[0]) // (step or 1) for number in numbers]
+    return ahead, Numbers(numbers[0], numbers[-1], step)
 
 
 def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
