@@ -435,6 +435,34 @@ def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> 
     assert stamps == times
 
 
+@pytest.mark.parametrize('back', [0, 200])
+def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(
+    tmp_path: Path, back: int
+) -> None:
+    # 15 Hz, then 30 Hz: by its number, a frame of the second half is up to a second late.
+    times = [round(k * 1000 / 15) for k in range(15)]
+    times += [1000 + round(k * 1000 / 30) for k in range(30)]
+    times[20] = times[19] - back
+    pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(45)]
+    file = write_matroska(tmp_path / 'a.mkv', pictures, times, times[-1] + 33.0)
+    with open_source(str(file)) as source:
+        frames = list(source)
+    assert [frame.number for frame in frames] == [*range(20), *range(21, 45)]
+    stamps = np.array([frame.stamp for frame in frames]) * 1e-6
+    np.testing.assert_allclose(stamps, np.delete(times, 20), atol=0.6)
+    assert 'not later than that before are not used: 1' in source.notes[0]
+
+
+def test_a_container_without_times_has_those_of_its_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_images, 'opened_capture', lambda *_: FakeVideo(4 * [0.0], 25.0))
+    (tmp_path / 'a.h264').touch()
+    with open_source(tmp_path / 'a.h264') as source:
+        assert [frame.stamp for frame in source] == [k * 40_000_000 for k in range(4)]
+    assert source.notes == []
+
+
 def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
     file, _ = varying(tmp_path)
     data = file.read_bytes()

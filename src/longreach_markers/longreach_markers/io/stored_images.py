@@ -221,6 +221,18 @@ class Video(ImageSource):
                 ' frames; record MJPEG of quality 80 or more, PNG or FFV1'
             )
         self._begun = False
+        self._untimed = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know about the images read so far."""
+        found = super().notes
+        if self._untimed:
+            found.append(
+                f'{self.name}: frames whose time is not later than that before are not used:'
+                f' {self._untimed}; check how it was recorded'
+            )
+        return found
 
     def _open(self) -> bool:
         """Open the file at its beginning: seeking is not exact in all containers."""
@@ -235,16 +247,22 @@ class Video(ImageSource):
         if self._begun and not self._open():
             raise LongreachError(f'{self.name} cannot be read any more')
         self._begun = True
-        stamp, index, longest = -1, 0, 0
+        stamp, index, longest, is_timed = -1, 0, 0, False
         times = _ExactTimes(self.frame_rate)
+        self._untimed = 0
         while True:
             good, image = self._capture.read()
             if not good:
                 break
-            # Some containers have no times, or round successive ones to the same value.
             told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
+            is_timed |= told > 0
+            if is_timed and told <= stamp:
+                self._untimed += 1
+                index += 1
+                continue
+            # Some containers have no times.
             counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
-            before, stamp = stamp, told if told > stamp else max(counted, stamp + 1)
+            before, stamp = stamp, told if is_timed else counted
             longest = max(longest, stamp - before) if index else 0
             yield Frame(index, stamp, image, f'{self.name}, frame {index}')
             index += 1
