@@ -12,13 +12,14 @@ import pytest
 from independent_views import digitised, view, write_pictures
 from rig_files import write_rig
 from small_commands import call, printed, refused
-from small_rig import small_rig
+from small_rig import seen_at, small_rig
 
 from longreach_dynamics.errors import LongreachError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.rig import MarkerOnRig, Rig, load_rig
-from longreach_markers.tracking.pose_agreement import Agreement
-from longreach_markers.tracking.rig_tracker import typical_chi_square
+from longreach_markers.tracking.pose_agreement import Agreement, refine_pose
+from longreach_markers.tracking.rig_tracker import RigFrame, typical_chi_square
+from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.simulator.marker_path import MarkerPath
 
 PLACES = np.array([(-1.0, 0.0, 0.9), (1.0, 0.0, 1.0), (-0.9, 0.0, -0.4), (0.9, 0.0, -0.3)])
@@ -152,6 +153,37 @@ def test_cameras_that_agree(capsys, tmp_path):
     assert told['agreement']['chi_square'] < 3.0
     call('track', *seen, '--rig', rig)
     assert 'agreement of left and right: chi-square' in capsys.readouterr().out
+
+
+def test_a_marker_beside_the_plane_is_so_in_all_images():
+    rig, rng, deviation, squares = rig_of_four(), np.random.default_rng(3), 0.01, []
+    exact = {
+        side: dataclasses.replace(one, pose=Pose(one.pose.rotation, one.pose.translation))
+        for side, one in rig.cameras.items()
+    }
+    rig = dataclasses.replace(rig, cameras=exact)
+    for _ in range(6):
+        seen, beside = Sightings(rig), deviation * rng.standard_normal(4)
+        for k in range(15):
+            places = PLACES + 0.1 * np.sin(0.3 * k + np.arange(4.0))[:, None] * [1.0, 0.0, 1.0]
+            places[:, 1] += beside
+            observations = {}
+            for side, one in rig.cameras.items():
+                pixels = one.camera.project(one.pose.to_camera(places))
+                pixels += 0.02 * rng.standard_normal(pixels.shape)
+                observations[side] = {
+                    name: dataclasses.replace(seen_at(*uv), covariance=0.02**2 * np.eye(2))
+                    for name, uv in zip('abcd', pixels, strict=True)
+                }
+            seen.add(RigFrame(k / RATE, 0.0, observations, {}))
+        new, true = refine_pose(seen, 'right', deviation, -math.inf).pose, exact['right'].pose
+        turn = true.rotation.T @ new.rotation
+        error = np.array(
+            [turn[2, 1], turn[0, 2], turn[1, 0], *(new.translation - true.translation)]
+        )
+        squares.append(error @ np.linalg.solve(new.covariance, error) / 6.0)
+    # 7 if the distances are independent in each image.
+    assert np.mean(squares) < 2.0
 
 
 def test_the_typical_square_is_that_of_most():

@@ -266,10 +266,14 @@ def refine_pose(
             f' {1e3 * math.sqrt(scale * np.trace(inverse[3:, 3:])):.2g} mm; record three or more'
             ' markers that are spread over the plane, or move them over it'
         )
-    # Errors of the other poses and of the plane are common to all sightings.
-    causes = [rig.cameras[name].pose.covariance for name in others] + [rig.plane.covariance]
-    sizes = [6] * len(others) + [3]
-    known = zip(causes, sizes, strict=True)
+    # Errors of the other poses, of a marker's height and of the plane are common to all sightings.
+    heights = plane_deviation**2 * np.eye(len(rig.names))
+    causes = [
+        *(rig.cameras[name].pose.covariance for name in others),
+        heights,
+        rig.plane.covariance,
+    ]
+    known = zip(causes, [6] * len(others) + [len(heights), 3], strict=True)
     common = block_diag(*(np.zeros((n, n)) if one is None else one for one, n in known))
     none = np.zeros(len(common))
     by_causes = approx_fprime(none, lambda z: problem.residuals(found.x, z), _STEP)
@@ -331,14 +335,17 @@ class _Refining(NamedTuple):
         """
         Return gaps, then distances from the planes, over their deviations, (2 N,).
 
-        ``change`` (6,): rotation vector [rad] and displacement [m]; ``causes`` (6 k + 3,): those
-        of the k other cameras, in the rig's order, and of the plane: two rotations and a height.
+        ``change`` (6,): rotation vector [rad] and displacement [m]; ``causes`` (6 k + m + 3,):
+        those of the k other cameras, heights of the m markers over their planes, both in the
+        rig's order, and of the plane: two rotations and a height.
         """
         rig = self.rig
         others = [name for name in rig.cameras if name != self.camera]
-        causes = np.zeros(6 * len(others) + 3) if causes is None else causes
+        size = 6 * len(others) + len(rig.names) + 3
+        causes = np.zeros(size) if causes is None else causes
         changes = {name: causes[6 * k : 6 * k + 6] for k, name in enumerate(others)}
         changes[self.camera] = change
+        heights = dict(zip(rig.names, causes[6 * len(others) : -3], strict=True))
         poses = {name: moved(one.pose, changes[name]) for name, one in rig.cameras.items()}
         planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         found = np.zeros((2, len(self.sightings)))
@@ -355,6 +362,7 @@ class _Refining(NamedTuple):
             plane = planes[one.marker]
             along = plane.axes @ (point.position - plane.centroid)
             away = plane.distance(point.position) - causes[-3:] @ (along[1], -along[0], 1.0)
+            away -= heights[one.marker]
             spread = float(plane.normal @ point.covariance @ plane.normal)
             spread += self.plane_deviation**2
             found[:, k] = point.gap / point.gap_noise, away / math.sqrt(spread)
