@@ -29,7 +29,7 @@ from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linear import smooth_model as smooth_excavator
 from longreach_harvester.linear import smooth_model as smooth_harvester
-from longreach_harvester.scenario import SpoolKnots
+from longreach_harvester.scenario import LogEvent, SpoolKnots
 from longreach_harvester.spec import HARVESTER
 from longreach_links.linear import smooth_model as smooth_links
 from longreach_machine import LinearModel, Signal, SmoothModel, linearize
@@ -43,6 +43,7 @@ from longreach_tools import cli
 # Machine, scenario, time [s], and an interval over which the command is constant [s].
 RUNS = [
     ('crane', 'task_b', 3.0, 0.01),
+    ('crane', 'task_b', 42.0, 0.01),  # a disturbance begins
     ('boom', 'load_release', 1.0, 0.005),
     ('excavator', 'dig_17kpa', 1.0, 0.005),
     ('harvester', 'open_loop', 6.7, 0.005),
@@ -87,7 +88,11 @@ def test_the_equations_are_those_of_the_run(
     machine: str, scenario: str, time: float, interval: float
 ) -> None:
     """From the state at a time the equations lead to that of the run an interval later."""
-    now, later = (smooth(machine, scenario, t) for t in (time, time + interval))
+    check_motion(*(smooth(machine, scenario, t) for t in (time, time + interval)), interval)
+
+
+def check_motion(now: SmoothModel, later: SmoothModel, interval: float) -> None:
+    """Check that equations lead to a later state of the run."""
     # What the equations hold, such as the residual flow of a closed valve, is left out.
     free = now.rates(now.x, now.u) != 0.0
     assert free.sum() > 4
@@ -95,6 +100,36 @@ def test_the_equations_are_those_of_the_run(
     # Each state by its own size; what hardly moves by the size of what it could.
     scale = np.maximum(np.abs(change), 1e-6 * np.maximum(np.abs(now.x[free]), 1e-3))
     assert np.abs((found - change) / scale).max() < 0.02
+
+
+@pytest.mark.parametrize('time', [0.0, 1.0])
+def test_a_harvester_moves_by_the_events_of_its_time(time: float) -> None:
+    """Valves that open and close, and a log, at that time, are in the equations."""
+    options = HARVESTER.options(step=2.5e-4)
+    harvester = HARVESTER.load(None, options)
+    spools = SpoolKnots(
+        swing=((0.0, 0.0), (1.0, 0.0), (1.0, 0.3)),
+        boom=((0.0, 0.3), (1.0, 0.3), (1.0, 0.0)),
+        stick=((0.0, -0.2),),
+    )
+    scenario = HARVESTER.rest(harvester).replace(
+        duration=2.0, spools=spools, attach=(LogEvent(time=time, mass=500.0),)
+    )
+    now, later = (
+        HARVESTER.smooth(harvester, scenario, options, t, False) for t in (time, time + 0.005)
+    )
+    assert now.u[:3].tolist() == ([0.3, 0.0, -0.2] if time else [0.0, 0.3, -0.2])
+    names = [one.name for one in now.outputs]
+    assert now.observe(now.x, now.u)[names.index('log')] == 500.0
+    check_motion(now, later, 0.005)
+
+
+def test_the_crane_begins_with_the_first_command() -> None:
+    """At time 0 its controller sees a set point 3 m away: the motor's lag in the cycle after."""
+    now, later = (smooth('crane', 'task_b', t) for t in (0.0, 0.01))
+    rate = load_machinery().crane.motor_rate
+    assert now.u[0] == pytest.approx(later.x[0] / -math.expm1(-0.01 * rate))
+    assert now.rates(now.x, now.u) == pytest.approx([rate * now.u[0], 0.0, 0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(('machine', 'scenario', 'time', 'interval'), RUNS)

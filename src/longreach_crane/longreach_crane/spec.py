@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from longreach_crane.description import ROOT_FRAME, robot_description
-from longreach_crane.machine import BRAKES, MODELS, Crane
-from longreach_crane.model import FREE, HELD, Inputs
+from longreach_crane.machine import BRAKES, MODELS
+from longreach_crane.model import FREE, HELD, Constants, Inputs, stop_car
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
@@ -128,25 +128,24 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         time: float,
         free: bool,
     ) -> SmoothModel:
-        """Return the equations at a time of a run, with ``free`` the brake open."""
+        """Return the equations in the control cycle from a time on, with ``free`` brake open."""
         from longreach_crane.linear import smooth_model
 
-        check_instant(time, scenario.duration, parameters.controller.sample_time)
-        crane = Crane(parameters.crane, scenario, options.model, options.brake)
-        x, force, brake = crane.initial_state().x, 0.0, False
-        if time:
-            run = self.simulate(parameters, scenario.replace(duration=time), options)
-            run.check()
-            x, force = run.table[-1, 1:6], float(run.column('command')[-1])
-            brake = bool(run.column('brake')[-1]) and not free
-        p = crane.constants
+        T = parameters.controller.sample_time
+        check_instant(time, scenario.duration, T)
+        run = self.simulate(parameters, scenario.replace(duration=max(time, T)), options)
+        run.check()
+        row = round(time / T)
+        x, brake = run.table[row, 1:6], bool(run.column('brake')[row]) and not free
+        p = Constants.of(parameters.crane, linear=options.model == 'linear')
+        held = brake and options.brake == 'rigid'
         inputs = Inputs(
-            desired_force=force,
-            disturbance=float(scenario.disturbance(time)),
+            desired_force=float(run.column('command')[row]),
+            disturbance=float(scenario.disturbance(time + 0.5 * T)),
             friction=p.d_brake if brake else p.d_c,
-            car=HELD if brake and options.brake == 'rigid' else FREE,
+            car=HELD if held else FREE,
         )
-        return smooth_model(x, inputs, p)
+        return smooth_model(stop_car(x, p) if held else x, inputs, p)
 
     def columns(self, parameters: Machinery) -> Columns:
         """Return the columns of a run."""

@@ -121,7 +121,7 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
     for i, name in enumerate(JOINTS):
         if closed[i] and free:
             closed[i] = False
-            spools[i] = commands[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, spools[i])
+            spools[i] = commands[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, commands[i])
         elif closed[i]:
             notes.append(f'the valve of the {name} is closed: spool_{name} has no effect')
     if model.pump:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
+from longreach_harvester.model import LOG
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.sensors import load_sensors
@@ -123,13 +127,17 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         time: float,
         free: bool,
     ) -> SmoothModel:
-        """Return the equations of the full model at a time of a run."""
+        """Return the equations of the full model at a time of a run, right after its events."""
         from longreach_harvester.linear import smooth_model
 
         machine, _, _ = self.cosimulation(parameters, scenario, options)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
-        return smooth_model(machine, state, free)
+        # Valves, commands and log are those of a moment later.
+        brief = machine.step / math.ceil(machine.step / 2e-6)
+        later = dataclasses.replace(machine, step=brief).advance(state, BY_SCENARIO, time, brief)
+        y = np.append(state.y[:LOG], later.y[LOG])
+        return smooth_model(machine, later._replace(y=y, spools=state.spools), free)
 
     def cosimulation(
         self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions
