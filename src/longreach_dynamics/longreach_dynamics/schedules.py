@@ -29,10 +29,11 @@ def check_knots(knots: Knots, what: str) -> None:
     for k, (time, value) in enumerate(knots):
         if not -1.0 <= value <= 1.0:
             raise InputError(f'{what}[{k}] = {value}, allowed: [-1, 1]')
-        if k and time < knots[k - 1][0]:
+        earliest = knots[k - 1][0] if k else 0.0
+        if time < earliest:
             raise InputError(
-                f'{what}[{k}]: time = {time:g} s, allowed: {knots[k - 1][0]:g} s or later; sort'
-                ' the knots'
+                f'{what}[{k}]: time = {time:g} s, allowed: {earliest:g} s or later; sort the'
+                ' knots, the first one at 0 s or later'
             )
         if k > 1 and time == knots[k - 2][0]:
             raise InputError(

@@ -35,6 +35,7 @@ def test_intervals_end_where_levels_are_crossed():
         ([], 'no knots'),
         ([(0, 0), (1, 1.5)], r'\[1\] = 1.5'),
         ([(0, 0), (1, 0), (0.5, 0)], 'sort'),
+        ([(-5, 0.8), (0, 0)], r'\[0\]: time = -5 s, allowed: 0 s or later'),
         ([(0, 0), (1, 0), (1, 0.1), (1, 0)], 'three times'),
         ([(0, float('nan'))], 'nan'),
     ],
