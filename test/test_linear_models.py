@@ -469,6 +469,31 @@ def test_a_reduced_model_responds_alike() -> None:
         model.reduce(2)
 
 
+def test_a_reduction_is_balanced_over_sizes_and_keeps_the_rate() -> None:
+    """Two lags, one of 1 kPa and one of 1 rad, which is more."""
+    A, outputs = np.diag([-1.0, -100.0]), (Signal('pressure', 'Pa'), Signal('angle', 'rad'))
+    inputs, rest, rate = (Signal('a', '1'), Signal('b', '1')), np.zeros(2), np.array([3.0, 4.0])
+    model = LinearModel(
+        A,
+        -A,
+        np.diag([1e3, 1.0]),
+        np.zeros((2, 2)),
+        inputs,
+        inputs,
+        outputs,
+        rest,
+        rest,
+        rest,
+        rate,
+    )
+    whole, small = model.reduce(2), model.reduce(1)
+    assert whole.C @ whole.rate == pytest.approx([3e3, 4.0])
+    assert small.A.tolist() == [[pytest.approx(-100.0)]]
+    assert small.C @ small.rate == pytest.approx([0.0, 4.0])
+    # Hankel singular values of lags are half their gains, 1e-3 and 1 in their sizes.
+    assert 'off by up to 0.002 of the largest one' in small.notes[-1]
+
+
 def test_files_hold_the_model(tmp_path: Path) -> None:
     """Matrices, names, units and notes are in .mat and .json; another suffix is refused."""
     model = boom_model()
