@@ -180,6 +180,39 @@ def test_good_pictures_give_no_warning():
         assert found.coverage.missing == ()
 
 
+def flat_or_not(bend: float = 0.0, stretch: float = 1.0, camera: Camera = CAMERAS['plumb_bob']):
+    """Calibrate by pictures of a board that is bent [m], and wider by a factor."""
+    rng = np.random.default_rng(3)
+    shape, half = BOARD.points.copy(), 0.12
+    shape[:, 2] = bend * ((shape[:, 0] - half) / half) ** 2
+    shape[:, 0] *= stretch
+    views = [
+        BoardView(str(k), pixels + 0.05 * rng.standard_normal(pixels.shape))
+        for k, (R, t, _) in enumerate(poses(camera, 30, rng, fill=1.1, scale=(0.25, 0.7)))
+        if np.isfinite(pixels := camera.project(shape @ R.T + t, strict=False)).all()
+    ]
+    return calibrate(views, BOARD, SIZE)
+
+
+def test_a_board_that_is_not_flat_is_told() -> None:
+    truth = CAMERAS['plumb_bob']
+    found = flat_or_not(bend=2e-4)
+    assert abs(found.camera.fx - truth.fx) > 5.0 * found.deviations['fx']
+    told = [text for text in found.warnings if 'the board is not flat' in text]
+    # In the middle and at the ends, of a parabola of 0.2 mm about its mean plane.
+    (off,) = (float(re.search(r'up to ([\d.]+) mm', text)[1]) for text in told)
+    assert 0.1 < off < 0.2
+    found = flat_or_not()
+    assert abs(found.camera.fx - truth.fx) < 4.0 * found.deviations['fx']
+    assert not any('flat' in text or 'square' in text for text in found.warnings)
+
+
+def test_a_board_that_the_printer_has_stretched_is_told() -> None:
+    found = flat_or_not(stretch=1.005, camera=CAMERAS['plumb_bob'].replace(fy=1350.0))
+    assert found.camera.fx / found.camera.fy > 1.0 + 4.0 * found.deviations['fx'] / 1350.0
+    assert any('the printer has stretched the board' in text for text in found.warnings)
+
+
 @pytest.mark.parametrize(
     ('model', 'name', 'value', 'text'),
     [

@@ -28,6 +28,7 @@ from longreach_markers.setup.intrinsics import (
     covariance_of,
     enriched,
     project,
+    shape_of_board,
     solve,
 )
 
@@ -40,7 +41,8 @@ _LEAST_TILT, _LEAST_TURN = math.radians(20.0), math.radians(30.0)
 _LEAST_RATIO = 1.3  # largest over smallest distance
 _LARGEST_FOCAL = 2e-3  # relative standard deviation of the focal length
 _LARGEST_RAY = 0.5  # standard deviation of a ray [px]
-_LARGEST_ASPECT = 0.02
+_LARGEST_ASPECT, _SURE = 0.002, 4.0  # the least significance of a difference
+_LARGEST_F = 3.0  # of the shape of the board
 _LEFT = 0.1  # next step of converged least squares, in standard deviations
 # Difference between models inside and outside the covered area [px]; its least significance.
 _LARGEST_DIFFERENCE, _SIGNIFICANT = (0.3, 1.0), 3.0
@@ -179,6 +181,14 @@ def calibrate(
     names = ('fx', 'fy', 'cx', 'cy', *COEFFICIENTS[model])
     deviations = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     warnings = _warnings(camera, deviations, rms, rays, coverage, outliers)
+    shape, gain = shape_of_board(model, solution, points, corners, size)
+    if gain > _LARGEST_F:
+        off = 1e3 * float(np.linalg.norm(shape, axis=1).max())
+        warnings.append(
+            f'the board is not flat, or its squares are not equal: corners are off by up to'
+            f' {off:.2g} mm in all pictures, F = {gain:.2g}, allowed: {_LARGEST_F:g}; deviations'
+            ' do not contain this: print it to scale, and glue it to a plate of glass or metal'
+        )
     warnings += _doubts(difference, noise, _covered_places(views, size), size)
     if not left <= _LEFT:
         warnings.append(
@@ -443,10 +453,12 @@ def _warnings(
             f'the focal length is uncertain by {100.0 * focal:.2g} %: add pictures with a board'
             ' that is tilted and fills half of the image'
         )
-    if abs(camera.fx / camera.fy - 1.0) > _LARGEST_ASPECT:
+    aspect, spread = camera.fx / camera.fy, math.hypot(deviations['fx'], deviations['fy'])
+    if abs(aspect - 1.0) > max(_LARGEST_ASPECT, _SURE * spread / camera.fy):
         found.append(
-            f'fx/fy = {camera.fx / camera.fy:.3f}, while most sensors have square pixels: turn the'
-            ' board about both axes, and check that the pictures are not stretched'
+            f'fx/fy = {aspect:.4f}, while most sensors have square pixels: measure whether the'
+            ' printer has stretched the board along one side, and check that the pictures are not'
+            ' stretched'
         )
     worst = float(np.nanmax(rays))
     if worst > _LARGEST_RAY:

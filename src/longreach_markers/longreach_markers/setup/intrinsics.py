@@ -21,10 +21,13 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.linalg import block_diag
 
 # Prior of a coefficient of rational_polynomial: change of a ray at a corner of the image, over its
 # radius; least standard deviation of a board corner [px].
 _USUAL, _FINEST = 0.5, 1e-3
+# Prior standard deviation of a board corner's shift from its place on a flat board [m].
+_BENT = 2e-3
 _STEPS, _DAMPING = 100, 1e-3
 _ITERATIONS = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
 RICHER = 'rational_polynomial'
@@ -104,6 +107,43 @@ def covariance_of(
     decrease = max(by_poses + float(gradient @ inverse @ gradient), 0.0)
     left = math.sqrt(decrease / fine / (count + 6 * len(corners)))
     return off, variance * inverse, left
+
+
+def shape_of_board(
+    model: str,
+    solution: Solution,
+    points: np.ndarray,
+    corners: Sequence[np.ndarray],
+    size: tuple[int, int],
+) -> tuple[np.ndarray, float]:
+    """
+    Return shifts (n, 3) [m] of the board's corners, the same in all pictures, and their F.
+
+    A Gauss-Newton step with intrinsics and poses. F is the decrease of squares for each shift over
+    the variance that is left: about 1 for a flat board, 0 for too few pictures.
+    """
+    count, shifts = len(solution.intrinsics), 3 * len(points)
+    normal, gradient, squares = np.zeros((count + shifts,) * 2), np.zeros(count + shifts), 0.0
+    for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
+        pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
+        by_shifts = B[:, 3:].reshape(-1, 2, 3) @ cv2.Rodrigues(turn)[0]
+        J, rest = np.hstack([A, block_diag(*by_shifts)]), (seen - pixels).ravel()
+        Q = np.linalg.qr(B)[0]
+        J, rest = J - Q @ (Q.T @ J), rest - Q @ (Q.T @ rest)
+        normal += J.T @ J
+        gradient += J.T @ rest
+        squares += float(rest @ rest)
+    # The board's place and scale are no part of its shape.
+    shape, freedom = shifts - 7, (2 * len(points) - 6) * len(corners) - count
+    if freedom < 2 * shape:
+        return np.zeros((len(points), 3)), 0.0
+    variance = max(squares / freedom, _FINEST**2)
+    expected = _expectation(model, size, solution.intrinsics)
+    prior = np.append(expected, np.full(shifts, _BENT**-2.0)) * variance
+    step = _inverse(normal + np.diag(prior)) @ gradient
+    gain = float(gradient @ step)
+    left = max((squares - gain) / (freedom - shape), _FINEST**2)
+    return step[count:].reshape(-1, 3), gain / shape / left
 
 
 def project(
