@@ -102,6 +102,11 @@ def tip_path(
     """Return joint angles (times, 3) [rad] of a path of the tip, at whose end it rests."""
     found = np.tile(np.asarray(start, dtype=float), (times.size, 1))
     place, begin = tip_at(p, start), 0.0
+    if segments and np.abs(angles_at(p, place) - start)[1:].max() > 1e-6:
+        raise InputError(
+            f'angles = {start.tolist()} rad, allowed for a path of the tip: a negative stick, and'
+            ' the tip before the swing axis; begin in another pose'
+        )
     for index, segment in enumerate(segments):
         inside = times >= begin
         s = np.clip((times[inside] - begin) / segment.duration, 0.0, 1.0)

@@ -102,6 +102,14 @@ REFUSED = [
         r'tip\[0\]: tip = \(.*\) m needs stick = .*, allowed by the stroke of stick_cylinder',
     ),
     (machine(tip=[EDGE]), 'centre and normal'),
+    (
+        machine(
+            STANDARD.with_value('stick_cylinder.linkage.offset_angle', 2.1),
+            angles=(0.0, 0.3, 0.35),
+            **line(4.0, 5.9, 0.0, 2.9),
+        ),
+        r'angles = \[0\.0, 0\.3, 0\.35\] rad, allowed for a path of the tip: a negative stick',
+    ),
     (machine(**sine(-0.5, 1.0)), 'at 0.5 s stick = -2.2 rad, allowed by the stroke of stick'),
     (machine(**START, **sine(0.4, 1.0)), r'at 0\.\d+ s stick has -?1\d\d'),
     (FAST, r'at 0\.\d+ s stick has -?1\d\d'),
