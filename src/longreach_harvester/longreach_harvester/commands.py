@@ -197,11 +197,14 @@ def _pose(arguments: argparse.Namespace) -> None:
     for i, cylinder in enumerate(harvester.actuators[1:], 1):
         name, angle = JOINTS[i], float(angles[i])
         lever = cylinder.linkage.arm(angle)
+        # From pin to pin; only a triangle has pins.
+        retracted = cylinder.linkage.retracted
+        length = cylinder.linkage.position(angle) + retracted if retracted else None
         rows.append(
             {
                 'joint': name,
                 'angle': angle,
-                'length': cylinder.linkage.position(angle) + float(cylinder.linkage.row()[4]),
+                'length': length,
                 'lever': lever,
                 'force': efforts[name] / lever,
                 'head_pressure': float(state.y[PRESSURE_1 + i]),

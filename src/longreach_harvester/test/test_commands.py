@@ -103,6 +103,18 @@ def test_pose_of_a_tip_and_of_angles_agree(capsys, result):
     assert 'swing: 0.1974 rad; tip: x = 5' in text
 
 
+def test_pose_has_lengths_of_cylinders_between_pins_only(result):
+    """By the law of cosines; a rocker has no pins."""
+    rocker = '{kind: rocker, lever: 0.4, shape: 0.1, offset: 0.5}'
+    words = ('pose', '--angles', '0,0.5,-1', '--set', f'stick_cylinder.linkage={rocker}')
+    boom, stick = (one['length'] for one in result(*words)['cylinders'])
+    near, far, offset = 1.3, 0.45, 1.2
+    assert boom == pytest.approx(
+        np.sqrt(near**2 + far**2 - 2.0 * near * far * np.cos(0.5 + offset))
+    )
+    assert stick is None
+
+
 def test_drift_of_closed_valves_with_and_without_switching(capsys, result):
     found = result('drift', '--duration', 60)
     assert max(found['drift']['on'].values()) < 1e-9
