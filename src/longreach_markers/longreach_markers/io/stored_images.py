@@ -14,6 +14,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
+# A date and the time of day, as of date +%Y%m%d_%H%M%S.%N.
+_TIME_OF_DAY = re.compile(
+    r'(?:^|\D)(20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))[-_T]?'
+    r'((?:[01]\d|2[0-3])[0-5]\d[0-5]\d)\.(\d{1,9})$'
+)
 # Least step of numbers that count frames, in their common divisor, at most; that of times in names
 # (of milliseconds, for example) is larger.
 _LEAST_STEP = 2
@@ -155,6 +161,9 @@ def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
 
 def _stamp_in(stem: str) -> int | None:
     """Return the time [ns] at the end of a name, or None."""
+    if found := _TIME_OF_DAY.search(stem):
+        day = datetime.strptime(found[1] + found[2], '%Y%m%d%H%M%S').replace(tzinfo=UTC)
+        return round(day.timestamp()) * 10**9 + int(found[3].ljust(9, '0'))
     if found := _SECONDS.search(stem):
         return int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
     found = _NANOSECONDS.search(stem)
