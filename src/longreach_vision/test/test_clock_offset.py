@@ -331,6 +331,15 @@ def test_a_step_is_refused_by_commands_that_write(monkeypatch, tmp_path, command
     assert file.read_text() == before
 
 
+def test_an_offset_is_refused_by_pose(monkeypatch, tmp_path) -> None:
+    file = write_small_rig(tmp_path)
+    before, found = file.read_text(), seen(0.004)
+    monkeypatch.setattr(tracking_commands, '_collected', lambda _: (found.rig, found))
+    words = ('pose', '--refine', tmp_path / 'bag', '--rig', file, '--camera', 'right')
+    refused('add the delay to the rig: longreach vision sync', *words, kind=LongreachError)
+    assert file.read_text() == before
+
+
 # --- the rig file ----------------------------------------------------------------------------
 
 

@@ -314,7 +314,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
         raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
     clocks = compare_clocks(sightings)
     for one in clocks.of_each():
-        if one.steps:
+        if one.steps or one.is_significant:
             raise LongreachError(f'{one.warning}; {arguments.rig} is unchanged')
     agreements = compare_poses(sightings, clocks)
     camera, since = wrong_camera(agreements)
