@@ -414,6 +414,18 @@ def test_search_that_does_not_add_up_says_what_both_cameras_see():
         stage.start(places)
 
 
+@pytest.mark.parametrize('apart', [-0.002, 0.002, 0.12])
+def test_markers_above_each_other_are_not_named_by_noise(apart: float) -> None:
+    stage = Stage(small_rig(positions=False))
+    places = np.array([[0.0, 0.0, 0.5], [apart, 0.0, -0.3], [0.8, 0.0, 0.3]])
+    if apart > 0.5 * RADIUS:
+        assert list(stage.start(places)['left']) == ['a', 'b', 'c']
+        return
+    text = r'a and b would be [\d.]+ mm apart along the first axis .* Give each marker a position'
+    with pytest.raises(LongreachError, match=text):
+        stage.start(places)
+
+
 def test_marker_that_one_camera_cannot_see_at_the_start():
     stage = Stage(small_rig(positions=False))
     images = stage.images(PLACES)

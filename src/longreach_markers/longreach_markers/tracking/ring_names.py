@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ from longreach_markers.rig import MarkerOnRig
 from longreach_markers.tracking.appearance import RADIUS_BY_RIG, Appearance, difference, mismatch
 
 Kind = tuple[float, ...]
+
+# Least distance along the plane's first axis by which markers are named, in radii.
+_IN_ORDER = 0.5
 
 
 class Named(NamedTuple):
@@ -41,7 +45,8 @@ def name_markers(
     Rings that look like a marker are located in its plane; those of two cameras ``together`` [m]
     are one. Markers of equal appearance - radius, inner edge, polarity, offset - are named in the
     order of the rig along the plane's first axis. If there are too many, only those seen by both
-    cameras count. If the number still differs, none of these is named.
+    cameras count. If the number still differs, or this axis does not order them, none of these is
+    named.
     """
     kinds = _kinds(markers)
     rings: dict[Kind, dict[str, list[Observation]]] = {
@@ -59,12 +64,15 @@ def name_markers(
         groups = _groups(appearances, rings[kind], wanted[0], together)
         if len(groups) > len(wanted):
             groups = [group for group in groups if len(group[1]) == len(found)]
-        if len(groups) != len(wanted):
-            number = _wrong_number(wanted, len(groups))
-            missing.update(dict.fromkeys((marker.name for marker in wanted), number))
-            problems.append(number)
-            continue
         groups.sort(key=lambda group: group[0])
+        if len(groups) != len(wanted):
+            unnamed = _wrong_number(wanted, len(groups))
+        else:
+            unnamed = _wrong_order(wanted, [place[0] for place, _ in groups])
+        if unnamed:
+            missing.update(dict.fromkeys((marker.name for marker in wanted), unnamed))
+            problems.append(unnamed)
+            continue
         named.update(
             {marker.name: views for marker, (_, views) in zip(wanted, groups, strict=True)}
         )
@@ -132,6 +140,18 @@ def _wrong_number(wanted: Sequence[MarkerOnRig], count: int) -> str:
     discs = ' (discs are not found in this way)' if wanted[0].inner == 0.0 else ''
     names = ', '.join(one.name for one in wanted)
     return f'{count} markers found instead of {len(wanted)}: {names}{discs}'
+
+
+def _wrong_order(wanted: Sequence[MarkerOnRig], along: Sequence[float]) -> str:
+    """Return a message about markers too near each other along the axis [m]; empty for none."""
+    for pair, (a, b) in zip(pairwise(wanted), pairwise(along), strict=True):
+        if b - a < _IN_ORDER * wanted[0].radius:
+            names = ' and '.join(marker.name for marker in pair)
+            return (
+                f'{names} would be {1e3 * (b - a):.2g} mm apart along the first axis of the plane,'
+                f' allowed: {1e3 * _IN_ORDER * wanted[0].radius:.2g} mm or more for names by order'
+            )
+    return ''
 
 
 def _rings(found: Mapping[str, Sequence[Observation]]) -> str:
