@@ -138,7 +138,7 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
         assert after.settling < 2.5
         # Biases of the sensors do not move the boom.
         assert after.astray < math.radians(0.2)
-        assert before.settling == math.inf
+        assert before.settling > 4.0 * after.settling
     elif name == 'pressure':
         assert after.damping > 1.5 * before.damping
     else:
