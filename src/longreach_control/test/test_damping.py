@@ -126,7 +126,7 @@ def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
 def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None:
     """Model-based ones damp a pick-up, shaping calms a stop; nothing becomes unstable."""
     what = 'stop' if name == 'shaping' else 'pick_up'
-    case, end = Case(postures(boom, 5)[4], what), 4.0 if name == 'shaping' else 1.0
+    case, end = Case(postures(boom, 5)[1], what), 4.0 if name == 'shaping' else 1.0
     alone = run_case(case, boom, CONTROLLERS['none'], 12.0)
     trace = run_case(case, boom, CONTROLLERS[name], 12.0)
     assert not trace.error
@@ -138,7 +138,7 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
         assert after.settling < 2.5
         # Biases of the sensors do not move the boom.
         assert after.astray < math.radians(0.2)
-        assert before.settling > 4.0 * after.settling
+        assert before.settling == math.inf
     elif name == 'pressure':
         assert after.damping > 1.5 * before.damping
     else:

@@ -93,11 +93,10 @@ def covariance_of(
     for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
         pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
         residuals.append(seen - pixels)
-        Q = np.linalg.qr(B)[0]
-        rest = A - Q @ (Q.T @ A)
-        normal += rest.T @ rest
-        gradient += rest.T @ residuals[-1].ravel()
-        by_poses += float(np.sum((Q.T @ residuals[-1].ravel()) ** 2))
+        J, rest, by_pose = _apart_from_pose(B, A, residuals[-1].ravel())
+        normal += J.T @ J
+        gradient += J.T @ rest
+        by_poses += by_pose
     off = np.array(residuals)
     variance = float(np.sum(off**2)) / max(off.size - count - 6 * len(corners), 1)
     fine = max(variance, _FINEST**2)
@@ -107,6 +106,15 @@ def covariance_of(
     decrease = max(by_poses + float(gradient @ inverse @ gradient), 0.0)
     left = math.sqrt(decrease / fine / (count + 6 * len(corners)))
     return off, variance * inverse, left
+
+
+def _apart_from_pose(
+    by_pose: np.ndarray, J: np.ndarray, residuals: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return derivatives and residuals that no pose of a board explains, and squares it does."""
+    Q = np.linalg.qr(by_pose)[0]
+    along = Q.T @ residuals
+    return J - Q @ (Q.T @ J), residuals - Q @ along, float(along @ along)
 
 
 def shape_of_board(
@@ -127,9 +135,8 @@ def shape_of_board(
     for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
         pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
         by_shifts = B[:, 3:].reshape(-1, 2, 3) @ cv2.Rodrigues(turn)[0]
-        J, rest = np.hstack([A, block_diag(*by_shifts)]), (seen - pixels).ravel()
-        Q = np.linalg.qr(B)[0]
-        J, rest = J - Q @ (Q.T @ J), rest - Q @ (Q.T @ rest)
+        J = np.hstack([A, block_diag(*by_shifts)])
+        J, rest, _ = _apart_from_pose(B, J, (seen - pixels).ravel())
         normal += J.T @ J
         gradient += J.T @ rest
         squares += float(rest @ rest)
