@@ -149,8 +149,7 @@ def _wrong_order(wanted: Sequence[MarkerOnRig], along: Sequence[float]) -> str:
             names = ' and '.join(marker.name for marker in pair)
             return (
                 f'{names} would be {1e3 * (b - a):.2g} mm apart along the first axis of the plane,'
-                f' allowed: {1e3 * _IN_ORDER * wanted[0].radius:.2g} mm or more; give each a'
-                ' position'
+                f' allowed: {1e3 * _IN_ORDER * wanted[0].radius:.2g} mm or more for names by order'
             )
     return ''
 
