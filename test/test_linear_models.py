@@ -26,6 +26,7 @@ from longreach_crane.linear import smooth_model as smooth_crane
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import FREE, Constants, Inputs, linear_model
 from longreach_crane.parameters import load_machinery
+from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linear import smooth_model as smooth_excavator
 from longreach_harvester.linear import smooth_model as smooth_harvester
@@ -130,6 +131,19 @@ def test_the_crane_begins_with_the_first_command() -> None:
     rate = load_machinery().crane.motor_rate
     assert now.u[0] == pytest.approx(later.x[0] / -math.expm1(-0.01 * rate))
     assert now.rates(now.x, now.u) == pytest.approx([rate * now.u[0], 0.0, 0.0, 0.0, 0.0])
+
+
+def test_a_crane_whose_rigid_brake_closes_has_stopped() -> None:
+    """In the cycle in which it closes the car rests, and the cable has what the stop gives it."""
+    options = CRANE.options(brake='rigid')
+    machinery = CRANE.load(None, options)
+    scenario = CRANE.load_scenario(CRANE.find_scenario('task_b'), machinery, options)
+    run = CRANE.simulate(machinery, scenario, options)
+    first = int(np.flatnonzero(run.column('brake'))[0])
+    assert run.column('car_velocity')[first] != 0.0
+    now = CRANE.smooth(machinery, scenario, options, first * 0.01, False)
+    after = run.table[first + 1, 1:6]
+    assert moved(now, 0.01)[1:] == pytest.approx(after[1:], rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(('machine', 'scenario', 'time', 'interval'), RUNS)
