@@ -63,9 +63,10 @@ def smooth(machine: str, scenario: str, time: float, free: bool = False) -> Smoo
 
 @pytest.mark.parametrize('machine', ['boom', 'crane', 'excavator', 'harvester', 'links'])
 def test_a_time_that_is_none_of_the_run_is_refused(machine: str) -> None:
-    """Between two steps, and beyond the end."""
+    """Between two steps, before 0 and beyond the end."""
     scenario = {'boom': 'wave', 'crane': 'task_b', 'excavator': 'settle', 'links': 'circle'}
-    for time, allowed in ((0.12345, 'whole steps of 0.0'), (61.0, r'0 to \d+ s, the duration')):
+    outside = r'0 to \d+ s, the duration'
+    for time, allowed in ((0.12345, 'whole steps of 0.0'), (-1.0, outside), (61.0, outside)):
         with pytest.raises(InputError, match=f'^time = {time:g} s, allowed: {allowed}'):
             smooth(machine, scenario.get(machine, 'sine'), time)
 

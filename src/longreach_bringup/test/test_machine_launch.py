@@ -44,6 +44,7 @@ def slow(*values):
         slow('boom', 'wave', 3.0, ('lockstep:=true', 'sensors:=typical'), ()),
         slow('boom', 'load_release', 5.0, ('controller:=false',), ()),
         slow('crane', 'task_c', 60.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
+        slow('crane', 'task_c', 20.0, ('model:=linear', 'lockstep:=true'), ('--model', 'linear')),
         # The operator's station is there, and leaves the scenario alone.
         slow('excavator', 'dig_20kpa', 1.0, (), ()),
         slow('excavator', 'free_swing', 2.0, (), ()),

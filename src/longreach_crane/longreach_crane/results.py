@@ -29,14 +29,14 @@ _EVENTS = {
 }
 
 
-def columns_of(crane: CraneParameters) -> Columns:
+def columns_of(crane: CraneParameters, model: str = 'nonlinear') -> Columns:
     """Return the columns of a run of a crane: the first five after time are the state."""
     position, velocity, effort = (
         partial(Source, 'joint_states', field) for field in ('position', 'velocity', 'effort')
     )
     car, cable = 'car_joint', 'cable_joint'
     positions = (position(car), position(cable))
-    load = Derived(positions, partial(_load, Constants.of(crane)))
+    load = Derived(positions, partial(_load, Constants.of(crane, linear=model == 'linear')))
     return Columns(
         (
             Column('time', 's', 'of the control cycle'),

@@ -52,7 +52,7 @@ def simulate(
     cycles = step_count(scenario.duration, T, 'duration')
     crane = Crane(parameters, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
-    columns = columns_of(parameters)
+    columns = columns_of(parameters, model)
     what = f'duration = {scenario.duration:g} s with control cycles of {T:g} s'
     check_rows(cycles + 1, len(columns) + 5, what, 'take a shorter duration')
 

@@ -151,6 +151,10 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         """Return the columns of a run."""
         return columns_of(parameters.crane)
 
+    def run_columns(self, parameters: Machinery, options: CraneOptions) -> Columns:
+        """Return the columns of a run with a model."""
+        return columns_of(parameters.crane, options.model)
+
     def recorded_run(self, parameters: Machinery, columns: Columns, table: np.ndarray) -> CraneRun:
         """Return a recorded run."""
         return CraneRun(parameters.crane, columns, table)

@@ -117,7 +117,7 @@ def step_count(time: float, step: float, what: str) -> int:
 
 def check_instant(time: float, duration: float, step: float) -> None:
     """Raise InputError unless a time [s] is that of a step [s] of a run of some duration [s]."""
-    if time > duration:
+    if not 0.0 <= time <= duration:
         raise InputError(
             f'time = {time:g} s, allowed: 0 to {duration:g} s, the duration of the scenario'
         )

@@ -249,9 +249,20 @@ class Run(Generic[Parameters]):
         return self.table[:, [self.columns.place(name) for name in names]]
 
     def sample_time(self, step: float) -> float:
-        """Return the shortest interval of rows in whole steps [s]; ``step`` for a single row."""
+        """
+        Return the shortest interval of rows in whole steps [s]; ``step`` for a single row.
+
+        InputError when it is none.
+        """
         times = self.column('time')
-        return max(round(float(np.diff(times).min()) / step), 1) * step if len(times) > 1 else step
+        interval = float(np.diff(times).min()) if len(times) > 1 else step
+        whole = max(round(interval / step), 1) * step
+        if abs(whole - interval) > 1e-6:
+            raise InputError(
+                f'samples every {interval:.6g} s, allowed: whole steps of {step:g} s, such as'
+                f' {whole:g} s; the library has no samples in between'
+            )
+        return whole
 
     def summary(self) -> dict[str, Any]:
         """Return the main results as plain numbers; None for a run without rows."""

@@ -69,6 +69,8 @@ def test_values_in_other_units() -> None:
 def test_interval_of_rows() -> None:
     assert run_of(TABLE).sample_time(1e-3) == pytest.approx(0.1)
     assert run_of(TABLE[:1]).sample_time(1e-3) == 1e-3
+    with pytest.raises(InputError, match=r'every 0\.1 s, allowed: whole steps of 0\.03 s'):
+        run_of(TABLE).sample_time(0.03)
 
 
 def test_a_run_that_failed_says_so() -> None:

@@ -82,6 +82,10 @@ class MachineSpec(Generic[P, S, O]):
 
     # --- what it may provide -----------------------------------------------------------------
 
+    def run_columns(self, parameters: P, options: Any) -> Columns:
+        """Return the columns of a run with options, where they depend on these."""
+        return self.columns(parameters)
+
     def load(self, file: str | Path | None, options: Any) -> P:
         """Return the parameters of a file, by default of the installed one."""
         return cast('P', load(self.parameters, file or self.default_file()))

@@ -403,7 +403,8 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     check_files(arguments)
     options: Any = options_of(arguments, spec.options)
     machine, scenario = case_of(spec, arguments, options)
-    recorded = read_run(spec, arguments.bag, arguments.namespace, machine)
+    columns = spec.run_columns(machine, options)
+    recorded = read_run(spec, arguments.bag, arguments.namespace, machine, columns)
     if 'sample_time' in spec.of_recording and hasattr(options, 'sample_time'):
         # The step is not recorded, the interval of rows is.
         interval = recorded.sample_time(options.step or options.sample_time)

@@ -17,10 +17,14 @@ from longreach_tools.signals import column_of, common_times, read_signals, signa
 
 
 def read_run(
-    spec: MachineSpec[Any, Any, Any], bag: str | Path, namespace: str, machine: Any
+    spec: MachineSpec[Any, Any, Any],
+    bag: str | Path,
+    namespace: str,
+    machine: Any,
+    columns: Columns | None = None,
 ) -> Run[Any]:
     """Return a recorded run of a machine, without columns that it may lack and lacks."""
-    columns = spec.columns(machine).recorded
+    columns = (columns or spec.columns(machine)).recorded
     with open_bag(bag) as recording:
         lacking = {absolute_name(topic, namespace) for topic in spec.optional_topics}
         lacking -= {*recording.topics}
