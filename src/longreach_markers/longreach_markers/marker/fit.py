@@ -205,7 +205,8 @@ def _fit(  # type: ignore[no-untyped-def]
     light = np.zeros(LIGHT_TERMS)
     size = 0
     rms = 0.0
-    local = converged = False
+    # False, but no constant: for one, numba would compile the estimate once more.
+    local = converged = shaded and bent
     extension = np.zeros(0)
     correlation = np.zeros(CORRELATIONS)
     is_correlated = False
