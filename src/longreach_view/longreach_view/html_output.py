@@ -66,7 +66,8 @@ def export(paths: Sequence[Path], file: Path) -> str:
     source.poll(world, 0.0)
     beside = importlib.resources.files(__package__).joinpath('export.html').read_text('utf-8')
     beside = beside.replace('BEGIN', repr(source.begin))
-    beside = beside.replace('SCALES', ''.join(scale_lines(world.machines.values())))
+    notes = [f'<div>{html.escape(note)}</div>' for note in source.notes()]
+    beside = beside.replace('SCALES', ''.join([*notes, *scale_lines(world.machines.values())]))
     beside = beside.replace('FIGURE', _figure(charts, worlds, source.length))
     title = html.escape(f'Longreach - {", ".join(world.machines)}')
     page = page.replace('<title>Viser</title>', f'<title>{title}</title>', 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from longreach_tools.fields import numeric_fields
 from longreach_view.drawing import array_of
 from longreach_view.loop import Source
 from longreach_view.page import Replay, Request
-from longreach_view.world import Sample, World
+from longreach_view.world import LATE, Sample, World
 
 _IMAGE = 'sensor_msgs/msg/Image'
 # Before a time that is jumped to, messages of this long are shown in charts [s].
@@ -31,7 +30,12 @@ _LATEST, _READING = 1.0, 0.1
 
 
 class Recording:
-    """The messages of a recording, in memory, in the order of time; pictures stay in the file."""
+    """
+    The messages of a recording, in memory, in the order of time; pictures stay in the file.
+
+    Times are the stamps of machines, and between them in proportion to the bag's times, whose
+    clock may run differently. After a reset they go on: what follows is moved behind it.
+    """
 
     def __init__(self, path: Path) -> None:
         with open_bag(path) as bag:
@@ -44,7 +48,10 @@ class Recording:
                 f'{path} has no machine: no joint_states and no estimates of markers; found:'
                 f' {", ".join(sorted(types)) or "no topics"}'
             )
-        self.times: list[float] = []
+        # Times of the machines' stamps by those of the bag, where they go on.
+        clock: dict[float, float] = {}
+        now, moves, last = -math.inf, [0.0], dict[str, float]()
+        recorded: list[float] = []
         self.samples: list[Sample] = []
         # What is published once holds from the beginning on.
         self.descriptions: list[Sample] = []
@@ -54,36 +61,54 @@ class Recording:
         for name, nanoseconds, message in merged:
             stamp = getattr(getattr(message, 'header', None), 'stamp', None)
             time = None if stamp is None else stamp.sec + 1e-9 * stamp.nanosec
+            if time is not None:
+                # Nodes that answer late may still be before the reset.
+                near = last.get(name, now)
+                moved = min((time + move for move in moves), key=lambda t: abs(t - near))
+                if name.endswith('/joint_states') or types[name].endswith('/MarkerEstimates'):
+                    if moved < near - LATE and name in last:
+                        moved = now
+                        moves.append(moved - time)
+                    last[name] = moved
+                    if moved > now:
+                        now = clock[1e-9 * nanoseconds] = moved
+                time = moved
             sample = Sample(name, types[name], message, time)
             if name.endswith('/robot_description'):
                 self.descriptions.append(sample)
             else:
-                self.times.append(1e-9 * nanoseconds)
+                recorded.append(1e-9 * nanoseconds)
                 self.samples.append(sample)
-        if not self.times:
+        if not recorded:
             raise InputError(f'{path} has no messages of a machine')
-        self.begin, self.end = self.times[0], self.times[-1]
-        # From times of the bag to stamps, which differ in recordings with times of reception.
-        stamped = (
-            (s.stamp - t, t) for t, s in zip(self.times, self.samples, strict=True) if s.stamp
-        )
-        self.offset = next(stamped, (0.0, 0.0))[0]
-        self._path = path
+        self.resets = len(moves) - 1
+        clock = clock or {recorded[0]: recorded[0]}
+        self._clock = np.array(list(clock)), np.array(list(clock.values()))
+        self.times = _converted(np.array(recorded), *self._clock)
+        self.begin, self.end = float(self.times[0]), float(self.times[-1])
+        self.path = path
         self.images = tuple(sorted(name for name, kind in types.items() if kind == _IMAGE))
 
     def between(self, after: float, until: float) -> list[Sample]:
         """Return the messages with after < time since the beginning <= until [s]."""
-        low = bisect.bisect_right(self.times, self.begin + after)
-        return self.samples[low : bisect.bisect_right(self.times, self.begin + until)]
+        low, high = np.searchsorted(self.times, self.begin + np.array([after, until]), 'right')
+        return self.samples[low:high]
 
     def pictures(self, begin: float) -> Iterator[tuple[float, str, Callable[[], Any]]]:
         """Yield time since the beginning [s], topic and reading function of each later picture."""
-        store = bag_typestore(self._path)
-        start = max(0, round(1e9 * (self.begin + begin)))
-        with open_bag(self._path) as bag:
+        store = bag_typestore(self.path)
+        recorded, stamps = self._clock
+        start = max(0, round(1e9 * float(_converted(self.begin + begin, stamps, recorded))))
+        with open_bag(self.path) as bag:
             for topic, nanoseconds, data in bag.messages(self.images, start):
-                time = 1e-9 * nanoseconds - self.begin
+                time = float(_converted(1e-9 * nanoseconds, *self._clock)) - self.begin
                 yield time, topic, partial(store.deserialize_cdr, data, _IMAGE)
+
+
+def _converted(times: Any, clock: np.ndarray, other: np.ndarray) -> Any:
+    """Return times of a clock as those of another; before and after they run alike."""
+    outside = np.minimum(times - clock[0], 0.0) + np.maximum(times - clock[-1], 0.0)
+    return np.interp(times, clock, other) + outside
 
 
 def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
@@ -105,7 +130,7 @@ class BagSource(Source):
         self.length = max(r.end - r.begin for r in self._recordings)
         first = self._recordings[0]
         # As it is shown.
-        self.begin = World(numeric_fields).since(first.begin + first.offset)
+        self.begin = World(numeric_fields).since(first.begin)
         if not self.length > 0.0:
             raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
         self.count = max(len(recording.times) for recording in self._recordings)
@@ -151,7 +176,7 @@ class BagSource(Source):
         """Tell the worlds what time it is in them."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
-            shown.present = shown.since(recording.begin + recording.offset) + self._time
+            shown.present = shown.since(recording.begin) + self._time
 
     def _jump(self, world: World, time: float) -> None:
         """Show a time, with the charts of what came before."""
@@ -164,7 +189,7 @@ class BagSource(Source):
                 shown.take(sample, 0.0)
             earlier = recording.between(-math.inf, time)
             lead = recording.begin + time - self._lead
-            first = bisect.bisect_left(recording.times, lead)
+            first = int(np.searchsorted(recording.times, lead))
             # Of what is older the latest of each topic, and drawings, which add up.
             latest = {sample.topic: k for k, sample in enumerate(earlier[:first])}
             for k, sample in enumerate(earlier):
@@ -213,4 +238,10 @@ class BagSource(Source):
 
     def notes(self) -> Sequence[str]:
         """Return what the page says besides."""
-        return () if self._ghost is None else ('The second recording: ghost, dashed lines.',)
+        ghost = [] if self._ghost is None else ['The second recording: ghost, dashed lines.']
+        return ghost + [
+            f'Resets in {recording.path}: {recording.resets}; the runs are shown one after the'
+            ' other, and times go on.'
+            for recording in self._recordings
+            if recording.resets
+        ]

@@ -23,6 +23,8 @@ from longreach_view.drawing import TYPES, Drawing
 
 # Without a sample for this long a machine is stale [s of wall time].
 STALE = 1.0
+# A sample that is older than the last one by at most this has come late, others by a reset [s].
+LATE = 0.5
 # Over this time speed and rate are measured [s of wall time].
 _SPEED_WINDOW = 2.0
 _CAPACITY = 8000
@@ -57,8 +59,10 @@ class Series:
         self._capacity, self._begin, self._end = capacity, 0, 0
 
     def append(self, time: float, value: float) -> None:
-        """Add a value; a time before the last one begins the series anew."""
-        if self._end > self._begin and time < self._data[0, self._end - 1]:
+        """Add a value, but not one that comes late; a reset begins the series anew."""
+        if time < self.last:
+            if time >= self.last - LATE:
+                return
             self._begin = self._end = 0
         if self._end == self._data.shape[1]:
             kept = self._data[:, self._end - self._capacity :].copy()
@@ -159,13 +163,16 @@ class Machine:
 
     def note(self, stamp: float, now: float) -> None:
         """Note when a sample with a stamp came."""
+        self.heard = now
         if stamp < self.time:
+            if stamp >= self.time - LATE:
+                return
             self._times.clear()
             for track in self.tracks.values():
                 track.clear()
             while self.events and self.events[-1][0] > stamp:
                 self.events.pop()
-        self.time, self.heard = stamp, now
+        self.time = stamp
         self._times.append((now, stamp))
         while now - self._times[0][0] > _SPEED_WINDOW:
             self._times.popleft()
@@ -177,7 +184,7 @@ class Machine:
         """Note an event; one without a stamp is of the present."""
         time = self.time if stamp is None else stamp
         if math.isfinite(time):
-            while self.events and self.events[-1][0] > time:
+            while self.events and self.events[-1][0] > time + LATE:
                 self.events.pop()
             self.events.append((time, text))
 

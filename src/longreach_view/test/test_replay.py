@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import InertiaStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
@@ -17,14 +18,19 @@ from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import write_bag
 from longreach_view.charts import chart_of, lines_of
 from longreach_view.page import Request
-from longreach_view.recording import BagSource
+from longreach_view.recording import BagSource, Recording
 from longreach_view.world import World
 
 POSITION = '/crane/joint_states.position[car_joint]'
 STEP = 0.1
 
 
-def crane_bag(path, speed, begin=5.0, duration=10.0):
+def set_stamp(message, time):
+    stamp = message.header.stamp
+    stamp.sec, stamp.nanosec = divmod(round(1e9 * time), 1_000_000_000)
+
+
+def crane_bag(path, speed, begin=5.0, duration=10.0, stamp_of=lambda time: time):
     """Write a bag of a crane's car with a constant speed [m/s]; its description comes late."""
     text = String(data=robot_description(load_machinery().crane, 'crane/'))
     rows = []
@@ -34,7 +40,7 @@ def crane_bag(path, speed, begin=5.0, duration=10.0):
             name=['car_joint', 'cable_joint'], velocity=[0.0] * 2, effort=[0.0] * 2
         )
         joints.position = [speed * STEP * k, 0.0]
-        joints.header.stamp.sec, joints.header.stamp.nanosec = divmod(time, 1_000_000_000)
+        set_stamp(joints, stamp_of(begin + STEP * k))
         rows.append(('joint_states', time, joints))
         if k == 50:
             rows.append(('robot_description', time, text))
@@ -78,6 +84,47 @@ def test_a_jump_shows_that_time_and_the_chart_before_it(tmp_path, world):
         times, values = world.series[POSITION].window(-math.inf, math.inf)
         assert (times[0], times[-1]) == (5.0, pytest.approx(5.0 + to))
         assert values[-1] == pytest.approx(0.5 * to)
+
+
+@pytest.mark.parametrize(
+    ('stamp_of', 'begin', 'length', 'resets'),
+    [
+        (lambda time: 2.0 * time, 10.0, 20.0, 0),
+        (lambda time: time if time < 9.95 else time - 5.0, 5.0, 9.9, 1),
+        (lambda time: 9.85 if abs(time - 10.0) < 0.01 else time, 5.0, 10.0, 0),
+        (lambda time: 1.7e9 + time, 0.0, 10.0, 0),
+    ],
+    ids=['faster than the bag', 'reset', 'one sample late', 'dates'],
+)
+def test_times_are_those_of_the_stamps(tmp_path, world, stamp_of, begin, length, resets):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5, stamp_of=stamp_of)])
+    assert (source.begin, source.length) == pytest.approx((begin, length))
+    source.handle(Request('', 'seek', source.length))
+    play(source, world, 0.0)
+    times, values = world.series[POSITION].window(-math.inf, math.inf)
+    assert len(times) >= 100
+    assert times[[0, -1]] == pytest.approx([begin, begin + length])
+    assert values[[0, -1]] == pytest.approx([0.0, 5.0])
+    assert [note.partition(';')[0] for note in source.notes()] == resets * [
+        f'Resets in {tmp_path / "a"}: 1'
+    ]
+
+
+def test_messages_about_a_reset_are_of_the_nearest_run(tmp_path):
+    """The times of the bag, and the stamps, of joint states, and of what else is known."""
+    rows = []
+    for topic, kind, recorded, stamp in (
+        *(('joint_states', JointState, time, time % 5) for time in range(10)),
+        ('load', InertiaStamped, 2, 2.0),
+        ('load', InertiaStamped, 5, 3.99),
+        ('load', InertiaStamped, 8, 3.0),
+    ):
+        message = kind()
+        set_stamp(message, stamp)
+        rows.append((topic, recorded * 10**9, message))
+    samples = Recording(write_bag(tmp_path / 'a', 'crane', rows)).samples
+    # The second run begins where the first one has ended, at 4 s.
+    assert [s.stamp for s in samples if s.topic == '/crane/load'] == pytest.approx([2, 3.99, 7])
 
 
 def test_pause_loop_and_end(tmp_path, world):
@@ -145,13 +192,16 @@ def test_the_charts_of_two_recordings_have_one_present(tmp_path, world):
     assert math.isnan(second[-1]), 'the second one ended 2 s before'
 
 
-def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world):
+@pytest.mark.parametrize(('rate', 'second', 'last'), [(0.0, 7, 13), (2.0, 6, 9)])
+def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world, rate, second, last):
+    """Stamps that run at a rate of the bag's times; without stamps those of the bag count."""
     rows = []
-    for second in range(5, 15):
-        picture = Image(height=2, width=2, step=2, encoding='mono8', data=bytes([second] * 4))
+    for time in range(5, 15):
+        picture = Image(height=2, width=2, step=2, encoding='mono8', data=bytes([time] * 4))
         joints = JointState(name=['car_joint'], position=[0.0])
+        set_stamp(joints, rate * time)
         rows += [
-            (topic, second * 10**9, message)
+            (topic, time * 10**9, message)
             for topic, message in (('left/image_raw', picture), ('joint_states', joints))
         ]
     source = BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
@@ -162,8 +212,8 @@ def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world):
     play(source, world, 0.0)
     assert shown() == {'crane/left/image_raw': 5}
     assert shown() == {}, 'the same picture is not read again'
-    play(source, world, 1.05)
-    assert shown() == {'crane/left/image_raw': 6}
-    source.handle(Request('', 'seek', 7.9))
-    play(source, world, 1.05)
-    assert shown() == {'crane/left/image_raw': 12}
+    play(source, world, 2.05)
+    assert shown() == {'crane/left/image_raw': second}
+    source.handle(Request('', 'seek', 8.1))
+    play(source, world, 2.05)
+    assert shown() == {'crane/left/image_raw': last}

@@ -122,12 +122,14 @@ def test_times_that_are_dates_count_from_the_first_one():
     assert lines_of(chart_of(signal), [world], 2.0)[0].tolist() == [0.5, 2.5]
 
 
-def test_a_series_keeps_the_latest_and_begins_anew_when_time_goes_back():
+def test_a_series_keeps_the_latest_leaves_out_what_is_late_and_begins_anew_after_a_reset():
     series = Series(capacity=10)
     for k in range(35):
         series.append(float(k), 2.0 * k)
     assert series.window(-math.inf, math.inf)[0].tolist() == list(range(25, 35))
     assert series.window(30.0, 31.0).tolist() == [[30.0, 31.0], [60.0, 62.0]]
+    series.append(33.9, 0.0)
+    assert series.window(33.0, math.inf).tolist() == [[33.0, 34.0], [66.0, 68.0]]
     series.append(1.0, 0.0)
     assert series.window(-math.inf, math.inf).tolist() == [[1.0], [0.0]]
 
@@ -158,8 +160,10 @@ def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
     assert not machine.events, 'what was so from the beginning is no event'
     for one in (load(1.0, 0.0), status(2.0, brake=True), sample(2.5), load(3.0, 20.0)):
         world.take(one, 0.0)
-    world.take(status(3.5, brake=True), 0.0)
+    for late in (status(2.9, brake=False), status(2.9, brake=True), sample(2.4)):
+        world.take(late, 0.0)
     expected = [(1.0, 'load released'), (2.0, 'brake closed'), (3.0, 'load attached')]
+    expected.append((2.9, 'brake closed'))
     assert list(machine.events) == expected
     world.take(sample(1.5), 0.0)
     assert list(machine.events) == expected[:1]
