@@ -3,14 +3,14 @@ Signals of a recording over time: numbers of its messages by topic and field.
 
 Time is that of the stamps in the messages' headers. Messages without stamp get the time at which
 they were recorded, converted to the clock of the stamps where the two differ. Where simulation
-time began anew, as at a reset of the plant, the signals are those since then.
+time began anew, as at a reset of the plant, the signals of all topics are those since then.
 """
 
 from __future__ import annotations
 
-import bisect
 import functools
 import math
+import types
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,12 +35,17 @@ class TopicData(NamedTuple):
     Samples of a topic in the order of time.
 
     Stamps (samples,) of int64 [ns], and values (samples,) by field; NaN where a message does not
-    have it, which is so for the fields ``lacking``.
+    have it. Of fields that messages are ``lacking``: which have it (samples,).
     """
 
     time: np.ndarray
     values: dict[str, np.ndarray]
-    lacking: frozenset[str] = frozenset()
+    lacking: Mapping[str, np.ndarray] = types.MappingProxyType({})
+
+    def samples(self, field: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return stamps [ns] and values of the messages that have a field, both (n,)."""
+        has = self.lacking.get(field, slice(None))
+        return self.time[has], self.values[field][has]
 
     def at(self, time: np.ndarray) -> TopicData:
         """Return the samples at some of the stamps; of equal ones the last."""
@@ -50,11 +55,33 @@ class TopicData(NamedTuple):
         return TopicData(time, {name: values[places] for name, values in self.values.items()})
 
 
+class Restart(NamedTuple):
+    """
+    Where simulation time last began anew; by default nowhere.
+
+    Bag times [ns] of the last message ``before`` and of the first ``after`` it, and a ``stamp``
+    [ns] between the stamps of the two.
+    """
+
+    before: int = -1
+    after: int = 0
+    stamp: int = 0
+
+    def keeps(self, time: Any, stamp: Any) -> Any:
+        """Return whether messages with a bag time and a stamp [ns] are those since then."""
+        return (time >= self.after) | ((time >= self.before) & (stamp < self.stamp))
+
+
 class Recording(NamedTuple):
-    """Signals by topic; ``notes`` say what was assumed about times, and what cannot be read."""
+    """
+    Signals by topic, since time last began anew.
+
+    ``notes`` say what was assumed about times, and what cannot be read.
+    """
 
     topics: dict[str, TopicData]
     notes: tuple[str, ...]
+    restart: Restart
 
 
 class _Reader:
@@ -120,7 +147,8 @@ class _Reader:
                     + (f'; similar: {has}' if has else '')
                 )
         order = begin + np.argsort(time[begin:], kind='stable')
-        result, lacking = {}, set()
+        result: dict[str, np.ndarray] = {}
+        lacking: dict[str, np.ndarray] = {}
         for wanted, is_number in self._is_number.items():
             for field, (places, numbers) in self._found.items():
                 if field == wanted if is_number else _is_below(field, wanted):
@@ -128,9 +156,10 @@ class _Reader:
                     values[np.array(places)] = numbers
                     if is_number or not np.isnan(values).all():
                         result[field] = values[order]
-                        kept = len(places) - bisect.bisect_left(places, begin)
-                        lacking |= {field} if kept < len(order) else set()
-        return TopicData(time[order], result, frozenset(lacking))
+                        present = np.isin(order, np.array(places))
+                        if not present.all():
+                            lacking[field] = present
+        return TopicData(time[order], result, lacking)
 
 
 def _is_below(field: str, above: str) -> bool:
@@ -204,23 +233,50 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
         for name, time, message, data in messages_of(bag, stores):
             readers[name].add(time, message, data)
         notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
-        times = _times(bag, readers, notes)
-        begins = {
-            name: 0
-            if is_shared(reader.typename, len(bag.topics[name].qos))
-            else last_start(times[name])
-            for name, reader in readers.items()
-        }
-        if left_out := sum(begins.values()):
-            notes.append(f'{path}: time began anew; {left_out} messages before are left out')
-        topics = {name: reader.data(times[name], begins[name]) for name, reader in readers.items()}
-        return Recording(topics, tuple(notes))
+        clock = _clock_of(bag)
+        times = _times(readers, clock, notes)
+        received = {n: np.frombuffer(r.bag_time, dtype=np.int64) for n, r in readers.items()}
+        alone = [
+            n for n, r in readers.items() if not is_shared(r.typename, len(bag.topics[n].qos))
+        ]
+        restart = last_restart([clock, *((received[name], times[name]) for name in alone)])
+        topics, left_out, gone = {}, 0, ''
+        for name, reader in readers.items():
+            kept = restart.keeps(received[name], times[name])
+            begin = int(kept.argmax()) if kept.any() else len(kept)
+            topics[name] = reader.data(times[name], begin)
+            left_out += begin
+            if begin == len(kept):
+                gone += f'; {name} has none since'
+            late = int((np.diff(times[name][begin:]) < 0).sum())
+            if late and name in alone and not is_wall_clock(times[name].max()):
+                notes.append(f'{name}: {late} of {len(kept)} messages were late; sorted by stamp')
+        if left_out:
+            notes.append(f'{path}: time began anew; {left_out} messages before are left out{gone}')
+        return Recording(topics, tuple(notes), restart)
 
 
-def last_start(stamps: np.ndarray) -> int:
-    """Return the place from which on simulation time [ns] does not begin anew any more."""
-    back = np.flatnonzero(np.diff(stamps) < 0)
-    return int(back[-1]) + 1 if len(back) and not is_wall_clock(stamps.max()) else 0
+def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
+    """Return where time last began anew, as topics show by their bag times and stamps [ns]."""
+    found = []
+    for time, stamps in topics:
+        for place in _restarts(stamps)[-1:].tolist():
+            middle = (stamps[place] + stamps[place - 1]) // 2
+            found.append(Restart(int(time[place - 1]), int(time[place]), int(middle)))
+    if not found:
+        return Restart()
+    # A topic with few messages shows it late.
+    last = max(found)
+    after = min(one.after for one in found if one.after >= last.before)
+    return last._replace(after=max(after, last.before + 1))
+
+
+def _restarts(stamps: np.ndarray) -> np.ndarray:
+    """Return the places at which simulation time [ns] began anew; late messages are no such."""
+    if not len(stamps) or is_wall_clock(stamps.max()):
+        return np.empty(0, dtype=int)
+    since = stamps - stamps.min()
+    return np.flatnonzero(since[1:] < since[:-1] / 2) + 1
 
 
 def _never_set(stamps: np.ndarray) -> np.ndarray:
@@ -230,20 +286,20 @@ def _never_set(stamps: np.ndarray) -> np.ndarray:
     return np.asarray((stamps == 0) & (len(stamps) > 1 and not is_simulation))
 
 
-def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str, np.ndarray]:
+def _times(
+    readers: dict[str, _Reader], clock: tuple[np.ndarray, np.ndarray], notes: list[str]
+) -> dict[str, np.ndarray]:
     """Return the times of all messages [ns] by topic; add a note where they are not stamps."""
     times = {}
-    clock: tuple[np.ndarray, np.ndarray] | None = None
+    before, after = clock
     for name, reader in readers.items():
         stamps = np.frombuffer(reader.stamps, dtype=np.int64).copy()
         without = (stamps < 0) | _never_set(stamps)
         if without.any():
             received = np.frombuffer(reader.bag_time, dtype=np.int64)[without]
-            clock = _clock_of(bag) if clock is None else clock
-            before, after = clock
             how = 'kept'
             other = len(after) and is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1]))
-            if other or last_start(after):
+            if other or len(_restarts(after)):
                 how = 'converted to the clock of the stamps'
                 # Relative to the first, because float has too few digits for wall time in ns.
                 moved = np.interp(received - before[0], before - before[0], after - after[0])
@@ -258,7 +314,7 @@ def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str,
 
 def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
     """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
-    stores = store_of(bag, list(bag.topics), missing_is_error=False)
+    stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
     stamped = {
         name: reader
         for name, store in stores.items()
@@ -266,7 +322,8 @@ def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
     }
     found = []
     if stamped:
-        best = max(stamped, key=lambda name: bag.topics[name].count)
+        shared = {n: is_shared(t.typename, len(t.qos)) for n, t in bag.topics.items()}
+        best = max(stamped, key=lambda name: (not shared[name], bag.topics[name].count))
         pairs = ((time, stamped[best](data)) for _, time, data in bag.messages([best]))
         found = [(time, stamp) for time, stamp in pairs if stamp is not None]
     table = np.array(found, dtype=np.int64).reshape(-1, 2)

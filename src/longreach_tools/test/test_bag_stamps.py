@@ -126,6 +126,8 @@ def test_repeated_stamps_of_a_shared_topic_are_no_fault(typename, publishers, sh
             {'backwards': 1, 'duplicates': 1},
             'stamps went backwards 1 times; 1 repeated stamps',
         ),
+        # Messages for now.
+        ([0.0, 0.1, 0.0, 0.2, 0.0, 0.0, 0.3], 0.1, {}, ''),
         ([], None, {}, ''),
         ([0.0, 1.0, 9.0], None, {}, ''),
         # With jitter.
@@ -152,6 +154,10 @@ def test_statistics_of_stamps(stamps, period, found, sentence):
         ((0, WALL, 0), [None, WALL, WALL], WALL),
         ((None,), [None], None),
         ((None, 0), [None, None], 0),
+        # A command for now, and a joystick with the wall clock, are no times of a simulation.
+        ((0, 5, 0, 6, 0, 7, WALL, 8), [None, 5, 5, 6, 6, 7, 7, 8], 0),
+        # A simulation that begins later goes on from there.
+        ((WALL, 1, WALL + 9, 3), [WALL, WALL, WALL, WALL + 2], WALL),
     ],
 )  # fmt: skip
 def test_bag_times_from_stamps(stamps, times, waiting):
@@ -168,7 +174,11 @@ def test_bag_times_go_on_when_simulation_time_begins_anew():
     # The first stamp that returns is of a topic that several nodes share.
     earliest = (0, 0, 5, 0, 9, 9, 0, 10)
     times = [clock.assign(*one) for one in zip(stamps, earliest, strict=True)]
-    assert times == [1, 5, 9, 0, 9, 10, 10, 11]
+    assert times == [1, 5, 9, 9, 9, 10, 10, 11]
+    # Late messages of one topic keep their order; others are not shifted.
+    assert [clock.assign(*one) for one in ((7, 11), (6, 16), (8, 16))] == [16, 16, 17]
+    # A command for now, and an answer to the sample before.
+    assert [clock.assign(*one) for one in ((0, 17), (7, 17), (9, 17))] == [17, 17, 18]
     # On the wall clock a stamp that goes back is that of an older sample.
     clock = HeaderClock()
     assert [clock.assign(WALL), clock.assign(WALL - 1, WALL)] == [WALL, WALL - 1]

@@ -20,8 +20,10 @@ from longreach_msgs.msg import (
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.fields import Signal
+from longreach_tools.plot._build import Window, build
 from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group
 from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
@@ -180,7 +182,8 @@ def test_runs_without_overlap_say_so(tmp_path, capsys):
 
 def test_wall_time_is_shown_from_the_first_sample(tmp_path, capsys):
     bags = [
-        write_bag(tmp_path / name, 'crane', crane_rows(start=start))
+        # The first message has events only, and no sample.
+        write_bag(tmp_path / name, 'crane', crane_rows(start=start)[2:])
         for name, start in (('one', WALL), ('two', WALL + 3600 * NANOSECONDS))
     ]
     out = tmp_path / 'a.svg'
@@ -188,7 +191,7 @@ def test_wall_time_is_shown_from_the_first_sample(tmp_path, capsys):
     assert 'time from 2023-11-14 22:13:20 UTC [s]' in texts(out)
     words = ('sensors.car_position', '--against', bags[1], '--out', out, '--format', 'json')
     found = Outcome(capsys, 'plot', bags[0], *words).json
-    assert found['signals'][0]['largest_difference'] == 0.0
+    assert (found['signals'][0]['overlap'], found['signals'][0]['largest_difference']) == (1, 0)
     assert 'from their first samples on' in found['notes'][0]
 
 
@@ -238,6 +241,37 @@ def test_a_run_is_read_from_its_last_reset_on(tmp_path):
     assert sensors.values['car_position'].tolist() == [1.0, 1.0, 1.0]
     assert (points.time.tolist(), points.values['data'].tolist()) == ([0, 2, 4], [0.0, 1.0, 2.0])
     assert read.notes[-1] == f'{bag}: time began anew; 10 messages before are left out'
+
+
+def test_a_reset_cuts_topics_that_do_not_show_it(tmp_path):
+    rows = [
+        ('sensors', WALL + 100 * number + k, stamped(CraneSensors(), k))
+        for number in range(2)
+        for k in range(50)
+    ]
+    # Published right after the reset, before a sample shows it, or long before or after.
+    times = {'load': (WALL + 20, 20), 'mass': (WALL + 60, 1), 'late': (WALL + 130, 30)}
+    for topic, (time, stamp) in times.items():
+        rows += [(topic, WALL, stamped(InertiaStamped(), 0))]
+        rows += [(topic, time, stamped(InertiaStamped(), stamp))]
+    bag = write_bag(tmp_path / 'run', 'boom', sorted(rows, key=lambda row: row[1]))
+    read = read_signals(bag, [Signal(topic, '') for topic in times])
+    found = {name: one.time.tolist() for name, one in read.topics.items()}
+    assert found == {'/boom/load': [], '/boom/mass': [1], '/boom/late': [30]}
+    (note,) = read.notes
+    assert note.endswith('began anew; 4 messages before are left out; /boom/load has none since')
+    with pytest.raises(InputError, match='no message of /boom/load since time began anew'):
+        build(bag, [Signal('load', 'inertia.m')], Window())
+
+
+def test_a_late_sample_is_no_reset(tmp_path):
+    rows = [
+        ('sensors', WALL + place, stamped(CraneSensors(), k))
+        for place, k in enumerate([*range(1, 70), 71, 72, 70, *range(73, 80)])
+    ]
+    read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
+    assert read.topics['/crane/sensors'].time.tolist() == [*range(1, 80)]
+    assert read.notes == ('/crane/sensors: 1 of 79 messages were late; sorted by stamp',)
 
 
 def test_entries_that_come_and_go_are_gaps(tmp_path):

@@ -88,18 +88,20 @@ class HeaderClock:
     Bag times for ``stamps: header``.
 
     A message without a stamp gets the latest stamp seen. Before the first stamp, :meth:`assign`
-    returns None, and the message waits. A zero stamp waits too, because it is either the start of
-    a simulation or a header that was not filled in: the first other stamp decides, by being near
-    zero or not.
+    returns None, and the message waits. A zero stamp is the start of a simulation or none at all,
+    such as a command for now: it gets the latest stamp, too, and where simulation time begins, the
+    next stamp shows. Stamps of the wall clock within a simulation are none.
 
     When simulation time begins anew, bag times go on: they cannot return, because the order of a
-    recording is that of its times.
+    recording is that of its times. A stamp that returns by less is that of a late message.
     """
 
     def __init__(self) -> None:
         self._latest: int | None = None
+        self._first = 0
         self._zero_seen = False
-        self._zero_is_a_time = True
+        # Bag time of the latest zero.
+        self._zero_at = 0
         self._waiting_time: int | None = None
         # From stamps to bag times.
         self._shift = 0
@@ -110,20 +112,32 @@ class HeaderClock:
 
         ``earliest`` is the bag time of the message before on its topic.
         """
-        if stamp is not None and self._zero_is_a_time:
-            # Of all topics, so that they begin anew together.
-            self._shift = max(self._shift, earliest - stamp)
-        if stamp:
-            if self._latest is None:
-                self._zero_is_a_time = not is_wall_clock(stamp)
-                starts_at_zero = self._zero_seen and self._zero_is_a_time
-                self._waiting_time = 0 if starts_at_zero else stamp
-            self._latest = stamp + self._shift
-        elif stamp == 0:
+        if stamp == 0:
             self._zero_seen = True
-            if self._latest is not None and self._zero_is_a_time:
-                self._latest = self._shift
+            self._zero_at = self._latest or 0
+        elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
+            return self._latest
+        elif self._latest is None:
+            starts_at_zero = self._zero_seen and not is_wall_clock(stamp)
+            self._first = self._waiting_time = 0 if starts_at_zero else stamp
+            self._latest = stamp
+        elif is_wall_clock(self._first):
+            # Not of other nodes, but of this simulation, which began after them.
+            if not is_wall_clock(stamp):
+                self._first, self._shift = stamp, self._latest - stamp
+            self._latest = stamp + self._shift
+        else:
+            elapsed = self._latest - self._shift - self._first
+            if stamp + self._shift < earliest and 2 * (stamp - self._first) < elapsed:
+                # Of all topics, so that they begin anew together.
+                self._shift = max(earliest - stamp, self._zero_at)
+            self._latest = stamp + self._shift
+            return max(self._latest, earliest)
         return self._latest
+
+    def _is_foreign(self, stamp: int) -> bool:
+        """Return whether a stamp is of the wall clock, and those before of a simulation."""
+        return is_wall_clock(stamp) and not is_wall_clock(self._first)
 
     @property
     def waiting_time(self) -> int | None:
@@ -161,7 +175,9 @@ def stamp_report(stamps: array[int]) -> StampReport:
     """Return the statistics of stamps [ns] in the order of arrival."""
     import numpy as np  # not for commands that read no stamps
 
-    steps = np.diff(np.array(stamps))
+    # Only a first zero is a time: others are of messages for now, or another stamp comes next.
+    times = np.array(stamps)
+    steps = np.diff(np.concatenate((times[:1], times[1:][times[1:] != 0])))
     backwards, duplicates = int((steps < 0).sum()), int((steps == 0).sum())
     steps = steps[steps > 0]
     if len(steps) < _MINIMUM_STEPS:

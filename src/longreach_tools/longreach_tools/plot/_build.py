@@ -75,9 +75,13 @@ class _Side:
         names = [n for n in self.recording.topics if self._topics[n].typename == JOINT_STATES]
         self._joints = joint_units(describe(path, names))
         self._units = Units(self._joints)
+        # Not those of events, which a second recording is not read for.
+        times = {one.topic: self.recording.topics[one.topic].time for one in signals}
+        if not any(map(len, times.values())):
+            raise InputError(f'{path}: no message of {", ".join(times)} since time began anew')
+        self.first = min(int(time[0]) for time in times.values() if len(time))
         # Time 0 is that of a simulation, else the first sample.
-        first = min(int(one.time[0]) for one in self.recording.topics.values())
-        self.origin = first if is_wall_clock(first) else 0
+        self.origin = self.first if is_wall_clock(self.first) else 0
 
     def _read(self) -> Recording:
         """Read signals; without those of events if they cannot be read."""
@@ -138,7 +142,7 @@ def _sides(
             'the recordings are compared from their first samples on, not by their stamps'
         )
         for side in sides:
-            side.origin = min(int(one.time[0]) for one in side.recording.topics.values())
+            side.origin = side.first
     return sides
 
 
@@ -250,7 +254,8 @@ def _picture(
     ]
     ends = [curve.time[[0, -1]] for one in panels for curve in one.curves if len(curve.time)]
     if not ends:
-        times = [first.seconds(one.time)[[0, -1]] for one in first.recording.topics.values()]
+        every = [one.time for one in first.recording.topics.values() if len(one.time)]
+        times = [first.seconds(time)[[0, -1]] for time in every]
         raise InputError(
             f'{first.path}: no sample between --from and --to; samples are at {np.min(times):g} to'
             f' {np.max(times):g} s'

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
-from longreach_tools.signals import NANOSECONDS, find_topic, last_start, read_signals
+from longreach_tools.signals import NANOSECONDS, Restart, find_topic, read_signals
 
 from ._units import JOINT_STATES, describe
 
@@ -161,6 +161,8 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
         has_soil = soil in bag.topics and bag.topics[soil].typename == _TERRAIN
     recorded = read_signals(path, [Signal(name, 'position')])
     data = recorded.topics[name]
+    if not len(data.time):
+        raise InputError(f'{path}: no message of {name} since time began anew')
     positions = {field[len('position[') : -1]: v for field, v in data.values.items()}
     found = describe(path, [name], urdf)
     if name not in found:
@@ -175,18 +177,25 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
             f'{source}: no joint {", ".join(unknown)}, which {name} has; give the URDF of this'
             ' machine: --urdf FILE'
         )
-    bent, replaced = _read_bent(path, drawings, robot) if has_drawings else ([], frozenset[str]())
-    ground = _read_ground(path, soil, robot) if has_soil else []
+    restart = recorded.restart
+    bent, replaced = (
+        _read_bent(path, drawings, robot, restart) if has_drawings else ([], frozenset[str]())
+    )
+    ground = _read_ground(path, soil, robot, restart) if has_soil else []
     return Scene(robot, source, name, data.time / NANOSECONDS, positions, bent, replaced, ground)
 
 
-def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozenset[str]]:
+def _read_bent(
+    path: Path, topic: str, robot: Robot, restart: Restart
+) -> tuple[list[Bent], frozenset[str]]:
     """Return the drawings of a topic by time, and the links that they replace."""
     found: list[Bent] = []
     names: set[str] = set()
     with open_bag(path) as bag:
-        for _, _, data in bag.messages([topic]):
+        for _, received, data in bag.messages([topic]):
             message = read_markers(data)
+            if not message.markers or not restart.keeps(received, message.markers[0].stamp):
+                continue
             parts = [_triangles(marker, robot.root) for marker in message.markers]
             drawn = [part for part in parts if part is not None]
             if not drawn:
@@ -199,39 +208,32 @@ def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozen
                     np.concatenate([colors for _, colors in drawn]),
                 )
             )
-    found = _in_order(found)
+    found.sort(key=lambda one: one.time)
     links = {shape.link for shape in robot.shapes}
     # Links have a prefix in a robot description that a plant has published.
     return found, frozenset(link for link in links if link.rpartition('/')[2] in names)
 
 
-def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
+def _read_ground(path: Path, topic: str, robot: Robot, restart: Restart) -> list[Ground]:
     """Return the ground of a topic by time; empty if it is in another frame."""
     found = []
     with open_bag(path) as bag:
-        for _, _, message, _ in messages_of(bag, store_of(bag, [topic])):
+        for _, received, message, _ in messages_of(bag, store_of(bag, [topic])):
             if message.header.frame_id.rpartition('/')[2] != robot.root.rpartition('/')[2]:
                 return []
             firm = np.asarray(message.firm)
-            stamp = message.header.stamp
+            stamp = message.header.stamp.sec * NANOSECONDS + message.header.stamp.nanosec
+            if not restart.keeps(received, stamp):
+                continue
             found.append(
                 Ground(
-                    stamp.sec + stamp.nanosec / NANOSECONDS,
+                    stamp / NANOSECONDS,
                     message.start + message.cell * np.arange(len(firm)),
                     firm,
                     firm + np.asarray(message.loose),
                 )
             )
-    return _in_order(found)
-
-
-Timed = TypeVar('Timed', Bent, Ground)
-
-
-def _in_order(found: list[Timed]) -> list[Timed]:
-    """Return what was recorded since time last began anew, by time."""
-    begin = last_start(np.array([one.time for one in found]) * NANOSECONDS)
-    return sorted(found[begin:], key=lambda one: one.time)
+    return sorted(found, key=lambda one: one.time)
 
 
 def _triangles(marker: Marker, root: str) -> tuple[np.ndarray, np.ndarray] | None:
