@@ -96,7 +96,7 @@ def _figures(frame: str, markers: list[Marker]) -> Figures:
         if not all(np.isfinite(values).all() for values in numbers):
             # The page cannot draw what has no place.
             continue
-        name = f'{marker.name}{marker.number}'
+        name = f'{marker.name}_{marker.number}'
         own, rotation = _bytes(marker.color), _unit(marker.rotation)
         points = SO3(rotation).as_matrix() @ marker.points.T
         points = points.T + marker.position

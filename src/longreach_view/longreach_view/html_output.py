@@ -21,7 +21,7 @@ from longreach_view.charts import (
     machine_charts,
     short_names,
 )
-from longreach_view.page import Request, scale_lines
+from longreach_view.page import Request, scale_lines, unplaced_lines
 from longreach_view.recording import BagSource
 from longreach_view.scene import Scene
 from longreach_view.server import new_token, open_server, stop_server
@@ -66,8 +66,11 @@ def export(paths: Sequence[Path], file: Path) -> str:
     source.poll(world, 0.0)
     beside = importlib.resources.files(__package__).joinpath('export.html').read_text('utf-8')
     beside = beside.replace('BEGIN', repr(source.begin))
-    notes = [f'<div>{html.escape(note)}</div>' for note in source.notes()]
-    beside = beside.replace('SCALES', ''.join([*notes, *scale_lines(world.machines.values())]))
+    rows = [f'<div>{html.escape(note)}</div>' for note in source.notes()]
+    for machine in world.machines.values():
+        rows += unplaced_lines(scene, machine)
+    rows += scale_lines(world.machines.values())
+    beside = beside.replace('SCALES', ''.join(rows))
     beside = beside.replace('FIGURE', _figure(charts, worlds, source.length))
     title = html.escape(f'Longreach - {", ".join(world.machines)}')
     page = page.replace('<title>Viser</title>', f'<title>{title}</title>', 1)

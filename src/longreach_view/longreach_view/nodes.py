@@ -55,6 +55,8 @@ class FigureNodes:
             if node is None:
                 path = f'{self._path}/{name.replace("/", "_")}'
                 node = self._nodes[f'+{name}'] = self._scene.add_label(path, text)
+            if node.text != text:
+                node.text = text
             node.position = place
         for name, body in figures.bodies.items():
             self._show_body(f'-{name}', body)

@@ -377,6 +377,7 @@ class Page:
             )
             if machine.problem:
                 rows.append(_line(f'{machine.name}: {machine.problem}', 'amber'))
+            rows += unplaced_lines(self.scene, machine)
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane'))
         rows += [_line(note, 'amber') for note in notes]
@@ -497,6 +498,15 @@ class Page:
 def _line(text: str, kind: str = 'grey') -> str:
     """Return a line of text; its kind is grey, or amber for what needs attention."""
     return f'<div class="{kind}">{html.escape(text)}</div>'
+
+
+def unplaced_lines(scene: Scene, machine: Machine) -> list[str]:
+    """Return a line for each unknown frame in which a machine draws."""
+    text = '{}: no robot description has the frame {!r}; what is drawn in it is at the root'
+    return [
+        _line(text.format(machine.name, frame).removeprefix(': '), 'amber')
+        for frame in scene.unplaced.get(machine.name, ())
+    ]
 
 
 def scale_lines(machines: Collection[Machine]) -> list[str]:

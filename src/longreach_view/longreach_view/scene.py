@@ -66,6 +66,8 @@ class _MachineScene:
         self._reach: dict[str, Box] = {}
         self._label: Any = None
         self._shapes: list[Any] = []
+        # Of shapes when they are not stale, None: opaque.
+        self._opacities: list[float | None] = []
         # Shapes by link, and the links that are not shown.
         self._of_link: dict[str, list[Any]] = {}
         self._hidden: frozenset[str] = frozenset()
@@ -74,7 +76,8 @@ class _MachineScene:
         self._shown: dict[str, float] = {}
         self._stale = False
         self.paths: dict[str, str] = {}
-        self._drawings: dict[tuple[str, str], FigureNodes] = {}
+        # By topic, frame, and path of the frame.
+        self._drawings: dict[tuple[str, str, str], FigureNodes] = {}
         self._drawn: dict[str, int] = {}
         self._markers: dict[str, Any] = {}
         self._cameras: dict[str, tuple[Any, Any]] = {}
@@ -89,6 +92,7 @@ class _MachineScene:
         for node in self._origins:
             node.remove()
         self._shapes, self._origins, self._joints, self._of_link = [], [], {}, {}
+        self._opacities = []
         self._shown, self.paths = {}, {}
         if robot is None:
             return
@@ -105,6 +109,7 @@ class _MachineScene:
         for k, shape in enumerate(robot.shapes):
             node = self._add(f'{self.paths[shape.link]}/shape{k}', shape)
             self._shapes.append(node)
+            self._opacities.append(node.opacity)
             self._of_link.setdefault(shape.link.rpartition('/')[2], []).append(node)
         self._hidden = frozenset()
         self.move(robot, positions)
@@ -196,9 +201,9 @@ class _MachineScene:
             self._label.text = text
         if bool(note) != self._stale:
             self._stale = bool(note)
+            for node, own in zip(self._shapes, self._opacities, strict=True):
+                node.opacity = min(_STALE, 1.0 if own is None else own) if note else own
             opacity = _STALE if note else GHOST if self._ghost else None
-            for node in self._shapes:
-                node.opacity = opacity
             for figures in self._drawings.values():
                 figures.fade(opacity)
 
@@ -219,11 +224,11 @@ class _MachineScene:
             shown = set()
             for figures in drawing.figures():
                 base = paths.get(figures.frame, self._path)
-                key = (topic, base)
+                key = (topic, figures.frame, base)
                 shown.add(key)
                 if key not in self._drawings:
-                    own = f'{base}/{topic.strip("/").replace("/", "_")}'
-                    self._drawings[key] = FigureNodes(self._scene, own, self._ghost)
+                    own = f'{topic.strip("/")} {figures.frame}'.replace('/', '_')
+                    self._drawings[key] = FigureNodes(self._scene, f'{base}/{own}', self._ghost)
                 self._drawings[key].show(figures)
                 points = np.concatenate([figures.triangles.reshape(-1, 3), *figures.lines])
                 if topic not in self._reach and base == self._path and len(points):
@@ -232,6 +237,12 @@ class _MachineScene:
             for key in [k for k in self._drawings if k[0] == topic and k not in shown]:
                 self._drawings.pop(key).remove()
         return self.bounds is not before
+
+    def frames(self, machine: Machine) -> set[str]:
+        """Return the frames in which drawings, cameras and measured markers are shown."""
+        found = {frame for _, frame, _ in self._drawings}
+        found |= {shown[0] for shown, _ in self._cameras.values()}
+        return found | ({machine.estimate_frame} if machine.estimates else set())
 
     def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> None:
         """Show cameras as pyramids of their fields of view, once pose and lens are known."""
@@ -259,6 +270,7 @@ class _MachineScene:
     def draw_estimates(self, machine: Machine, paths: Mapping[str, str]) -> None:
         """Show measured markers: tracks, and ellipsoids of one standard deviation, exaggerated."""
         base = paths.get(machine.estimate_frame, self._path)
+        shown = set()
         for name, estimate in machine.estimates.items():
             safe = name.replace('/', '_')
             values, axes = np.linalg.eigh(estimate.covariance)
@@ -266,6 +278,7 @@ class _MachineScene:
                 axes[:, 0] = -axes[:, 0]
             size = ELLIPSE * np.sqrt(np.maximum(values, 0.0)) + 1e-3
             key = f'ellipse {base}/{safe}'
+            shown |= {key, f'track {base}/{safe}'}
             node = self._markers.get(key)
             if node is None:
                 node = self._scene.add_icosphere(
@@ -289,6 +302,9 @@ class _MachineScene:
                     self._scene.add_line_segments, path, points, _CAMERA_COLOUR, thickness=_TRACK
                 ),
             )
+        # Markers that are lost are not where they were.
+        for key, node in self._markers.items():
+            node.visible = key in shown
 
 
 def _above(box: Box) -> float:
@@ -355,6 +371,8 @@ class Scene:
         self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
         # Whether links are also shown straight where they are drawn bent.
         self.straight = False
+        # Frames that no robot description has, by machine, at whose root they are shown.
+        self.unplaced: dict[str, list[str]] = {}
         self._looks: dict[int, _Look] = {}
         server.on_client_connect(lambda client: self.look(client, self.bounds()))
 
@@ -387,8 +405,9 @@ class Scene:
         bent = [drawing.bent() for drawing in machine.drawings.values()]
         shown.hide(frozenset() if self.straight else frozenset().union(*bent))
         shown.draw_cameras(machine, paths)
-        if machine.estimates:
-            shown.draw_estimates(machine, paths)
+        shown.draw_estimates(machine, paths)
+        if not ghost:
+            self.unplaced[machine.name] = sorted(shown.frames(machine) - paths.keys())
         return changed
 
     def _arrange(self) -> None:

@@ -383,6 +383,7 @@ class World:
             machine.flags.clear()
             machine.load = math.nan
             machine.events.clear()
+            machine.estimates.clear()
             machine.tracks.clear()
             for topic, drawing in machine.drawings.items():
                 drawing.clear()

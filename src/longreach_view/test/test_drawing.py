@@ -17,12 +17,14 @@ from longreach_view.drawing import (
 )
 
 
-def marker(kind, points=(), *, name='a', action=0, colors=(), place=(0, 0, 0), turn=(1, 0, 0, 0)):
+def marker(
+    kind, points=(), *, name='a', number=0, action=0, colors=(), place=(0, 0, 0), turn=(1, 0, 0, 0)
+):
     return Marker(
         stamp=0,
         frame='crane/track',
         name=name,
-        number=0,
+        number=number,
         kind=kind,
         action=action,
         position=np.array(place, dtype=float),
@@ -86,16 +88,23 @@ def test_figures_of_all_types_with_colours_and_poses():
     np.testing.assert_allclose(figures.lines[2, 1], [0, 1, 0], atol=1e-12)
     assert figures.line_width == 1.0
     assert figures.triangle_colors.tolist() == [[0, 0, 85]]
-    assert figures.bodies['body0'].position.tolist() == [1, 2, 3]
+    assert figures.bodies['body_0'].position.tolist() == [1, 2, 3]
     assert figures.skipped == (10,)
-    assert figures.texts['text0'][0] == 'tip'
+    assert figures.texts['text_0'][0] == 'tip'
+
+
+def test_names_and_numbers_of_markers_are_told_apart():
+    (figures,) = drawn(
+        marker(CYLINDER, name='beam1', number=2), marker(CYLINDER, name='beam', number=12)
+    ).figures()
+    assert len(figures.bodies) == 2
 
 
 def test_markers_stay_until_they_are_deleted():
     drawing = drawn(marker(CYLINDER, name='a'), marker(CYLINDER, name='b'))
     drawing.add(Markers([marker(CYLINDER, name='a', action=2)]))
     (figures,) = drawing.figures()
-    assert list(figures.bodies) == ['b0']
+    assert list(figures.bodies) == ['b_0']
     drawing.add(Markers([marker(CYLINDER, action=3)]))
     assert drawing.figures() == []
 
@@ -112,7 +121,7 @@ def test_a_marker_that_is_not_finite_is_not_drawn():
         marker(CYLINDER, name='worse', place=(np.inf, 0, 0)),
         marker(CYLINDER, name='good'),
     ).figures()
-    assert list(figures.bodies) == ['good0']
+    assert list(figures.bodies) == ['good_0']
     assert len(figures.lines) == 0
 
 

@@ -12,10 +12,10 @@ from longreach_boom.parameters import load_boom
 from longreach_crane.description import robot_description as crane_description
 from longreach_crane.parameters import load_machinery
 from longreach_dynamics.markers import Marker, Markers
-from longreach_view.drawing import TRIANGLE_LIST, Drawing
+from longreach_view.drawing import TEXT, TRIANGLE_LIST, Drawing
 from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server
-from longreach_view.world import Machine
+from longreach_view.world import Estimate, Machine
 
 
 @pytest.fixture
@@ -74,9 +74,14 @@ def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_b
 def bent(one, name, length):
     """Let a machine draw one of its links bent, by one triangle."""
     corners = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    draw(one, TRIANGLE_LIST, name=name, points=corners)
+
+
+def draw(one, kind, name='', frame='boom_base', place=(0, 0, 0), points=(), text=''):
+    """Let a machine draw a marker."""
     marker = Marker(
-        0, 'boom_base', name, 0, TRIANGLE_LIST, 0, np.zeros(3), np.array([1.0, 0, 0, 0]),
-        np.ones(3), np.ones(4), corners, np.zeros((0, 4)), '',
+        0, frame, name, 0, kind, 0, np.array(place, float), np.array([1.0, 0, 0, 0]),
+        np.ones(3), np.ones(4), np.reshape(points, (-1, 3)), np.zeros((0, 4)), text,
     )  # fmt: skip
     one.drawings.setdefault('/boom/shape', Drawing()).add(Markers([marker]))
     one.drawn['/boom/shape'] = one.drawn.get('/boom/shape', 0) + 1
@@ -96,14 +101,38 @@ def test_machines_stand_side_by_side(server):
     assert np.ptp(scene.bounds(), axis=0)[0] < 1.3 * np.ptp(boxes['b'], axis=0)[0]
 
 
-def test_a_stale_machine_fades_with_its_beams(server):
-    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+def test_a_stale_machine_fades_with_its_beams_and_is_as_before_afterwards(server):
+    yellow = robot_description(load_boom(), '').replace('0.10 1.0', '0.10 0.5')
+    scene, boom = Scene(server), machine('boom', yellow)
     bent(boom, 'beam_1', 1.0)
-    for note, opacity in (('', None), ('stale', 0.35), ('', None)):
+    for note, opacities in (('', {None, 0.5}), ('stale', {0.35}), ('', {None, 0.5})):
         scene.update(boom, note)
         (shown,) = scene._machines.values()
         drawn = [node for f in shown._drawings.values() for node in f._nodes.values()]
-        assert {node.opacity for node in [*shown._shapes, *drawn]} == {opacity}
+        assert {node.opacity for node in [*shown._shapes, *drawn]} == opacities
+
+
+def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named(server):
+    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+    for name, frame, text in (('a', 'boom_base', 'A'), ('b', 'map', 'B'), ('a', 'boom_base', 'C')):
+        draw(boom, TEXT, name, frame, text=text)
+        scene.update(boom)
+    (shown,) = scene._machines.values()
+    drawn = [node for figures in shown._drawings.values() for node in figures._nodes.values()]
+    assert {node.text for node in drawn} == {'B', 'C'}
+    assert scene.unplaced == {'boom': ['map']}
+
+
+def test_markers_that_are_lost_are_hidden_until_they_are_found(server):
+    scene, camera = Scene(server), Machine('vision', estimate_frame='map')
+    estimate = Estimate(np.zeros(3), np.eye(3), tracked=True)
+    camera.tracks = {name: [np.zeros(3), np.ones(3)] for name in 'ab'}
+    for found in ('ab', 'a', '', 'ab'):
+        camera.estimates = dict.fromkeys(found, estimate)
+        scene.update(camera)
+        (shown,) = scene._machines.values()
+        visible = {key[-1] for key, node in shown._markers.items() if node.visible}
+        assert visible == set(found)
 
 
 def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):

@@ -167,9 +167,11 @@ def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
     assert list(machine.events) == expected
     world.take(sample(1.5), 0.0)
     assert list(machine.events) == expected[:1]
+    machine.estimates['tip'] = None
     world.forget()
     world.take(load(0.0, 90.0), 0.0)
     assert not machine.events
+    assert not machine.estimates
 
 
 def test_cameras_have_their_poses_and_fields_of_view_also_when_told_before_their_machine():
