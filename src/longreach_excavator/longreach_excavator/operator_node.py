@@ -10,7 +10,6 @@ from longreach_excavator import conversions
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
-from longreach_node import qos
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.operator_node import OperatorParameters
 
@@ -25,9 +24,7 @@ class OperatorNode(Base):
 
     def __init__(self) -> None:
         super().__init__()
-        self.create_subscription(
-            JointState, 'joint_velocity', self._on_joint_velocity, qos.SET_POINT
-        )
+        self.hear_orders(JointState, 'joint_velocity', self._on_joint_velocity)
 
     def make_station(
         self, machine: ExcavatorParameters, settings: OperatorParameters

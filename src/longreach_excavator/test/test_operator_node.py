@@ -165,6 +165,7 @@ def test_bad_samples_are_not_used(rig: Rig, capfd: pytest.CaptureFixture[str]) -
     assert [k for k, _ in rig.answers(1)] == [1]
     said = ''.join(capfd.readouterr())
     assert 'sample of 0.000000 s is not used: hydraulics has nan for boom' in said
+    assert said.count('2 senders of orders on /joy, /joint_velocity: the latest') == 1
     # A second later it stands in the diagnostics.
     rig.send(100)
     rig.bench.until(lambda: rig.reports, 'report')

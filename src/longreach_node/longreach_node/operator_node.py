@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 
@@ -51,7 +53,9 @@ class OperatorNode(CycleNode[ValveCommand]):
         machine = self.spec.load(settings.file or None, settings)
         self.station = self.make_station(machine, settings)
         self.forget()
-        self.create_subscription(Joy, 'joy', self.on_joy, qos.SET_POINT)
+        self._sources: list[Subscription] = []
+        self._is_shared = False
+        self.hear_orders(Joy, 'joy', self.on_joy)
         p = self.station.parameters
         what = (
             f'{settings.file or f"installed {self.spec.name}"}, {p.control}, pattern {p.pattern}'
@@ -73,6 +77,10 @@ class OperatorNode(CycleNode[ValveCommand]):
         raise NotImplementedError
 
     # --- what it does ------------------------------------------------------------------------
+
+    def hear_orders(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+        """Listen to a topic with orders; one sender of all such topics is expected."""
+        self._sources.append(self.create_subscription(kind, topic, callback, qos.SET_POINT))
 
     def forget(self) -> None:
         """Reset the state: no order has been received."""
@@ -101,4 +109,10 @@ class OperatorNode(CycleNode[ValveCommand]):
 
     def take(self, order: Order) -> None:
         """Make an order the current one."""
+        senders = sum(one.get_publisher_count() for one in self._sources)
+        if senders > 1 and not self._is_shared:
+            self._is_shared = True
+            topics = ', '.join(one.topic_name for one in self._sources)
+            text = f'{senders} senders of orders on {topics}: the latest order counts'
+            self.get_logger().warning(text)
         self._state = self.station.take(self._state, order, time.monotonic())

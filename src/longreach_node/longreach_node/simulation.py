@@ -477,7 +477,8 @@ class Simulation(Generic[State, Command]):
             return f'the command to the sample of {self.time:g} s has not come yet'
         self._steps_left += 1
         self.go_on()
-        return str(self.error or '')
+        # The last sample was the present one.
+        return str(self.error or ('the simulation has ended' if self.finished else ''))
 
     def step_many(self, count: int, on_done: Callable[[int, str], None]) -> None:
         """Advance a paused simulation; ``on_done`` gets how many samples were not, and why."""

@@ -285,7 +285,7 @@ def test_a_machine_that_fails_ends_its_steps_or_its_node(
 def test_no_single_step_after_the_end(wall: Wall) -> None:
     rig = Rig(wall, start_paused=True, duration=0.01)
     assert rig.simulation.step_once() == ''
-    assert rig.simulation.step_once() == ''
+    assert rig.simulation.step_once() == 'the simulation has ended'
     rig.node.on_end.assert_called_once_with()
     assert rig.simulation.step_once() == 'the simulation has ended'
 
