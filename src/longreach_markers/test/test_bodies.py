@@ -51,10 +51,12 @@ def rig(own: Body | None = None, exact: bool = False) -> Rig:
     return Rig(cameras, plane, markers, bodies=(own or body(),))
 
 
-def estimate_of(name: str, location, cameras=('left', 'right'), *, in_plane: bool = False):
+def estimate_of(
+    name: str, location, cameras=('left', 'right'), *, in_plane: bool = False, **more: float
+):
     """Return an estimate of a marker that is tracked."""
     places = {'in_plane' if in_plane else 'triangulated': location}
-    return Estimate(name, TRACKED, '', cameras, **places)
+    return Estimate(name, TRACKED, '', cameras, **places, **more)
 
 
 class Draw:
@@ -190,16 +192,36 @@ def test_errors_of_calibrations_are_neither_left_out_nor_averaged() -> None:
 def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
     own = rig()
     draw = Draw(4, own, np.array([0.1, 0.0, 0.2]), np.array([0.0, 0.4, 1.0]))
-    seen = {
-        name: dataclasses.replace(one, status=UNCERTAIN, reason='off', is_off_plane=True)
-        for name, one in draw.estimates().items()
-    }
+    off = {'status': UNCERTAIN, 'reason': 'off', 'is_off_plane': True, 'off_plane': 0.4}
+    seen = {name: dataclasses.replace(one, **off) for name, one in draw.estimates().items()}
     assert (
         squared(draw.error(found := locate_body(draw.body, own, seen)), found.pose.covariance) < 5
     )
     # One that a single camera sees has no position then.
     seen['a'] = estimate_of('a', draw.estimates()['a'].triangulated, ('left',), in_plane=True)
     assert locate_body(draw.body, own, seen).markers == ('b', 'c', 'd')
+
+
+@pytest.mark.parametrize('hidden', ['d', 'cd'])
+def test_a_body_that_is_tilted_to_the_plane_has_no_positions_in_it(hidden: str) -> None:
+    """Also where each of its markers is TRACKED, and some of them are seen by one camera."""
+    own = rig()
+    draw = Draw(4, own, np.zeros(3), np.array([0.0, 0.03, 1.0]))
+    seen = draw.estimates()
+    seen['a'] = dataclasses.replace(seen['a'], off_plane=-0.03)
+    for name in hidden:
+        beside = seen[name].triangulated
+        place = beside.position + np.array([0.006, -0.03, 0.005])
+        beside = beside._replace(position=place)
+        seen[name] = estimate_of(name, beside, ('left',), in_plane=True, off_plane=0.02)
+    found = locate_body(draw.body, own, seen)
+    if hidden == 'd':
+        assert squared(draw.error(found), found.pose.covariance) < 3.0
+        return
+    assert found.reason == (
+        '2 of 4 markers triangulated, required: 3, as a was 30 mm out of the plane; not'
+        ' triangulated: c, d'
+    )
 
 
 def test_too_few_markers_are_said() -> None:
@@ -219,11 +241,21 @@ def test_markers_that_are_left_on_one_line_are_said() -> None:
     found = locate_body(own.bodies[0], own, seen)
     assert found.pose is None
     assert 'a, b, c are too near to one line' in found.reason
-    # Beside the line by too little for its errors.
-    near = rig(body('abcd', c=(1.6, 0.0, 0.205)))
-    found = locate_body(near.bodies[0], near, seen)
+
+
+@pytest.mark.parametrize(
+    ('c', 'deviation', 'text'),
+    [
+        ((1.6, 0.0, 0.205), 1e-3, '1.17 mm from one line (RMS), with a deviation of 1 mm'),
+        (POINTS['c'], 0.15, '262 mm from one line (RMS), with a deviation of 150 mm'),
+    ],
+)
+def test_what_leaves_the_rotation_open_is_said(c, deviation: float, text: str) -> None:
+    own = rig(body('abc', deviation, c=c))
+    seen = Draw(6, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
+    found = locate_body(own.bodies[0], own, seen)
     assert found.pose is None
-    assert 'too near to one line' in found.reason
+    assert 'rad, allowed: below 0.1: a, b, c are ' + text in found.reason
 
 
 def test_a_marker_that_has_moved_on_the_body_is_said() -> None:

@@ -254,15 +254,24 @@ def test_sway_out_of_the_plane_is_flagged():
         assert np.abs(estimate.triangulated.position - truth).max() < 2e-3
         # The plane says something else.
         assert np.abs(estimate.in_plane.position - truth)[[0, 2]].max() > 2e-3
+    for estimate in stage.update(15 / RATE, places, ('left',)).estimates.values():
+        assert estimate.status == UNCERTAIN
+        assert 'mm out of the plane when several cameras saw it' in estimate.reason
 
 
 def test_small_sway_is_no_fault():
     stage = Stage(small_rig())
     stage.start()
     for k in range(1, 6):
-        frame = stage.update(k / RATE, PLACES + np.array([0.0, 0.006 * k, 0.0]))
+        places = PLACES + np.array([0.0, 0.006 * k, 0.0])
+        frame = stage.update(k / RATE, places)
     assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
     assert frame.estimates['a'].out_of_plane == pytest.approx(0.03, abs=2e-3)
+    # One camera alone remembers it.
+    alone = stage.update(6 / RATE, places, ('left',)).estimates
+    for estimate, truth in zip(alone.values(), places, strict=True):
+        assert estimate.status == TRACKED
+        assert normalised(estimate.in_plane, truth, stage.rig.plane.axes) < 2.0
 
 
 def test_wrong_pose_is_flagged():

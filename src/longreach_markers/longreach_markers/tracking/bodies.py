@@ -57,17 +57,23 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     """
     Estimate the pose of a body from the estimates of its markers at one time.
 
-    Without a pose, with the reason, for fewer than three markers, markers on one line, and
-    positions that do not fit the body.
+    Without a pose, with the reason, for fewer than three markers, markers on one line, an
+    uncertain rotation, and positions that do not fit the body.
     """
     located = _usable(body, estimates)
     names = tuple(one.name for one in located)
     if len(located) < LEAST_MARKERS:
         missing = [marker.name for marker in body.markers if marker.name not in names]
+        off = {marker.name: abs(estimates[marker.name].off_plane) for marker in body.markers}
+        worst = max(off, key=lambda name: off[name])
+        how, why = 'tracked', ''
+        if off[worst]:
+            how = 'triangulated'
+            why = f', as {worst} was {_MILLI * off[worst]:.3g} mm out of the plane'
         return BodyEstimate(
             body.name,
-            f'{len(located)} of {len(body.markers)} markers tracked, required:'
-            f' {LEAST_MARKERS}; not tracked: {", ".join(missing)}',
+            f'{len(located)} of {len(body.markers)} markers {how}, required:'
+            f' {LEAST_MARKERS}{why}; not {how}: {", ".join(missing)}',
             names,
         )
     on_body = {marker.name: marker.position for marker in body.markers}
@@ -75,7 +81,8 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     seen = np.array([one.location.position for one in located])
     noises = np.array([one.location.noise for one in located])
     geometry = body.deviation**2 * np.eye(3)
-    if not distance_from_line(points) > body.deviation:
+    apart = distance_from_line(points)
+    if not apart > body.deviation:
         return BodyEstimate(body.name, _in_line(names), names)
     weights = np.linalg.inv(noises + geometry)
     rotation, translation = _aligned(points, seen)
@@ -100,8 +107,15 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     systematic = _systematic(rig, located) + own
     noise = block_diag(*noises)
     covariance = gain @ (noise + systematic) @ gain.T
-    if not math.sqrt(np.linalg.eigvalsh(covariance[:3, :3])[-1]) < _TURNED:
-        return BodyEstimate(body.name, _in_line(names), names)
+    turned = math.sqrt(np.linalg.eigvalsh(covariance[:3, :3])[-1])
+    if not turned < _TURNED:
+        reason = (
+            f'its rotation is uncertain by {turned:.2g} rad, allowed: below {_TURNED:g}:'
+            f' {", ".join(names)} are {_MILLI * apart:.3g} mm from one line (RMS), with a'
+            f' deviation of {_MILLI * body.deviation:.3g} mm on the body; measure them more'
+            ' accurately, or track another marker of the body'
+        )
+        return BodyEstimate(body.name, reason, names)
     # Residuals are what the pose leaves of the errors.
     left = np.eye(3 * len(names)) - jacobian @ gain
     freedom = 3 * len(names) - 6
@@ -131,8 +145,8 @@ def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
     """Return the markers whose positions are reliable, triangulated where two cameras see them."""
     found = []
     seen = {marker.name: estimates[marker.name] for marker in body.markers}
-    # A body that has left the plane has no positions in it.
-    is_off = any(one.is_off_plane for one in seen.values())
+    # A body that has left the plane, or is tilted to it, has no positions in it.
+    is_off = any(one.off_plane for one in seen.values())
     for name, one in seen.items():
         if one.triangulated is not None and (one.status == TRACKED or one.is_off_plane):
             found.append(_Located(name, one.triangulated, one.cameras, in_plane=False))

@@ -46,6 +46,9 @@ class Estimate:
     pairs : mapping of Location
         Positions triangulated by each two of the cameras used, whose rays meet: whether they
         agree.
+    off_plane : float
+        Significant distance from the marker's plane when several cameras saw it last [m]; 0
+        otherwise.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Estimate:
     out_of_plane_deviation: float = math.nan
     is_off_plane: bool = False
     pairs: Mapping[tuple[str, str], Location] = dataclasses.field(default_factory=dict)
+    off_plane: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

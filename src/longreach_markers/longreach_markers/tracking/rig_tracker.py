@@ -90,6 +90,8 @@ class RigTracker:
         self.trackers = {side: CameraTracker(rig, side) for side in rig.cameras}
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._merger = PlaneMerger(rig.cameras)
+        # Significant distance from the plane and its deviation [m], when several cameras agreed.
+        self._off_plane = dict.fromkeys(rig.names, (0.0, 0.0))
         self._squares: deque[float] = deque(maxlen=_LATEST)
         # Latest gaps between two rays by marker and cameras [px], squares of their differences
         # over the stated variance, and the factor of the pixels' variances that follows.
@@ -319,18 +321,27 @@ class RigTracker:
         except InputError as error:
             return Estimate(marker.name, LOST, str(error))
         sides = tuple(view.side for view in used)
+        tracking = self.rig.tracking
         if len(used) == 1:
             alone = self._merger.as_with_all(
                 marker.name, sides, located, {sides[0]: np.eye(3)}, located[0]
             )
-            return Estimate(marker.name, status, reason, sides, alone)
+            away, deviation = self._off_plane[marker.name]
+            if away:
+                alone = self._merger.off_plane(alone, sides, plane, away)
+            if status == TRACKED and abs(away) > tracking.out_of_plane + _SURE * deviation:
+                status = UNCERTAIN
+                reason = (
+                    f'{1e3 * away:.0f} mm out of the plane when several cameras saw it: a position'
+                    ' in the plane is not valid'
+                )
+            return Estimate(marker.name, status, reason, sides, alone, off_plane=away)
         pairs = self._pairs(used)
         try:
             point = pairs[sides] if len(used) == 2 and sides in pairs else self._triangulate(used)
         except InputError as error:
             best = _surest(located)
             return Estimate(marker.name, UNCERTAIN, str(error), sides, located[best])
-        tracking = self.rig.tracking
         away = float(plane.distance(point.position))
         deviation = math.sqrt(
             float(plane.normal @ point.covariance @ plane.normal)
@@ -343,11 +354,15 @@ class RigTracker:
             for names, one in pairs.items()
             if one.residual > tracking.ray_gap and one.chi_square > _RAYS_MISS
         }
-        agree = status == TRACKED and not missing and abs(away) <= _SURE * deviation
+        is_away = abs(away) > _SURE * deviation
+        agree = status == TRACKED and not missing
+        if agree:
+            self._off_plane[marker.name] = (away, deviation) if is_away else (0.0, 0.0)
         in_plane = located[_surest(located)]
         if is_flat:
-            in_plane = self._merger.merge(sides, located, plane, marker.name, trusted=agree)
-        if abs(away) > _SURE * deviation:
+            trusted = agree and not is_away
+            in_plane = self._merger.merge(sides, located, plane, marker.name, trusted=trusted)
+        if is_away:
             in_plane = self._merger.off_plane(in_plane, sides, plane, away)
         if missing:
             reason = _missed(missing, sides)
@@ -360,7 +375,7 @@ class RigTracker:
             status = UNCERTAIN
         return Estimate(
             marker.name, status, reason, sides, in_plane, point, away, deviation, is_off_plane,
-            pairs,
+            pairs, self._off_plane[marker.name][0],
         )  # fmt: skip
 
     def _locate(self, view: _View, plane: Plane) -> Location:
