@@ -23,6 +23,7 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
+from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.image_motion import ImageMotion
 from longreach_markers.tracking.rig_tracker import Estimate, RigFrame, RigTracker, _View
 from longreach_vision.simulator.camera_simulator import CameraSimulator
@@ -635,19 +636,19 @@ def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_si
 
 def noted(gaps: np.ndarray) -> float:
     """Return the factor of variances after gaps (images, markers) stated as 1 px of noise."""
-    tracker = RigTracker(load_rig(share_directory('longreach_vision') / 'config/rig_boom.yaml'))
+    found = GapNoise()
     for k, row in enumerate(gaps):
         estimates, observations = {}, {'left': {}, 'right': {}}
         for name, gap in zip('abcde', row, strict=False):
             # What is stated grows with the factor, as covariances of the tracker do.
-            noise = math.sqrt(tracker.excess)
+            noise = math.sqrt(found.excess)
             point = Location(np.zeros(3), np.eye(3), gap=float(gap), gap_noise=noise)
             pairs = {('left', 'right'): point}
             estimates[name] = Estimate(name, 'TRACKED', '', pairs=pairs)
             for seen in observations.values():
                 seen[name] = seen_at(100.0, 100.0)
-        tracker._note_scatter(RigFrame(k / 30.0, 0.0, observations, estimates))
-    return tracker.excess
+        found.add(RigFrame(k / 30.0, 0.0, observations, estimates))
+    return found.excess
 
 
 @pytest.mark.parametrize(('markers', 'images'), [(1, 70), (3, 30), (5, 24)])

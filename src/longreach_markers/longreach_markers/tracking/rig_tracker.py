@@ -20,7 +20,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -35,6 +35,7 @@ from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_markers.tracking.frames import Estimate as Estimate
 from longreach_markers.tracking.frames import RigFrame as RigFrame
 from longreach_markers.tracking.frames import typical_chi_square as typical_chi_square
+from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.plane_merging import PlaneMerger, height_variance
 from longreach_markers.tracking.ring_names import alike, name_markers
 
@@ -49,17 +50,6 @@ _MOVED = 0.05
 _SHORT = 1e-3
 # Latest sightings from which the typical disagreement is computed.
 _LATEST = 300
-# Weights of successive gaps between both rays in the difference that shows their noise, and its
-# standard deviation for gaps of 1; sightings from which noise is known; and its least ratio to the
-# stated one for which covariances of pixels are increased.
-_DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 1.5
-_LENGTH = math.hypot(*_DIFFERENCE)
-# Median of such differences of all markers, over their standard deviations, from which on a camera
-# has jumped, and below which it stood still before.
-_JUMP, _STILL = 6.0, 3.0
-# Share of these squares without the largest, which may be swaps, and the mean of this share of the
-# chi-square distribution with 1 degree of freedom.
-_KEPT, _KEPT_MEAN = 0.98, 0.873
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,15 +83,7 @@ class RigTracker:
         # Significant distance from the plane and its deviation [m], when several cameras agreed.
         self._off_plane = dict.fromkeys(rig.names, (0.0, 0.0))
         self._squares: deque[float] = deque(maxlen=_LATEST)
-        # Latest gaps between two rays by marker and cameras [px], squares of their differences
-        # over the stated variance, and the factor of the pixels' variances that follows.
-        self._gaps: dict[tuple[str, str, str], deque[float]] = defaultdict(
-            lambda: deque(maxlen=len(_DIFFERENCE))
-        )
-        self._scatter: deque[float] = deque(maxlen=_LATEST)
-        self.excess = 1.0
-        # The latest of these squares, over the variance increased by that factor.
-        self._latest_squares: dict[tuple[str, str, str], float] = {}
+        self.gap_noise = GapNoise()
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
@@ -240,38 +222,8 @@ class RigTracker:
             time, gap, observations, estimates, bodies=bodies, times={s: times[s] for s in sides}
         )
         self._squares.extend(point.chi_square for point in frame.disagreements.values())
-        self._note_scatter(frame)
+        self.gap_noise.add(frame)
         return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
-
-    def _note_scatter(self, frame: RigFrame) -> None:
-        """Compare the scatter of the gaps between two rays with the stated noise of pixels."""
-        squares: dict[tuple[str, str], dict[tuple[str, str, str], float]] = defaultdict(dict)
-        for key, point in frame.disagreements.items():
-            gaps = self._gaps[key]
-            gaps.append(point.gap)
-            if len(gaps) == len(_DIFFERENCE):
-                # Motion has hardly any influence: wrong poses and times are not noise.
-                off = float(np.dot(_DIFFERENCE, gaps)) / _LENGTH
-                squares[key[1], key[2]][key] = (off / point.gap_noise) ** 2
-        for cameras, found in squares.items():
-            if self._is_jump(found):
-                # A camera that was bumped is not noise, either.
-                for key, gaps in self._gaps.items():
-                    if key[1:] == cameras:
-                        gaps.clear()
-            else:
-                self._scatter.extend(square * self.excess for square in found.values())
-            self._latest_squares |= found
-        if len(self._scatter) >= _ENOUGH:
-            # Not the median: errors of compression have long tails.
-            kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
-            excess = float(np.mean(kept)) / _KEPT_MEAN
-            self.excess = excess if excess > _EXCESS else 1.0
-
-    def _is_jump(self, squares: Mapping[tuple[str, str, str], float]) -> bool:
-        """Return whether the rays to most markers jumped, and did not just before."""
-        before = [self._latest_squares.get(key, 0.0) for key in squares]
-        return bool(np.median(list(squares.values())) > _JUMP**2 and np.median(before) < _STILL**2)
 
     def _view(
         self,
@@ -289,7 +241,7 @@ class RigTracker:
             if name in missing:
                 reason = f'{reason}: {missing[name]}'
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
-        center, covariance = seen.center, self.excess * seen.covariance
+        center, covariance = seen.center, self.gap_noise.excess * seen.covariance
         doubt = ''
         tracker = self.trackers[side]
         exposed = tracker.time + tracker.mounted.row_delay(float(center[1]))
@@ -298,7 +250,7 @@ class RigTracker:
             place = tracker.motion.center_at(track, time)
             if place is None:
                 return _View(side, LOST, 'not tracked at this time', center, covariance)
-            center, covariance = place[0], self.excess * place[1]
+            center, covariance = place[0], self.gap_noise.excess * place[1]
             deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
             if deviation > _MOVED * seen.radius and len(track.latest) < 2:
                 apart = 1e3 * abs(time - exposed)
