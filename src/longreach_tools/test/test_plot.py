@@ -24,7 +24,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.fields import Signal
 from longreach_tools.plot._build import Window, build
-from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group
+from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group, isolated
 from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
 
@@ -288,6 +288,45 @@ def test_entries_that_come_and_go_are_gaps(tmp_path):
     assert values[2] == 2.0
     everything = read_signals(bag, [Signal('markers', 'estimates')]).topics['/vision/markers']
     assert 'estimates[truck].status' in everything.values
+
+
+def test_joints_of_several_publishers_are_lines_and_isolated_samples_are_dots(tmp_path, capsys):
+    rows = []
+    for k in range(20):
+        names = ['car_joint'] if k % 2 else ['cable_joint']
+        state = JointState(name=names, position=[math.nan if k in (4, 8) else 0.1 * k])
+        rows.append(('joint_states', k + 1, stamped(state, k + 1)))
+    bag = write_bag(tmp_path / 'run', 'crane', rows)
+    svg, page = tmp_path / 'a.svg', tmp_path / 'a.html'
+    words = ('joint_states.position', '--format', 'json', '--out')
+    found = Outcome(capsys, 'plot', bag, *words, svg).json['signals']
+    assert [(one['samples'], one['unknown']) for one in found] == [(10, 2), (10, 0)]
+    assert isolated(np.array([1.0, math.nan, 3.0, 4.0, math.nan, 5.0])) == [0, 5]
+    # The sample between the two that are not known.
+    assert len(re.findall('<use [^>]*stroke: #1f77b4', svg.read_text())) == 2
+    pytest.importorskip('plotly', reason='pages are drawn by plotly')
+    assert Outcome(capsys, 'plot', bag, *words, page).code == 0
+    assert '"lines+markers"' in page.read_text()
+
+
+def test_joints_of_one_name_have_the_unit_of_their_own_machine(tmp_path, capsys):
+    rows = []
+    for space, kind in (('a', 'prismatic'), ('b', 'revolute')):
+        text = f"""<robot name="{space}"><link name="base"/><link name="car"/>
+            <joint name="move" type="{kind}"><parent link="base"/><child link="car"/>
+            <limit lower="0" upper="1" effort="1" velocity="1"/></joint></robot>"""
+        state = JointState(name=['move'], position=[1.0])
+        rows += [(f'{space}/robot_description', 0, String(data=text))]
+        rows += [(f'{space}/{topic}', 1, stamped(state, 1)) for topic in ('joint_states', 'goal')]
+    bag = write_bag(tmp_path / 'run', 'site', rows)
+    found = Outcome(capsys, 'plot', bag, '--list', '--format', 'json').json['topics']
+    units = {one['name'][6:]: one['fields'][0]['unit'] for one in found if one['fields']}
+    assert units == {
+        'a/joint_states': 'm',
+        'a/goal': 'm',
+        'b/joint_states': 'rad',
+        'b/goal': 'rad',
+    }
 
 
 def test_list_gives_units_counts_and_ranges(tmp_path, capsys):

@@ -73,8 +73,7 @@ class _Side:
         self.recording = self._read()
         self.notes = list(self.recording.notes)
         names = [n for n in self.recording.topics if self._topics[n].typename == JOINT_STATES]
-        self._joints = joint_units(describe(path, names))
-        self._units = Units(self._joints)
+        self._units = Units(joint_units(describe(path, names)))
         # Not those of events, which a second recording is not read for.
         times = {one.topic: self.recording.topics[one.topic].time for one in signals}
         if not any(map(len, times.values())):
@@ -115,9 +114,8 @@ class _Side:
 
     def curve(self, signal: Signal, label: str, unit: str, is_flag: bool) -> Curve:
         """Return a signal."""
-        topic = self.recording.topics[signal.topic]
-        time, values = self.seconds(topic.time), topic.values[signal.field]
-        return Curve(str(signal), label, unit, time, values, is_flag)
+        time, values = self.recording.topics[signal.topic].samples(signal.field)
+        return Curve(str(signal), label, unit, self.seconds(time), values, is_flag)
 
     def column(self, column: Column, space: str, label: str = '') -> Curve:
         """Return a column of a machine over the times that all its topics have."""
@@ -126,8 +124,7 @@ class _Side:
 
     def events(self) -> tuple[list[Strip], list[Mark]]:
         """Return strips and marks of the events."""
-        times = {name: self.seconds(one.time) for name, one in self.recording.topics.items()}
-        return events_of(self._watched, self.recording.topics, times, self._joints)
+        return events_of(self._watched, self.recording.topics, self.seconds, self._units)
 
 
 def _sides(

@@ -11,7 +11,7 @@ import numpy as np
 
 from longreach_tools.output import figure, write_csv
 
-from ._picture import Curve, Panel, Picture, decimate
+from ._picture import Curve, Panel, Picture, decimate, isolated
 
 # More points of one curve are not drawn, see :func:`decimate`.
 MOST_POINTS = 4000
@@ -86,6 +86,8 @@ def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> int:
     """Draw a curve, and return whether points were left out."""
     kept = decimate(curve.values, MOST_POINTS)
     draw_style = 'steps-post' if curve.steps else 'default'
+    if alone := isolated(curve.values[kept]):
+        style = {**style, 'marker': '.', 'markevery': alone}
     axis.plot(curve.time[kept], curve.values[kept], drawstyle=draw_style, **style)
     return int(len(kept) < len(curve.values))
 

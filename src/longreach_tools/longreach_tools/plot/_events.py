@@ -6,7 +6,7 @@ A cylinder sticks while its velocity is exactly zero, which only a model of dry 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from longreach_tools.fields import Signal
 from longreach_tools.signals import TopicData
 
 from ._picture import Mark, Strip, spans
-from ._units import JOINT_STATES
+from ._units import JOINT_STATES, Units
 
 # Flags by field of a message, with what a strip says, and whether it is an alarm.
 _FLAGS = {
@@ -64,8 +64,8 @@ def _is_flag(kind: Any) -> bool:
 def events_of(
     watched: Sequence[Watched],
     topics: Mapping[str, TopicData],
-    times: Mapping[str, np.ndarray],
-    joints: Mapping[str, tuple[str, str, str]],
+    seconds: Callable[[np.ndarray], np.ndarray],
+    units: Units,
 ) -> tuple[list[Strip], list[Mark]]:
     """Return strips and marks of the events."""
     strips: list[Strip] = []
@@ -75,25 +75,28 @@ def events_of(
         data = topics.get(signal.topic)
         if data is None:
             continue
-        time = times[signal.topic]
         before = f'{signal.topic.split("/")[1]} ' if several else ''
         if kind == 'flag':
             label, alarm = _FLAGS[signal.field]
-            found = spans(time, data.values[signal.field] > 0.0)
+            time, values = data.samples(signal.field)
+            found = spans(seconds(time), values > 0.0)
             strips.append(Strip(before + label, found, alarm, written=True))
             marks += [Mark(begin, before + label) for begin, _ in found]
         elif kind == 'load':
-            changes = np.diff(data.values[signal.field])
+            time, values = data.samples(signal.field)
+            changes = np.diff(values)
             for place in np.flatnonzero(changes).tolist():
                 what = 'load attached' if changes[place] > 0.0 else 'load released'
-                marks.append(Mark(float(time[place + 1]), before + what))
+                marks.append(Mark(float(seconds(time[place + 1])), before + what))
         else:
-            for field, values in data.values.items():
+            for field in data.values:
+                time, values = data.samples(field)
                 joint = field.partition('[')[2].rstrip(']')
-                moves = field.startswith('velocity[') and joints.get(joint, '')[:1] == ('m',)
+                of_joint = units.of_joint(signal.topic, joint)
+                moves = field.startswith('velocity[') and of_joint and of_joint[0] == 'm'
                 # At rest all the time: nothing sticks and nothing slips.
                 if moves and not (values == 0.0).all():
-                    rests = spans(time, values == 0.0, _LEAST_REST)
+                    rests = spans(seconds(time), values == 0.0, _LEAST_REST)
                     strips.append(Strip(f'{before}{joint} sticks', rests))
     marks.sort(key=lambda mark: mark.time)
     return strips, marks if len(marks) <= _MOST_MARKS else []

@@ -11,10 +11,12 @@ from longreach_dynamics.errors import InputError
 from longreach_tools.output import writing
 
 from ._draw import MOST_POINTS
-from ._picture import Curve, Picture, decimate
+from ._picture import Curve, Picture, decimate, isolated
 
 # Heights of a panel, of a bar of a strip, and of margins with the range selector [px].
 _PANEL, _BAR, _MARGIN = 190, 22, 170
+# Size of an isolated sample [px].
+_DOT = 7.0
 _DASHES = ('solid', 'dash', 'dot', 'dashdot')
 _COLORS = (
     '#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd',
@@ -88,13 +90,19 @@ def _add(
     """Add a curve to a row, and return whether points were left out."""
     kept = decimate(curve.values, MOST_POINTS)
     shape = {'shape': 'hv'} if curve.steps else {}
+    points: dict[str, Any] = {'mode': 'lines'}
+    if alone := isolated(curve.values[kept]):
+        sizes = np.zeros(len(kept))
+        sizes[alone] = _DOT
+        look = {'size': sizes.tolist(), 'opacity': 1.0, 'line': {'width': 0}}
+        points = {'mode': 'lines+markers', 'marker': look}
     page.add_scatter(
         x=curve.time[kept].tolist(),
         # Unknown values are gaps; JSON has no NaN.
         y=[value if np.isfinite(value) else None for value in curve.values[kept].tolist()],
-        mode='lines',
         name=name,
         line=line | shape,
+        **points,
         opacity=opacity,
         legendgroup=str(row),
         legendgrouptitle={'text': heading},

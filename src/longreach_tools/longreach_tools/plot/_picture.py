@@ -152,6 +152,13 @@ class Picture(NamedTuple):
         return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
 
 
+def isolated(values: np.ndarray) -> list[int]:
+    """Return the places of samples beside which none is known: a line does not show them."""
+    known = np.concatenate(([False], np.isfinite(values), [False]))
+    alone: list[int] = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:]).tolist()
+    return alone
+
+
 def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[float, float]]:
     """Return (begin, end) [s] of times in which a condition holds for a number of samples."""
     edges = np.diff(np.concatenate(([0], holds.astype(int), [0])))

@@ -61,10 +61,18 @@ _OF_JOINTS = {
 
 
 class Units:
-    """Units of the fields of a recording, and of position, velocity and effort by joint."""
+    """Units of the fields of a recording, and of position, velocity and effort of joints."""
 
-    def __init__(self, joints: Mapping[str, tuple[str, str, str]]) -> None:
+    def __init__(self, joints: Mapping[tuple[str, str], tuple[str, str, str]]) -> None:
         self._joints = joints
+
+    def of_joint(self, topic: str, joint: str) -> tuple[str, str, str] | None:
+        """Return the units of a joint of a topic's machine; of another one if all are alike."""
+        found = {space: units for (space, name), units in self._joints.items() if name == joint}
+        near = [space for space in found if topic.startswith(f'{space}/')]
+        if near:
+            return found[max(near, key=len)]
+        return next(iter(found.values())) if len({*found.values()}) == 1 else None
 
     def of(self, topic: Topic, field: str) -> str:
         """Return the unit of a field; '1' for a plain number, empty where it is not known."""
@@ -73,7 +81,7 @@ class Units:
         for name, labels in _STEP.findall(field):
             if name in (fields := _OF_JOINTS.get(typename, ())):
                 # The entry of a joint, such as '[car_joint]'.
-                units = self._joints.get(labels.strip('[]'))
+                units = self.of_joint(topic.name, labels.strip('[]'))
                 return units[fields.index(name)] if units else ''
             described = _parsed(own[typename], typename) if typename in own else None
             kind, stated = (described or _installed(typename)).get(name, ('', ''))
@@ -159,10 +167,12 @@ def describe(
 
 def joint_units(
     robots: Mapping[str, tuple[str, Robot]],
-) -> dict[str, tuple[str, str, str]]:
-    """Return the units of position, velocity and effort by the name of the joint."""
+) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Return the units of position, velocity and effort by the namespace and name of the joint."""
     return {
-        name: joint.units for _, robot in robots.values() for name, joint in robot.joints.items()
+        (topic.rpartition('/')[0], name): joint.units
+        for topic, (_, robot) in robots.items()
+        for name, joint in robot.joints.items()
     }
 
 
