@@ -12,7 +12,7 @@ from small_commands import call
 from small_rig import NAMES, START, small_rig, write_small_rig
 
 from longreach_markers.io.image_sources import open_source
-from longreach_markers.tracking import rig_tracker
+from longreach_markers.tracking import gap_noise
 from longreach_markers.tracking.rig_tracker import RigTracker
 
 COUNT, RATE = 60, 30.0
@@ -75,7 +75,7 @@ def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures, mon
     shown = {side: [frame.image for frame in open_source(file)] for side, file in files.items()}
     found = ratio(shown)
     assert 0.4 < ratio(pictures) < 2.0
-    monkeypatch.setattr(rig_tracker, '_EXCESS', math.inf)
+    monkeypatch.setattr(gap_noise, '_EXCESS', math.inf)
     # A part: errors of both cameras are alike here (correlation 0.4), which is no gap of the rays.
     assert found < 0.96 * ratio(shown)
 
@@ -98,4 +98,4 @@ def test_without_noise_apart_from_stated_nothing_is_added(pictures):
         if k == 0:
             tracker.start(images, times)
         tracker.update(images, times)
-    assert tracker.excess == 1.0
+    assert tracker.gap_noise.excess == 1.0

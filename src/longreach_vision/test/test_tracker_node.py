@@ -585,6 +585,46 @@ def test_intrinsics_come_from_the_topic(start: Start, tmp_path: Path) -> None:
     assert str(tracker.markers) == str(by_library(taken, tmp_path)[1])
 
 
+@pytest.mark.parametrize('how', ['late', 'changed', 'of another size'])
+def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
+    """Also where each marker has moved to another one's position at the start."""
+    first = np.array([[-0.7, 0.0, 1.0], [0.0, 0.0, 1.0]])
+
+    def moving(time: float) -> tuple[np.ndarray, np.ndarray]:
+        shift = np.array([0.7 * min(time / 0.4, 1.0), 0.0, 0.0])
+        return first + shift, 0.0 * first
+
+    markers = (
+        marker.replace(position=tuple(place))
+        for marker, place in zip(rig().markers, first.tolist(), strict=True)
+    )
+    own = dataclasses.replace(rig(), markers=tuple(markers))
+    told = {'calibration': 'topic', 'lossless': 'true', 'start_window': 20.0, 'timeout': 0.05}
+    tracker = start(own, **told)
+    sides = SIDES[:1] if how == 'late' else SIDES
+    for side in sides:
+        tracker.send_info(side, CAMERA)
+    tracker.bench.settle()
+    tracker.send(shots(7, sides=sides, own=own, motion=moving))
+    tracker.heard(5)
+    if how == 'late':
+        tracker.send_info('right', CAMERA)
+    elif how == 'changed':
+        tracker.send_info('left', CAMERA.replace(fx=CAMERA.fx + 0.01))
+    else:
+        own = own.scaled(1.5)
+        for side in SIDES:
+            tracker.send_info(side, CAMERA.scaled(1.5))
+    if how != 'late':
+        tracker.says('camera_info of left has changed: tracking continues')
+    tracker.bench.settle()
+    tracker.send(shots(3, first=7, own=own, motion=moving))
+    tracker.bench.until(lambda: nanoseconds_of(tracker.markers[-1].header.stamp) == 9 * PERIOD)
+    for one, place in zip(tracker.markers[-1].estimates, moving(1.0)[0], strict=True):
+        assert (one.status, one.cameras) == (0, 3)
+        assert abs(one.triangulated.x - place[0]) < 5e-3
+
+
 def test_camera_infos_that_cannot_be_used_are_said(start: Start) -> None:
     tracker = start(calibration='topic', lossless='true')
     message = conversions.size_to_info(320, 240, Time(), 'left_camera_optical')

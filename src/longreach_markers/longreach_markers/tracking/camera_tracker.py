@@ -29,18 +29,14 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import (
-    LOST,
-    TRACKED,
-    UNCERTAIN,
-    Observation,
     Search,
     SharedFits,
     check_image,
     detect,
     find_markers,
-    lost,
 )
-from longreach_markers.rig import MarkerOnRig, Rig, TrackingParameters
+from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.appearance import (
     RADIUS,
     RADIUS_BY_RIG,
@@ -48,19 +44,11 @@ from longreach_markers.tracking.appearance import (
     difference,
     mismatch,
 )
-from longreach_markers.tracking.association import (
-    ANOTHER,
-    PATIENCE,
-    Association,
-    Sighting,
-    may_be,
-)
-from longreach_markers.tracking.image_motion import SAME, ImageMotion, Prediction, Track
+from longreach_markers.tracking.association import ANOTHER, PATIENCE, Association, Sighting, may_be
+from longreach_markers.tracking.image_motion import SAME, ImageMotion, Prediction, Track, noise_of
 
 # Difference in mismatch of size and inner edge that decides between two markers.
 _BETTER = 0.03
-# Standard deviation added to an UNCERTAIN centre, as a share of the radius.
-_UNCERTAIN_CENTER = 0.05
 _OUTSIDE = 'outside the image'
 # Side of the part of an image in which lost markers are searched for at once [px].
 _PART = 400
@@ -76,21 +64,31 @@ class CameraTracker:
     """
 
     def __init__(self, rig: Rig, name: str) -> None:
-        self.name, self.mounted = name, rig.cameras[name]
-        self.parameters, self._limits = rig.tracking, rig.detection
+        self.name, self._limits = name, rig.detection
         self.markers = {marker.name: marker for marker in rig.markers}
         self.time = -math.inf
-        self.appearance = Appearance(self.mounted, rig)
-        camera = self._camera = self.mounted.camera
-        self._view: dict[str, Any] = {'camera': camera, 'normal_cam': rig.normal_cam(name)}
-        self.motion = ImageMotion(camera, rig.tracking)
         self.tracks: dict[str, Track] = {}
         self._part = 0
+        self._camera = rig.cameras[name].camera
+        self.use(rig)
 
-    def use(self, parameters: TrackingParameters) -> None:
-        """Continue with other parameters; tracks are kept."""
-        self.parameters = parameters
-        self.motion = ImageMotion(self._camera, parameters)
+    def use(self, rig: Rig) -> None:
+        """Continue with other parameters and intrinsics; tracks are kept."""
+        self.mounted, self.parameters = rig.cameras[self.name], rig.tracking
+        before, camera = self._camera, self.mounted.camera
+        self._camera, self.appearance = camera, Appearance(self.mounted, rig)
+        self._view: dict[str, Any] = {'camera': camera, 'normal_cam': rig.normal_cam(self.name)}
+        self.motion = ImageMotion(camera, rig.tracking)
+        if (camera.width, camera.height) == (before.width, before.height):
+            return
+        for name, track in list(self.tracks.items()):
+            # In images of another size, markers are on the same rays.
+            ray = before.undistort(track.state[:2], strict=False)
+            center = camera.project(np.append(ray, 1.0), strict=False)
+            del self.tracks[name]
+            if np.isfinite(center).all():
+                self.expect(name, center, np.zeros(2), track.time, rig.tracking.start_window)
+                self.tracks[name].doubt = track.doubt
 
     def predict(self, name: str, time: float) -> Prediction:
         """Return the predicted position of a marker at a time [s]; InputError if untracked."""
@@ -101,16 +99,24 @@ class CameraTracker:
             )
         return self.motion.predict(self.tracks[name], time)
 
-    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+    def start_given(
+        self, image: np.ndarray, time: float, known: Mapping[str, np.ndarray]
+    ) -> dict[str, Observation]:
         """
         Start tracking markers with a given pixel or position; return observations by name.
 
-        Refuse what is not TRACKED at a pixel; search from now on for what is not at its position.
+        Refuse what is not TRACKED at a pixel; search from now on for what is not at its position,
+        or at its ``known`` centre (2,) [px], which precedes it.
         """
         image = self._checked(image)
         parameters = self.parameters
         seen: dict[str, Observation] = {}
         waiting: dict[str, Prediction] = {}
+        centers = {
+            name: self._camera.project(self.mounted.pose.to_camera(marker.position), strict=False)
+            for name, marker in self.markers.items()
+            if marker.position is not None
+        } | dict(known)
         for name, marker in self.markers.items():
             given = marker.given(self.name)
             if given is not None:
@@ -119,9 +125,8 @@ class CameraTracker:
                 except InputError as error:
                     reference = self.appearance.by_rig(marker)
                     seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
-            elif marker.position is not None:
-                place = self.mounted.pose.to_camera(marker.position)
-                center = self._camera.project(place, strict=False)
+            elif name in centers:
+                center = centers[name]
                 if not np.isfinite(center).all():
                     reference = self.appearance.by_rig(marker)
                     seen[name] = dataclasses.replace(reference, reason=_OUTSIDE)
@@ -330,7 +335,7 @@ class CameraTracker:
             if prediction.outside:
                 seen = dataclasses.replace(seen, reason=_OUTSIDE)
             return Sighting(seen, taken=False)
-        distance = prediction.distance(seen.center, _noise(seen))
+        distance = prediction.distance(seen.center, noise_of(seen))
         reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
         away = math.dist(seen.center, prediction.center)
         if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
@@ -475,7 +480,7 @@ class CameraTracker:
             if sighting.doubt in self.tracks:
                 self.tracks[sighting.doubt].doubt = track.marker.name
         image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
-        self.motion.correct(track, time, seen.center, _noise(seen))
+        self.motion.correct(track, time, seen.center, noise_of(seen))
         if seen.status == TRACKED:
             track.reference, track.trusted_time = seen, time
             track.keep(image_time, time, seen)
@@ -483,13 +488,6 @@ class CameraTracker:
             if track.doubt:
                 return may_be(seen, track.doubt)
         return seen
-
-
-def _noise(seen: Observation) -> np.ndarray:
-    """Return the covariance (2, 2) of an observation for the filter."""
-    if seen.status == TRACKED:
-        return seen.covariance
-    return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
 
 
 def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:

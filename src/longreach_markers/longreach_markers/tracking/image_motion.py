@@ -24,12 +24,14 @@ import numpy as np
 
 from longreach_dynamics.kernels import kernel
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.detection import Observation
+from longreach_markers.marker.detection import TRACKED, Observation
 from longreach_markers.rig import MarkerOnRig, TrackingParameters
 
 SAME = 0.5
 """Ellipses whose centres are closer than this share of the radius are the same."""
 
+# Standard deviation added to an UNCERTAIN centre, as a share of the radius.
+_UNCERTAIN_CENTER = 0.05
 # Assumed duration of an acceleration [s].
 _LASTING = 0.1
 # Measurements from which positions are interpolated, and their largest age [s]; one more is kept
@@ -315,6 +317,13 @@ class ImageMotion:
                 if near != state[i]:
                     state[i], state[2 + i] = near, 0.0
         return state, covariance, outside
+
+
+def noise_of(seen: Observation) -> np.ndarray:
+    """Return the covariance (2, 2) of an observation for the filter."""
+    if seen.status == TRACKED:
+        return seen.covariance
+    return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
 
 
 def warm_up() -> None:

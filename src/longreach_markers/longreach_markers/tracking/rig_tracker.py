@@ -29,7 +29,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.rig import MarkerOnRig, Rig, TrackingParameters
+from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.bodies import locate_body
 from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_markers.tracking.frames import Estimate as Estimate
@@ -87,11 +87,15 @@ class RigTracker:
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
-    def use(self, parameters: TrackingParameters) -> None:
-        """Continue with other parameters; tracks are kept."""
-        self.rig = dataclasses.replace(self.rig, tracking=parameters)
+    def use(self, rig: Rig) -> None:
+        """Continue with other parameters and intrinsics; tracks are kept."""
+        known = self.rig.cameras
+        if any(one.camera != known[side].camera for side, one in rig.cameras.items()):
+            self._merger = PlaneMerger(rig.cameras)
+            self._squares.clear()
+        self.rig = rig
         for tracker in self.trackers.values():
-            tracker.use(parameters)
+            tracker.use(rig)
 
     def _of(self, side: str) -> CameraTracker:
         if side not in self.trackers:
@@ -104,11 +108,15 @@ class RigTracker:
         """
         Start tracking with the first images, at times [s]; return observations by camera, marker.
 
-        Markers are initialised at their given pixel, else at their position; those without either
-        are searched for in whole images. LongreachError if the search does not find the expected
-        number of a kind; kinds that are found are tracked.
+        Markers are initialised at their given pixel, else where a camera that tracks already sees
+        them, else at their position; the others are searched for in whole images. LongreachError
+        if the search does not find the expected number of a kind; other kinds are tracked.
         """
-        seen = {side: self._of(side).start_given(images[side], times[side]) for side in images}
+        known = {side: self._known(self._of(side), times) for side in images}
+        seen = {
+            side: self.trackers[side].start_given(image, times[side], known[side])
+            for side, image in images.items()
+        }
         left = []
         for marker in self.rig.markers:
             name = marker.name
@@ -399,6 +407,16 @@ class RigTracker:
             in_camera = mounted.pose.to_camera(point.position)
             pixels.append(mounted.camera.project(in_camera, strict=False))
         return pixels[0], (pixels[1] - pixels[0]) / _SHORT
+
+    def _known(self, tracker: CameraTracker, times: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the pixels (2,) in a camera of the markers that others see."""
+        pixels = {}
+        for name in self.rig.names:
+            other = next((one for one in self.trackers.values() if _is_sure(one, name)), None)
+            if other is not None:
+                with contextlib.suppress(InputError):
+                    pixels[name] = self._there(tracker, other, name, times)[0]
+        return pixels
 
     def _expect_there(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]

@@ -85,7 +85,7 @@ class ImageIntake:
         }
 
     def on_info(self, camera: str, message: CameraInfo) -> None:
-        """Update the intrinsics of a camera; changed intrinsics restart the tracks."""
+        """Update the intrinsics of a camera; tracks continue with changed ones."""
         if self._is_calibrated:
             return
         try:
@@ -96,6 +96,8 @@ class ImageIntake:
         if found == self._known.get(camera):
             return
         is_known = camera in self._known
+        if is_known:
+            self._logger.info(f'camera_info of {camera} has changed: tracking continues with it')
         self._known[camera] = found
         self._changed(is_known)
         early, self._early = self._early, []

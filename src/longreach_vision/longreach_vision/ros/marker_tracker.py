@@ -16,7 +16,7 @@ from rclpy.node import Node
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import TRACKED, Observation
-from longreach_markers.rig import load_rig
+from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.follower import Follower, warm_up
@@ -94,7 +94,7 @@ class MarkerTracker:
         tracking = settings.tracking.scaled(settings.scale)
         self._rig = dataclasses.replace(self._rig, tracking=tracking)
         if self._follower is not None:
-            self._follower.tracker.use(tracking)
+            self._follower.tracker.use(self._known_rig())
         self._pairs.tolerance = seconds_to_nanoseconds(tracking.gap)
         self._report.change(tracking.gap, settings.latency)
 
@@ -115,11 +115,18 @@ class MarkerTracker:
         is_late = time.monotonic() - self._born > self._settings.start_timeout
         return not (is_late or self.has_recorders())
 
+    def _known_rig(self) -> Rig:
+        """Return the rig with the current intrinsics."""
+        return dataclasses.replace(self._rig, cameras=self.intake.cameras())
+
     def _on_change(self, is_known: bool) -> None:
-        """Start again with new intrinsics of a camera; images waiting are of the old ones."""
+        """Continue with new intrinsics of a camera; images waiting are of the old ones."""
         if is_known:
             self._pairs.clear()
-        self._follower = None
+        if self._follower is not None:
+            self._follower.tracker.use(self._known_rig())
+            self._judge = CameraJudge(self._known_rig(), time.monotonic())
+            self._latest.clear()
 
     def _count(self, camera: str, good: bool) -> None:
         """Count an image, and whether it can be used."""
@@ -151,7 +158,7 @@ class MarkerTracker:
     def _track(self, images: ImageSet[StampedImage]) -> None:
         """Track the markers in a set of images, and publish the results."""
         if self._follower is None:
-            rig = dataclasses.replace(self._rig, cameras=self.intake.cameras())
+            rig = self._known_rig()
             self._follower = Follower(rig)
             self._judge = CameraJudge(rig, time.monotonic())
             self._latest.clear()
