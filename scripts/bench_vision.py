@@ -370,7 +370,7 @@ def track_markers(
 ) -> tuple[tuple[float, ...], list[np.ndarray]]:
     """Return the processor time per marker of each image, and errors of TRACKED markers [px]."""
     tracker = CameraTracker(rig, 'left')
-    tracker.start_given(images[0], 0.0)
+    tracker.start_given(images[0], 0.0, {})
     times, errors = [], []
     for k in range(1, len(images)):
         started = time.process_time()
