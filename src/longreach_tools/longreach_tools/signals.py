@@ -29,6 +29,9 @@ from longreach_tools.fields import Signal, near_names, numeric_fields, read_fiel
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
+# A stamp of 0 is a time before this one [ns], later it means now.
+_BEGINNING = NANOSECONDS // 10
+
 
 class TopicData(NamedTuple):
     """
@@ -258,9 +261,10 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
 
 def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
     """Return where time last began anew, as topics show by their bag times and stamps [ns]."""
-    found = []
-    for time, stamps in topics:
-        for place in _restarts(stamps)[-1:].tolist():
+    given, found = list(topics), []
+    begin = min((int(stamps.min()) for _, stamps in given if len(stamps)), default=0)
+    for time, stamps in given:
+        for place in _restarts(stamps, begin)[-1:].tolist():
             middle = (stamps[place] + stamps[place - 1]) // 2
             found.append(Restart(int(time[place - 1]), int(time[place]), int(middle)))
     if not found:
@@ -271,19 +275,31 @@ def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
     return last._replace(after=max(after, last.before + 1))
 
 
-def _restarts(stamps: np.ndarray) -> np.ndarray:
-    """Return the places at which simulation time [ns] began anew; late messages are no such."""
+def _restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
+    """Return where simulation time [ns] began anew, from ``begin``; late messages are no such."""
     if not len(stamps) or is_wall_clock(stamps.max()):
         return np.empty(0, dtype=int)
-    since = stamps - stamps.min()
+    since = stamps - begin
     return np.flatnonzero(since[1:] < since[:-1] / 2) + 1
 
 
-def _never_set(stamps: np.ndarray) -> np.ndarray:
-    """Return which stamps [ns] were never set: zeros, unless they are times of a simulation."""
-    largest = int(stamps.max(initial=0))
-    is_simulation = largest > 0 and not is_wall_clock(largest)
-    return np.asarray((stamps == 0) & (len(stamps) > 1 and not is_simulation))
+def _never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
+    """
+    Return which stamps [ns] were never set: zeros, unless a simulation began there.
+
+    That is where the ``clock`` [ns] of the recording begins, and where stamps begin anew after it.
+    Other zeros are of messages for now, such as commands by hand.
+    """
+    zeros, others = np.flatnonzero(stamps == 0), np.flatnonzero(stamps)
+    values = np.concatenate(([0], stamps[others], [0]))
+    place = np.searchsorted(others, zeros)
+    before, after = values[place], values[place + 1]
+    begins = clock[zeros] < _BEGINNING
+    if is_wall_clock(int(stamps.max(initial=0))) or (len(zeros) > 1 and not len(others)):
+        begins[:] = False
+    result = np.zeros(len(stamps), bool)
+    result[zeros] = ~np.where((before > 0) & (after > 0), after < before / 2, begins)
+    return result
 
 
 def _times(
@@ -294,17 +310,24 @@ def _times(
     before, after = clock
     for name, reader in readers.items():
         stamps = np.frombuffer(reader.stamps, dtype=np.int64).copy()
-        without = (stamps < 0) | _never_set(stamps)
+        received = np.frombuffer(reader.bag_time, dtype=np.int64)
+        now = received
+        if len(after):
+            # Relative to the first, because float has too few digits for wall time in ns.
+            moved = np.interp(received - before[0], before - before[0], after - after[0])
+            now = np.rint(moved).astype(np.int64) + after[0]
+        without = (stamps < 0) | _never_set(stamps, now)
+        if len(after):
+            # Such as of a joystick that knows nothing of the simulation.
+            without |= is_wall_clock(stamps) != is_wall_clock(int(after[-1]))
         if without.any():
-            received = np.frombuffer(reader.bag_time, dtype=np.int64)[without]
             how = 'kept'
-            other = len(after) and is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1]))
-            if other or len(_restarts(after)):
-                how = 'converted to the clock of the stamps'
-                # Relative to the first, because float has too few digits for wall time in ns.
-                moved = np.interp(received - before[0], before - before[0], after - after[0])
-                received = np.rint(moved).astype(np.int64) + after[0]
-            stamps[without] = received
+            if len(after) and (
+                is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1]))
+                or len(_restarts(after, int(after.min())))
+            ):
+                how, received = 'converted to the clock of the stamps', now
+            stamps[without] = received[without]
             count = int(without.sum())
             few = '' if count == len(stamps) else f'{count} of {len(stamps)} messages of '
             notes.append(f'{few}{name}: no stamp; the time of recording is used ({how})')
@@ -327,5 +350,5 @@ def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
         pairs = ((time, stamped[best](data)) for _, time, data in bag.messages([best]))
         found = [(time, stamp) for time, stamp in pairs if stamp is not None]
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
-    table = table[~_never_set(table[:, 1])]
+    table = table[~_never_set(table[:, 1], np.zeros(len(table)))]
     return table[:, 0], table[:, 1]

@@ -37,8 +37,8 @@ _TIMES = (struct.Struct('>iI'), struct.Struct('<iI'))
 StampReader = Callable[[bytes], int | None]
 
 
-def is_wall_clock(time: int) -> bool:
-    """Return whether a time [ns] is wall time, and not simulation time, which starts at 0."""
+def is_wall_clock(time: Any) -> Any:
+    """Return whether times [ns] are wall time, and not simulation time, which starts at 0."""
     return time >= _EARLIEST_WALL_CLOCK
 
 
