@@ -207,6 +207,8 @@ def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
     """
     n = residuals.size
     variance = max(float(residuals @ residuals) / n, 1e-300)
+    # What is left of a signal without noise is rounding.
+    least = 1e-12 * variance
     forward, backward = residuals[1:], residuals[:-1]
     a = np.zeros(0)
     best, chosen = n * math.log(variance), (a, variance)
@@ -217,7 +219,7 @@ def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
         reflection = -2.0 * float(forward @ backward) / energy
         a = np.concatenate([a + reflection * a[::-1], [reflection]])
         variance *= 1.0 - reflection**2
-        if variance <= 0.0:
+        if variance <= least:
             break
         criterion = n * math.log(variance) + 2.0 * order
         if criterion < best:

@@ -60,6 +60,7 @@ def test_stretches_and_directions() -> None:
     assert describe([still])[1].endswith('used, directions +')
 
 
+@pytest.mark.filterwarnings('error')
 def test_a_load_change_splits_a_stretch() -> None:
     times, position = path((40.0, 0.0))
     still = find_still(*recorded(times, position + vibration(times), ((20.0, 'release'),)))
