@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,13 +18,13 @@ from longreach_msgs.msg import (
     MarkerEstimates,
     Terrain,
 )
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Float64, String
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.fields import Signal
-from longreach_tools.plot._build import Window, build
+from longreach_tools.plot._build import Window, build, build_preset
 from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group, isolated
 from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
@@ -217,6 +218,24 @@ def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path):
     assert 'no stamp; the time of recording is used (kept)' in read.notes[0]
 
 
+def test_zeros_within_a_simulation_and_wall_clocks_are_no_times_of_it(tmp_path):
+    rows = [('sensors', WALL + k, stamped(CraneSensors(), k * NANOSECONDS)) for k in range(9)]
+    # Commands by hand, between stamped ones and alone, and a joystick.
+    for topic, kind, stamps in (
+        ('command', CraneCommand, (2, 0, 3, 0)),
+        ('forces', CraneCommand, (0,)),
+        ('joy', partial(Joy, axes=[1.0]), (1_700_000_000, 1_700_000_009)),
+    ):
+        rows += [(topic, WALL + 5, stamped(kind(), stamp * NANOSECONDS)) for stamp in stamps]
+    bag = write_bag(tmp_path / 'run', 'crane', sorted(rows, key=lambda row: row[1]))
+    names = ('sensors', 'command', 'forces', 'joy')
+    read = read_signals(bag, [Signal(name, '') for name in names])
+    times = [(one.time / NANOSECONDS).tolist() for one in read.topics.values()]
+    assert times == [[*range(9)], [2, 3, 5, 5], [5], [5, 5]]
+    assert sum('no stamp; the time of recording' in note for note in read.notes) == 3
+    assert len(read.notes) == 4  # Two late commands.
+
+
 def test_a_sample_at_time_zero_that_was_published_twice_is_at_time_zero(tmp_path):
     rows = [('sensors', WALL + k, stamped(CraneSensors(), max(k - 1, 0) * 100)) for k in range(4)]
     read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
@@ -367,6 +386,10 @@ def test_page_is_interactive_and_one_file(crane, tmp_path, capsys):
     assert '[deg]' in text
     assert 'cable_joint' in text
     assert 'Plotly.newPlot' in text
+    assert Outcome(capsys, 'plot', crane, '--preset', 'crane', '--out', out).code == 0
+    text = out.read_text()
+    for part in ('"name":"cable \\u03b1"', '"dash":"dash"', '"text":"brake"'):
+        assert part in text
 
 
 def test_peaks_survive_in_a_long_recording(tmp_path, capsys):
@@ -482,16 +505,29 @@ def test_preset_draws_the_columns_of_a_machine(crane, tmp_path, capsys):
         'load_position': 'm',
         'car_position': 'm',
         'set_point': 'm',
-        'angle': 'deg',
+        'angle': 'rad',
         'command': 'N',
         'motor_force': 'N',
     }
-    for text in ('load', 'set point', 'cable', '[deg]', 'emergency'):
+    for text in ('load', 'set point', 'cable', '[deg]'):
         assert text in texts(out)
+    # In the strip and at the line of the event.
+    assert len(re.findall('<!-- emergency -->', out.read_text())) == 2
     (note,) = found['notes']
     assert note.startswith('load_position: by the installed parameters of the crane; ')
     file = data_directory('longreach_crane') / 'config' / 'crane.yaml'
     assert not Outcome(capsys, 'plot', crane, *words, '--file', file).json['notes']
+
+
+def test_beams_that_the_installed_boom_has_not_are_named(tmp_path, capsys):
+    parts = [f'beam_{k}_{what}' for k in range(1, 6) for what in ('joint', 'deflection', 'slope')]
+    names = [*parts, *(f'cylinder_{k}' for k in range(1, 6)), 'end_hose_joint']
+    state = JointState(name=names, position=[0.1] * len(names), effort=[1.0] * len(names))
+    bag = write_bag(tmp_path / 'run', 'boom', [('joint_states', 1, stamped(state, 1))])
+    done = Outcome(capsys, 'plot', bag, '--preset', 'boom', '--out', tmp_path / 'a.csv')
+    lines = [line for line in done.err.splitlines() if 'left out, because' in line]
+    expected = 'beam_5_joint, beam_5_deflection, beam_5_slope, cylinder_5 left out, because the'
+    assert [expected in line for line in lines] == [True]
 
 
 def test_preset_of_cameras_needs_no_truth(tmp_path, capsys):
@@ -510,9 +546,15 @@ def test_preset_of_cameras_needs_no_truth(tmp_path, capsys):
     out = tmp_path / 'a.svg'
     words = ('--preset', 'vision', '--out', out, '--format', 'json')
     found = {one['signal']: one for one in Outcome(capsys, 'plot', bag, *words).json['signals']}
-    assert found['tip_x']['max'] == pytest.approx(19.0)
-    assert found['tip_deviation_z']['mean'] == pytest.approx(3.0)
-    assert found['truck_out']['mean'] == pytest.approx(2.0)
-    assert found['interval']['max'] == pytest.approx(100.0)
+    # Tables are in SI units; the figure is in mm, and positions are from their starts on.
+    assert found['tip_x']['max'] == pytest.approx(5.019)
+    assert found['tip_deviation_z']['mean'] == pytest.approx(0.003)
+    assert found['truck_out']['mean'] == pytest.approx(0.002)
+    assert found['interval']['max'] == pytest.approx(0.1)
+    picture, _ = build_preset('vision', bag, 'vision', None, Window(1.2))
+    shown = {one.name: one for panel in picture.readable().panels for one in panel.curves}
+    assert (shown['tip_x'].unit, shown['interval'].unit) == ('mm', 'ms')
+    assert shown['tip_x'].values[[0, -1]] == pytest.approx([4.0, 19.0])
+    assert shown['interval'].values.max() == pytest.approx(100.0)
     assert 'tip not tracked' in texts(out)
     assert 'truck not tracked' not in texts(out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -14,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Derived, convert
+from longreach_dynamics.runs import Column, Derived
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
 from longreach_tools import presets
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
-from longreach_tools.fields import Signal
+from longreach_tools.fields import Signal, numeric_fields
 from longreach_tools.signals import (
     NANOSECONDS,
     Recording,
@@ -35,6 +36,7 @@ from ._events import Watched, event_signals, events_of
 from ._picture import Curve, Mark, Panel, Picture, Strip, group, spans
 from ._units import JOINT_STATES, Units, describe, joint_units
 
+_NUMBER = re.compile(r'\d+')
 _GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
 
 
@@ -163,8 +165,9 @@ def build_preset(
     file: Path | None,
     window: Window,
     against: Path | None = None,
+    most: int | None = None,
 ) -> tuple[Picture, list[str]]:
-    """Return the figure that a machine declares, and notes on what was assumed."""
+    """Return the (first) panels that a machine declares, and notes on what was assumed."""
     preset = _preset(machine, bag, namespace, file)
     space = '/' + namespace.strip('/')
     columns = {column.name: column for column in preset.columns}
@@ -187,32 +190,15 @@ def build_preset(
         for topic in topics
         if topic not in recorded
     ]
-    if file is None and machine in metadata.entry_points(group=MACHINE_GROUP).names:
-        # Parameters of the machine are bound to the function of a column that depends on them.
-        installed = [
-            name
-            for name in have
-            if isinstance(source := columns[name].source, Derived)
-            and isinstance(source.function, functools.partial)
-        ]
-        if installed:
-            sides[0].notes.append(
-                f'{", ".join(installed)}: by the installed parameters of the {machine}; longreach'
-                ' plot --file takes others'
-            )
 
     def curve(
         column: Column, one: machine_panels.Curve, panel: machine_panels.Panel, side: _Side
     ) -> Curve:
-        """Return a column in the unit of its panel, from its first value on where it asks so."""
+        """Return a column, in figures from its first value on where its panel asks so."""
         found = side.column(column, space, one.label)
-        values = convert(found.values, found.unit, panel.unit)
-        known = values[np.isfinite(values)]
-        if panel.relative and known.size:
-            values = values - known[0]
-        return dataclasses.replace(
-            found, unit=panel.unit or found.unit, values=values, wanted=one.wanted
-        )
+        known = found.values[np.isfinite(found.values)]
+        zero = float(known[0]) if panel.relative and known.size else 0.0
+        return dataclasses.replace(found, wanted=one.wanted, zero=zero, shown=panel.unit)
 
     panels = []
     for panel in preset.panels:
@@ -229,15 +215,53 @@ def build_preset(
         for side in sides:
             time = side.recording.topics[stamped].time
             # To a microsecond: stamps are rounded to ns, and a constant rate is to look constant.
-            steps = np.round(np.diff(time) / 1e6, 3)
-            found.append([Curve('interval', stamped, 'ms', side.seconds(time[1:]), steps)])
+            steps = np.round(np.diff(time) / NANOSECONDS, 6)
+            time = side.seconds(time[1:])
+            found.append([Curve('interval', stamped, 's', time, steps, shown='ms')])
         panels.append(Panel('interval of\nstamps [ms]', *found))
+    panels = panels[:most]
+    if machine in metadata.entry_points(group=MACHINE_GROUP).names:
+        used = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
+        # Parameters of the machine are bound to the function of a column that depends on them.
+        installed = [
+            name
+            for name in used
+            if isinstance(source := columns[name].source, Derived)
+            and isinstance(source.function, functools.partial)
+        ]
+        if installed and file is None:
+            sides[0].notes.append(
+                f'{", ".join(installed)}: by the installed parameters of the {machine}; --file'
+                ' takes others'
+            )
+        known = {
+            one
+            for column in columns.values()
+            if column.source
+            for one in signals_of(column, space)
+        }
+        if others := _others(bag, known):
+            sides[0].notes.append(
+                f'{bag}: {", ".join(others)} left out, because'
+                f' {file or f"the installed {machine}"} has none; --file adds them'
+            )
     strips = []
     for lane in preset.lanes:
         if lane.column in have:
             flag = sides[0].column(columns[lane.column], space)
             strips.append(Strip(lane.label, spans(flag.time, flag.values > 0.0)))
     return _picture(sides, window, panels, strips)
+
+
+def _others(bag: Path, known: set[Signal]) -> list[str]:
+    """Return recorded entries that differ from known ones in a number, such as a fifth beam."""
+    alike = {(topic, _NUMBER.sub('', field)) for topic, field in known}
+    found: dict[str, None] = {}
+    for topic, message in first_messages(bag, sorted({one.topic for one in known})).items():
+        for field in numeric_fields(message):
+            if (topic, _NUMBER.sub('', field)) in alike and (topic, field) not in known:
+                found[field.partition('[')[2].partition(']')[0]] = None
+    return list(found)
 
 
 def _picture(
@@ -259,6 +283,8 @@ def _picture(
         )
     begin, end = float(np.min(ends)), float(np.max(ends))
     strips, marks = first.events()
+    # A lane that is an event, too, is drawn once.
+    lanes = [lane for lane in lanes if lane.label not in {strip.label for strip in strips}]
     label = 'time [s]'
     if first.origin:
         start = datetime.fromtimestamp(first.origin / NANOSECONDS, UTC)
@@ -270,7 +296,7 @@ def _picture(
         names = tuple(str(side.path) for side in sides)
     cut = [
         strip._replace(
-            spans=[(max(a, begin), min(b, end)) for a, b in strip.spans if b >= begin and a <= end]
+            spans=[(max(a, begin), b) for a, b in strip.spans if b > begin and a <= end]
         )
         for strip in (*strips, *lanes)
     ]

@@ -22,8 +22,6 @@ _COLORS, _STYLES = 10, ('-', '--', ':', '-.')
 WANTED: dict[str, Any] = {'color': '0.3', 'linestyle': '--'}
 # Legends with more entries have two columns.
 _LONG_LEGEND = 8
-# Share of the width of a panel that a letter of an event's label takes.
-_LETTER = 0.011
 
 
 def draw(file: Path, picture: Picture) -> int:
@@ -94,19 +92,12 @@ def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> int:
 
 def _draw_marks(axes: Sequence[Any], picture: Picture) -> None:
     """Draw events as lines through all panels, with labels where there is space for them."""
-    begin, end = picture.limits
-    free = -math.inf
-    times = sorted({mark.time for mark in picture.marks})
-    for time in times:
+    for time, text in picture.events:
         for axis in axes:
             axis.axvline(time, color='0.75', linewidth=0.8, zorder=0)
-        if time >= free:
-            labels = dict.fromkeys(mark.label for mark in picture.marks if mark.time == time)
-            text = ', '.join(labels)
-            place = {'xycoords': ('data', 'axes fraction'), 'textcoords': 'offset points'}
-            style = {'fontsize': 'small', 'color': '0.4'}
-            axes[0].annotate(text, (time, 1.0), xytext=(2, 2), **place, **style)
-            free = time + (end - begin) * _LETTER * (len(text) + 2)
+        place = {'xycoords': ('data', 'axes fraction'), 'textcoords': 'offset points'}
+        style = {'fontsize': 'small', 'color': '0.4'}
+        axes[0].annotate(text, (time, 1.0), xytext=(2, 2), **place, **style)
 
 
 def _draw_strips(axis: Any, picture: Picture) -> None:

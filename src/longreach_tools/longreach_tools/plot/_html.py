@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ _PANEL, _BAR, _MARGIN = 190, 22, 170
 # Size of an isolated sample [px].
 _DOT = 7.0
 _DASHES = ('solid', 'dash', 'dot', 'dashdot')
+# Of a set point, as in other figures.
+_WANTED = {'color': '#4d4d4d', 'dash': 'dash'}
 _COLORS = (
     '#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd',
     '#8c564b', '#e377c2', '#7f7f7f', '#bcbd22', '#17becf',
@@ -47,17 +51,22 @@ def write_page(file: Path, picture: Picture) -> int:
         for number, curve in enumerate(panel.curves):
             look = {'color': _COLORS[number % len(_COLORS)]}
             look['dash'] = _DASHES[number // len(_COLORS) % len(_DASHES)]
+            if curve.wanted:
+                look = _WANTED
+            label = _without_tex(curve.label)
             heading = panel.label.replace('\n', ' ')
             if panel.others:
                 other = panel.others[number]
-                name = f'{other.label}, {picture.names[1]}'
+                name = f'{label}, {picture.names[1]}'
                 thinned += _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
-            thinned += _add(page, row, curve, curve.label, heading, {**look, 'width': 1.5}, 1.0)
+            thinned += _add(page, row, curve, label, heading, {**look, 'width': 1.5}, 1.0)
         page.update_yaxes(title_text=panel.label.replace('\n', '<br>'), row=row, col=1)
     if picture.strips:
         _add_strips(page, len(heights), picture)
-    for mark in picture.marks:
-        page.add_vline(x=mark.time, line={'color': 'rgba(120,120,120,0.5)', 'width': 1})
+    for time, text in picture.events:
+        page.add_vline(x=time, line={'color': 'rgba(120,120,120,0.5)', 'width': 1})
+        place = {'xref': 'x', 'yref': 'y domain', 'xanchor': 'left', 'yanchor': 'bottom'}
+        page.add_annotation(x=time, y=1.0, text=text, showarrow=False, **place)
     page.update_xaxes(range=list(picture.limits))
     page.update_xaxes(title_text=picture.time_label, row=len(heights), col=1)
     page.update_layout(
@@ -76,6 +85,16 @@ def write_page(file: Path, picture: Picture) -> int:
     with writing(file) as path:
         path.write_text(text, encoding='utf-8')
     return thinned
+
+
+def _without_tex(label: str) -> str:
+    """Return a label without TeX, which a page does not typeset: ``car $x_c$``."""
+
+    def plain(found: re.Match[str]) -> str:
+        letters = html.unescape(re.sub(r'\\([A-Za-z]+)', r'&\1;', found[1]))
+        return re.sub(r'_(\w)', r'<sub>\1</sub>', letters)
+
+    return re.sub(r'\$([^$]*)\$', plain, label)
 
 
 def _add(

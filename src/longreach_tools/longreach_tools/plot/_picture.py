@@ -7,6 +7,7 @@ The same description is drawn by matplotlib and by plotly, and written as CSV. T
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 from collections import Counter
@@ -29,6 +30,8 @@ _READ = {
 }
 # Longer names of several fields are not written along an axis [letters].
 _LONG = 24
+# Share of the width of a panel that a letter of an event's label takes.
+_LETTER = 0.011
 _ENTRY = re.compile(r'\[([^\[\]]+)\]')
 
 
@@ -52,7 +55,8 @@ class Curve:
     A signal over time (samples,), with its name in tables and its label in the legend.
 
     NaN where a value is not known. ``steps``: it holds its value until the next sample;
-    ``wanted``: a set point.
+    ``wanted``: a set point. Figures show the values from ``zero`` on, and in the unit ``shown``;
+    empty: in which people read.
     """
 
     name: str
@@ -62,6 +66,8 @@ class Curve:
     values: np.ndarray
     steps: bool = False
     wanted: bool = False
+    zero: float = 0.0
+    shown: str = ''
 
     def less(self, other: Curve) -> Difference:
         """Return the difference from a curve of a second recording."""
@@ -99,7 +105,7 @@ class Panel(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """Times (begin, end) at which something holds: red if ``alarm``, in words if ``written``."""
+    """Times [begin, end) at which something holds: red if ``alarm``, in words if ``written``."""
 
     label: str
     spans: Sequence[tuple[float, float]]
@@ -141,8 +147,27 @@ class Picture(NamedTuple):
         return rows
 
     def readable(self) -> Picture:
-        """Return the figure with angles in degrees, and large forces in kN, pressures in bar."""
+        """
+        Return the figure in the units that its curves have in figures, and from their zeros on.
+
+        Of others angles are in degrees, large forces in kN, and pressures in bar.
+        """
         return self._replace(panels=[_readable(panel) for panel in self.panels])
+
+    @property
+    def events(self) -> list[tuple[float, str]]:
+        """The times of the events, each with its labels, or none where there is no space."""
+        begin, end = self.limits
+        free = -math.inf
+        found = []
+        for time in sorted({mark.time for mark in self.marks}):
+            text = ''
+            if time >= free:
+                labels = dict.fromkeys(mark.label for mark in self.marks if mark.time == time)
+                text = ', '.join(labels)
+                free = time + (end - begin) * _LETTER * (len(text) + 2)
+            found.append((time, text))
+        return found
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -160,11 +185,13 @@ def isolated(values: np.ndarray) -> list[int]:
 
 
 def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[float, float]]:
-    """Return (begin, end) [s] of times in which a condition holds for a number of samples."""
+    """Return [begin, end) [s] of times in which a condition holds for a number of samples."""
+    # What holds at the last sample ends right after it.
+    after = np.append(time, np.nextafter(time[-1:], np.inf))
     edges = np.diff(np.concatenate(([0], holds.astype(int), [0])))
     starts, stops = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)
     return [
-        (float(time[begin]), float(time[min(end, len(time) - 1)]))
+        (float(time[begin]), float(after[end]))
         for begin, end in zip(starts.tolist(), stops.tolist(), strict=True)
         if end - begin >= least
     ]
@@ -252,10 +279,13 @@ def _readable(panel: Panel) -> Panel:
     unit = units.pop() if len(units) == 1 else ''
     shown, least = _READ.get(unit, ('', 0.0))
     peaks = [np.abs(c.values[np.isfinite(c.values)]).max(initial=0.0) for c in every]
-    if not shown or f'[{unit}]' not in panel.label or max(peaks) < least:
-        return panel
-    curves, others = (
-        [dataclasses.replace(c, unit=shown, values=convert(c.values, unit, shown)) for c in both]
-        for both in (panel.curves, panel.others)
-    )
-    return Panel(panel.label.replace(f'[{unit}]', f'[{shown}]'), curves, others)
+    if any(c.shown for c in every) or f'[{unit}]' not in panel.label or max(peaks) < least:
+        shown = ''
+
+    def in_figure(curve: Curve) -> Curve:
+        to = curve.shown or shown or curve.unit
+        values = convert(curve.values - curve.zero, curve.unit, to)
+        return dataclasses.replace(curve, unit=to, values=values, zero=0.0)
+
+    label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
+    return Panel(label, [*map(in_figure, panel.curves)], [*map(in_figure, panel.others)])
