@@ -13,6 +13,8 @@ from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.description import parse_description
+from longreach_tools.plot._movie import _holding, _pauses
+from longreach_tools.plot._picture import Picture, Strip, spans
 from longreach_tools.plot._scene import outline, read_scene
 from longreach_tools.plot._units import installed_description
 from longreach_tools.testing import Outcome, write_bag
@@ -120,14 +122,14 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
     found.append(('terrain', 0, stamped(soil, 0, 'base')))
     bag = write_bag(tmp_path / 'run', 'arm', found)
     scene = read_scene(bag, 'joint_states')
-    assert scene.replaced == {'arm'}
+    assert scene.bent[0].replaced == {'arm'}
     # As a plant publishes its description: names have a prefix.
     text = DESCRIPTION.replace('name="arm"><vis', 'name="x/arm"><vis')
     text = text.replace('link="arm"', 'link="x/arm"')
     again = write_bag(
         tmp_path / 'again', 'arm', [('robot_description', 0, String(data=text)), *found[1:]]
     )
-    assert read_scene(again, 'joint_states').replaced == {'x/arm'}
+    assert read_scene(again, 'joint_states').bent[0].replaced == {'x/arm'}
     before, after = (
         [corners for corners, color, _ in scene.outlines(time) if color == (0.0, 1.0, 0.0, 1.0)]
         for time in (0.5, 1.5)
@@ -137,6 +139,64 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
     loose, firm = scene.ground[0].outlines()
     assert loose[0][:3].tolist() == [[2.0, 0.0], [2.5, -0.75], [3.0, 0.0]]
     assert firm[0][3:].tolist() == [[3.0, -1.5], [2.5, -1.5], [2.0, -1.5]]
+
+
+def test_markers_have_poses_and_frames_and_hide_only_what_they_replace(tmp_path):
+    def marker(name, frame, time=0, **fields):
+        found = stamped(Marker(ns=name, type=Marker.TRIANGLE_LIST, **fields), time, frame)
+        found.points = triangle(0.0, -0.1)
+        found.color.b = 1.0
+        return found
+
+    moved, unknown, arrow = marker('other', 'arm'), marker('slide', 'x'), Marker(ns='ball', id=1)
+    moved.pose.position.x = 3.0
+    # A quarter turn to the left, seen along y.
+    moved.pose.orientation.y, moved.pose.orientation.w = -math.sqrt(0.5), math.sqrt(0.5)
+    gone = marker('other', 'arm', NANOSECONDS, action=Marker.DELETE)
+    shapes = [MarkerArray(markers=[marker('arm', 'base'), moved, unknown, arrow])]
+    shapes.append(MarkerArray(markers=[gone]))
+    found = [('shape', k, message) for k, message in enumerate(shapes)]
+    bag = write_bag(
+        tmp_path / 'run',
+        'arm',
+        [('robot_description', 0, String(data=DESCRIPTION)), *rows(), *found],
+    )
+    scene = read_scene(bag, '')
+    assert [one.replaced for one in scene.bent] == [{'arm', None}, {'arm'}]
+    blue = [c for c, color, _ in scene.outlines(0.0) if color == (0.0, 0.0, 1.0, 1.0)]
+    assert blue[0].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    assert blue[1] == pytest.approx(np.array([[3.0, 1.0], [3.0, 2.0], [2.0, 1.0]]))
+    # The slide, the ball and one triangle.
+    assert len(scene.outlines(1.0)) == 3
+
+
+def test_joints_are_interpolated_and_other_entries_ignored(tmp_path):
+    found = [('robot_description', 0, String(data=DESCRIPTION))]
+    for k in range(6):
+        state = JointState(name=['slide', 'strain'], position=[0.1 * k, 7.0])
+        if k % 2:
+            state = JointState(name=['turn'], position=[math.nan if k == 3 else 0.1 * k])
+        found.append(('joint_states', k, stamped(state, k * NANOSECONDS)))
+        found.append(('joint_command', k, stamped(state, k * NANOSECONDS)))
+    scene = read_scene(write_bag(tmp_path / 'run', 'arm', found), '')
+    assert (scene.topic, scene.ignored) == ('/arm/joint_states', ['strain'])
+    assert scene.positions['slide'] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.4])
+    assert scene.positions['turn'] == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_a_state_is_shown_from_its_first_sample_to_its_last(tmp_path):
+    time = np.arange(5.0)
+    strip = Strip('brake', spans(time, np.array([0, 1, 0, 1, 1]) > 0), written=True)
+    picture = Picture('', '', (), [strip], (), ('run',))
+    shown = [bool(_holding(picture, at, alarm=False)) for at in (0.0, 1.0, 1.9, 2.0, 3.0, 4.0)]
+    assert shown == [False, True, True, False, True, True]
+
+
+@pytest.mark.parametrize(('rate', 'pauses'), [(8.0, [120, 130]), (30.0, [30, 40]), (50.0, [20])])
+def test_pictures_of_a_gif_keep_the_rate(rate, pauses):
+    found = _pauses(101, rate, 10)
+    assert sorted(set(found)) == pauses
+    assert sum(found) == pytest.approx(101e3 / rate, abs=5.0)
 
 
 def test_gif_moves_and_traces_grow(arm, tmp_path, capsys):
@@ -208,6 +268,8 @@ def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
 
 
 REFUSED = {
+    'rate': (['--out', 'a.gif', '--rate', '60'], '--rate 60, allowed for .gif: up to 50'),
+    'file': (['--out', 'a.gif', '--file', 'b.yaml'], '--file without the traces of a preset'),
     'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, webp, mp4, webm"),
     'size': (['--out', 'a.gif', '--size', '301x200'], 'even numbers from 100 to 4000'),
     'frames': (['--out', 'a.gif', '--speed', '0.0001'], 'pictures, allowed: 5000'),

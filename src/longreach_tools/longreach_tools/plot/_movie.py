@@ -27,6 +27,8 @@ _LINE, _COLUMNS = 0.16, 4
 _POINTS = 600
 # Colours of a GIF, and pictures from which they are chosen.
 _PALETTE, _SAMPLES = 96, 12
+# Browsers show pictures of a GIF for at least 0.02 s [Hz].
+GIF_RATE = 50.0
 
 
 def frames(
@@ -143,7 +145,7 @@ def _holding(picture: Picture, time: float, alarm: bool) -> list[str]:
         for strip in picture.strips
         if strip.written
         and strip.alarm == alarm
-        and any(begin <= time <= end for begin, end in strip.spans)
+        and any(begin <= time < end for begin, end in strip.spans)
     ]
 
 
@@ -177,8 +179,8 @@ def _write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
     palette = sheet.quantize(colors=_PALETTE, dither=Image.Dither.NONE)
     still = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in images]
     # GIF counts in hundredths of a second.
-    pause = 10 * max(round(100.0 / rate), 2)
-    return _write_images(file, still, format='GIF', duration=pause, optimize=False)
+    pauses = _pauses(len(still), rate, 10)
+    return _write_images(file, still, format='GIF', duration=pauses, optimize=False)
 
 
 def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
@@ -186,8 +188,14 @@ def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
     from PIL import Image
 
     images = [Image.fromarray(one) for one in pictures]
-    pause = round(1000.0 / rate)
-    return _write_images(file, images, format='WEBP', duration=pause, quality=70, method=4)
+    pauses = _pauses(len(images), rate, 1)
+    return _write_images(file, images, format='WEBP', duration=pauses, quality=70, method=4)
+
+
+def _pauses(count: int, rate: float, unit: int) -> list[int]:
+    """Return how long pictures are shown [ms], in a unit [ms], so that errors do not add up."""
+    ends = [unit * round(1000.0 * k / (rate * unit)) for k in range(count + 1)]
+    return [end - begin for begin, end in itertools.pairwise(ends)]
 
 
 def _write_images(file: Path, images: Sequence[Any], **options: Any) -> int:

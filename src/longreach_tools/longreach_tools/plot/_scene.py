@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,35 +20,55 @@ from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
-from longreach_tools.signals import NANOSECONDS, Restart, find_topic, read_signals
+from longreach_tools.signals import NANOSECONDS, Restart, TopicData, find_topic, read_signals
 
 from ._units import JOINT_STATES, describe
 
-# Type of visualization_msgs/Marker that is drawn: a list of triangles.
+# Type of visualization_msgs/Marker that is drawn, a list of triangles, and actions.
 _TRIANGLES = 11
+_ADD, _DELETE_ALL = 0, 3
 _TERRAIN = 'longreach_msgs/msg/Terrain'
 # Colours of undisturbed and loose soil, and how far it is drawn below its lowest point [m].
 _FIRM, _LOOSE = (0.66, 0.54, 0.40, 1.0), (0.80, 0.70, 0.55, 1.0)
 _BELOW = 0.5
+# Points as far from who looks along y [m].
+_SAME = 1e-9
 
 
 # Corners (K, 2) of a part in the plane, its colour, and whether its edge is drawn.
 Part = tuple[np.ndarray, tuple[float, ...], bool]
 
 
+class Drawn(NamedTuple):
+    """A bent part: ``link`` that it replaces, or None; corners (K, 3, 3) [m] in a link's frame."""
+
+    link: str | None
+    frame: str
+    triangles: np.ndarray
+    colors: np.ndarray  # (K, 3), 0 to 1
+
+    def outlines(self, place: np.ndarray) -> list[Part]:
+        """Return the triangles, of the two sides of a beam the near one; T_root_frame (4, 4)."""
+        corners = self.triangles @ place[:3, :3].T + place[:3, 3]
+        near = corners[:, :, 1].max(axis=1) <= corners[:, :, 1].mean() + _SAME
+        return [
+            (triangle, (*color, 1.0), False)
+            for triangle, color in zip(
+                corners[near][:, :, [0, 2]], self.colors[near].tolist(), strict=True
+            )
+        ]
+
+
 class Bent(NamedTuple):
-    """Drawings of bent parts at a time [s]: corners (K, 3, 2) [m] and colours (K, 3), 0 to 1."""
+    """Drawings of bent parts at a time [s]."""
 
     time: float
-    triangles: np.ndarray
-    colors: np.ndarray
+    parts: Sequence[Drawn]
 
-    def outlines(self) -> list[Part]:
-        """Return the triangles."""
-        return [
-            (corners, (*color, 1.0), False)
-            for corners, color in zip(self.triangles, self.colors.tolist(), strict=True)
-        ]
+    @property
+    def replaced(self) -> set[str | None]:
+        """The links in whose place they are drawn."""
+        return {part.link for part in self.parts}
 
 
 class Ground(NamedTuple):
@@ -77,8 +97,8 @@ class Scene(NamedTuple):
     """
     A machine that moves, described by ``source``.
 
-    Times (samples,) [s], and positions (samples,) by joint [rad or m] from ``topic``. ``bent`` and
-    ``ground`` are in the order of time; drawings replace the links ``replaced``.
+    Times (samples,) [s], and positions (samples,) by joint [rad or m] from ``topic``, whose other
+    entries are ``ignored``. ``bent`` and ``ground`` are in the order of time.
     """
 
     robot: Robot
@@ -87,8 +107,8 @@ class Scene(NamedTuple):
     time: np.ndarray
     positions: dict[str, np.ndarray]
     bent: Sequence[Bent]
-    replaced: frozenset[str]
-    ground: Sequence[Ground] = ()
+    ground: Sequence[Ground]
+    ignored: Sequence[str]
 
     def moved(self, origin: int) -> Scene:
         """Return the scene with times from a stamp on [ns]."""
@@ -104,22 +124,29 @@ class Scene(NamedTuple):
             for name, values in self.positions.items()
         }
         places = self.robot.place(pose)
+        bent, ground = _latest(self.bent, time), _latest(self.ground, time)
+        replaced = bent.replaced if bent else ()
         # The far side first: y points to the left, away from who looks along it.
-        shapes = [shape for shape in self.robot.shapes if shape.link not in self.replaced]
+        shapes = [shape for shape in self.robot.shapes if shape.link not in replaced]
         placed = [(_placed(shape, places), shape.color) for shape in shapes]
         placed.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
         found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in placed]
         # Over the machine: what is in the soil is hidden.
-        found += _latest(self.ground, time)
-        return found + _latest(self.bent, time)
+        found += ground.outlines() if ground else []
+        for part in bent.parts if bent else ():
+            found += part.outlines(places[part.frame])
+        return found
 
 
-def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> list[Part]:
-    """Return the parts of the last state up to a time [s], of the first one before it."""
+Timed = TypeVar('Timed', Bent, Ground)
+
+
+def _latest(states: Sequence[Timed], time: float) -> Timed | None:
+    """Return the last state up to a time [s], the first one before it; None without any."""
     if not states:
-        return []
+        return None
     place = bisect.bisect_right(states, time, key=lambda one: one.time) - 1
-    return states[max(place, 0)].outlines()
+    return states[max(place, 0)]
 
 
 def outline(points: np.ndarray) -> np.ndarray:
@@ -147,8 +174,8 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
             name = find_topic(bag, topic)
             if name not in joints:
                 raise InputError(f'{path}: {name} has no states of joints; allowed: {joints}')
-        elif len(joints) == 1:
-            (name,) = joints
+        elif len(states := [n for n in joints if n.endswith('/joint_states')] or joints) == 1:
+            (name,) = states
         else:
             raise InputError(
                 f'{path}: {len(joints)} topics with states of joints'
@@ -163,55 +190,59 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
     data = recorded.topics[name]
     if not len(data.time):
         raise InputError(f'{path}: no message of {name} since time began anew')
-    positions = {field[len('position[') : -1]: v for field, v in data.values.items()}
+    entries = {field[len('position[') : -1]: field for field in data.values}
     found = describe(path, [name], urdf)
     if name not in found:
         raise InputError(
-            f'{path}: no description of the machine with the joints {", ".join(positions)};'
+            f'{path}: no description of the machine with the joints {", ".join(entries)};'
             ' give its URDF: --urdf FILE'
         )
     source, robot = found[name]
-    unknown = sorted(set(positions) - set(robot.joints))
-    if unknown:
+    ignored = [joint for joint in entries if joint not in robot.joints]
+    if len(ignored) == len(entries):
         raise InputError(
-            f'{source}: no joint {", ".join(unknown)}, which {name} has; give the URDF of this'
+            f'{source}: no joint {", ".join(ignored)}, which {name} has; give the URDF of this'
             ' machine: --urdf FILE'
         )
+    positions = {
+        joint: _known(data, field, f'{path}: {name}')
+        for joint, field in entries.items()
+        if joint in robot.joints
+    }
     restart = recorded.restart
-    bent, replaced = (
-        _read_bent(path, drawings, robot, restart) if has_drawings else ([], frozenset[str]())
-    )
+    bent = _read_bent(path, drawings, robot, restart) if has_drawings else []
     ground = _read_ground(path, soil, robot, restart) if has_soil else []
-    return Scene(robot, source, name, data.time / NANOSECONDS, positions, bent, replaced, ground)
+    return Scene(robot, source, name, data.time / NANOSECONDS, positions, bent, ground, ignored)
 
 
-def _read_bent(
-    path: Path, topic: str, robot: Robot, restart: Restart
-) -> tuple[list[Bent], frozenset[str]]:
-    """Return the drawings of a topic by time, and the links that they replace."""
+def _known(data: TopicData, field: str, where: str) -> np.ndarray:
+    """Return a field at all times of a topic, interpolated where it is not known (samples,)."""
+    time, values = data.samples(field)
+    known = np.isfinite(values)
+    if not known.any():
+        raise InputError(f'{where} has no known {field}; the machine cannot be drawn')
+    return np.asarray(np.interp(data.time, time[known], values[known]))
+
+
+def _read_bent(path: Path, topic: str, robot: Robot, restart: Restart) -> list[Bent]:
+    """Return the drawings of a topic by time."""
     found: list[Bent] = []
-    names: set[str] = set()
+    # Links have a prefix in a robot description that a plant has published.
+    links = {link.rpartition('/')[2]: link for link in robot.place({})}
+    shown: dict[tuple[str, int], Drawn] = {}
     with open_bag(path) as bag:
         for _, received, data in bag.messages([topic]):
             message = read_markers(data)
             if not message.markers or not restart.keeps(received, message.markers[0].stamp):
                 continue
-            parts = [_triangles(marker, robot.root) for marker in message.markers]
-            drawn = [part for part in parts if part is not None]
-            if not drawn:
-                continue
-            names |= {marker.name for marker in message.markers}
-            found.append(
-                Bent(
-                    message.markers[0].stamp / NANOSECONDS,
-                    np.concatenate([triangles for triangles, _ in drawn]),
-                    np.concatenate([colors for _, colors in drawn]),
-                )
-            )
-    found.sort(key=lambda one: one.time)
-    links = {shape.link for shape in robot.shapes}
-    # Links have a prefix in a robot description that a plant has published.
-    return found, frozenset(link for link in links if link.rpartition('/')[2] in names)
+            for marker in message.markers:
+                shown.pop((marker.name, marker.number), None)
+                if marker.action == _DELETE_ALL:
+                    shown.clear()
+                elif marker.action == _ADD and (part := _drawn(marker, links)) is not None:
+                    shown[marker.name, marker.number] = part
+            found.append(Bent(message.markers[0].stamp / NANOSECONDS, [*shown.values()]))
+    return sorted(found, key=lambda one: one.time)
 
 
 def _read_ground(path: Path, topic: str, robot: Robot, restart: Restart) -> list[Ground]:
@@ -236,17 +267,21 @@ def _read_ground(path: Path, topic: str, robot: Robot, restart: Restart) -> list
     return sorted(found, key=lambda one: one.time)
 
 
-def _triangles(marker: Marker, root: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return triangles (K, 3, 2) and colours (K, 3) of a marker in the root's frame, or None."""
-    frame = marker.frame.rpartition('/')[2]
-    if marker.kind != _TRIANGLES or not len(marker.points) or frame != root.rpartition('/')[2]:
+def _drawn(marker: Marker, links: dict[str, str]) -> Drawn | None:
+    """Return the triangles of a marker in a frame of the machine; None if there are none."""
+    frame = links.get(marker.frame.rpartition('/')[2])
+    # A rotation of length 0 means none.
+    turn = marker.rotation / (np.linalg.norm(marker.rotation) or 1.0)
+    points = marker.points[: len(marker.points) // 3 * 3]
+    across = 2.0 * np.cross(turn[1:], points)
+    points = points + turn[0] * across + np.cross(turn[1:], across) + marker.position
+    if marker.kind != _TRIANGLES or not len(points) or frame is None:
         return None
-    corners = marker.points.reshape(-1, 3, 3)
-    points = corners[:, :, [0, 2]]
+    if not np.isfinite(points).all():
+        return None
+    triangles = points.reshape(-1, 3, 3)
     if len(marker.colors):
-        colors = marker.colors[:, :3].reshape(-1, 3, 3).mean(axis=1)
+        colors = marker.colors[: len(points), :3].reshape(-1, 3, 3).mean(axis=1)
     else:
-        colors = np.tile(marker.color[:3], (len(points), 1))
-    # Of the two sides of a beam, the near one.
-    near = corners[:, :, 1].max(axis=1) <= corners[:, :, 1].mean()
-    return points[near], colors[near]
+        colors = np.tile(marker.color[:3], (len(triangles), 1))
+    return Drawn(links.get(marker.name), frame, triangles, colors)

@@ -42,6 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     # Its beginning --joints means the same.
     parser.add_argument('--joints-topic', default='', metavar='TOPIC', help='states of the joints')
     parser.add_argument('--urdf', type=Path, metavar='FILE', help='robot description')
+    parser.add_argument(
+        '--file', type=Path, metavar='FILE', help="machine's file for traces (default: installed)"
+    )
     parser.add_argument('--no-traces', action='store_true', help='the machine alone')
     parser.add_argument(
         '--speed',
@@ -82,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from longreach_tools.output import check_output, check_places
 
-    from ._movie import WRITERS, frames
+    from ._movie import GIF_RATE, WRITERS, frames
     from ._scene import read_scene
 
     ending = arguments.out.suffix.lstrip('.').lower()
@@ -93,14 +96,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.signals and arguments.no_traces:
         raise InputError('signals and --no-traces; give one of them')
     check_output(arguments.out)
-    check_places({'--out': arguments.out}, (arguments.bag, arguments.urdf))
+    check_places({'--out': arguments.out}, (arguments.bag, arguments.urdf, arguments.file))
     scene = read_scene(arguments.bag, arguments.joints_topic, arguments.urdf)
     picture, notes = _traces(arguments, scene)
     scene = scene.moved(picture.origin)
     rate = arguments.rate or (10.0 if ending in ('gif', 'webp') else 25.0)
+    if ending == 'gif' and rate > GIF_RATE:
+        raise InputError(f'--rate {rate:g}, allowed for .gif: up to {GIF_RATE:g}; or give .webp')
     times = _times(arguments, scene, rate)
     pictures = frames(scene, picture.readable(), times, arguments.size, arguments.dpi)
     count = WRITERS[ending](arguments.out, pictures, rate)
+    if scene.ignored:
+        notes.append(f'{scene.source}: no joint {", ".join(scene.ignored)}; ignored')
     for note in notes:
         print(f'longreach animate: {note}', file=sys.stderr)
     size = arguments.out.stat().st_size
@@ -142,11 +149,16 @@ def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[
     namespace = scene.topic.rpartition('/')[0]
     machine = namespace.rpartition('/')[2]
     joints = Signal(scene.topic, 'position')
+    no_preset = arguments.signals or arguments.no_traces or machine not in preset_names()
+    if arguments.file and no_preset:
+        raise InputError('--file without the traces of a preset; it is for presets only')
     if arguments.signals:
         signals = [parse_signal(text) for text in arguments.signals]
         picture, notes = build(arguments.bag, signals, window)
-    elif machine in preset_names() and not arguments.no_traces:
-        picture, notes = build_preset(machine, arguments.bag, namespace, None, window)
+    elif not no_preset:
+        picture, notes = build_preset(
+            machine, arguments.bag, namespace, arguments.file, window, most=_MOST_PANELS
+        )
     else:
         picture, notes = build(arguments.bag, [joints], window)
     panels = () if arguments.no_traces else picture.panels[:_MOST_PANELS]
