@@ -15,12 +15,14 @@ from longreach_dynamics.resources import share_directory
 from longreach_view.world import STALE, Series, World
 
 _MOST = 6
-_ALL_DIGITS = 12
+# Decimals that are kept: without rounding a signal at rest would show noise of the last digits.
+_DIGITS = 12
 # More points of a line are slow in a browser.
 _MOST_POINTS = 500
 # Share of the vertical axis that values fill at least, or it is fitted again; their least span,
-# as a share of them.
+# as a share of them. Less than noise is no motion, and has the span of rest.
 _FILLED, _LEAST_SPAN = 0.3, 1e-2
+_NOISE, _REST = 1e-6, 1e-2
 # Between the two ends of the line of an event [s]: upright on any page.
 _INSTANT = 1e-6
 # Of lines and of the lines of events.
@@ -36,7 +38,6 @@ class Chart(NamedTuple):
     unit: str
     scale: float
     signals: tuple[str, ...]
-    digits: int = 4  # decimals that are shown
 
     @property
     def label(self) -> str:
@@ -46,7 +47,7 @@ class Chart(NamedTuple):
 
 def chart_of(signal: str) -> Chart:
     """Return the chart of a chosen signal, in the unit of its message."""
-    return Chart(signal.lstrip('/'), '', 1.0, (signal,), _ALL_DIGITS)
+    return Chart(signal.lstrip('/'), '', 1.0, (signal,))
 
 
 def load_presets() -> dict[str, list[dict[str, Any]]]:
@@ -78,9 +79,12 @@ def preset_charts(
             if re.fullmatch(re.escape(pattern).replace(r'\*', r'[^\[\]]*'), signal)
         ]
         if found:
-            kept = tuple(dict.fromkeys(found))[:_MOST]
+            found = list(dict.fromkeys(found))
             unit, scale = chart.get('unit', ''), float(chart.get('scale', 1.0))
-            charts.append(Chart(chart['title'], unit, scale, kept))
+            for k in range(0, len(found), _MOST):
+                number = f' ({k // _MOST + 1})' if len(found) > _MOST else ''
+                part = tuple(found[k : k + _MOST])
+                charts.append(Chart(chart['title'] + number, unit, scale, part))
     return charts
 
 
@@ -125,7 +129,8 @@ def limits_of(
         and high - low >= _FILLED * (old[1] - old[0])
     ):
         return old
-    span = max(high - low, _LEAST_SPAN * max(-low, high), _LEAST_SPAN)
+    span = max(high - low, _LEAST_SPAN * max(-low, high))
+    span = span if span >= _NOISE else _REST
     step = 10.0 ** math.floor(math.log10(span))
     step *= 1.0 if span >= 5.0 * step else 0.5 if span >= 2.0 * step else 0.2
     return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
@@ -171,9 +176,8 @@ def lines_of(
     for part in parts:
         # The last value at or before each time.
         places = np.searchsorted(part[0], times, side='right') - 1
-        # Without rounding the axis of a signal at rest would show noise of the last digits.
         values = np.append(part[1], math.nan)[places]
-        lines.append(np.round(chart.scale * values, chart.digits))
+        lines.append(np.round(chart.scale * values, _DIGITS))
     lines.append(np.full(len(times), math.nan))
     lines[-1][np.searchsorted(times, events)] = 0.0
     lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0

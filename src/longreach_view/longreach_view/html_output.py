@@ -16,6 +16,7 @@ from longreach_view.charts import (
     EVENT,
     Chart,
     event_times,
+    limits_of,
     lines_of,
     load_presets,
     machine_charts,
@@ -29,8 +30,9 @@ from longreach_view.world import World
 
 # Pictures per second, and the most of a file; the most points of a line.
 _RATE, _MOST, _MOST_POINTS = 25.0, 1200, 2000
-# Height of a chart [pixels].
-_HEIGHT = 240
+# Height of a chart, width of its legend on a narrow page, height of a line of that, and what else
+# is between two charts: a title [pixels].
+_HEIGHT, _WIDTH, _LINE, _TITLE = 165, 320, 20, 35
 
 
 def export(paths: Sequence[Path], file: Path) -> str:
@@ -85,39 +87,45 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
     from plotly.subplots import make_subplots
 
     rows = max(len(charts), 1)
+    names = [short_names(chart.signals) for chart in charts]
+    for some in names if len(worlds) > 1 else ():
+        some += [f'{name} (2)' for name in some]
+    below = _LINE * max(map(_legend_lines, names), default=0)
+    height = rows * _HEIGHT + (rows - 1) * (_TITLE + below)
     figure = make_subplots(
         rows=rows,
         shared_xaxes=True,
-        vertical_spacing=0.3 / rows,
+        vertical_spacing=(_TITLE + below) / height,
         subplot_titles=[chart.label for chart in charts],
     )
     for row, chart in enumerate(charts, 1):
         times, *lines, _ = lines_of(chart, worlds, length, _MOST_POINTS)
-        names, suffix = short_names(chart.signals), str(row) if row > 1 else ''
+        suffix = str(row) if row > 1 else ''
         for k, line in enumerate(lines):
-            second, number = divmod(k, len(names))
+            second, number = divmod(k, len(chart.signals))
             figure.add_scatter(
                 x=times,
                 y=line,
-                name=names[number] + ' (2)' * second,
+                name=names[row - 1][k],
                 line={'color': COLOURS[number], 'dash': ('solid', 'dash')[second], 'width': 1.5},
                 legend=f'legend{suffix}',
                 row=row,
                 col=1,
             )
-        below = {'orientation': 'h', 'x': 0.0, 'yanchor': 'top', 'font': {'size': 11}}
+        legend = {'orientation': 'h', 'x': 0.0, 'yanchor': 'top', 'font': {'size': 11}}
         # Below the numbers of the last axis.
-        below['y'] = figure.layout[f'yaxis{suffix}'].domain[0] - (
-            0.07 / rows if row == rows else 0.0
+        legend['y'] = figure.layout[f'yaxis{suffix}'].domain[0] - (
+            _TITLE / height if row == rows else 0.0
         )
-        figure.update_layout({f'legend{suffix}': below})
+        figure.update_layout({f'legend{suffix}': legend})
+        figure.update_yaxes(range=limits_of(lines), row=row)
         for time in event_times(chart, worlds[0]):
             figure.add_vline(time, line={'color': EVENT, 'dash': 'dash', 'width': 1}, row=row)
     figure.update_xaxes(title_text='time [s]', row=rows)
     figure.update_layout(
         template='plotly_white',
-        height=_HEIGHT * rows,
-        margin={'l': 50, 'r': 10, 't': 30, 'b': 40},
+        height=height + 2 * _TITLE + below,
+        margin={'l': 50, 'r': 10, 't': _TITLE, 'b': _TITLE + below},
         hovermode='x',
         showlegend=True,
     )
@@ -129,3 +137,9 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
         config={'displaylogo': False, 'responsive': True},
     )
     return text
+
+
+def _legend_lines(names: Sequence[str]) -> int:
+    """Return the lines of a legend: names side by side are as wide as the longest, with a dash."""
+    beside = max(1, int(_WIDTH / (45.0 + 5.3 * max(map(len, names)))))
+    return -(-len(names) // beside)

@@ -117,7 +117,7 @@ class Page:
         # Labels of charts that somebody has chosen, None: the presets; what charts were made of.
         self._chosen: list[str] | None = None
         self._made_of: Any = None
-        self._present: tuple[str, ...] = ()
+        self._left_out = 0
         self._appeared = 0.0
         self._discarded: deque[tuple[float, Any]] = deque()
         self._known: dict[str, tuple[Any, list[Control]]] = {}
@@ -263,6 +263,7 @@ class Page:
         if self._chosen is not None:
             known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
             charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
+        self._left_out = max(len(charts) - _MOST_CHARTS, 0)
         return charts[:_MOST_CHARTS]
 
     def _set_charts(self, charts: list[Chart], world: World) -> None:
@@ -381,6 +382,10 @@ class Page:
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane'))
         rows += [_line(note, 'amber') for note in notes]
+        if self._left_out:
+            rows.append(
+                _line(f'Of {_MOST_CHARTS + self._left_out} charts {_MOST_CHARTS} are shown')
+            )
         rows += scale_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
@@ -403,12 +408,9 @@ class Page:
         self._ghost = ghost
         signals = world.signals()
         if signals != self._options:
-            self._options = signals
+            self._options, self._appeared = signals, now
             self._add.options = (_CHOOSE, *sorted(signals))
-        present = tuple(world.catalogue)
-        if present != self._present:
-            self._present, self._appeared = present, now
-        made_of = (present, self._chosen)
+        made_of = (signals, self._chosen)
         if now - self._appeared > _SETTLED and made_of != self._made_of:
             self._made_of = made_of
             charts = self._wanted(world, signals)

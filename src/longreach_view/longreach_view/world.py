@@ -32,6 +32,8 @@ _CAPACITY = 8000
 # Each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
 _TRACK, _EVENTS = 300, 100
+# Of topics that are not plotted, names of numbers are looked for this often [s].
+_LOOK = 1.0
 # Stamps from here on are dates; they are shown since the first one [s].
 _DATE = 1e8
 
@@ -206,7 +208,9 @@ class World:
         self._epoch = math.nan
         self.clock_heard = -math.inf
         self._clock_moved = -math.inf
-        self.catalogue: dict[str, list[str]] = {}
+        # Of each topic the names of its numbers, as keys, and when they were looked for.
+        self.catalogue: dict[str, dict[str, None]] = {}
+        self._looked: dict[str, float] = {}
         self.series: dict[str, Series] = {}
         self._plotted: frozenset[str] = frozenset()
         self._waiting: deque[Sample] = deque(maxlen=_EVENTS)
@@ -337,15 +341,22 @@ class World:
         self, topic: str, message: Any, stamp: float | None, machine: Machine | None
     ) -> None:
         """Keep the values of signals, and the names of all numbers of a topic."""
-        if topic in self.catalogue and not self.is_plotted(topic):
-            return
-        values = self._fields(message)
-        self.catalogue.setdefault(topic, list(values))
         if stamp is None:
             # Such as a set point, which has no header: it holds from now on.
             stamp = machine.time if machine is not None else self.clock
-            if not math.isfinite(stamp):
-                return
+        looked = self._looked.get(topic)
+        if (
+            looked is not None
+            and not self.is_plotted(topic)
+            and not abs(stamp - looked) >= _LOOK  # NaN: without a time once only
+        ):
+            return
+        self._looked[topic] = stamp
+        values = self._fields(message)
+        # Names may come later, such as those of markers.
+        self.catalogue.setdefault(topic, {}).update(dict.fromkeys(values))
+        if not math.isfinite(stamp):
+            return
         for name, value in values.items():
             series = self.series.get(f'{topic}.{name}')
             if series is not None:

@@ -56,6 +56,9 @@ def test_charts_of_a_replay_show_values_zoom_and_seek(replay):
         return replay.axes()[0][:2]
 
     mouse.move(x(9.0), y)
+    written = """Object.values(window.__viserTestpoints.uplots)
+        .map(({chart}) => chart.axes[1].values(chart, [0, -2e-5, 1.5])).find(Boolean)"""
+    assert replay.page.evaluate(written) == ['0', '-2e-5', '1.5']
     values = replay.page.locator('.u-legend').first.locator('.u-value')
     replay.until(lambda: values.first.inner_text() != '–', 'values')
     time, value = (float(text) for text in values.all_inner_texts()[:2])

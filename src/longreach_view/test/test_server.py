@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ import websockets
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_view.page import Page
 from longreach_view.server import open_server, stop_server
+from longreach_view.world import Sample, World
 
 TOKEN = 'a-long-token'
 
@@ -192,3 +194,15 @@ def test_the_server_ends_and_its_port_is_free_again():
     with pytest.raises(ConnectionRefusedError), socket.create_connection(('127.0.0.1', port), 5):
         pass
     stop_server(open_server('127.0.0.1', port))
+
+
+@pytest.mark.parametrize(('count', 'said'), [(48, False), (49, True)])
+def test_charts_that_a_page_does_not_show_are_counted(server, count, said):
+    page, world = Page(server), World(lambda message: dict.fromkeys(message.name, 0.0))
+    names = [f'position[{k}]' for k in range(count)]
+    message = SimpleNamespace(name=names, position=[0.0] * count)
+    world.take(Sample('/n/joint_states', 'sensor_msgs/msg/JointState', message, 0.0), 0.0)
+    for now in (10.0, 20.0):
+        page.show_charts(world, now)
+    page.show_state(world, 20.0)
+    assert ('Of 9 charts 8 are shown' in page._state.content) is said

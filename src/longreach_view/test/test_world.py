@@ -134,6 +134,15 @@ def test_a_series_keeps_the_latest_leaves_out_what_is_late_and_begins_anew_after
     assert series.window(-math.inf, math.inf).tolist() == [[1.0], [0.0]]
 
 
+def test_signals_that_a_first_message_does_not_have_are_found_later():
+    world = World(lambda message: dict.fromkeys(message.name, 0.0))
+    for time, names in ((0.0, []), (0.1, ['a']), (1.0, ['a', 'b']), (2.0, ['b'])):
+        message = SimpleNamespace(name=names, position=[0.0] * len(names))
+        world.take(Sample('/n/joint_states', 'sensor_msgs/msg/JointState', message, time), 0.0)
+        expected = [f'/n/joint_states.{name}' for name in ('ab' if time >= 1.0 else '')]
+        assert world.signals() == expected
+
+
 def test_presets_choose_among_the_signals_that_exist():
     presets = load_presets()
     signals = ['/n/joint_states.position[car_joint]', '/n/joint_states.effort[car_joint]']
@@ -142,6 +151,10 @@ def test_presets_choose_among_the_signals_that_exist():
     assert charts[1].label == 'Motor force [N]'
     (chart,) = preset_charts(presets, 'n', 'unheard of', signals)
     assert chart.signals == (signals[0],)
+    many = [f'/n/joint_states.position[{name}]' for name in 'abcdefg']
+    charts = preset_charts(presets, 'n', 'unheard of', many)
+    assert [chart.signals for chart in charts] == [tuple(many[:6]), tuple(many[6:])]
+    assert [chart.label for chart in charts] == ['Positions (1)', 'Positions (2)']
 
 
 def load(time, mass):
@@ -204,10 +217,22 @@ def test_the_limits_of_a_chart_are_round_fit_and_rest():
     assert limits_of([3.5 * wave], limits) == (-4.0, 4.0)
     low, high = limits_of([0.02 * wave], limits)
     assert -0.05 < low < -0.02 < 0.02 < high < 0.05
+    assert limits_of([1e-5 * wave]) == pytest.approx((-1e-5, 1e-5), rel=0.5)
+    assert limits_of([1e-9 * wave]) == limits_of([0.0 * wave]), 'noise is no motion'
     for value in (0.0, 1e5, -3e-4):
         low, high = limits_of([np.full(5, value)])
         assert low < value < high
     assert limits_of([np.full(5, math.nan)], limits) == limits
+
+
+def test_motions_of_micrometres_are_in_charts():
+    position = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(0.0))
+    world.plot([position])
+    for k in range(3):
+        world.take(sample(float(k), 1e-6 * k), 0.0)
+    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [position])
+    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
 
 
 def test_an_event_is_an_upright_line_in_a_chart():
