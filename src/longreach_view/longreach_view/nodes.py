@@ -54,7 +54,8 @@ class FigureNodes:
             node = self._nodes.get(f'+{name}')
             if node is None:
                 path = f'{self._path}/{name.replace("/", "_")}'
-                node = self._nodes[f'+{name}'] = self._scene.add_label(path, text)
+                node = self._scene.add_label(path, text, anchor='center-center')
+                self._nodes[f'+{name}'] = node
             if node.text != text:
                 node.text = text
             node.position = place

@@ -12,6 +12,7 @@ import viser
 from viser.transforms import SO3
 
 from longreach_dynamics.description import Robot, Shape
+from longreach_view.drawing import Figures
 from longreach_view.nodes import GHOST, GHOST_COLOUR, FigureNodes, show_points
 from longreach_view.world import Machine
 
@@ -32,6 +33,8 @@ _FROM = np.array([0.30, -1.0, 0.32])
 _STALE = 0.35
 # Narrower pages have the panel below [pixels], over this share of their height.
 _NARROW, _BELOW = 768, 0.6
+# Room for texts at the sides [pixels].
+_TEXT = 15
 _TRACK = 0.03
 # Largest height of a machine's name above it [m], and as a share of its size.
 _ABOVE = (0.4, 0.1)
@@ -62,7 +65,7 @@ class _MachineScene:
         self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
         self.frame = scene.add_frame(path, show_axes=False)
         self.bounds = (np.zeros(3), np.zeros(3))
-        # Of the first drawing of each topic: paths, soil.
+        # Of the first drawing of each topic: paths, soil, names.
         self._reach: dict[str, Box] = {}
         self._label: Any = None
         self._shapes: list[Any] = []
@@ -230,7 +233,7 @@ class _MachineScene:
                     own = f'{topic.strip("/")} {figures.frame}'.replace('/', '_')
                     self._drawings[key] = FigureNodes(self._scene, f'{base}/{own}', self._ghost)
                 self._drawings[key].show(figures)
-                points = np.concatenate([figures.triangles.reshape(-1, 3), *figures.lines])
+                points = _points(figures)
                 if topic not in self._reach and base == self._path and len(points):
                     self._reach[topic] = (points.min(axis=0), points.max(axis=0))
                     self.bounds = _around(before, self._reach[topic])
@@ -305,6 +308,16 @@ class _MachineScene:
         # Markers that are lost are not where they were.
         for key, node in self._markers.items():
             node.visible = key in shown
+
+
+def _points(figures: Figures) -> np.ndarray:
+    """Return the points (N, 3) around which there must be room for figures: all but arrows."""
+    parts = [figures.triangles.reshape(-1, 3), figures.lines.reshape(-1, 3)]
+    parts += [place[None] for _, place in figures.texts.values()]
+    for body in figures.bodies.values():
+        half = 0.5 * np.abs(SO3(body.rotation).as_matrix()) @ body.size
+        parts.append(np.stack([body.position - half, body.position + half]))
+    return np.concatenate(parts)
 
 
 def _above(box: Box) -> float:
@@ -481,7 +494,8 @@ class Scene:
         # The first picture of a page, without a panel yet, is as wide as its window.
         before = self._looks.get(client.client_id)
         narrow = width <= _NARROW and (before is None or before.narrow)
-        position, target = _view(box, width / height, _BELOW if narrow else 0.0)
+        aspect = max(width - 2 * _TEXT, 1) / height
+        position, target = _view(box, aspect, _BELOW if narrow else 0.0)
         # A message of the page may be on its way that does not know of this yet.
         self._looks[client.client_id] = _Look(box, size, narrow, (camera.position, position))
         with client.atomic():

@@ -12,7 +12,7 @@ from longreach_boom.parameters import load_boom
 from longreach_crane.description import robot_description as crane_description
 from longreach_crane.parameters import load_machinery
 from longreach_dynamics.markers import Marker, Markers
-from longreach_view.drawing import TEXT, TRIANGLE_LIST, Drawing
+from longreach_view.drawing import CUBE, LINE_LIST, TEXT, TRIANGLE_LIST, Drawing
 from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server
 from longreach_view.world import Estimate, Machine
@@ -167,15 +167,33 @@ def test_the_second_recording_is_drawn_bent_and_transparent(server):
     assert len(np.unique(drawn.batched_colors, axis=0)) == 1
 
 
-def test_pages_make_room_for_what_is_first_drawn(server):
+@pytest.mark.parametrize(
+    'marker',
+    [
+        {'kind': LINE_LIST, 'points': [(0, 0, 0), (99, 0, 0)]},
+        {'kind': CUBE, 'place': (98.5, 0, 0)},
+        {'kind': TEXT, 'place': (99, 0, 0), 'text': 'tip'},
+    ],
+    ids=['line', 'box', 'text'],
+)
+def test_pages_make_room_for_what_is_first_drawn(server, marker):
     scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
     scene.update(boom)
     before = scene.bounds()[1][0]
-    bent(boom, 'beam_1', 99.0)
+    draw(boom, **marker)
     assert scene.update(boom)
     assert scene.bounds()[1][0] == 99.0 > before
-    bent(boom, 'beam_1', 200.0)
+    draw(boom, TEXT, place=(200, 0, 0))
     assert not scene.update(boom), 'they rest afterwards'
+
+
+def test_narrow_pages_have_room_for_texts_at_the_sides(server):
+    scene, client = Scene(server), page(390, 844)
+    scene.update(machine('boom', robot_description(load_boom(), '')))
+    scene.look(client, scene.bounds())
+    across, _ = corners(client, scene.bounds())
+    # Half of a text of nine letters.
+    assert np.abs(across).max() < 1.0 - 2.0 * 30.0 / 390.0
 
 
 def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(server):
