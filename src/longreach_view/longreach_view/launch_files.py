@@ -11,9 +11,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_tools.launch import Argument, find_launch_file, survey
 
@@ -52,8 +51,13 @@ class Started:
         found = {}
         for words in self._launches:
             file = _scenario_files(words[0]).get(self._scenario(words))
-            if file is not None:
-                found[words[0]] = float(yaml.safe_load(file.read_text('utf-8'))['duration'])
+            if file is None:
+                continue
+            values = load_yaml(file)
+            # One that has a base may leave it to that.
+            if 'duration' not in values:
+                values = load_yaml(file.parent / values['base'])
+            found[words[0]] = float(values['duration'])
         return found
 
     def _scenario(self, words: Sequence[str]) -> str:

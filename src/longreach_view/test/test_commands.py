@@ -144,6 +144,8 @@ def test_scenarios_of_the_demonstration_begin_again(monkeypatch):
     monkeypatch.setattr(launch_files, '_launch', lambda _: SimpleNamespace(poll=lambda: None))
     durations = launch_files.Started(commands.DEMO).durations()
     assert set(durations) == {'crane', 'boom', 'excavator', 'harvester'}
+    loaded = launch_files.Started([('boom', 'scenario:=wave_loaded')]).durations()
+    assert loaded == {'boom': durations['boom']}, 'that of its base'
     source, world, resets = LiveSource(durations={'crane': 60.0}), World(numeric_fields), []
 
     def reset(_, response):
