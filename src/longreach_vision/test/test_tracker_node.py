@@ -18,7 +18,12 @@ import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
-from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
+from longreach_msgs.msg import (
+    MarkerEstimate,
+    MarkerEstimates,
+    MarkerObservation,
+    MarkerObservations,
+)
 from longreach_msgs.srv import InitializeMarker
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -387,6 +392,33 @@ def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.Monkey
     assert np.abs(np.array([place.x, place.y, place.z]) - PLACES[1]).max() < 5e-3
 
 
+@pytest.mark.parametrize(
+    ('given', 'used', 'text'),
+    [
+        (('cam_left', 'cam_right'), ('cam_left', 'cam_right'), ''),
+        (('any', 'any'), ('any', 'right_camera_optical'), "'any' is also that of /left/image_raw"),
+        (('world', ''), ('left_camera_optical', 'right_camera_optical'), 'that of the world'),
+    ],
+)
+def test_each_camera_has_a_frame(
+    start: Start, monkeypatch: pytest.MonkeyPatch, given, used, text: str
+) -> None:
+    """Also one whose first image comes late, and where drivers give the same frame to several."""
+    held: list[Any] = []
+    monkeypatch.setattr(Transforms, 'hold', lambda _, sent: held.append(sent))
+    tracker = start(lossless='true', timeout=0.1)
+    for shot in shots(4, sides=SIDES[:1]) + shots(3, first=4):
+        message = shot.message()
+        message.header.frame_id = given[SIDES.index(shot.camera)]
+        tracker.send_message(shot.camera, message)
+    tracker.bench.until(lambda: len(tracker.observations) >= 8)
+    assert [[one.child_frame_id for one in sent] for sent in held] == [[used[0]], [*used]]
+    found = {one.camera: one.header.frame_id for one in tracker.observations}
+    assert found == dict(zip(SIDES, used, strict=True))
+    if text:
+        tracker.says('/image_raw: frame_id', text)
+
+
 # --- parameters at run time -------------------------------------------------------------------
 
 
@@ -671,6 +703,7 @@ def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> Non
         refused = tracker.initialize(camera, name, u, 40.0, 11.0)
         assert not refused.success
         assert text in refused.message
+        assert refused.observation.status == MarkerObservation.LOST
     done = tracker.initialize('left', 'tip', at[0] + 3.0, at[1] - 2.0, 10.0)
     assert done.success, done.message
     assert done.observation.name == 'tip'

@@ -8,9 +8,11 @@ give the same tracks again, provided that none is lost on the way (``lossless``)
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 
 import numpy as np
+from longreach_msgs.msg import MarkerObservation
 from longreach_msgs.srv import InitializeMarker
 from rclpy.node import Node
 
@@ -78,6 +80,9 @@ class MarkerTracker:
         self._restarts = self._jumps = 0
         self._follower: Follower | None = None
         self._latest: dict[str, tuple[np.ndarray, float]] = {}
+        # Frames of the cameras' images, and those whose transforms were published.
+        self._frames: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
         self._stamp = 0
         self._born = time.monotonic()
         self._judge = CameraJudge(self._rig, self._born)
@@ -134,7 +139,7 @@ class MarkerTracker:
 
     def _add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
         """Track the images that are complete with this one, stamped in ns."""
-        frame_id = frame_id or self._publishers.camera_frame(camera)
+        frame_id = self._frame_of(camera, frame_id)
         stamp -= self._delays[camera]
         topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
         before = {what: self._pairs.counts(what)[camera] for what in _NOT_USED}
@@ -153,17 +158,37 @@ class MarkerTracker:
         for images in ready:
             self._track(images)
 
+    def _frame_of(self, camera: str, frame_id: str) -> str:
+        """Return the frame of a camera's images: theirs, unless something else has it."""
+        own = self._publishers.camera_frame(camera)
+        frame = frame_id or own
+        taken = {
+            known: self._topics[name] for name, known in self._frames.items() if name != camera
+        }
+        taken[self._settings.frame_id.lstrip('/')] = 'the world'
+        if frame in taken:
+            if self._frames.get(camera) != own:
+                self._node.get_logger().warning(
+                    f'{self._topics[camera]}: frame_id {frame!r} is also that of {taken[frame]};'
+                    f' {own!r} is used instead. Set a frame_id of its own in the driver'
+                )
+            frame = own
+        self._frames[camera] = frame
+        return frame
+
     # --- tracking ----------------------------------------------------------------------------
 
     def _track(self, images: ImageSet[StampedImage]) -> None:
         """Track the markers in a set of images, and publish the results."""
+        shown = self._shown | {name: one.frame_id for name, one in images.images.items()}
+        if self._follower is None or shown != self._shown:
+            self._shown = shown
+            self._publishers.show_cameras(self._rig, images.stamp, shown)
         if self._follower is None:
             rig = self._known_rig()
             self._follower = Follower(rig)
             self._judge = CameraJudge(rig, time.monotonic())
             self._latest.clear()
-            frames = {name: one.frame_id for name, one in images.images.items()}
-            self._publishers.show_cameras(rig, images.stamp, frames)
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
         begun = time.perf_counter()
@@ -192,6 +217,14 @@ class MarkerTracker:
             observation = self._initialized(request)
         except InputError as error:
             response.message = str(error)
+            response.observation = MarkerObservation(
+                name=request.name,
+                status=MarkerObservation.LOST,
+                reason=str(error),
+                center=[request.u, request.v],
+                covariance=[math.nan] * 4,
+                residual=math.nan,
+            )
             return response
         response.observation = Messages(ros_type).observation(request.name, observation)
         if observation.status != TRACKED:

@@ -88,7 +88,7 @@ class TrackerPublishers:
         return frame_name(self._node, self.settings, f'{camera}_camera_optical')
 
     def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
-        """Publish the poses of the cameras, which are latched."""
+        """Publish the latched poses of the cameras, and transforms to their known frames."""
         at = stamp_of(stamp), self._frame_id
         for name, mounted in rig.cameras.items():
             pose = self._messages.pose(mounted.pose)
@@ -97,10 +97,9 @@ class TrackerPublishers:
         if self._transforms is not None:
             self._transforms.hold(
                 [
-                    conversions.pose_to_transform(
-                        mounted.pose, *at, frames.get(name) or self.camera_frame(name)
-                    )
+                    conversions.pose_to_transform(mounted.pose, *at, frames[name])
                     for name, mounted in rig.cameras.items()
+                    if name in frames
                 ]
             )
 
