@@ -24,10 +24,10 @@ from longreach_markers.marker.detection import (
     TRACKED,
     UNCERTAIN,
     Observation,
-    check_image,
     detect,
     find_markers,
 )
+from longreach_markers.marker.detection_input import check_image
 from longreach_markers.marker.limits import LIMITS
 
 CELLS = 4

@@ -19,6 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.assessment import assess, explains
+from longreach_markers.marker.detection_input import (
+    check_image,
+    check_place,
+    check_view,
+    expected_outlines,
+)
 from longreach_markers.marker.edges import (
     GRADIENT_NOISE,
     EdgePoints,
@@ -35,7 +41,6 @@ from longreach_markers.marker.ellipses import (
 )
 from longreach_markers.marker.fit import fit_marker
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
-from longreach_markers.marker.measurement import circle_shapes
 from longreach_markers.marker.observation import LOST as LOST
 from longreach_markers.marker.observation import TRACKED as TRACKED
 from longreach_markers.marker.observation import UNCERTAIN as UNCERTAIN
@@ -162,7 +167,7 @@ class Search:
         shared: SharedFits | None = None,
     ) -> None:
         self._image = image = check_image(image)
-        self._place = place = _place(at, image)
+        self._place = place = check_place(at, image)
         if not limits.smallest <= radius <= limits.largest:
             raise InputError(
                 f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px;'
@@ -173,13 +178,13 @@ class Search:
         if not (math.isfinite(reach) and reach > 0.0):
             raise InputError(f'search = {reach:g} px; allowed: above 0')
         reach = min(reach, float(sum(image.shape)))
-        self._packed, self._normal = _view(camera, normal_cam, image)
+        self._packed, self._normal = check_view(camera, normal_cam, image)
         window = _window(place, reach, radius)
         self._noise = noise = image_noise(image, window)
         least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
         edges = find_edges(image, window, least)
         wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
-        self._outline, likely = _outlines(camera, self._normal, place, limits)
+        self._outline, likely = expected_outlines(camera, self._normal, place, limits)
         if expected is not None or likely.any():
             a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
             wanted = wanted._replace(
@@ -219,7 +224,7 @@ class Search:
                 place = np.array([hypothesis.u, hypothesis.v])
                 noise = image_noise(self._image, _window(place, max(_REACH, size), size))
                 with contextlib.suppress(InputError):
-                    outline, _ = _outlines(self._camera, self._normal, place, self._limits)
+                    outline, _ = expected_outlines(self._camera, self._normal, place, self._limits)
             seen = _refine(
                 self._image, self._packed, self._normal, outline, edges, hypothesis, noise,
                 expected, self._shear, self._limits,
@@ -411,75 +416,6 @@ def warm_up() -> None:
     # An occlusion, as kernels for hidden rims are used at none before.
     image[:, 48:] = 110
     detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
-
-
-def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return an image for the kernels; InputError unless 2-D, uint8 and not empty."""
-    is_array = isinstance(image, np.ndarray)
-    if not is_array or image.ndim != 2 or image.dtype != np.uint8 or min(image.shape) < 16:
-        what = f'{image.dtype} of shape {image.shape}' if is_array else type(image).__name__
-        raise InputError(
-            f'an image is an array of uint8, (height, width), of at least 16 x 16; got {what};'
-            ' convert it to 8-bit grey'
-        )
-    # Kernels are compiled for one kind of array: writable and contiguous.
-    return np.require(image, requirements=['C', 'W'])
-
-
-def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
-    place = np.asarray(at, float)
-    if place.shape != (2,) or not np.all(np.isfinite(place)):
-        raise InputError(f'a pixel is two numbers u, v; got {at!r}')
-    height, width = image.shape
-    if not (-0.5 <= place[0] <= width - 0.5 and -0.5 <= place[1] <= height - 0.5):
-        raise InputError(
-            f'the marker at ({place[0]:g}, {place[1]:g}) lies outside the image of {width} x'
-            f' {height} pixels; allowed: u in [-0.5, {width - 0.5}], v in [-0.5, {height - 0.5}]'
-        )
-    return place
-
-
-def _view(
-    camera: Camera | None, normal_cam: ArrayLike | None, image: NDArray[np.uint8]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return camera and normal for the kernels: zeros if unknown."""
-    normal = np.zeros(3)
-    if camera is None:
-        if normal_cam is not None:
-            raise InputError('a normal without a camera; give the calibration, too')
-        return np.zeros(16), normal
-    if (camera.height, camera.width) != image.shape:
-        raise InputError(
-            f'an image of {image.shape[1]} x {image.shape[0]} pixels with a calibration for'
-            f' {camera.width} x {camera.height}; use the calibration of this camera and resolution'
-        )
-    if normal_cam is not None:
-        normal = np.asarray(normal_cam, float)
-        length = float(np.linalg.norm(normal)) if normal.shape == (3,) else math.nan
-        if not (math.isfinite(length) and length > 0.0):
-            raise InputError(f'a normal is three finite numbers, not all 0; got {normal_cam!r}')
-        normal = normal / length
-    return camera.packed, normal
-
-
-def _outlines(
-    camera: Camera | None,
-    normal: NDArray[np.float64],
-    place: NDArray[np.float64],
-    limits: DetectionLimits,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a circle's shape matrices, of 1 px, in pinhole and image; 0 if unknown."""
-    if camera is None or not normal.any():
-        return np.zeros(3), np.zeros(3)
-    x, y = camera.undistort(place).tolist()
-    n_u, n_v, n_w = normal.tolist()
-    if abs(n_u * x + n_v * y + n_w) < math.sin(limits.elevation) * math.hypot(x, y, 1.0):
-        raise InputError(
-            f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
-            f' ({place[0]:g}, {place[1]:g}); allowed: at least'
-            f' {math.degrees(limits.elevation):.0f} deg from that'
-        )
-    return circle_shapes(camera.packed, normal, x, y)
 
 
 def _refine(

@@ -28,13 +28,8 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.marker.detection import (
-    Search,
-    SharedFits,
-    check_image,
-    detect,
-    find_markers,
-)
+from longreach_markers.marker.detection import Search, SharedFits, detect, find_markers
+from longreach_markers.marker.detection_input import check_image
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation, lost
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.appearance import (
