@@ -20,10 +20,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_markers.marker.estimate import estimate_parameters
 from longreach_markers.marker.pixel_model import (
     BAND,
-    BEND,
     BEND_SIZE,
     BLUR,
     CENTER,
@@ -32,13 +31,8 @@ from longreach_markers.marker.pixel_model import (
     PARAMETERS,
     PERSPECTIVE,
     RHO,
-    SHADOW,
-    SHADOW_SIZE,
     SHAPE,
-    fill_normal_equations,
     fill_slopes,
-    limit_parameters,
-    limit_shadow,
     set_perspective,
     start_levels,
 )
@@ -63,8 +57,8 @@ from longreach_markers.marker.shadows import find_shadow
 from longreach_markers.marker.symmetric import SECTORS, largest
 from longreach_markers.marker.undistortion import shape_to_pinhole, to_pinhole
 
-# Selections of sectors, iterations of an estimate, and trials of a step.
-_ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
+# Selections of sectors.
+_ATTEMPTS = 5
 # Cubic light is estimated if residuals exceed the noise by this factor and this many grey levels;
 # it must explain this share of the excess.
 _CURVED, _EXPLAINED = (1.1, 0.3), 0.5
@@ -72,8 +66,8 @@ _CURVED, _EXPLAINED = (1.1, 0.3), 0.5
 # all else stays as it is: estimating all of it again explains little more.
 _HOPEFUL = 0.1
 # Sectors get their own light if residuals exceed the noise by this factor and this many grey
-# levels; since it is not exactly a level and a slope, variances are multiplied by _BENT.
-_UNEVEN, _BENT = (1.05, 0.12), 1.5
+# levels.
+_UNEVEN = (1.05, 0.12)
 # The edge of a shadow is estimated, too, where less of the rim fits; by how much more of it must
 # fit then, if the residuals are not explained better.
 _PLAIN, _GAINED = 0.85, 0.1
@@ -85,8 +79,6 @@ _BENT_SIGNIFICANT, _WHOLE, _BOW = 12.0, 0.95, 0.05
 _NOISIEST = 0.15
 # Kinds of fits.
 _PLAINLY, _SHADED, _BOWED = 0, 1, 2
-# Where fewer of the sectors are used, only their pixels are processed in each iteration.
-_MOST_ACTIVE = 0.8
 # A fit with a larger residual as a share of the contrast is abandoned.
 _HOPELESS = 0.4
 
@@ -243,7 +235,7 @@ def _fit(  # type: ignore[no-untyped-def]
             start_levels(p, disc, samples[:, :size], sector[:size], active)
             if shaded:
                 _lighten(p, samples[:, :size], sector[:size], disc, extension)
-        converged, rms = _estimate(
+        converged, rms = estimate_parameters(
             p, extension, line, known, outline, disc, samples[:, :size], sector[:size], active,
             residuals, covariance, noise, local,
         )  # fmt: skip
@@ -270,7 +262,7 @@ def _fit(  # type: ignore[no-untyped-def]
                     residuals, covariance, noise, rms, light, cu, cv, longest, local,
                 )  # fmt: skip
             if local:
-                converged, rms = _estimate(
+                converged, rms = estimate_parameters(
                     p, extension, line, known, outline, disc, samples[:, :size], sector[:size],
                     active, residuals, covariance, noise, local,
                 )  # fmt: skip
@@ -309,7 +301,7 @@ def _fit(  # type: ignore[no-untyped-def]
         if is_uneven:
             # Not earlier: an occluder could be mistaken for light.
             trial, spread = p.copy(), covariance.copy()
-            found, less = _estimate(
+            found, less = estimate_parameters(
                 trial, extension, line, known, outline, disc, samples[:, :size], sector[:size],
                 active, residuals, spread, noise, is_uneven,
             )  # fmt: skip
@@ -432,124 +424,6 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
 
 
 @njit
-def _estimate(  # type: ignore[no-untyped-def]
-    p, extension, line, known, outline, disc, samples, sector, active, residuals, covariance,
-    noise, local,
-):  # fmt: skip
-    """Estimate all parameters from the active sectors; return whether converged, and the RMS."""
-    first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
-    own = last - first
-    # The last parameter of a shadow is the light inside the inner edge.
-    more = 0
-    if extension.size == SHADOW_SIZE:
-        more = SHADOW - 1 if disc else SHADOW
-    elif extension.size == BEND_SIZE:
-        more = BEND
-    count = own + more
-    normal = np.zeros((PARAMETERS + 1, PARAMETERS))
-    tried = np.zeros((PARAMETERS + 1, PARAMETERS))
-    factor = np.empty((count, count))
-    step = np.empty(count)
-    joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
-    tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
-    trial, trial_extension = p.copy(), extension.copy()
-    # Pixels of other sectors are not needed until the end.
-    whole, all_sectors, all_residuals = samples, sector, residuals
-    is_part = np.count_nonzero(active) < _MOST_ACTIVE * active.size
-    if is_part:
-        chosen = np.flatnonzero(active[sector])
-        samples, sector, residuals = samples[:3, chosen], sector[chosen], residuals[chosen]
-    cost, used = fill_normal_equations(
-        p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals,
-        noise, local,
-    )  # fmt: skip
-    if used < 2 * count:
-        return False, 0.0
-    damping, least = 1e-5, 1e-7
-    if extension.size == BEND_SIZE:
-        # Of a disc, only the prior determines the constant part.
-        damping, least = 1e-9, 1e-10
-    converged = False
-    for _ in range(_STEPS):
-        moved = False
-        better = cost
-        for _ in range(_TRIALS):
-            _join(normal, joint, first, last, more, factor, step)
-            for index in range(count):
-                factor[index, index] *= 1.0 + damping
-                factor[index, index] += 1e-12
-            if not cholesky(factor):
-                damping = max(10.0 * damping, 1e-3)
-                continue
-            cholesky_solve(factor, step)
-            trial[:] = p
-            trial[first:last] += step[:own]
-            limit_parameters(trial, disc)
-            trial_extension[:] = extension
-            trial_extension[:more] += step[own:]
-            limit_shadow(trial_extension)
-            set_perspective(trial, line, known)
-            better, used = fill_normal_equations(
-                trial, trial_extension, known, outline, disc, samples, sector, active, tried,
-                tried_joint, residuals, noise, local,
-            )  # fmt: skip
-            if better <= cost * (1.0 + 1e-9):
-                moved = True
-                break
-            damping = max(10.0 * damping, 1e-3)
-        if not moved:
-            # No step decreases the cost: converged to rounding.
-            converged = True
-            break
-        shift = math.hypot(trial[CENTER] - p[CENTER], trial[CENTER + 1] - p[CENTER + 1])
-        gained = cost - better
-        p[:] = trial
-        cost = better
-        extension[:] = trial_extension
-        normal, tried = tried, normal
-        joint, tried_joint = tried_joint, joint
-        damping = max(0.1 * damping, least)
-        # Convergence is fast: the remaining error is far below the noise.
-        if shift < 5e-3 and gained < 0.5 * cost / used:
-            converged = True
-            break
-    if is_part:
-        fill_normal_equations(
-            p, extension, known, outline, disc, whole, all_sectors, active, tried, tried_joint,
-            all_residuals, noise, local,
-        )  # fmt: skip
-    # Covariance: variance of the residuals times the inverse normal matrix.
-    variance = max(cost / max(used - count, 1), 1.0 / 12.0) * (_BENT if local else 1.0)
-    covariance[:] = 0.0
-    _join(normal, joint, first, last, more, factor, step)
-    for index in range(count):
-        factor[index, index] *= 1.0 + 1e-10
-        factor[index, index] += 1e-12
-    if not cholesky(factor):
-        return False, 0.0
-    for column in range(own):
-        step[:] = 0.0
-        step[column] = 1.0
-        cholesky_solve(factor, step)
-        for index in range(own):
-            covariance[first + index, first + column] = variance * step[index]
-    return converged, math.sqrt(cost / max(used, 1))
-
-
-@njit
-def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-untyped-def]
-    """Fill lower triangle and right-hand side for parameters from ``first``, and ``more``."""
-    own = last - first
-    factor[:own, :own] = normal[first:last, first:last]
-    right[:own] = normal[PARAMETERS, first:last]
-    for k in range(more):
-        factor[own + k, :own] = joint[k, first:last]
-        right[own + k] = joint[k, PARAMETERS]
-        for other in range(more):
-            factor[own + k, own + other] = joint[k, PARAMETERS + 1 + other]
-
-
-@njit
 def _is_explained(before, after, noise):  # type: ignore[no-untyped-def]
     """Return whether light explains enough of the excess of residuals over noise (all RMS)."""
     return after**2 - noise**2 < (1.0 - _EXPLAINED) * (before**2 - noise**2)
@@ -561,7 +435,7 @@ def _flatten(  # type: ignore[no-untyped-def]
     light, cu, cv, radius, local,
 ):  # fmt: skip
     """
-    Estimate again with cubic light divided out, if the residuals show such light; as _estimate.
+    Estimate again with cubic light divided out, if the residuals show such light.
 
     The polynomial is common to all three levels: it cannot explain away a part of the marker.
     ``local`` is False: for a constant numba would compile all of the estimate once more.
@@ -575,7 +449,7 @@ def _flatten(  # type: ignore[no-untyped-def]
             return True, rms
         samples[2] = values
         divide_by_light(samples, light, cu, cv, radius)
-        converged, rms = _estimate(
+        converged, rms = estimate_parameters(
             p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
             covariance, noise, local,
         )  # fmt: skip
@@ -586,7 +460,7 @@ def _flatten(  # type: ignore[no-untyped-def]
     light[:] = 0.0
     samples[2] = values
     p[:] = before
-    return _estimate(
+    return estimate_parameters(
         p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals, covariance,
         noise, local,
     )  # fmt: skip
