@@ -10,7 +10,7 @@ from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.fit import Fit, fit_marker
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
     CENTER,

@@ -11,7 +11,7 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure, to_image
 from longreach_markers.marker.observation import Ellipse
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
     CENTER,

@@ -11,27 +11,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_markers.marker import pixel_model
+from longreach_markers.marker.pixel_steps import blurred_step
 from longreach_markers.marker.products import BLOCK, add_products, add_row, product
 from longreach_markers.marker.symmetric import SECTORS, sector_of
 
 
 def test_the_blurred_step_is_the_normal_distribution():
     for z in np.linspace(-4.89, 4.89, 997).tolist():
-        phi, density = pixel_model._blurred_step.py_func(z, 0.0)
+        phi, density = blurred_step.py_func(z, 0.0)
         assert phi == pytest.approx(0.5 * math.erfc(-z / math.sqrt(2.0)), abs=1e-7)
         exact = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         assert density == pytest.approx(exact, abs=1e-8)
     # Beyond, an edge has no influence at all, so that its derivatives can be left out.
-    assert pixel_model._blurred_step.py_func(4.9, 0.02) == (1.0, 0.0)
-    assert pixel_model._blurred_step.py_func(-4.9, 0.02) == (0.0, 0.0)
+    assert blurred_step.py_func(4.9, 0.02) == (1.0, 0.0)
+    assert blurred_step.py_func(-4.9, 0.02) == (0.0, 0.0)
 
 
 def test_the_blurred_step_has_the_derivative_that_it_states():
     step = 1e-3
     for z in np.linspace(-4.0, 4.0, 161).tolist():
-        after, before = (pixel_model._blurred_step.py_func(z + d, 0.03)[0] for d in (step, -step))
-        _, slope = pixel_model._blurred_step.py_func(z, 0.03)
+        after, before = (blurred_step.py_func(z + d, 0.03)[0] for d in (step, -step))
+        _, slope = blurred_step.py_func(z, 0.03)
         assert slope == pytest.approx((after - before) / (2.0 * step), abs=1e-5)
 
 
@@ -67,7 +67,10 @@ def test_products_of_rows():
 PROGRAM = """
 import numpy as np
 from longreach_dynamics.kernels import kernel
-from longreach_markers.marker.pixel_model import PARAMETERS, fill_normal_equations
+from longreach_markers.marker.pixel_model import fill_normal_equations
+from longreach_markers.marker.pixel_parameters import (
+    PARAMETERS,
+)
 from longreach_markers.marker.products import BLOCK, add_products
 
 @kernel

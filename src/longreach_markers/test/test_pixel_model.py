@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from exact_marker import MIDDLE, U, V, draw
 
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_model import fill_normal_equations
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BEND,
     BLUR,
@@ -21,7 +22,6 @@ from longreach_markers.marker.pixel_model import (
     RHO,
     SHADOW,
     SHAPE,
-    fill_normal_equations,
 )
 from longreach_markers.marker.symmetric import SECTORS
 

@@ -7,7 +7,13 @@ import pytest
 from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.pixel_model import BLUR, CENTER, PARAMETERS, RHO, SHAPE
+from longreach_markers.marker.pixel_parameters import (
+    BLUR,
+    CENTER,
+    PARAMETERS,
+    RHO,
+    SHAPE,
+)
 from longreach_markers.marker.pixel_selection import (
     LIGHT_TERMS,
     add_light,

@@ -10,7 +10,8 @@ import pytest
 from exact_marker import MIDDLE, SIZE, U, V
 
 from longreach_markers.marker.limits import LIMITS
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_model import fill_slopes
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
     CENTER,
@@ -19,7 +20,6 @@ from longreach_markers.marker.pixel_model import (
     PARAMETERS,
     RHO,
     SHAPE,
-    fill_slopes,
 )
 from longreach_markers.marker.residuals import (
     CORRELATIONS,

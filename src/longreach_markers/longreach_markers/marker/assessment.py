@@ -19,7 +19,7 @@ from longreach_markers.marker.measurement import (
     to_image,
 )
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
     OUTSIDE,

@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_model import fill_normal_equations
+from longreach_markers.marker.pixel_parameters import (
     BEND,
     BEND_SIZE,
     CENTER,
@@ -21,7 +22,6 @@ from longreach_markers.marker.pixel_model import (
     PERSPECTIVE,
     SHADOW,
     SHADOW_SIZE,
-    fill_normal_equations,
     limit_parameters,
     limit_shadow,
     set_perspective,

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
 from longreach_markers.marker.estimate import estimate_parameters
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_model import fill_slopes
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BEND_SIZE,
     BLUR,
@@ -32,7 +33,6 @@ from longreach_markers.marker.pixel_model import (
     PERSPECTIVE,
     RHO,
     SHAPE,
-    fill_slopes,
     set_perspective,
     start_levels,
 )
@@ -85,7 +85,7 @@ _HOPELESS = 0.4
 
 class Fit(NamedTuple):
     """
-    A refined marker: ``parameters`` (20,) of :mod:`pixel_model` in pinhole pixels.
+    A refined marker: ``parameters`` (20,) of :mod:`pixel_parameters` in pinhole pixels.
 
     ``covariance`` (20, 20), 0 where not estimated; ``residual``: RMS [grey levels]; ``sectors`` (2
     SECTORS,) that fit, outer then inner edge; ``burnt``: share of the outer edge saturated by

@@ -27,7 +27,7 @@ from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_markers.camera.model import distort_point, projection_jacobian
 from longreach_markers.marker.observation import Ellipse
-from longreach_markers.marker.pixel_model import (
+from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
     CENTER,

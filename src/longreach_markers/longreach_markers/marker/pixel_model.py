@@ -22,37 +22,7 @@ level of a pixel is the sum of both steps between three levels, each linear over
 represent shading. Uneven light such as glare can be represented by a level and a slope across the
 edge in each sector of the rim, which are eliminated by the Schur complement.
 
-The parameters p, shape (20,), and their first indices:
-
-===============  ==============================================================
-``INSIDE``       within the inner edge: grey level at c, and its gradient [1/px]
-``RHO``          radius of the inner edge over that of the outer one
-``CENTER``       c [px]
-``SHAPE``        A (11, 12, 22) [px]
-``BLUR``         S (11, 12, 22) [px^2]
-``BAND``         the same between the edges; for a disc, within the outer edge
-``OUTSIDE``      the same outside of the outer edge
-``PERSPECTIVE``  h
-===============  ==============================================================
-
-A disc has no parameters before ``CENTER``; with a known normal, h is not estimated.
-
-The straight edge of a shadow across the marker multiplies the levels on one side by a share of the
-light. Its parameters, shape (8,), are: direction of the normal into the shadow [rad]; distance
-from the origin along it [px]; variance of the penumbra, in addition to the blur [px^2]; the shares
-of the light outside, between the edges, and inside, which differ little where a camera is
-nonlinear; and the origin u, v [px], which is not estimated. Where a blurred shadow crosses a
-blurred edge, the mean of the product of both steps is not the product of their means: for normal
-distributions of correlation c, Phi2(z, y; c) = Phi(z) Phi(y) + phi(z) phi(y) (c + c^2 z y / 2 +
-...).
-
-Paper bent to a cylinder has the height q (1 + cos(2 phi - a)) over the plane along its rim, for
-either sign of q, and rho^2 of it along the inner edge. Seen at an angle, heights move the edges
-along the direction d of the tilt, the shorter axis of the ellipse. The parameters of a bend, shape
-(6,), are: q0, q1, q2 of the height q0 + q1 cos 2 phi + q2 sin 2 phi [px in the image]; d, which is
-not estimated; and the prior standard deviation of q0, abs(q). The part of second order moves the
-centre of the ellipse and distorts its outline by as much; the constant one moves all of the rim
-from the middle of the paper, which only a ring shows.
+:mod:`longreach_markers.marker.pixel_parameters` has the parameters, of a shadow and a bend, too.
 """
 
 from __future__ import annotations
@@ -62,149 +32,62 @@ import math
 import numpy as np
 from numba import njit
 
-from longreach_markers.marker.products import BLOCK, add_products, add_row, product
-from longreach_markers.marker.symmetric import inverse, times
-
-# In this order, a pixel near one edge depends on a contiguous range of parameters, and parameters
-# that are not estimated for a disc or a known normal are at the ends.
-INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18
-PARAMETERS = 20
-# Estimated parameters of a shadow, and length of the array.
-SHADOW, SHADOW_SIZE = 6, 8
-# The same of a bend.
-BEND, BEND_SIZE = 3, 6
-# Prior standard deviation of q1 and q2 over the marker's size.
-_BOWED = 0.1
-# Prior standard deviations: differences of a shadow's light between two levels; variance of the
-# penumbra [px^2].
-_UNEQUAL, _PENUMBRA = 0.1, 3.0
-# Standard deviation of the prior of h without normal: a marker of 0.3 m tilted by 45 degrees has
-# 0.005 at 20 m.
-PERSPECTIVE_PRIOR = 0.005
-# Lower bound of the standard deviation of the noise, about that of rounding [grey levels].
-LEAST_NOISE = 0.3
-# Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
-_FAR = 4.9
-# exp(-x) = (exp(-x / 16))^16 for x = z^2 / 2 within that, by a Taylor series about the middle of
-# the range, accurate to 1e-8; and Phi(z) = 1 - phi(z) sum_k c_k t^k, t = 1 / (1 + c_0 z), accurate
-# to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops are
-# vectorised.
-_MIDDLE = 0.375
-_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8 = (
-    math.exp(-_MIDDLE) * (-1.0) ** k / math.factorial(k) for k in range(9)
+from longreach_markers.marker.pixel_parameters import (
+    BAND,
+    BEND,
+    BEND_SIZE,
+    BLUR,
+    CENTER,
+    INSIDE,
+    LEAST_NOISE,
+    OUTSIDE,
+    PARAMETERS,
+    PERSPECTIVE,
+    PERSPECTIVE_PRIOR,
+    RHO,
+    SHADOW,
+    SHADOW_SIZE,
+    SHAPE,
 )
-_NORMAL_TOP = 1.0 / math.sqrt(2.0 * math.pi)
-_C0 = 0.2316419
-_C1, _C2, _C3, _C4, _C5 = 0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429
+from longreach_markers.marker.pixel_steps import (
+    BY_SQUARE,
+    CURVE,
+    DENSITY,
+    DENSITY_INNER,
+    DU,
+    DV,
+    EU,
+    EV,
+    FAR,
+    FLAT,
+    HOLE,
+    MU,
+    MV,
+    PHI,
+    ROWS,
+    SEEN,
+    SHARP,
+    Z_INNER,
+    Z_OUTER,
+    R,
+    blurred_step,
+    fill_block,
+    fill_places,
+    fill_steps,
+    normal_density,
+)
+from longreach_markers.marker.products import BLOCK, add_products, add_row, product
+
+# Prior standard deviations: q1 and q2 over the marker's size; differences of a shadow's light
+# between two levels; variance of the penumbra [px^2].
+_BOWED, _UNEQUAL, _PENUMBRA = 0.1, 0.1, 3.0
 # Prior standard deviation of differences between shading gradients, as a share of the contrast
 # over the radius, after scaling with the levels.
 _SHADING = 0.005
 # Prior standard deviation of the shape from that predicted by the plane's normal, as a share.
 _OUTLINE = 0.03
-# Least and largest variance of the blur [px^2]; beyond the largest, no marker is TRACKED.
-_SHARPEST, _WIDEST = 0.16, 20.0
 # Grey level at which an image is clipped.
 _FULL = 255.0
-# Rows of the kernels' table of pixels, in :func:`_fill_places` and :func:`_fill_steps`.
-_DU, _DV, _R, _EU, _EV, _MU, _MV, _FLAT, _SHARP, _CURVE = range(10)
-_Z_OUTER, _Z_INNER, _PHI, _DENSITY, _HOLE, _DENSITY_INNER, _SEEN, _BY_SQUARE = range(10, 18)
-_ROWS = 18
-
-
-@njit
-def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
-    """Set h of p from centre, shape and the plane's normal ``line``, if it is known."""
-    if known:
-        depth = line[0] * p[CENTER] + line[1] * p[CENTER + 1] + line[2]
-        p[PERSPECTIVE] = -(p[SHAPE] * line[0] + p[SHAPE + 1] * line[1]) / depth
-        p[PERSPECTIVE + 1] = -(p[SHAPE + 1] * line[0] + p[SHAPE + 2] * line[1]) / depth
-
-
-@njit
-def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
-    """Limit p: A and S stay positive definite, and rho (not for a disc) within [0.1, 0.97]."""
-    p[BLUR] = min(max(p[BLUR], _SHARPEST), _WIDEST)
-    p[BLUR + 2] = min(max(p[BLUR + 2], _SHARPEST), _WIDEST)
-    bound = 0.95 * math.sqrt((p[BLUR] - 0.1) * (p[BLUR + 2] - 0.1))
-    p[BLUR + 1] = min(max(p[BLUR + 1], -bound), bound)
-    if not disc:
-        p[RHO] = min(max(p[RHO], 0.1), 0.97)
-    p[SHAPE] = max(p[SHAPE], 1.0)
-    p[SHAPE + 2] = max(p[SHAPE + 2], 1.0)
-    bound = 0.98 * math.sqrt(p[SHAPE] * p[SHAPE + 2])
-    p[SHAPE + 1] = min(max(p[SHAPE + 1], -bound), bound)
-
-
-@njit
-def limit_shadow(shadow):  # type: ignore[no-untyped-def]
-    """Limit the parameters of a shadow, shape (8,), to the domain of the model; others stay."""
-    if shadow.size == SHADOW_SIZE:
-        shadow[2] = min(max(shadow[2], 0.0), _WIDEST)
-        for k in range(3, 6):
-            shadow[k] = min(max(shadow[k], 0.02), 1.5)
-
-
-@njit
-def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-def]
-    """Set grey levels from pixels away from the edges, and their gradients to 0."""
-    total = np.zeros(3)
-    weight = np.full(3, 1e-9)
-    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
-    for index in range(samples.shape[1]):
-        if not active[sector[index]]:
-            continue
-        du, dv = samples[0, index] - p[CENTER], samples[1, index] - p[CENTER + 1]
-        yu, yv = times(b11, b12, b22, du, dv)
-        r = math.sqrt(yu * yu + yv * yv)
-        if r > 1.0:
-            region, clear = 0, r - 1.0
-        elif disc or r > p[RHO]:
-            region, clear = 1, 1.0 - r
-            if not disc:
-                clear = min(clear, r - p[RHO])
-        else:
-            region, clear = 2, p[RHO] - r
-        # Pixels away from the edge have the largest weight.
-        share = clear * clear + 1e-6
-        total[region] += share * samples[2, index]
-        weight[region] += share
-    for region in range(3):
-        level = OUTSIDE if region == 0 else (BAND if region == 1 else INSIDE)
-        p[level] = total[region] / weight[region]
-        p[level + 1] = 0.0
-        p[level + 2] = 0.0
-
-
-@njit(error_model='numpy', inline='always')
-def _density(z):  # type: ignore[no-untyped-def]
-    """Return the density of the normal distribution at z; 0 beyond _FAR."""
-    square = z * z
-    x = min(square, _FAR * _FAR) * (1.0 / 32.0) - _MIDDLE
-    e = _E4 + x * (_E5 + x * (_E6 + x * (_E7 + x * _E8)))
-    e = _E0 + x * (_E1 + x * (_E2 + x * (_E3 + x * e)))
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    return _NORMAL_TOP * e if square < _FAR * _FAR else 0.0
-
-
-@njit(error_model='numpy', inline='always')
-def _blurred_step(z, box):  # type: ignore[no-untyped-def]
-    """
-    Return a step blurred by lens and motion at z, 0 or 1 beyond _FAR, and its derivative.
-
-    Motion blur is a box, with an Edgeworth correction. ``box`` is minus its fourth cumulant over
-    24 sigma^4.
-    """
-    density = _density(z)
-    square = z * z
-    t = 1.0 / (1.0 + _C0 * abs(z))
-    tail = t * (_C1 + t * (_C2 + t * (_C3 + t * (_C4 + t * _C5)))) * density
-    phi = 1.0 - tail if z > 0.0 else tail
-    phi += box * z * (square - 3.0) * density
-    density *= 1.0 + box * (square * (6.0 - square) - 3.0)
-    return phi, density
 
 
 @njit
@@ -230,93 +113,6 @@ def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # 
             joint[i, PARAMETERS + 1 + j] += product(extra, i, extra, j)
 
 
-@njit
-def _fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
-    """Fill a block (3, BLOCK) with the samples (3, n) from ``begin``, and more of the last."""
-    size = min(BLOCK, samples.shape[1] - begin)
-    for i in range(3):
-        for k in range(size):
-            filled[i, k] = samples[i, begin + k]
-        for k in range(size, BLOCK):
-            filled[i, k] = samples[i, begin + size - 1]
-
-
-@njit(error_model='numpy', inline='always')
-def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
-    """
-    Fill position and normal of the ellipse for each sample.
-
-    First rows of ``places`` (_ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e,
-    the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
-    over the radius of curvature. Without branches, so that it is vectorised.
-    """
-    cu, cv = p[CENTER], p[CENTER + 1]
-    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
-    curved = 0.5 * (b11 * b22 - b12 * b12) ** 2
-    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
-    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
-    for k in range(BLOCK):
-        du, dv = samples[0, k] - cu, samples[1, k] - cv
-        yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
-        square = yu * yu + yv * yv
-        shrink = 1.0 / math.sqrt(square)
-        # u = y / (1 - h . y): position in the plane, in radii of the marker.
-        w = 1.0 / (1.0 - h1 * yu - h2 * yv)
-        r = square * shrink * w
-        eu, ev = yu * shrink, yv * shrink
-        ku, kv = (eu + r * h1) * w, (ev + r * h2) * w
-        mu, mv = b11 * ku + b12 * kv, b12 * ku + b22 * kv
-        flat = 1.0 / math.sqrt(mu * mu + mv * mv)
-        mu, mv = mu * flat, mv * flat
-        variance = s11 * mu * mu + 2.0 * s12 * mu * mv + s22 * mv * mv
-        sharp = 1.0 / math.sqrt(variance)
-        places[_DU, k], places[_DV, k], places[_R, k] = du, dv, r
-        places[_EU, k], places[_EV, k] = eu, ev
-        places[_MU, k], places[_MV, k] = mu, mv
-        places[_FLAT, k], places[_SHARP, k] = flat, sharp
-        # The curvature of the outer edge's ellipse is 1 / (|A|^2 |B e|^3).
-        places[_CURVE, k] = curved * flat * flat * flat * variance * sharp
-
-
-@njit(error_model='numpy', inline='always')
-def _fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
-    """
-    Fill distances from both edges in sigma, and the blurred steps there.
-
-    Rows of ``places`` after those of :func:`_fill_places`: z, outer and inner; share outside of
-    the outer edge and its derivative by z; share inside of the inner edge and its negative
-    derivative. Returns whether a pixel has a part inside, and one outside.
-    """
-    rho = p[RHO]
-    ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
-    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
-    sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
-    for k in range(BLOCK):
-        scale = places[_FLAT, k] * places[_SHARP, k]
-        places[_Z_OUTER, k] = (places[_R, k] - 1.0) * scale + places[_CURVE, k]
-        places[_Z_INNER, k] = (places[_R, k] - rho) * scale + places[_CURVE, k] * curved_inside
-    if extension.size == BEND_SIZE:
-        for k in range(BLOCK):
-            eu, ev = places[_EU, k], places[_EV, k]
-            facing = extension[3] * places[_MU, k] + extension[4] * places[_MV, k]
-            height = extension[1] * (eu * eu - ev * ev) + extension[2] * 2.0 * eu * ev
-            height = facing * (extension[0] + height) * places[_SHARP, k]
-            places[_Z_OUTER, k] -= height
-            places[_Z_INNER, k] -= rho * rho * height
-    for k in range(BLOCK):
-        box = 1.0 - sharpest * places[_SHARP, k] * places[_SHARP, k]
-        box *= 0.05 * box
-        z = min(max(places[_Z_OUTER, k], -_FAR), _FAR)
-        phi, density = _blurred_step(z, box)
-        places[_Z_OUTER, k], places[_PHI, k], places[_DENSITY, k] = z, phi, density
-        z = min(max(places[_Z_INNER, k], -_FAR), _FAR)
-        phi, density = _blurred_step(z, box)
-        places[_Z_INNER, k] = z
-        places[_HOLE, k], places[_DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
-    is_inside = product(places, _HOLE, places, _HOLE) != 0.0
-    return is_inside, product(places, _PHI, places, _PHI) != 0.0
-
-
 @njit(error_model='numpy')
 def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     """
@@ -326,11 +122,11 @@ def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     of the grey level across the outer and the inner edge [1/px]; normal u, v of the edge in the
     image; direction u, v in the plane; pixels for a relative radius of 1.
     """
-    places, own = np.empty((_ROWS, BLOCK)), np.empty((9, BLOCK))
+    places, own = np.empty((ROWS, BLOCK)), np.empty((9, BLOCK))
     filled = np.empty((3, BLOCK))
     for begin in range(0, samples.shape[1], BLOCK):
-        _fill_block(samples, begin, filled)
-        _fill_places(p, filled, places)
+        fill_block(samples, begin, filled)
+        fill_places(p, filled, places)
         _fill_slopes(p, disc, places, own)
         size = min(BLOCK, samples.shape[1] - begin)
         slopes[:, begin : begin + size] = own[:, :size]
@@ -345,8 +141,8 @@ def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
     band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
     inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
     for k in range(BLOCK):
-        du, dv, r = places[_DU, k], places[_DV, k], places[_R, k]
-        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        du, dv, r = places[DU, k], places[DV, k], places[R, k]
+        flat, sharp, curve = places[FLAT, k], places[SHARP, k], places[CURVE, k]
         outside = outside_0 + outside_u * du + outside_v * dv
         band = band_0 + band_u * du + band_v * dv
         inside = inside_0 + inside_u * du + inside_v * dv
@@ -355,10 +151,10 @@ def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
         away = abs(z)
         slopes[0, k] = away if disc else min(abs(z_inner), away)
         slopes[1, k] = (0.0 if r > 1.0 else 1.0) + (ring if r < rho else 0.0)
-        slopes[2, k] = (outside - band) * sharp * _density(z)
-        slopes[3, k] = ring * (band - inside) * sharp * _density(z_inner)
-        slopes[4, k], slopes[5, k] = places[_MU, k], places[_MV, k]
-        slopes[6, k], slopes[7, k] = places[_EU, k], places[_EV, k]
+        slopes[2, k] = (outside - band) * sharp * normal_density(z)
+        slopes[3, k] = ring * (band - inside) * sharp * normal_density(z_inner)
+        slopes[4, k], slopes[5, k] = places[MU, k], places[MV, k]
+        slopes[6, k], slopes[7, k] = places[EU, k], places[EV, k]
         slopes[8, k] = flat
 
 
@@ -439,9 +235,9 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
     sharp = 1.0 / math.sqrt(blur_u * along_u + blur_v * along_v + shadow[2])
     for k in range(BLOCK):
         away = along_u * (samples[0, k] - shadow[6]) + along_v * (samples[1, k] - shadow[7])
-        z = min(max((away - shadow[1]) * sharp, -_FAR), _FAR)
-        dark, slope = _blurred_step(z, 0.0)
-        du, dv = places[_DU, k], places[_DV, k]
+        z = min(max((away - shadow[1]) * sharp, -FAR), FAR)
+        dark, slope = blurred_step(z, 0.0)
+        du, dv = places[DU, k], places[DV, k]
         outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
         band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
         inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
@@ -449,11 +245,11 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
         band *= shadow[4] - 1.0
         inside *= shadow[5] - 1.0
         # Correlation of both blurs.
-        common = (blur_u * places[_MU, k] + blur_v * places[_MV, k]) * places[_SHARP, k] * sharp
-        both = (outside - band) * places[_DENSITY, k]
-        both *= 1.0 + 0.5 * common * places[_Z_OUTER, k] * z
-        inner = (band - inside) * places[_DENSITY_INNER, k]
-        both += inner * (1.0 + 0.5 * common * places[_Z_INNER, k] * z)
+        common = (blur_u * places[MU, k] + blur_v * places[MV, k]) * places[SHARP, k] * sharp
+        both = (outside - band) * places[DENSITY, k]
+        both *= 1.0 + 0.5 * common * places[Z_OUTER, k] * z
+        inner = (band - inside) * places[DENSITY_INNER, k]
+        both += inner * (1.0 + 0.5 * common * places[Z_INNER, k] * z)
         shades[0, k], shades[1, k], shades[2, k] = dark, slope, z
         shades[3, k] = common * slope * both
 
@@ -477,31 +273,31 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
     band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
     inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
     for k in range(BLOCK):
-        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
+        du, dv, dark = places[DU, k], places[DV, k], shades[0, k]
         light_outside, light_band = 1.0 + dim_outside * dark, 1.0 + dim_band * dark
         light_inside = 1.0 + dim_inside * dark
         outside = (outside_0 + outside_u * du + outside_v * dv) * light_outside
         band = (band_0 + band_u * du + band_v * dv) * light_band
         inside = (inside_0 + inside_u * du + inside_v * dv) * light_inside
-        phi, hole = places[_PHI, k], places[_HOLE, k]
+        phi, hole = places[PHI, k], places[HOLE, k]
         value = band + (outside - band) * phi + (inside - band) * hole + shades[3, k]
         error = samples[2, k] - min(value, _FULL)
         errors[k] = error
-        error *= places[_SEEN, k]
+        error *= places[SEEN, k]
         rows[PARAMETERS, k] = error
         # A clipped value only says that the level is at least that.
-        seen = places[_SEEN, k] if value < _FULL else 0.0
-        places[_SEEN, k] = seen
-        eu, ev, mu, mv = places[_EU, k], places[_EV, k], places[_MU, k], places[_MV, k]
-        flat, sharp, curve = places[_FLAT, k], places[_SHARP, k], places[_CURVE, k]
+        seen = places[SEEN, k] if value < _FULL else 0.0
+        places[SEEN, k] = seen
+        eu, ev, mu, mv = places[EU, k], places[EV, k], places[MU, k], places[MV, k]
+        flat, sharp, curve = places[FLAT, k], places[SHARP, k], places[CURVE, k]
         # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
         # moves by s dA e.
-        by_outer = seen * (outside - band) * places[_DENSITY, k] * sharp
-        by_inner = seen * (band - inside) * places[_DENSITY_INNER, k] * sharp
+        by_outer = seen * (outside - band) * places[DENSITY, k] * sharp
+        by_inner = seen * (band - inside) * places[DENSITY_INNER, k] * sharp
         move, stretch = by_outer + by_inner, by_outer + rho * by_inner
-        places[_BY_SQUARE, k] = by_outer + rho * rho * by_inner
-        by_variance = by_outer * (curve - 0.5 * places[_Z_OUTER, k])
-        by_variance += by_inner * (curve * curved_inside - 0.5 * places[_Z_INNER, k])
+        places[BY_SQUARE, k] = by_outer + rho * rho * by_inner
+        by_variance = by_outer * (curve - 0.5 * places[Z_OUTER, k])
+        by_variance += by_inner * (curve * curved_inside - 0.5 * places[Z_INNER, k])
         by_variance *= sharp
         share = seen * hole * light_inside
         rows[INSIDE, k] = share
@@ -535,8 +331,8 @@ def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignor
         s11 * along_u**2 + 2.0 * s12 * along_u * along_v + s22 * along_v**2 + shadow[2]
     )
     for k in range(BLOCK):
-        du, dv, dark = places[_DU, k], places[_DV, k], shades[0, k]
-        phi, hole, seen = places[_PHI, k], places[_HOLE, k], places[_SEEN, k]
+        du, dv, dark = places[DU, k], places[DV, k], shades[0, k]
+        phi, hole, seen = places[PHI, k], places[HOLE, k], places[SEEN, k]
         # Shares of the levels in the pixel, and its change with the distance from the shadow.
         outside = seen * phi * (p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv)
         band = seen * (1.0 - hole - phi) * (p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv)
@@ -561,9 +357,9 @@ def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignor
 def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
     """Fill the derivatives by a bend's parameters (3, BLOCK)."""
     for k in range(BLOCK):
-        eu, ev = places[_EU, k], places[_EV, k]
-        facing = q[3] * places[_MU, k] + q[4] * places[_MV, k]
-        height = -facing * places[_BY_SQUARE, k]
+        eu, ev = places[EU, k], places[EV, k]
+        facing = q[3] * places[MU, k] + q[4] * places[MV, k]
+        height = -facing * places[BY_SQUARE, k]
         extra[0, k] = height
         extra[1, k] = height * (eu * eu - ev * ev)
         extra[2, k] = height * 2.0 * eu * ev
@@ -575,9 +371,9 @@ def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
     a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
     for k in range(BLOCK):
         # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
-        eu, ev = places[_EU, k], places[_EV, k]
-        along = places[_MU, k] * (a11 * eu + a12 * ev) + places[_MV, k] * (a12 * eu + a22 * ev)
-        along *= places[_BY_SQUARE, k]
+        eu, ev = places[EU, k], places[EV, k]
+        along = places[MU, k] * (a11 * eu + a12 * ev) + places[MV, k] * (a12 * eu + a22 * ev)
+        along *= places[BY_SQUARE, k]
         rows[PERSPECTIVE, k] = along * eu
         rows[PERSPECTIVE + 1, k] = along * ev
 
@@ -606,8 +402,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     nearest = np.zeros(count if local else 0)
     moments = np.zeros((active.size if local else 0, 5))
     sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
-    table = np.zeros((PARAMETERS + _ROWS + 9, BLOCK))
-    rows, places = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + _ROWS]
+    table = np.zeros((PARAMETERS + ROWS + 9, BLOCK))
+    rows, places = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + ROWS]
     filled, shades, errors = table[-8:-5], table[-5:-1], table[-1]
     shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
     shadow, q = extension, extension
@@ -615,14 +411,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     extra = np.zeros((more, BLOCK))
     for begin in range(0, count, BLOCK):
         size = min(BLOCK, count - begin)
-        _fill_block(samples, begin, filled)
-        _fill_places(p, filled, places)
+        fill_block(samples, begin, filled)
+        fill_places(p, filled, places)
         for k in range(size):
             is_active = active[sector[begin + k]]
             used += is_active
-            places[_SEEN, k] = 1.0 if is_active else 0.0
-        places[_SEEN, size:] = 0.0
-        is_inside, is_outside = _fill_steps(p, disc, extension, places)
+            places[SEEN, k] = 1.0 if is_active else 0.0
+        places[SEEN, size:] = 0.0
+        is_inside, is_outside = fill_steps(p, disc, extension, places)
         if shaded:
             _fill_shades(p, shadow, filled, places, shades)
         _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
@@ -637,9 +433,9 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         if local:
             for k in range(size):
                 index = begin + k
-                z = places[_Z_OUTER, k]
-                if not disc and abs(places[_Z_INNER, k]) < abs(z):
-                    z = places[_Z_INNER, k]
+                z = places[Z_OUTER, k]
+                if not disc and abs(places[Z_INNER, k]) < abs(z):
+                    z = places[Z_INNER, k]
                 nearest[index] = z
                 part = sector[index]
                 moments[part, 0] += 1.0

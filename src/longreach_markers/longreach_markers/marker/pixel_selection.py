@@ -14,7 +14,12 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
-from longreach_markers.marker.pixel_model import BLUR, CENTER, RHO, SHAPE
+from longreach_markers.marker.pixel_parameters import (
+    BLUR,
+    CENTER,
+    RHO,
+    SHAPE,
+)
 from longreach_markers.marker.products import BLOCK, add_products
 from longreach_markers.marker.symmetric import SECTORS, inverse, largest, sector_of
 from longreach_markers.marker.undistortion import to_pinhole

@@ -13,7 +13,12 @@ import math
 import numpy as np
 from numba import njit
 
-from longreach_markers.marker.pixel_model import CENTER, RHO, SHADOW_SIZE, SHAPE
+from longreach_markers.marker.pixel_parameters import (
+    CENTER,
+    RHO,
+    SHADOW_SIZE,
+    SHAPE,
+)
 from longreach_markers.marker.symmetric import SECTORS, inverse, largest, times
 
 # Directions of lines over half a turn, and distances from the centre, as a share of the largest.
@@ -29,7 +34,7 @@ _LEAST, _STEPS = 12, 4
 
 @njit
 def find_shadow(samples, sector, burnt, p, disc):  # type: ignore[no-untyped-def]
-    """Return the edge of a shadow (8,) as in :mod:`pixel_model`; empty (0,) if there is none."""
+    """Return the edge of a shadow (8,) of :mod:`pixel_parameters`; empty (0,) if there is none."""
     # Sums of each level in each sector: 1, u, v, grey.
     sums = np.zeros((3 * 2 * SECTORS, 4))
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
