@@ -47,7 +47,7 @@ CASES = {
     'light': _Case(3.0, 3.0, {'youngs_modulus': 1.95e11, 'beam_damping_scale': 1.4}),
     'heavy': _Case(
         90.0,
-        4.0,
+        8.0,
         {
             'youngs_modulus': 1.95e11,
             'joint_damping_scale': 0.8,
