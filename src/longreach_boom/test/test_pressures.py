@@ -53,6 +53,7 @@ def test_scenario_files_stay_within_the_limits(name, boom):
     assert run.cavitated == ()
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize('spool', [1.0, -1.0])
 @pytest.mark.parametrize('joint', range(4))
 @pytest.mark.parametrize(
