@@ -239,10 +239,11 @@ def test_static_gain_is_one(length: float, machinery: Machinery) -> None:
     assert at_rest == pytest.approx(C, abs=1e-9)
 
 
-@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
-@pytest.mark.parametrize('length', [0.3, 2.0, 12.0, 40.0])
-@pytest.mark.parametrize('sample_time', [0.002, 0.01, 0.05])
+@pytest.mark.slow_after(32)
 @pytest.mark.parametrize('masses', [(50.0, 1.0), (10.0, 5.0), (10.0, 100.0), (200.0, 2e4)])
+@pytest.mark.parametrize('length', [0.3, 2.0, 12.0, 40.0])
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+@pytest.mark.parametrize('sample_time', [0.01, 0.002, 0.05])
 def test_design_stabilises_every_crane(length, sample_time, masses, output, machinery):
     crane = machinery.crane.replace(cable_length=length, car_mass=masses[0], load_mass=masses[1])
     controller = machinery.controller.replace(sample_time=sample_time, output=output)
