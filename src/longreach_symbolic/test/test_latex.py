@@ -37,8 +37,8 @@ F&=\begin{pmatrix}\tau_1\\\tau_2\\\frac{\pi(\tau_1-\tau_2)}{L_1}\\\frac{2 \pi(\t
 MODELS = {
     '1': lambda: symbolic_model(1),
     '2': lambda: symbolic_model(2),
-    '3, cubic': lambda: symbolic_model(3, 4, 'cubic', True),
     '2, numbers': lambda: model_of(random_links(2), 'none'),
+    '3, cubic': lambda: symbolic_model(3, 4, 'cubic', True),
     '6': lambda: symbolic_model(6),
     '11': lambda: symbolic_model(11),
 }
@@ -100,7 +100,7 @@ def cells(text):
                 yield cell.strip(' ,=\n')
 
 
-@pytest.mark.slow_after(4)
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize('name', MODELS)
 def test_every_formula_can_be_read_by_another_parser(name):
     """The parser of matplotlib knows no environments: it reads what stands in their cells."""
