@@ -142,6 +142,7 @@ def test_long_files_are_begun_first(tmp_path):
     assert order[1][0] == 'b'
 
 
+@pytest.mark.slow
 def test_bench_refuses_an_unknown_section():
     done = script('bench', '--only', 'a,z')
     assert done.returncode == 2
@@ -242,6 +243,7 @@ def run_in(root, program, **environment):
     return done.stdout
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ('lines', 'broken'),
     [
