@@ -174,7 +174,7 @@ def test_a_killed_controller_is_replaced(tmp_path):
         assert running.wait() == 0, running.text()
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('machine', 'argument', 'error'),
     [

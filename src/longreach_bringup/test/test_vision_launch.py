@@ -153,7 +153,7 @@ def test_files_begin_when_tracker_and_recorder_listen(recorded, listeners):
     assert done.stdout.count(f'listeners: {listeners}\n') == 2
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize('one_process', ['false', 'true'])
 def test_a_rig_that_cannot_be_ends_it_with_its_exit_code(tmp_path, one_process):
     words = ('boom:=true', 'rig:=nowhere.yaml', f'one_process:={one_process}')
