@@ -259,6 +259,7 @@ def test_frequencies_of_the_boom_are_those_of_its_modes(free: bool) -> None:
         assert 'cylinder_1 sticks: its joint is locked' in found.notes
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('frequency', [0.3, 1.5])
 def test_a_sine_sweep_confirms_the_frequency_response(frequency: float) -> None:
     """A sine at the tip of the nonlinear boom gives the response of the linear model, to 2 %."""

@@ -60,6 +60,7 @@ def test_own_controller_reaches_its_set_point_with_little_overshoot() -> None:
     assert positions.max() < 3.01
 
 
+@pytest.mark.slow
 def test_own_controller_in_lockstep_gives_the_library_run(tmp_path: Path) -> None:
     arguments = ['controller:=false', 'scenario:=task_b', 'lockstep:=true']
     arguments += ['real_time_factor:=0.0', f'duration:={CYCLES / 100}', 'record:=pd']
