@@ -86,9 +86,6 @@ def test_resistance_of_arrays_is_the_compiled_one(law):
     assert resistance_at(soil, np.array(0.5)).shape == ()
 
 
-# The common form.
-
-
 # The wedge.
 
 
@@ -350,9 +347,6 @@ def test_soil_takes_work_over_a_closed_path():
     built = math.tanh(0.1 / (2.0 * K))
     each = 0.1 - K * (1.0 + built) * (1.0 - math.exp(-0.1 / K))
     assert work == pytest.approx(8.0 * each, rel=1e-3)
-
-
-# What is refused.
 
 
 # Bearing capacity.
