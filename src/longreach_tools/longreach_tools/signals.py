@@ -298,7 +298,7 @@ def _never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     if is_wall_clock(int(stamps.max(initial=0))) or (len(zeros) > 1 and not len(others)):
         begins[:] = False
     result = np.zeros(len(stamps), bool)
-    result[zeros] = ~np.where((before > 0) & (after > 0), after < before / 2, begins)
+    result[zeros] = ~np.where((before > 0) & (after > 0), after <= before / 2, begins)
     return result
 
 

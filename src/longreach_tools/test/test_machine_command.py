@@ -154,7 +154,8 @@ def test_what_the_parser_refuses(swing, capsys, words):
 
 
 def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
-    def read_run(spec, bag, namespace, rope):
+    def read_run(spec, bag, namespace, rope, columns):
+        assert columns is COLUMNS
         assert (bag, namespace) == (Path('bag'), 'swing')
         return Run(rope, COLUMNS, np.c_[0.1 * np.arange(3), np.full(3, 3.0)])
 
@@ -176,7 +177,7 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
     monkeypatch.setattr(
         recording,
         'read_run',
-        lambda _, __, ___, rope: Run(rope, COLUMNS, np.c_[0.1 * kept, np.full(2, 3.0)]),
+        lambda _, __, ___, rope, columns: Run(rope, columns, np.c_[0.1 * kept, np.full(2, 3.0)]),
     )
     monkeypatch.setattr(Run, 'sample_time', lambda *_: 0.1)
     assert call(swing, 'compare', 'bag') == 1

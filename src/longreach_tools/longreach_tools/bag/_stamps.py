@@ -98,7 +98,8 @@ class HeaderClock:
 
     def __init__(self) -> None:
         self._latest: int | None = None
-        self._first = 0
+        # First and largest stamp since time began.
+        self._first = self._most = 0
         self._zero_seen = False
         # Bag time of the latest zero.
         self._zero_at = 0
@@ -127,10 +128,11 @@ class HeaderClock:
                 self._first, self._shift = stamp, self._latest - stamp
             self._latest = stamp + self._shift
         else:
-            elapsed = self._latest - self._shift - self._first
-            if stamp + self._shift < earliest and 2 * (stamp - self._first) < elapsed:
+            elapsed = self._most - self._first
+            if stamp + self._shift < earliest and 2 * (stamp - self._first) <= elapsed:
                 # Of all topics, so that they begin anew together.
-                self._shift = max(earliest - stamp, self._zero_at)
+                self._shift, self._most = max(earliest - stamp, self._zero_at), stamp
+            self._most = max(self._most, stamp)
             self._latest = stamp + self._shift
             return max(self._latest, earliest)
         return self._latest
