@@ -156,18 +156,11 @@ def test_joints_move(rig, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ('words', 'error'),
-    [
-        (('3,0,0,0',), 'trajectory ignored: '),
-        (('1.2,0.1',), 'trajectory ignored: trajectory has 2 positions in point 0, allowed: 4'),
-        (('1.2', '--joints', 'arm'), "trajectory ignored: trajectory has the joint 'arm'"),
-    ],
-)
-def test_a_move_that_the_controller_refuses(rig, words, error):
+def test_a_move_that_the_controller_refuses(rig):
     controller = rig.controlled()
-    with pytest.raises(LongreachError, match=f'^/boom/trajectory: {error}'):
-        rig.do('move', *words, '--time', 2)
+    error = "^/boom/trajectory: trajectory ignored: trajectory has the joint 'arm'"
+    with pytest.raises(LongreachError, match=error):
+        rig.do('move', '1.2', '--joints', 'arm', '--time', 2)
     assert reference(controller, 3.0) == pytest.approx(SITE, abs=1e-3)
 
 
