@@ -289,6 +289,7 @@ def test_a_pose_that_does_not_fit_is_named(small):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('first', 'second', 'sign', 'told'),
     [

@@ -189,6 +189,7 @@ def release(tmp_path_factory):
 RELEASE = ('--payload', 'release.csv=3', '--event', 'release.csv=1', '--processes', '1')
 
 
+@pytest.mark.slow
 def test_a_release_gives_the_modulus(release, tmp_path, capsys):
     # Masses and gauges are known.
     start = tmp_path / 'start.yaml'
