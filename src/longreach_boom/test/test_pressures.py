@@ -22,11 +22,11 @@ BAR = 1e5
 LOWEST, HIGHEST = 5.0 * BAR, 300.0 * BAR
 LOAD = HangingLoad(90.0)
 SCENARIO_FILES = (
-    'boom_wave',
-    'boom_wave_loaded',
     'boom_reversals',
     'boom_load_release',
     'boom_hold',
+    'boom_wave',
+    'boom_wave_loaded',
 )
 
 
@@ -45,6 +45,7 @@ def full_step(boom, joint, spool, **scenario):
     return simulate(boom, Scenario(**{'duration': 10.0, 'valve_commands': commands, **scenario}))
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize('name', SCENARIO_FILES)
 def test_scenario_files_stay_within_the_limits(name, boom):
     run = simulate(boom, load_scenario(SCENARIOS / f'{name}.yaml', boom, STEP))
