@@ -140,7 +140,8 @@ def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not
     assert 'killed 3 times' in found[2]
 
 
-@pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:1'}, {'processes': 1}])
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize('where', [{'processes': 2}, {'processes': 1}, {'cluster': 'local:1'}])
 def test_errors_of_a_job_are_raised(where):
     with pytest.raises(InputError, match='number = 5'):
         run_jobs(refused, [5, 5], **where)
@@ -156,6 +157,7 @@ def test_a_cluster_that_exists_is_used_and_goes_on(tmp_path: Path):
             assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
 def test_jobs_are_taken_as_they_are_needed_and_handed_over_in_groups(where):
     taken = done = 0
