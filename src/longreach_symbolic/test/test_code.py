@@ -1,6 +1,7 @@
 """Generated Python, numba, C, CasADi and JSON equal the second derivation."""
 
 import ctypes
+import functools
 import importlib
 import json
 import shutil
@@ -36,6 +37,7 @@ def assert_equal(found, wanted, tolerance=1e-12):
         np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)
 
 
+@functools.cache
 def case(count, modes, basis, symbols='all'):
     links = random_links(count, modes, basis, weighing=count == 3)
     model = model_of(links, symbols)
