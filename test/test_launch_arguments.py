@@ -17,8 +17,10 @@ FILES = sorted(LAUNCH.glob('*.launch.xml'))
 MACHINES = [path for path in FILES if path.name != 'site.launch.xml']
 
 
-def declared(path: Path) -> set[str]:
-    return {arg.attrib['name'] for arg in ElementTree.parse(path).getroot().findall('arg')}
+def declared(path: Path) -> dict[str, str | None]:
+    """Return the arguments of a file with their defaults."""
+    arguments = ElementTree.parse(path).getroot().findall('arg')
+    return {arg.attrib['name']: arg.get('default') for arg in arguments}
 
 
 @pytest.fixture
@@ -65,10 +67,11 @@ def test_a_harvester_that_is_driven_has_relief_and_make_up_valves(
 @pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
 def test_every_file_has_the_common_arguments(path: Path) -> None:
     common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz', 'view'}
-    assert declared(path) >= common
+    assert declared(path).keys() >= common
+    assert declared(path)['view'] == 'false'
     if path in MACHINES:
         names = {'namespace', 'frame_prefix', 'publish_clock', 'companions', 'rviz_config'}
-        assert declared(path) >= names
+        assert declared(path).keys() >= names
     # An expression of $(eval) would run what a user writes after := as Python.
     assert '$(eval' not in path.read_text()
 
@@ -78,9 +81,9 @@ def test_an_included_file_takes_nothing_from_an_argument_of_the_same_name(path: 
     for include in ElementTree.parse(path).getroot().iter('include'):
         other = LAUNCH / include.attrib['file'].rpartition('/')[2]
         given = {arg.attrib['name'] for arg in include.findall('arg')}
-        assert given <= declared(other)
+        assert given <= declared(other).keys()
         # Included files see the configurations of the file that includes them.
-        assert declared(path) & declared(other) <= given
+        assert declared(path).keys() & declared(other).keys() <= given
 
 
 @pytest.mark.slow_after(1)
@@ -104,6 +107,7 @@ def test_without_a_namespace_frames_have_no_prefix(
     printed: Callable[..., str], machine: str
 ) -> None:
     text = printed(machine, 'namespace:=/', 'rviz:=true')
+    assert 'longreach view' not in text
     assert "frame_prefix: ''" in text
     assert 'robot_state_publisher' in text
     # tf2 refuses frames with a leading slash, and RViz removes only one.
@@ -149,7 +153,6 @@ def test_every_file_shows_what_runs_in_a_browser_once(
 ) -> None:
     name = path.name.partition('.')[0]
     words = ('boom:=true',) if name == 'vision' else ()
-    assert 'longreach view' not in printed(name, *words)
     shown = printed(name, *words, 'view:=true', 'view_port:=8081')
     assert shown.count('longreach view --port 8081') == 1
 

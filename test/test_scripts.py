@@ -74,6 +74,7 @@ def test_tests_hand_on_the_exit_code_and_leave_out_what_is_slow(small_test):
     assert '1 failed, 1 passed' in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_tests_hand_on_arguments_and_run_all_if_asked_to(small_test):
     chosen = [f'{small_test}::{name}' for name in ('test_good', 'test_long')]
     done = script('run_tests', '--all', *chosen, '-q', '-p', 'no:cacheprovider')
@@ -117,6 +118,7 @@ def test_workers_have_ros_domains_of_their_own():
     assert len({words[3] for words in told}) == 4
 
 
+@pytest.mark.slow
 def test_long_files_are_begun_first(tmp_path):
     """First by a guess from the name, then as measured."""
     (tmp_path / 'conftest.py').write_text((ROOT / 'conftest.py').read_text())
