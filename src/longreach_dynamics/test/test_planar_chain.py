@@ -242,6 +242,16 @@ def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
 
 
 @pytest.mark.parametrize('size', SIZES)
+def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
+    random = np.random.default_rng(50 + size)
+    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 3)
+    q, v, a = random.normal(size=(3, size))
+    for loads in (None, wrenches):
+        torque = chain.inverse_dynamics(q, v, a, loads)
+        assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
+
+
+@pytest.mark.parametrize('size', SIZES)
 def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
     random = np.random.default_rng(90 + size)
     for count in (0, 1, 5):
