@@ -212,6 +212,21 @@ def test_mass_matrix_is_symmetric_and_positive_definite(random_boom: MakeBoom) -
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_inertial_forces_take_no_power(rotation, random_boom):
+    # v' (M' - 2 C) v = 0, the passivity of the mechanics: c' v = v' M' v / 2.
+    random = np.random.default_rng(11)
+    boom = random_boom(random, 4, rotation=rotation)
+    D, step = damping(boom), 1e-5
+    for _ in range(10):
+        q, v = random_state(random, boom)
+        rate = mass_and_bias(boom, q + step * v, v)[0] - mass_and_bias(boom, q - step * v, v)[0]
+        coupled = v @ rate @ v / (4.0 * step)
+        still = mass_and_bias(boom, q, np.zeros_like(v))[1]
+        c = mass_and_bias(boom, q, v)[1] - still - D @ v
+        assert v @ c == pytest.approx(coupled, rel=1e-6, abs=1e-7 * np.abs(c * v).sum())
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
 def test_free_motion_loses_what_damping_takes(rotation, resized):
     boom = resized(2, rotation=rotation)
     loads = (Load(90.0, 1, 9.0),)
@@ -238,6 +253,23 @@ def test_free_motion_loses_what_damping_takes(rotation, resized):
     assert np.all(np.diff(total - run.y[-1]) < 0.0)
 
 
+def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
+    # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
+    random = np.random.default_rng(12)
+    boom = random_boom(random, 4)
+    load = Load(120.0, 2, 0.6 * boom.beams[2].length)
+    q, _ = random_state(random, boom)
+    n, still = q.size, np.zeros(q.size)
+    moved = point_motion(boom, np.tile(q, (n, 1)), np.eye(n), load.beam, load.position)
+    J = moved.velocity.T
+    M, f = mass_and_bias(boom, q, still, (load,))
+    M_bare, f_bare = mass_and_bias(boom, q, still)
+    assert np.abs(M - M_bare - load.mass * J.T @ J).max() < 1e-12 * np.abs(M).max()
+    assert np.abs(f - f_bare - load.mass * boom.gravity * J[1]).max() < 1e-12 * np.abs(f).max()
+    # The last beam does not feel it.
+    assert np.all(J[:, 3] == 0.0)
+
+
 def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
     # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
     boom = resized(1)
@@ -248,6 +280,9 @@ def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
     M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
     assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
     assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
+
+
+# Loads.
 
 
 # Textbook: one uniform beam.

@@ -432,6 +432,13 @@ def test_comes_to_rest_in_static_equilibrium(boom):
     assert forces == pytest.approx(rest.forces, rel=1e-4)
 
 
+def test_closed_chambers_keep_their_oil(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(300.0),)))
+    states, _ = run(machine.constants(()), machine.initial_state(), 5.0)
+    _, amount = oil(machine.constants(()), states)
+    assert np.abs(amount / amount[0] - 1.0).max() < 1e-9
+
+
 # Oil
 
 
