@@ -201,10 +201,13 @@ def test_mass_at_a_joint_belongs_to_either_beam() -> None:
     np.testing.assert_allclose(chain_modes(at_the_clamp, 10).frequencies, without, rtol=1e-9)
 
 
-def test_beams_in_line_are_one_beam() -> None:
-    whole = chain_modes([uniform(12.0, 0.7)], elements=100, count=4, gravity=9.81)
-    parts = [uniform(length, 0.7) for length in (3.0, 1.5, 4.5, 3.0)]
-    chain = chain_modes(parts, elements=30, count=4, gravity=9.81)
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('gravity', [9.81, 0.0])
+@pytest.mark.parametrize('angle', [0.7, 0.0, UP])
+def test_beams_in_line_are_one_beam(angle: float, gravity: float) -> None:
+    whole = chain_modes([uniform(12.0, angle)], elements=100, count=4, gravity=gravity)
+    parts = [uniform(length, angle) for length in (3.0, 1.5, 4.5, 3.0)]
+    chain = chain_modes(parts, elements=30, count=4, gravity=gravity)
     np.testing.assert_allclose(chain.frequencies, whole.frequencies, rtol=5e-7)
 
 
@@ -484,7 +487,8 @@ def elastica_tip(load: float, angle: float) -> np.ndarray:
     return np.asarray(found.y[2:, -1])
 
 
-@pytest.mark.parametrize('angle', [0.9, -2.0])
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize('angle', [0.9, -2.0, 0.0])
 def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
     load, errors = 4.0, []
     expected = elastica_tip(load, angle)
