@@ -145,10 +145,10 @@ def test_another_ros_is_refused_before_anything_is_made(tree):
     [(), ('build',), ('run',), ('run', '--'), ('setup', 'twice'), ('setup', '--comparison')],
     ids=str,
 )
-def test_unknown_arguments_are_refused(tree, arguments):
-    done = script(tree, *arguments)
-    assert done.returncode == 2
-    assert 'allowed: setup [--comparisons | --machines] | run -- COMMAND ... | lock' in done.stderr
+def test_unknown_arguments_are_refused(workspace, capsys, arguments):
+    assert workspace.main(list(arguments)) == 2
+    allowed = 'allowed: setup [--comparisons | --machines] | run -- COMMAND ... | lock'
+    assert allowed in capsys.readouterr().err
 
 
 def test_another_python_is_refused(tree, monkeypatch, capsys):
@@ -190,12 +190,15 @@ def test_what_the_machine_lacks_is_named_with_its_package(tree, monkeypatch, mis
 
 
 @pytest.mark.parametrize('character', [' ', ':', ';', '"', "'", '$', 'ä', '東'])
-def test_path_that_the_environment_cannot_have_is_refused_at_once(tree, character):
+def test_path_that_the_environment_cannot_have_is_refused_at_once(
+    tree, monkeypatch, capsys, character
+):
+    monkeypatch.delenv('ROS_DISTRO', raising=False)
     other = tree.parent / f'long{character}reach'
     tree.rename(other)
-    done = script(other, 'setup')
-    assert done.returncode == 2
-    assert f'contains {character!r}, which the scripts and CMake files' in done.stderr
+    assert load(other).main(['setup']) == 2
+    error = f'contains {character!r}, which the scripts and CMake files'
+    assert error in capsys.readouterr().err
     assert not (other / '.venv').exists()
 
 
