@@ -32,6 +32,9 @@ _SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage'
 # Smaller stamps (before September 2001) are simulation time, which starts near zero.
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
 
+# Until then a stamp of 0 is one of a simulation's first answers, later it means now [ns].
+_BEGINNING = NANOSECONDS // 10
+
 _TIMES = (struct.Struct('>iI'), struct.Struct('<iI'))
 
 StampReader = Callable[[bytes], int | None]
@@ -116,16 +119,19 @@ class HeaderClock:
         if stamp == 0:
             self._zero_seen = True
             self._zero_at = self._latest or 0
+            if self._latest is not None and self._most < _BEGINNING:
+                return max(self._shift, earliest)
         elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
             return self._latest
         elif self._latest is None:
             starts_at_zero = self._zero_seen and not is_wall_clock(stamp)
             self._first = self._waiting_time = 0 if starts_at_zero else stamp
-            self._latest = stamp
+            self._latest = self._most = stamp
         elif is_wall_clock(self._first):
             # Not of other nodes, but of this simulation, which began after them.
             if not is_wall_clock(stamp):
-                self._first, self._shift = stamp, self._latest - stamp
+                self._first = self._most = stamp
+                self._shift = self._latest - stamp
             self._latest = stamp + self._shift
         else:
             elapsed = self._most - self._first
