@@ -108,13 +108,18 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last():
         rig = Rig(b)
         plant = rig.plant
         assert plant.command == Command(0.0, True)
-        assert not plant.simulation.step_once()
+        plant.paused = False
+        plant._go_on()
         rig.send(50.0, cycle=1)
         b.until(lambda: plant.command == Command(50.0, False))
         while plant.sample < 7:
-            assert not plant.simulation.step_once()
+            plant.paused = False
+            plant._go_on()
+            plant.paused = True
         assert plant.command == Command(50.0, False)
-        assert not plant.simulation.step_once()
+        plant.paused = False
+        plant._go_on()
+        plant.paused = True
         # 0.06 s after the sample that the last command answered.
         assert plant.command == Command(0.0, True)
 

@@ -76,12 +76,12 @@ def numeric_fields(message: Any, longest: int = LONGEST) -> dict[str, float]:
     return found
 
 
-def numeric_arrays(message: Any) -> dict[str, np.ndarray]:
+def numeric_arrays(message: Any, longest: int = LONGEST) -> dict[str, np.ndarray]:
     """Return the arrays of numbers that :func:`numeric_fields` leaves out, by their fields."""
     return {
         field: np.asarray(value)
-        for field, value, labels in _leaves(message, '', (), LONGEST)
-        if labels is not None and not labels and len(value) > LONGEST
+        for field, value, labels in _leaves(message, '', (), longest)
+        if labels is not None and not labels and len(value) > longest
     }
 
 
@@ -94,7 +94,7 @@ def read_field(message: Any, field: str) -> float | None:
     labels: tuple[str, ...] = ()
     for attribute, label in steps:
         if attribute:
-            fields = _fields_of(type(value))
+            fields = _fields(value)
             if attribute not in fields:
                 raise _no_field(message, field)
             labels = _labels_of(value) or labels
@@ -159,6 +159,13 @@ def _steps(field: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(steps)
 
 
+def _fields(message: object) -> tuple[str, ...]:
+    """Return the names of the fields of a message without header; empty for other objects."""
+    kind: Any = type(message)
+    known: tuple[str, ...] = _fields_of(kind)
+    return known
+
+
 @functools.cache
 def _fields_of(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a class without header; empty for other classes."""
@@ -177,7 +184,7 @@ def _number(value: Any) -> float | None:
         return float(value)
     if isinstance(value, bytes) and len(value) == 1:
         return float(value[0])
-    if _fields_of(type(value)) == _TIME:
+    if _fields(value) == _TIME:
         return float(value.sec) + 1e-9 * float(value.nanosec)
     return None
 
@@ -185,7 +192,7 @@ def _number(value: Any) -> float | None:
 def _labels_of(message: Any) -> tuple[str, ...]:
     """Return the names that a message gives to the entries of its arrays; empty without."""
     for field in _LABELS:
-        if field in _fields_of(type(message)):
+        if field in _fields(message):
             value = getattr(message, field)
             if isinstance(value, list) and value and isinstance(value[0], str):
                 return _usable(tuple(value))
@@ -216,7 +223,7 @@ def _leaves(
 ) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
     """Yield field, value and names of entries (or None) of each number of a message."""
     labels = _labels_of(message) or labels
-    for name in _fields_of(type(message)):
+    for name in _fields(message):
         value, field = getattr(message, name), prefix + name
         number = _number(value)
         if number is not None:
@@ -227,8 +234,8 @@ def _leaves(
             own = _entry_labels(value, labels)
             if _number(value[0]) is not None:
                 yield field, value, own
-            elif _fields_of(type(value[0])) and (own or len(value) <= longest):
+            elif _fields(value[0]) and (own or len(value) <= longest):
                 for label, entry in zip(own or range(len(value)), value, strict=True):
                     yield from _leaves(entry, f'{field}[{label}].', labels, longest)
-        elif _fields_of(type(value)):
+        elif _fields(value):
             yield from _leaves(value, f'{field}.', labels, longest)

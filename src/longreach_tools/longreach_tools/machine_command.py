@@ -20,16 +20,15 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, rule_of
-from longreach_dynamics.runs import Columns
+from longreach_dynamics.runs import Columns, Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_namespace, add_node_options, add_results
+from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.options import add_file as add_file_option
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_tools.poses import radians_of
-from longreach_tools.run_figure import draw_run
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
@@ -300,7 +299,14 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
+    return report_run(arguments, spec.name, run, functools.partial(_draw, spec), title)
+
+
+def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
+    """Draw the figure of a run."""
+    from longreach_tools.run_figure import draw_run
+
+    draw_run(spec, file, run)
 
 
 def _files(*read: Any) -> list[str]:
@@ -378,9 +384,15 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser('compare', help='compare a recorded run with the library')
     parser.add_argument('bag', metavar='BAG', type=Path)
     _add_scenario(spec, parser, '--scenario')
-    add_namespace(parser, 'the recorded topics', spec.name)
+    parser.add_argument(
+        '--namespace', default=spec.name, help=f'of the recorded topics (default: {spec.name})'
+    )
     add_machine(spec, parser, spec.of_recording)
-    add_results(parser, 'write the recorded run, row by row', spec.figure())
+    add_format(parser)
+    parser.add_argument(
+        '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
+    )
+    parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))
 
 
@@ -398,10 +410,9 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         interval = recorded.sample_time(options.step or options.sample_time)
         options = options.replace(sample_time=interval)
     expected = spec.simulate(machine, scenario, options)
-    given = [name for name in field_types(spec.options) if name not in spec.of_recording]
-    flags = ', '.join(
-        f'--{name.replace("_", "-")}' for name in ('scenario', 'file', 'set', *given)
-    )
+    given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
+    given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
+    flags = ', '.join(('--scenario', '--file', '--set', *given))
     advice = f'Name what was run with {flags}; commands by hand and nodes in real time differ, too'
     return report_comparison(
         arguments,
@@ -409,7 +420,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         recorded,
         expected,
         advice,
-        functools.partial(draw_run, spec),
+        functools.partial(_draw, spec),
         spec.rows,
     )
 

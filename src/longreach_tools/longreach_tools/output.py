@@ -118,7 +118,7 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
     both have the same name.
     """
     if plot is not None:
-        checked_ending(plot, PICTURES)
+        _picture_format(plot)
     for file in (csv, plot):
         if file is not None:
             with _temporary(Path(file)):
@@ -393,7 +393,7 @@ def figure(
     InputError
         If the extension is unknown or the file cannot be written.
     """
-    ending = checked_ending(file, PICTURES)
+    ending = _picture_format(file)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -427,11 +427,11 @@ def legend(axis: Any, columns: int) -> None:
     axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
 
 
-def checked_ending(file: str | Path, allowed: Iterable[str]) -> str:
-    """Return the extension of a file, without the dot; InputError for one that is not allowed."""
+def _picture_format(file: str | Path) -> str:
+    """Return the format of a figure from its extension."""
     ending = Path(file).suffix.lstrip('.').lower()
-    if ending not in allowed:
-        raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(allowed)}')
+    if ending not in PICTURES:
+        raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(PICTURES)}')
     return ending
 
 

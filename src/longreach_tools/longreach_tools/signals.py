@@ -34,11 +34,15 @@ _BEGINNING = NANOSECONDS // 10
 
 
 class TopicData(NamedTuple):
-    """Samples of a topic in the order of time."""
+    """
+    Samples of a topic in the order of time.
 
-    time: np.ndarray  # (samples,) of int64 [ns]
-    values: dict[str, np.ndarray]  # (samples,) by field; NaN where a message does not have it
-    # Of fields that some messages do not have: which have it (samples,).
+    Stamps (samples,) of int64 [ns], and values (samples,) by field; NaN where a message does not
+    have it. Of fields that messages are ``lacking``: which have it (samples,).
+    """
+
+    time: np.ndarray
+    values: dict[str, np.ndarray]
     lacking: Mapping[str, np.ndarray] = types.MappingProxyType({})
 
     def samples(self, field: str) -> tuple[np.ndarray, np.ndarray]:
@@ -55,11 +59,16 @@ class TopicData(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """Where simulation time last began anew; by default nowhere."""
+    """
+    Where simulation time last began anew; by default nowhere.
 
-    before: int = -1  # bag time of the last message before [ns]
-    after: int = 0  # bag time of the first message after it [ns]
-    stamp: int = 0  # between the stamps of the two [ns]
+    Bag times [ns] of the last message ``before`` and of the first ``after`` it, and a ``stamp``
+    [ns] between the stamps of the two.
+    """
+
+    before: int = -1
+    after: int = 0
+    stamp: int = 0
 
     def keeps(self, time: Any, stamp: Any) -> Any:
         """Return whether messages with a bag time and a stamp [ns] are those since then."""
@@ -67,10 +76,14 @@ class Restart(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """Signals by topic, since time last began anew."""
+    """
+    Signals by topic, since time last began anew.
+
+    ``notes`` say what was assumed about times, and what cannot be read.
+    """
 
     topics: dict[str, TopicData]
-    notes: tuple[str, ...]  # what was assumed about times, and what cannot be read
+    notes: tuple[str, ...]
     restart: Restart
 
 
@@ -111,7 +124,7 @@ class _Reader:
             if everything is None:
                 everything = numeric_fields(message)
                 self._known |= dict.fromkeys(everything)
-            for name in [name for name in everything if is_below(name, field)]:
+            for name in [name for name in everything if _is_below(name, field)]:
                 self._is_number[field] = False
                 self._add(name, place, everything[name])
 
@@ -123,7 +136,11 @@ class _Reader:
             numbers.append(number)
 
     def data(self, time: np.ndarray, begin: int) -> TopicData:
-        """Return the numbers by field from message ``begin`` on; times (messages,) [ns]."""
+        """
+        Return the numbers by field, in the order of the request; times (messages,) [ns].
+
+        ``begin`` is the number of messages at the start that are left out.
+        """
         for field, is_number in self._is_number.items():
             if is_number is None:
                 has = near_names(field, self._known) if self._known else ''
@@ -137,7 +154,7 @@ class _Reader:
         lacking: dict[str, np.ndarray] = {}
         for wanted, is_number in self._is_number.items():
             for field, (places, numbers) in self._found.items():
-                if field == wanted if is_number else is_below(field, wanted):
+                if field == wanted if is_number else _is_below(field, wanted):
                     values = np.full(len(time), math.nan)
                     values[np.array(places)] = numbers
                     if is_number or not np.isnan(values).all():
@@ -148,7 +165,7 @@ class _Reader:
         return TopicData(time[order], result, lacking)
 
 
-def is_below(field: str, above: str) -> bool:
+def _is_below(field: str, above: str) -> bool:
     """Return whether a field is part of another."""
     return not above or field.startswith((f'{above}.', f'{above}['))
 
@@ -182,8 +199,8 @@ def column_of(
 
 def common_times(topics: Iterable[TopicData]) -> np.ndarray:
     """Return the times [ns] that all topics have (n,)."""
-    times = {id(one): one.time for one in topics}
-    return functools.reduce(np.intersect1d, times.values())
+    times = list({id(one): one.time for one in topics}.values())
+    return times[0] if len(times) == 1 else functools.reduce(np.intersect1d, times)
 
 
 def find_topic(bag: Bag, name: str) -> str:

@@ -28,7 +28,6 @@ from longreach_tools.signals import (
     Recording,
     column_of,
     find_topic,
-    is_below,
     read_signals,
     signals_of,
 )
@@ -68,8 +67,10 @@ class _Side:
             if bag.topics:
                 signals = [Signal(find_topic(bag, s.topic), s.field) for s in signals]
             if events and bag.message_count:
-                spaces = {space or f'/{one.topic.split("/")[1]}' for one in signals}
+                spaces = {signal.topic.split('/')[1] for signal in signals}
                 self._watched = event_signals(bag, spaces)
+        if space:
+            self._watched = [w for w in self._watched if w.signal.topic.startswith(f'{space}/')]
         self._asked = signals
         self.recording = self._read()
         self.notes = list(self.recording.notes)
@@ -98,7 +99,7 @@ class _Side:
         found: dict[Signal, None] = {}
         for topic, field in self._asked:
             for name in self.recording.topics[topic].values:
-                if name == field or is_below(name, field):
+                if not field or name == field or name.startswith((f'{field}.', f'{field}[')):
                     found[Signal(topic, name)] = None
         return list(found)
 
