@@ -21,9 +21,9 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column, Derived
 from longreach_tools.bag import Bag, absolute_name, open_bag
-from longreach_tools.bag._reading import messages_of, store_of
+from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
-from longreach_tools.bag._stamps import is_shared, is_wall_clock, stamp_reader
+from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
 from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
@@ -239,9 +239,7 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
         clock = _clock_of(bag)
         times = _times(readers, clock, notes)
         received = {n: np.frombuffer(r.bag_time, dtype=np.int64) for n, r in readers.items()}
-        alone = [
-            n for n, r in readers.items() if not is_shared(r.typename, len(bag.topics[n].qos))
-        ]
+        alone = [name for name in readers if not bag.topics[name].is_shared]
         restart = last_restart([clock, *((received[name], times[name]) for name in alone)])
         topics, left_out, gone = {}, 0, ''
         for name, reader in readers.items():
@@ -338,16 +336,12 @@ def _times(
 def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
     """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
     stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
-    stamped = {
-        name: reader
-        for name, store in stores.items()
-        if (reader := stamp_reader(bag.topics[name].typename, store)) is not None
-    }
+    readers = stamp_readers(bag, stores)
     found = []
-    if stamped:
-        shared = {n: is_shared(t.typename, len(t.qos)) for n, t in bag.topics.items()}
-        best = max(stamped, key=lambda name: (not shared[name], bag.topics[name].count))
-        pairs = ((time, stamped[best](data)) for _, time, data in bag.messages([best]))
+    if readers:
+        candidates = [bag.topics[name] for name in readers]
+        best = max(candidates, key=lambda topic: (not topic.is_shared, topic.count)).name
+        pairs = ((time, readers[best](data)) for _, time, data in bag.messages([best]))
         found = [(time, stamp) for time, stamp in pairs if stamp is not None]
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
     table = table[~_never_set(table[:, 1], np.zeros(len(table)))]

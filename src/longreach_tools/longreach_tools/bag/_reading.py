@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
+from ._stamps import StampReader, stamp_reader
 from ._storage import Bag, open_bag
 from ._topics import MachineTypes, store_of_definitions
 
@@ -121,6 +122,12 @@ def store_of(
             continue
         stores[name] = machine.store
     return stores
+
+
+def stamp_readers(bag: Bag, stores: dict[str, Typestore]) -> dict[str, StampReader]:
+    """Return the stamp readers of the topics with a type store whose messages have stamps."""
+    readers = {n: stamp_reader(bag.topics[n].typename, store) for n, store in stores.items()}
+    return {name: reader for name, reader in readers.items() if reader is not None}
 
 
 def messages_of(bag: Bag, stores: dict[str, Typestore]) -> Iterator[tuple[str, int, Any, bytes]]:

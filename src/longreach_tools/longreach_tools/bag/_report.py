@@ -9,16 +9,9 @@ from typing import Any, NamedTuple
 
 from longreach_tools.output import table
 
-from ._reading import store_of
+from ._reading import stamp_readers, store_of
 from ._record import RecordSummary
-from ._stamps import (
-    NANOSECONDS,
-    StampReport,
-    is_shared,
-    is_wall_clock,
-    stamp_reader,
-    stamp_report,
-)
+from ._stamps import NANOSECONDS, StampReport, is_wall_clock, stamp_report
 from ._storage import Bag, open_bag
 from ._topics import qos_summary
 
@@ -80,14 +73,9 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
 def _compare_stamps(bag: Bag) -> dict[str, StampReport]:
     """Return the statistics of the stamps of each topic with one publisher."""
     stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
-    readers = {
-        name: reader
-        for name, store in stores.items()
-        if not is_shared(bag.topics[name].typename, len(bag.topics[name].qos))
-        and (reader := stamp_reader(bag.topics[name].typename, store)) is not None
-    }
-    stamps = {name: array('q') for name in readers}
-    for name, _, data in bag.messages(list(readers)):
+    readers = stamp_readers(bag, stores)
+    stamps = {name: array('q') for name in readers if not bag.topics[name].is_shared}
+    for name, _, data in bag.messages(list(stamps)):
         if (stamp := readers[name](data)) is not None:
             stamps[name].append(stamp)
     return {name: stamp_report(found) for name, found in stamps.items()}

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 
+from ._stamps import is_shared
+
 if TYPE_CHECKING:
     from rosbags.interfaces import MessageDefinition, Qos, QosTime
     from rosbags.typesys.store import Typestore
@@ -62,6 +64,11 @@ class Topic:
     count: int
     definition: MessageDefinition
     qos: tuple[Qos, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the stamps are those of several publishers."""
+        return is_shared(self.typename, len(self.qos))
 
 
 def need(module: str) -> None:

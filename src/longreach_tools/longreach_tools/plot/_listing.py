@@ -10,8 +10,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import Topic, open_bag
-from longreach_tools.bag._reading import messages_of, store_of
-from longreach_tools.bag._stamps import NANOSECONDS, stamp_reader
+from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
+from longreach_tools.bag._stamps import NANOSECONDS
 from longreach_tools.fields import numeric_arrays, numeric_fields
 from longreach_tools.output import table
 
@@ -40,14 +40,11 @@ def inventory(path: Path) -> dict[str, Any]:
         if not bag.message_count:
             raise InputError(f'{path}: no messages: an empty recording')
         stores = store_of(bag, list(bag.topics), missing_is_error=False)
-        readers = {
-            name: stamp_reader(bag.topics[name].typename, store) for name, store in stores.items()
-        }
+        readers = stamp_readers(bag, stores)
         ranges: dict[str, dict[str, _Range]] = {name: {} for name in bag.topics}
         times: dict[str, _Range] = {name: _Range() for name in bag.topics}
         for name, time, message, data in messages_of(bag, stores):
-            reader = readers[name]
-            stamp = reader(data) if reader else None
+            stamp = readers[name](data) if name in readers else None
             seconds = (time if stamp is None else stamp) / NANOSECONDS
             times[name].add(seconds, seconds)
             for field, value in numeric_fields(message).items():
@@ -71,7 +68,7 @@ def inventory(path: Path) -> dict[str, Any]:
                 'name': name,
                 'type': topic.typename,
                 'messages': topic.count,
-                'time': None if not readers.get(name) else 'stamp',
+                'time': None if name not in readers else 'stamp',
                 'first_s': times[name].least if times[name].count else None,
                 'last_s': times[name].greatest if times[name].count else None,
                 'readable': name in stores,

@@ -17,7 +17,7 @@ import numpy as np
 from longreach_dynamics.description import Robot, Shape
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.markers import Marker, read_markers
-from longreach_tools.bag import open_bag
+from longreach_tools.bag import Bag, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal
 from longreach_tools.signals import NANOSECONDS, Restart, TopicData, find_topic, read_signals
@@ -182,10 +182,6 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
                 f' ({", ".join(joints) or "sensor_msgs/msg/JointState is required"});'
                 ' give one: --joints-topic TOPIC'
             )
-        drawings = f'{name.rpartition("/")[0]}/shape'
-        has_drawings = drawings in bag.topics and bag.topics[drawings].count > 0
-        soil = f'{name.rpartition("/")[0]}/terrain'
-        has_soil = soil in bag.topics and bag.topics[soil].typename == _TERRAIN
     recorded = read_signals(path, [Signal(name, 'position')])
     data = recorded.topics[name]
     if not len(data.time):
@@ -209,9 +205,10 @@ def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
         for joint, field in entries.items()
         if joint in robot.joints
     }
-    restart = recorded.restart
-    bent = _read_bent(path, drawings, robot, restart) if has_drawings else []
-    ground = _read_ground(path, soil, robot, restart) if has_soil else []
+    space = name.rpartition('/')[0]
+    with open_bag(path) as bag:
+        bent = _read_bent(bag, f'{space}/shape', robot, recorded.restart)
+        ground = _read_ground(bag, f'{space}/terrain', robot, recorded.restart)
     return Scene(robot, source, name, data.time / NANOSECONDS, positions, bent, ground, ignored)
 
 
@@ -224,46 +221,41 @@ def _known(data: TopicData, field: str, where: str) -> np.ndarray:
     return np.asarray(np.interp(data.time, time[known], values[known]))
 
 
-def _read_bent(path: Path, topic: str, robot: Robot, restart: Restart) -> list[Bent]:
-    """Return the drawings of a topic by time."""
+def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Bent]:
+    """Return the drawings of a topic by time; empty if it was not recorded."""
     found: list[Bent] = []
+    if topic not in bag.topics:
+        return found
     # Links have a prefix in a robot description that a plant has published.
     links = {link.rpartition('/')[2]: link for link in robot.place({})}
     shown: dict[tuple[str, int], Drawn] = {}
-    with open_bag(path) as bag:
-        for _, received, data in bag.messages([topic]):
-            message = read_markers(data)
-            if not message.markers or not restart.keeps(received, message.markers[0].stamp):
-                continue
-            for marker in message.markers:
-                shown.pop((marker.name, marker.number), None)
-                if marker.action == _DELETE_ALL:
-                    shown.clear()
-                elif marker.action == _ADD and (part := _drawn(marker, links)) is not None:
-                    shown[marker.name, marker.number] = part
-            found.append(Bent(message.markers[0].stamp / NANOSECONDS, [*shown.values()]))
+    for _, received, data in bag.messages([topic]):
+        markers = read_markers(data).markers
+        if not markers or not restart.keeps(received, markers[0].stamp):
+            continue
+        for marker in markers:
+            shown.pop((marker.name, marker.number), None)
+            if marker.action == _DELETE_ALL:
+                shown.clear()
+            elif marker.action == _ADD and (part := _drawn(marker, links)) is not None:
+                shown[marker.name, marker.number] = part
+        found.append(Bent(markers[0].stamp / NANOSECONDS, [*shown.values()]))
     return sorted(found, key=lambda one: one.time)
 
 
-def _read_ground(path: Path, topic: str, robot: Robot, restart: Restart) -> list[Ground]:
-    """Return the ground of a topic by time; empty if it is in another frame."""
-    found = []
-    with open_bag(path) as bag:
-        for _, received, message, _ in messages_of(bag, store_of(bag, [topic])):
-            if message.header.frame_id.rpartition('/')[2] != robot.root.rpartition('/')[2]:
-                return []
+def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Ground]:
+    """Return the ground of a topic by time; empty if there is none, or in another frame."""
+    found: list[Ground] = []
+    if topic not in bag.topics or bag.topics[topic].typename != _TERRAIN:
+        return found
+    for _, received, message, _ in messages_of(bag, store_of(bag, [topic])):
+        if message.header.frame_id.rpartition('/')[2] != robot.root.rpartition('/')[2]:
+            return []
+        stamp = message.header.stamp.sec * NANOSECONDS + message.header.stamp.nanosec
+        if restart.keeps(received, stamp):
             firm = np.asarray(message.firm)
-            stamp = message.header.stamp.sec * NANOSECONDS + message.header.stamp.nanosec
-            if not restart.keeps(received, stamp):
-                continue
-            found.append(
-                Ground(
-                    stamp / NANOSECONDS,
-                    message.start + message.cell * np.arange(len(firm)),
-                    firm,
-                    firm + np.asarray(message.loose),
-                )
-            )
+            x = message.start + message.cell * np.arange(len(firm))
+            found.append(Ground(stamp / NANOSECONDS, x, firm, firm + np.asarray(message.loose)))
     return sorted(found, key=lambda one: one.time)
 
 
@@ -275,9 +267,8 @@ def _drawn(marker: Marker, links: dict[str, str]) -> Drawn | None:
     points = marker.points[: len(marker.points) // 3 * 3]
     across = 2.0 * np.cross(turn[1:], points)
     points = points + turn[0] * across + np.cross(turn[1:], across) + marker.position
-    if marker.kind != _TRIANGLES or not len(points) or frame is None:
-        return None
-    if not np.isfinite(points).all():
+    is_drawn = marker.kind == _TRIANGLES and len(points) and np.isfinite(points).all()
+    if frame is None or not is_drawn:
         return None
     triangles = points.reshape(-1, 3, 3)
     if len(marker.colors):
