@@ -25,7 +25,7 @@ from longreach_crane.spec import CRANE, ControlOptions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
-from longreach_node.clock import LivingClock
+from longreach_node.clock import LivingClock, steady_clock
 from longreach_node.cycle_node import CycleNode, Level
 from longreach_node.frames import frame_name, header_at
 from longreach_node.machine_parameters import MachineParameters
@@ -76,7 +76,7 @@ class ControllerNode(CycleNode[CraneCommand]):
         self._watch_clock: LivingClock | None = None
         if not settings.lockstep:
             self._watch_clock = LivingClock(self, machinery.controller.sensor_timeout)
-            self._watch_clock.create_timer(T, self._on_tick)
+            self.create_timer(T, self._on_tick, clock=steady_clock())
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
         """Apply parameters that were set at run time."""

@@ -108,18 +108,13 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last():
         rig = Rig(b)
         plant = rig.plant
         assert plant.command == Command(0.0, True)
-        plant.paused = False
-        plant._go_on()
+        assert not plant.simulation.step_once()
         rig.send(50.0, cycle=1)
         b.until(lambda: plant.command == Command(50.0, False))
         while plant.sample < 7:
-            plant.paused = False
-            plant._go_on()
-            plant.paused = True
+            assert not plant.simulation.step_once()
         assert plant.command == Command(50.0, False)
-        plant.paused = False
-        plant._go_on()
-        plant.paused = True
+        assert not plant.simulation.step_once()
         # 0.06 s after the sample that the last command answered.
         assert plant.command == Command(0.0, True)
 

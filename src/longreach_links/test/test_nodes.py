@@ -97,7 +97,7 @@ def test_torques_by_hand_act_and_after_a_silence_the_brakes_close(scenario):
         hand.publish(JointState(effort=[2.0, 1.0]))
         b.until(lambda: plant.command == (2.0, 1.0), 'command')
         assert sum(plant.simulation.incidents.counts.values()) == 3
-        plant.paused = False
+        plant.simulation.resume()
         b.until(lambda: plant.command == BRAKES, 'brakes')
         b.until(lambda: np.abs(plant.machine.controller.motors(plant.state.x)[1]).max() < 1e-9)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from rclpy.clock import Clock
@@ -56,7 +55,6 @@ class LivingClock:
     """
 
     def __init__(self, node: Node, silence: float) -> None:
-        self._node = node
         self._silence = silence
         self._simulated = 0.0
         self._heard = time.monotonic()
@@ -76,7 +74,3 @@ class LivingClock:
         if not self._follows_clock:
             return time.monotonic()
         return self._simulated + max(0.0, time.monotonic() - self._heard - self._silence)
-
-    def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        """Call a function every ``period`` seconds of wall time, whatever this clock does."""
-        self._node.create_timer(period, callback, clock=steady_clock())

@@ -30,7 +30,7 @@ from longreach_dynamics.trajectory_goals import (
     Verdict,
     positions_of,
 )
-from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds
+from longreach_node.stamps import duration_of, nanoseconds_from
 
 # Feedback at most this often [s of the samples' time].
 _FEEDBACK_PERIOD = 0.05
@@ -207,9 +207,8 @@ def _point(
     time: float, angles: np.ndarray, rates: np.ndarray | None = None
 ) -> JointTrajectoryPoint:
     """Return a point of a trajectory at a time [s]."""
-    point = JointTrajectoryPoint(positions=angles.tolist())
-    if rates is not None:
-        point.velocities = rates.tolist()
-    seconds, nanoseconds = divmod(seconds_to_nanoseconds(time), 1_000_000_000)
-    point.time_from_start.sec, point.time_from_start.nanosec = seconds, nanoseconds
-    return point
+    return JointTrajectoryPoint(
+        positions=angles.tolist(),
+        velocities=[] if rates is None else rates.tolist(),
+        time_from_start=duration_of(time),
+    )

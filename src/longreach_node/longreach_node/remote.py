@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rclpy
-from builtin_interfaces.msg import Duration as DurationMessage
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rcl_interfaces.msg import Log
@@ -29,7 +28,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine import MachineSpec
 from longreach_node import qos
 from longreach_node.hydraulic_messages import valve_command
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
+from longreach_node.stamps import duration_of, nanoseconds_of
 
 # Longest duration that the middleware accepts, and of a trajectory, as in a scenario [s].
 _LONGEST = 1e6
@@ -267,10 +266,7 @@ def send_trajectory(
         raise InputError(f'{len(angles)} angles, allowed: {len(joints)}, one for each joint named')
     if not 0.0 < duration <= _LONGEST:
         raise InputError(f'time = {duration:g} s, allowed: (0, {_LONGEST:g}] s')
-    seconds, nanoseconds = divmod(seconds_to_nanoseconds(duration), 1_000_000_000)
-    point = JointTrajectoryPoint(
-        positions=angles, time_from_start=DurationMessage(sec=seconds, nanosec=nanoseconds)
-    )
+    point = JointTrajectoryPoint(positions=angles, time_from_start=duration_of(duration))
     message = JointTrajectory(joint_names=joints, points=[point])
     with remote('move', namespace, timeout, start) as far:
         publisher = far.publisher(JointTrajectory, 'trajectory', qos.SET_POINT, 'controller')

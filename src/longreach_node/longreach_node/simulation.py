@@ -75,15 +75,12 @@ class Pacing:
         return self._origin_sample + int(elapsed * self.rate) - sample
 
     def delay(self, now: float, sample: int) -> float:
-        """Return how far the simulation is behind real time [s]."""
-        if self.factor == 0.0:
-            return 0.0
+        """Return how far the simulation is behind real time [s]; not for factor 0."""
         return self.due(now, sample) / (self.rate * self.factor)
 
     def is_overrun(self, begun: float, now: float, sample: int) -> bool:
         """Return whether it is too far behind to catch up, which it tries since ``begun``."""
-        late = self.delay(now, sample) > BACKLOG or now - begun > BACKLOG
-        return self.factor > 0.0 and late
+        return self.factor > 0.0 and max(self.delay(now, sample), now - begun) > BACKLOG
 
     def is_turn_over(self, begun: float, now: float, unpaced: bool) -> bool:
         """Return whether other callbacks must run, while samples follow each other at once."""
@@ -253,14 +250,7 @@ class Simulation(Generic[State, Command]):
     # --- commands ------------------------------------------------------------------------------
 
     def accept(self, command: Command, nanoseconds: int) -> str:
-        """
-        Take a command, or return why it is ignored; its stamp is that of the sample it answers.
-
-        In lockstep only the first answer to the present sample counts. Otherwise a stamp of zero
-        means now, and refused are commands for a sample that was not published yet (such as an
-        answer from before a reset, or one with the wall clock's time), or older than one that was
-        taken.
-        """
+        """Take a command, with the stamp of the sample it answers, or return why it is ignored."""
         sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
         refusal = self._take(command, sample, nanoseconds)
         if refusal and sample == self._repeated_sample:
@@ -274,6 +264,7 @@ class Simulation(Generic[State, Command]):
         """Take the answer to a sample, or return why it is refused."""
         lockstep = self.settings.lockstep
         if nanoseconds == 0 and not lockstep:
+            # It means now.
             sample = self.sample
         now = f'the simulation is at {self.time:.6f} s'
         if sample > self.sample:

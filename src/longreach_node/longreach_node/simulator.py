@@ -246,15 +246,6 @@ class SimulatorNode(Node, Generic[State, Command]):
         """The command that acts."""
         return self.simulation.command
 
-    @property
-    def paused(self) -> bool:
-        """Whether time stands still; may be set."""
-        return self.simulation.paused
-
-    @paused.setter
-    def paused(self, paused: bool) -> None:
-        self.simulation.paused = paused
-
     # --- what the simulation calls -----------------------------------------------------------
 
     def publish_sample(self, nanoseconds: int) -> None:
@@ -420,10 +411,6 @@ class SimulatorNode(Node, Generic[State, Command]):
         if changes:
             self.settings = self.settings.replace(**changes)
             self.simulation.set_speed(self.settings)
-
-    def _go_on(self) -> None:
-        """Advance by one sample, unless paused."""
-        self.simulation.go_on()
 
     def _on_service(
         self, name: str, _: Trigger.Request, response: Trigger.Response

@@ -106,12 +106,7 @@ class SimulatorParameters(FrameParameters):
 
     @property
     def latched(self) -> bool:
-        """
-        Whether outputs are kept for subscribers that are discovered late.
-
-        True wherever no sample may be missed: in lockstep, as fast as possible, and where
-        listeners are waited for.
-        """
+        """Whether outputs are kept for late subscribers, because no sample may be missed."""
         return self.lockstep or self.real_time_factor == 0.0 or self.listeners > 0
 
 

@@ -17,6 +17,12 @@ def stamp_of(nanoseconds: int) -> Time:
     return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
+def duration_of(seconds: float) -> Duration:
+    """Return a non-negative time in seconds as a message."""
+    whole, rest = divmod(seconds_to_nanoseconds(seconds), 1_000_000_000)
+    return Duration(sec=whole, nanosec=rest)
+
+
 def nanoseconds_of(stamp: Time) -> int:
     """Return the time of a message in nanoseconds."""
     return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
