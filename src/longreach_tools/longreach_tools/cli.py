@@ -122,8 +122,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if note:
                 _complain(f'longreach {name}: {note}')
         return options.run(options) or 0
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else 1
     except InputError as error:
         _complain(f'longreach {name}: {error}')
         return 2
@@ -148,9 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Commands name the files that they open; an error without a name comes from printing.
         _complain(f'longreach {name}: {error.filename or "stdout"}: {error.strerror or error}')
         return 1
-    except KeyboardInterrupt:
-        return 130
-    except SystemError as error:
+    except (KeyboardInterrupt, SystemExit, SystemError) as error:
         cause = unwrapped(error)
         if isinstance(cause, KeyboardInterrupt):
             return 130

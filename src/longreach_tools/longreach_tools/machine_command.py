@@ -20,7 +20,7 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, rule_of
-from longreach_dynamics.runs import Columns, Run
+from longreach_dynamics.runs import Columns
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
@@ -29,6 +29,7 @@ from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.options import add_file as add_file_option
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_tools.poses import radians_of
+from longreach_tools.run_figure import draw_run
 from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
@@ -299,14 +300,7 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return report_run(arguments, spec.name, run, functools.partial(_draw, spec), title)
-
-
-def _draw(spec: Spec, file: Path, run: Run[Any]) -> None:
-    """Draw the figure of a run."""
-    from longreach_tools.run_figure import draw_run
-
-    draw_run(spec, file, run)
+    return report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
 
 
 def _files(*read: Any) -> list[str]:
@@ -410,9 +404,10 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         interval = recorded.sample_time(options.step or options.sample_time)
         options = options.replace(sample_time=interval)
     expected = spec.simulate(machine, scenario, options)
-    given = [f'--{name.replace("_", "-")}' for name in field_types(spec.options)]
-    given = [flag for flag in given if flag[2:].replace('-', '_') not in spec.of_recording]
-    flags = ', '.join(('--scenario', '--file', '--set', *given))
+    given = [name for name in field_types(spec.options) if name not in spec.of_recording]
+    flags = ', '.join(
+        f'--{name.replace("_", "-")}' for name in ('scenario', 'file', 'set', *given)
+    )
     advice = f'Name what was run with {flags}; commands by hand and nodes in real time differ, too'
     return report_comparison(
         arguments,
@@ -420,7 +415,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         recorded,
         expected,
         advice,
-        functools.partial(_draw, spec),
+        functools.partial(draw_run, spec),
         spec.rows,
     )
 

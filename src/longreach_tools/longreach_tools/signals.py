@@ -34,15 +34,11 @@ _BEGINNING = NANOSECONDS // 10
 
 
 class TopicData(NamedTuple):
-    """
-    Samples of a topic in the order of time.
+    """Samples of a topic in the order of time."""
 
-    Stamps (samples,) of int64 [ns], and values (samples,) by field; NaN where a message does not
-    have it. Of fields that messages are ``lacking``: which have it (samples,).
-    """
-
-    time: np.ndarray
-    values: dict[str, np.ndarray]
+    time: np.ndarray  # (samples,) of int64 [ns]
+    values: dict[str, np.ndarray]  # (samples,) by field; NaN where a message does not have it
+    # Of fields that some messages do not have: which have it (samples,).
     lacking: Mapping[str, np.ndarray] = types.MappingProxyType({})
 
     def samples(self, field: str) -> tuple[np.ndarray, np.ndarray]:
@@ -59,16 +55,11 @@ class TopicData(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """
-    Where simulation time last began anew; by default nowhere.
+    """Where simulation time last began anew; by default nowhere."""
 
-    Bag times [ns] of the last message ``before`` and of the first ``after`` it, and a ``stamp``
-    [ns] between the stamps of the two.
-    """
-
-    before: int = -1
-    after: int = 0
-    stamp: int = 0
+    before: int = -1  # bag time of the last message before [ns]
+    after: int = 0  # bag time of the first message after it [ns]
+    stamp: int = 0  # between the stamps of the two [ns]
 
     def keeps(self, time: Any, stamp: Any) -> Any:
         """Return whether messages with a bag time and a stamp [ns] are those since then."""
@@ -76,14 +67,10 @@ class Restart(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """
-    Signals by topic, since time last began anew.
-
-    ``notes`` say what was assumed about times, and what cannot be read.
-    """
+    """Signals by topic, since time last began anew."""
 
     topics: dict[str, TopicData]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was assumed about times, and what cannot be read
     restart: Restart
 
 
@@ -136,11 +123,7 @@ class _Reader:
             numbers.append(number)
 
     def data(self, time: np.ndarray, begin: int) -> TopicData:
-        """
-        Return the numbers by field, in the order of the request; times (messages,) [ns].
-
-        ``begin`` is the number of messages at the start that are left out.
-        """
+        """Return the numbers by field from message ``begin`` on; times (messages,) [ns]."""
         for field, is_number in self._is_number.items():
             if is_number is None:
                 has = near_names(field, self._known) if self._known else ''

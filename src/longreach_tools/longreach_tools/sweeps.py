@@ -150,11 +150,9 @@ def _range(text: str) -> tuple[float, float, int]:
 
 class Results:
     """
-    Finished runs of a sweep, in a folder of Parquet files.
+    Finished runs of a sweep, in a folder of Parquet files, one row for each run.
 
-    A row has the values of the parameters, which identify the run, the measured quantities,
-    message and warnings, and lists of numbers for time series. Files appear when they are
-    complete, with the ``key`` of all else that the runs depend on.
+    The values of its parameters identify a run; ``key`` is that of all else that it depends on.
     """
 
     def __init__(
@@ -542,11 +540,7 @@ def _hand_out(
 def _draw(
     file: str | Path, names: Sequence[str], units: Mapping[str, str], rows: np.ndarray
 ) -> None:
-    """
-    Draw each quantity that some run has over the first parameter; rows (runs, all columns).
-
-    Runs that differ in the first parameter alone are joined by a line.
-    """
+    """Draw each quantity over the first parameter, with lines where the others are equal."""
     first = len(names)
     known = [k for k in range(len(units)) if np.isfinite(rows[:, first + k]).any()]
     shown = known or range(len(units))

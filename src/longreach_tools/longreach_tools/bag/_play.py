@@ -60,23 +60,16 @@ _NOTABLE_LAG = 0.1
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """
-    Options of a playback; InputError for a value out of its range.
+    """Options of a playback; InputError for a value out of its range."""
 
-    ``rate`` is the speed (0: as fast as possible), ``passes`` the number of repetitions (0: until
-    stopped), ``clock_rate`` that of /clock in bag time [Hz], with which the recorded one is left
-    out. ``remap`` gives published names by recorded ones. ``subscribers`` of each topic are waited
-    for. ``start_offset`` and ``duration`` are in s of the bag.
-    """
-
-    rate: float = 1.0
-    passes: int = 1
-    clock_rate: float | None = None
-    start_offset: float = 0.0
-    duration: float | None = None
+    rate: float = 1.0  # speed; 0: as fast as possible
+    passes: int = 1  # 0: until stopped
+    clock_rate: float | None = None  # of /clock in bag time [Hz]; the recorded one is left out
+    start_offset: float = 0.0  # [s of the bag]
+    duration: float | None = None  # [s of the bag]
     topics: Sequence[str] | None = None
-    remap: Mapping[str, str] = field(default_factory=dict)
-    subscribers: int = 0
+    remap: Mapping[str, str] = field(default_factory=dict)  # published names by recorded ones
+    subscribers: int = 0  # of each topic, which are waited for
 
     def __post_init__(self) -> None:
         for name in ('rate', 'passes', 'start_offset', 'subscribers'):

@@ -47,20 +47,14 @@ _NOT_BY_DEFAULT = ('/rosout', '/parameter_events')
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """
-    Options of a recording.
-
-    ``topics`` are absolute names, in which a part ``*`` stands for any part; empty for all, with
-    ``everything`` also hidden ones, /rosout and /parameter_events. ``stamps`` gives the bag time:
-    ``receive``, time of arrival; ``header``, the message's own stamp. ``duration`` in s.
-    """
+    """Options of a recording."""
 
     output: Path
-    topics: tuple[str, ...] = ()
-    everything: bool = False
+    topics: tuple[str, ...] = ()  # absolute names; a part * stands for any part; empty: all
+    everything: bool = False  # hidden topics, /rosout and /parameter_events, too
     compress: bool = False
-    stamps: str = 'receive'
-    duration: float | None = None
+    stamps: str = 'receive'  # bag times: 'receive', of arrival, or 'header', the stamps
+    duration: float | None = None  # [s]
 
     def __post_init__(self) -> None:
         if self.duration is not None and not 0.0 < self.duration < float('inf'):

@@ -364,9 +364,8 @@ def subscription_profile(offered: Sequence[Qos], typename: str = '') -> Any:
     """
     Return the rclpy QoSProfile by which one subscription hears all of these publishers.
 
-    Reliable if all are, transient local if all are. Without any publisher: reliable and volatile,
-    so that the first message of the usual publisher is heard; the caller asks again when the
-    publishers are known.
+    Without any publisher: reliable and volatile, to hear the first message of the usual one; the
+    caller asks again when the publishers are known.
     """
     return _profile(
         _LARGE_DEPTH if typename in _LARGE_TYPES else _RECORDER_DEPTH,

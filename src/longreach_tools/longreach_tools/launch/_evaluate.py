@@ -50,23 +50,17 @@ class ParameterFile:
 
 @dataclass(frozen=True)
 class Process:
-    """
-    A process to run.
-
-    Times are in seconds. ``output`` is ``screen``, ``log``, or ``inherit``: the process has the
-    output streams of the launch. ``respawn_max_retries`` below zero means no limit. ``ends_all``:
-    the whole launch ends with this process. ``node`` is the node's name as far as it is known.
-    """
+    """A process to run."""
 
     name: str
     command: tuple[str | ParameterFile, ...]
     environment: Mapping[str, str] = field(repr=False)
-    output: str = 'log'
+    output: str = 'log'  # or 'screen', or 'inherit': the output streams of the launch
     respawn: bool = False
-    respawn_delay: float = 0.0
-    respawn_max_retries: int = -1
-    ends_all: bool = False
-    node: str | None = None
+    respawn_delay: float = 0.0  # [s]
+    respawn_max_retries: int = -1  # below zero: no limit
+    ends_all: bool = False  # the whole launch ends with it
+    node: str | None = None  # name of the node as far as it is known
 
 
 def evaluate_launch_file(

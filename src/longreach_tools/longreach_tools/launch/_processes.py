@@ -74,12 +74,7 @@ def _die_with_parent() -> Callable[[], None]:
 
 
 class _Child:
-    """
-    A running process, leader of its own session and process group.
-
-    So a Ctrl-C in the terminal reaches only the launch, which passes it on, and signals also reach
-    what the process itself has started.
-    """
+    """A running process, leader of its own group: Ctrl-C in a terminal is for the launch only."""
 
     def __init__(self, process: Process, words: Sequence[str], output: Output) -> None:
         streams = None if process.output == 'inherit' else subprocess.PIPE

@@ -22,15 +22,12 @@ _DOT = 7.0
 _DASHES = ('solid', 'dash', 'dot', 'dashdot')
 # Of a set point, as in other figures.
 _WANTED = {'color': '#4d4d4d', 'dash': 'dash'}
-_COLORS = (
-    '#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd',
-    '#8c564b', '#e377c2', '#7f7f7f', '#bcbd22', '#17becf',
-)  # fmt: skip
 
 
 def write_page(file: Path, picture: Picture) -> int:
     """Write a figure as one page; return of how many curves it has the peaks only."""
     try:
+        from plotly.colors import qualitative
         from plotly.subplots import make_subplots
     except ModuleNotFoundError as error:
         raise InputError(
@@ -46,11 +43,13 @@ def write_page(file: Path, picture: Picture) -> int:
         vertical_spacing=min(0.03, 0.3 / len(heights)),
         row_heights=heights,
     )
+    # Those of matplotlib.
+    colors = qualitative.D3
     thinned = 0
     for row, panel in enumerate(panels, 1):
         for number, curve in enumerate(panel.curves):
-            look = {'color': _COLORS[number % len(_COLORS)]}
-            look['dash'] = _DASHES[number // len(_COLORS) % len(_DASHES)]
+            look = {'color': colors[number % len(colors)]}
+            look['dash'] = _DASHES[number // len(colors) % len(_DASHES)]
             if curve.wanted:
                 look = _WANTED
             label = _without_tex(curve.label)

@@ -36,38 +36,27 @@ _ENTRY = re.compile(r'\[([^\[\]]+)\]')
 
 
 class Difference(NamedTuple):
-    """
-    A curve less one of a second recording, interpolated in time (samples,); NaN without.
+    """A curve less one of a second recording, interpolated in time."""
 
-    Largest magnitude and root mean square are NaN without overlap, the share of the samples at
-    which both are known, 0 to 1.
-    """
-
-    values: np.ndarray
-    largest: float
-    rms: float
-    overlap: float
+    values: np.ndarray  # (samples,), NaN where one of both is not known
+    largest: float  # magnitude, NaN without overlap
+    rms: float  # NaN without overlap
+    overlap: float  # share of the samples at which both are known, 0 to 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """
-    A signal over time (samples,), with its name in tables and its label in the legend.
+    """A signal over time."""
 
-    NaN where a value is not known. ``steps``: it holds its value until the next sample;
-    ``wanted``: a set point. Figures show the values from ``zero`` on, and in the unit ``shown``;
-    empty: in which people read.
-    """
-
-    name: str
-    label: str
+    name: str  # in tables
+    label: str  # in the legend
     unit: str
-    time: np.ndarray
-    values: np.ndarray
-    steps: bool = False
-    wanted: bool = False
-    zero: float = 0.0
-    shown: str = ''
+    time: np.ndarray  # (samples,)
+    values: np.ndarray  # (samples,), NaN where it is not known
+    steps: bool = False  # it holds its value until the next sample
+    wanted: bool = False  # a set point
+    zero: float = 0.0  # from which on figures show the values
+    shown: str = ''  # unit in figures; empty: in which people read
 
     def less(self, other: Curve) -> Difference:
         """Return the difference from a curve of a second recording."""
@@ -147,11 +136,7 @@ class Picture(NamedTuple):
         return rows
 
     def readable(self) -> Picture:
-        """
-        Return the figure in the units that its curves have in figures, and from their zeros on.
-
-        Of others angles are in degrees, large forces in kN, and pressures in bar.
-        """
+        """Return the figure in units in which people read, and from the curves' zeros on."""
         return self._replace(panels=[_readable(panel) for panel in self.panels])
 
     @property
@@ -198,12 +183,7 @@ def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[flo
 
 
 def decimate(values: np.ndarray, most: int) -> np.ndarray:
-    """
-    Return the places of samples that are drawn so that no peak is lost, increasing.
-
-    The samples are divided into ``most / 4`` equal parts; of each the first, the last, the least
-    and the greatest are kept, and gaps of NaN stay gaps.
-    """
+    """Return the places of the samples that are drawn, so that no peak and no gap is lost."""
     count = len(values)
     if count <= most:
         return np.arange(count)
@@ -263,7 +243,6 @@ def _labels(signals: Sequence[Signal]) -> list[str]:
                 ' '.join(filter(None, (*entries, tail))) if entries else signal.field,
                 signal.field,
                 f'{signal.topic.rpartition("/")[2]}.{signal.field}',
-                str(signal),
             )
         )
     for labels in zip(*candidates, strict=True):

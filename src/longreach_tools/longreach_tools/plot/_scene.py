@@ -94,21 +94,16 @@ def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 class Scene(NamedTuple):
-    """
-    A machine that moves, described by ``source``.
-
-    Times (samples,) [s], and positions (samples,) by joint [rad or m] from ``topic``, whose other
-    entries are ``ignored``. ``bent`` and ``ground`` are in the order of time.
-    """
+    """A machine that moves; ``bent`` and ``ground`` are in the order of time."""
 
     robot: Robot
-    source: str
-    topic: str
-    time: np.ndarray
-    positions: dict[str, np.ndarray]
+    source: str  # of its description
+    topic: str  # of the states of its joints
+    time: np.ndarray  # (samples,) [s]
+    positions: dict[str, np.ndarray]  # (samples,) by joint [rad or m]
     bent: Sequence[Bent]
     ground: Sequence[Ground]
-    ignored: Sequence[str]
+    ignored: Sequence[str]  # entries of the topic that are none of its joints
 
     def moved(self, origin: int) -> Scene:
         """Return the scene with times from a stamp on [ns]."""
