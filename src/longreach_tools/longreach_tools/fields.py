@@ -76,12 +76,12 @@ def numeric_fields(message: Any, longest: int = LONGEST) -> dict[str, float]:
     return found
 
 
-def numeric_arrays(message: Any, longest: int = LONGEST) -> dict[str, np.ndarray]:
+def numeric_arrays(message: Any) -> dict[str, np.ndarray]:
     """Return the arrays of numbers that :func:`numeric_fields` leaves out, by their fields."""
     return {
         field: np.asarray(value)
-        for field, value, labels in _leaves(message, '', (), longest)
-        if labels is not None and not labels and len(value) > longest
+        for field, value, labels in _leaves(message, '', (), LONGEST)
+        if labels is not None and not labels and len(value) > LONGEST
     }
 
 

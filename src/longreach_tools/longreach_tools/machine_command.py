@@ -25,9 +25,9 @@ from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_node_options, add_results
+from longreach_tools.options import add_demo, add_namespace, add_node_options, add_results
 from longreach_tools.options import add_file as add_file_option
-from longreach_tools.output import add_format, check_output, check_places, writing
+from longreach_tools.output import check_output, check_places, writing
 from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
 from longreach_tools.sweeps import Measured, add_design, run_sweep
@@ -378,15 +378,9 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser('compare', help='compare a recorded run with the library')
     parser.add_argument('bag', metavar='BAG', type=Path)
     _add_scenario(spec, parser, '--scenario')
-    parser.add_argument(
-        '--namespace', default=spec.name, help=f'of the recorded topics (default: {spec.name})'
-    )
+    add_namespace(parser, 'the recorded topics', spec.name)
     add_machine(spec, parser, spec.of_recording)
-    add_format(parser)
-    parser.add_argument(
-        '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
-    )
-    parser.add_argument('--plot', metavar='FILE', type=Path, help=spec.figure())
+    add_results(parser, 'write the recorded run, row by row', spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))
 
 

@@ -118,7 +118,7 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
     both have the same name.
     """
     if plot is not None:
-        _picture_format(plot)
+        checked_ending(plot, PICTURES)
     for file in (csv, plot):
         if file is not None:
             with _temporary(Path(file)):
@@ -393,7 +393,7 @@ def figure(
     InputError
         If the extension is unknown or the file cannot be written.
     """
-    ending = _picture_format(file)
+    ending = checked_ending(file, PICTURES)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -427,11 +427,11 @@ def legend(axis: Any, columns: int) -> None:
     axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
 
 
-def _picture_format(file: str | Path) -> str:
-    """Return the format of a figure from its extension."""
+def checked_ending(file: str | Path, allowed: Iterable[str]) -> str:
+    """Return the extension of a file, without the dot; InputError for one that is not allowed."""
     ending = Path(file).suffix.lstrip('.').lower()
-    if ending not in PICTURES:
-        raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(PICTURES)}')
+    if ending not in allowed:
+        raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(allowed)}')
     return ending
 
 

@@ -111,7 +111,7 @@ class _Reader:
             if everything is None:
                 everything = numeric_fields(message)
                 self._known |= dict.fromkeys(everything)
-            for name in [name for name in everything if _is_below(name, field)]:
+            for name in [name for name in everything if is_below(name, field)]:
                 self._is_number[field] = False
                 self._add(name, place, everything[name])
 
@@ -137,7 +137,7 @@ class _Reader:
         lacking: dict[str, np.ndarray] = {}
         for wanted, is_number in self._is_number.items():
             for field, (places, numbers) in self._found.items():
-                if field == wanted if is_number else _is_below(field, wanted):
+                if field == wanted if is_number else is_below(field, wanted):
                     values = np.full(len(time), math.nan)
                     values[np.array(places)] = numbers
                     if is_number or not np.isnan(values).all():
@@ -148,7 +148,7 @@ class _Reader:
         return TopicData(time[order], result, lacking)
 
 
-def _is_below(field: str, above: str) -> bool:
+def is_below(field: str, above: str) -> bool:
     """Return whether a field is part of another."""
     return not above or field.startswith((f'{above}.', f'{above}['))
 
@@ -182,8 +182,8 @@ def column_of(
 
 def common_times(topics: Iterable[TopicData]) -> np.ndarray:
     """Return the times [ns] that all topics have (n,)."""
-    times = list({id(one): one.time for one in topics}.values())
-    return times[0] if len(times) == 1 else functools.reduce(np.intersect1d, times)
+    times = {id(one): one.time for one in topics}
+    return functools.reduce(np.intersect1d, times.values())
 
 
 def find_topic(bag: Bag, name: str) -> str:

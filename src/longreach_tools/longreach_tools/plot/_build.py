@@ -28,6 +28,7 @@ from longreach_tools.signals import (
     Recording,
     column_of,
     find_topic,
+    is_below,
     read_signals,
     signals_of,
 )
@@ -67,10 +68,8 @@ class _Side:
             if bag.topics:
                 signals = [Signal(find_topic(bag, s.topic), s.field) for s in signals]
             if events and bag.message_count:
-                spaces = {signal.topic.split('/')[1] for signal in signals}
+                spaces = {space or f'/{one.topic.split("/")[1]}' for one in signals}
                 self._watched = event_signals(bag, spaces)
-        if space:
-            self._watched = [w for w in self._watched if w.signal.topic.startswith(f'{space}/')]
         self._asked = signals
         self.recording = self._read()
         self.notes = list(self.recording.notes)
@@ -99,7 +98,7 @@ class _Side:
         found: dict[Signal, None] = {}
         for topic, field in self._asked:
             for name in self.recording.topics[topic].values:
-                if not field or name == field or name.startswith((f'{field}.', f'{field}[')):
+                if name == field or is_below(name, field):
                     found[Signal(topic, name)] = None
         return list(found)
 

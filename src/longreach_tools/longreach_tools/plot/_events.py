@@ -39,7 +39,8 @@ class Watched(NamedTuple):
 
 def event_signals(bag: Bag, namespaces: Collection[str]) -> list[Watched]:
     """Return the signals of a recording that have events."""
-    names = [n for n, t in bag.topics.items() if t.count and n.split('/')[1] in namespaces]
+    below = tuple(f'{namespace}/' for namespace in namespaces)
+    names = [name for name, one in bag.topics.items() if one.count and name.startswith(below)]
     found: dict[tuple[str, str], Watched] = {}
     for name, store in store_of(bag, names, missing_is_error=False).items():
         typename, space = bag.topics[name].typename, name.split('/')[1]

@@ -83,16 +83,12 @@ def _size(text: str) -> tuple[int, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from longreach_tools.output import check_output, check_places
+    from longreach_tools.output import check_output, check_places, checked_ending
 
     from ._movie import GIF_RATE, WRITERS, frames
     from ._scene import read_scene
 
-    ending = arguments.out.suffix.lstrip('.').lower()
-    if ending not in WRITERS:
-        raise InputError(
-            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(WRITERS)}'
-        )
+    ending = checked_ending(arguments.out, WRITERS)
     if arguments.signals and arguments.no_traces:
         raise InputError('signals and --no-traces; give one of them')
     check_output(arguments.out)

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.options import add_namespace, add_signals
-from longreach_tools.output import PICTURES, add_format, check_output, check_places, print_result
+from longreach_tools.output import (
+    PICTURES,
+    add_format,
+    check_output,
+    check_places,
+    checked_ending,
+    print_result,
+)
 from longreach_tools.output import table as as_table
 
 if TYPE_CHECKING:
@@ -104,12 +111,7 @@ def check(arguments: argparse.Namespace) -> None:
         raise InputError(f'{what}; give TOPIC.field ..., or --preset MACHINE, or --list')
     if arguments.out is None:
         raise InputError('no --out; give a file: .png, .svg, .html or .csv')
-    ending = arguments.out.suffix.lstrip('.').lower()
-    if ending not in (*PICTURES, 'html', 'csv'):
-        raise InputError(
-            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(PICTURES)}, html,'
-            ' csv'
-        )
+    checked_ending(arguments.out, (*PICTURES, 'html', 'csv'))
     for option in ('namespace', 'file'):
         if getattr(arguments, option) and not arguments.preset:
             raise InputError(f'--{option} without --preset; it is for presets only')
