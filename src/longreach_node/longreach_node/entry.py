@@ -9,10 +9,11 @@ handlers are installed before the heavy imports.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
-import threading
+import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,9 @@ _CALLBACK_TIMEOUT = 1.5
 _SHUTDOWN_TIMEOUT = 3.0
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+# Of the C library: calls a function in a thread when a timer has run down.
+_SIGEV_THREAD = 2
 
 
 def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
@@ -76,12 +80,34 @@ def _exit_at_once(number: int, frame: object) -> None:  # noqa: ARG001
     os._exit(0)
 
 
-def _exit_after(seconds: float, code: int) -> threading.Timer:
-    """End the process after some time [s], whatever the main thread does then."""
-    watchdog = threading.Timer(seconds, os._exit, [code])
-    watchdog.daemon = True
-    watchdog.start()
-    return watchdog
+class _Event(ctypes.Structure):
+    """The C library's sigevent."""
+
+    _fields_ = (
+        ('value', ctypes.c_void_p),
+        ('signal', ctypes.c_int),
+        ('notify', ctypes.c_int),
+        ('function', ctypes.c_void_p),
+        ('rest', ctypes.c_char * 40),
+    )
+
+
+def _exit_after(seconds: float, code: int) -> Callable[[], object]:
+    """
+    End the process after some time [s], whatever it does then; return a function that cancels it.
+
+    A thread of Python could not: rclpy keeps the interpreter's lock while it takes a node down,
+    and Fast DDS may not return from that (eProsima/Fast-DDS issue 6513).
+    """
+    libc = ctypes.CDLL(None)
+    leave = ctypes.cast(libc._exit, ctypes.c_void_p)
+    event, timer = _Event(code, 0, _SIGEV_THREAD, leave), ctypes.c_void_p()
+    libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer))
+    whole = int(seconds)
+    # Interval and first time, each in seconds and nanoseconds.
+    times = (ctypes.c_long * 4)(0, 0, whole, round(1e9 * (seconds - whole)))
+    libc.timer_settime(timer, 0, times, None)
+    return lambda: libc.timer_delete(timer)
 
 
 def _run(factory: Callable[[], Any]) -> int:
@@ -99,11 +125,11 @@ def _run(factory: Callable[[], Any]) -> int:
     node = executor = None
     code = 0
     early: list[int] = []
-    watchdogs: list[threading.Timer] = []
+    cancels: list[Callable[[], object]] = []
 
     def record(number: int, frame: object) -> None:  # noqa: ARG001
         early.append(number)
-        watchdogs.append(_exit_after(_CALLBACK_TIMEOUT, 0))
+        cancels.append(_exit_after(_CALLBACK_TIMEOUT, 0))
 
     try:
         # During construction signals are only recorded: a KeyboardInterrupt could be raised at any
@@ -142,8 +168,8 @@ def _run(factory: Callable[[], Any]) -> int:
             raise
     finally:
         # The node's work is done. Should the middleware hang while it is taken down, exit anyway.
-        for watchdog in watchdogs:
-            watchdog.cancel()
+        for cancel in cancels:
+            cancel()
         _exit_after(_SHUTDOWN_TIMEOUT, code)
         if executor is not None:
             # Before the context goes: it would end the executor later, with a traceback.

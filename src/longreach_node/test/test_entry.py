@@ -160,8 +160,16 @@ def test_an_unknown_failure_keeps_its_traceback(tmp_path: Path) -> None:
     assert 'RuntimeError: a mistake in the program' in text
 
 
-def test_it_ends_when_the_node_is_done(tmp_path: Path) -> None:
-    toy(tmp_path, body='self.done = Future()', tick='self.done.set_result(None)')
+@pytest.mark.parametrize(
+    'more',
+    [
+        '',
+        # As rclpy where the middleware hangs: the interpreter's lock is kept.
+        '; import ctypes; self.destroy_node = lambda: ctypes.PyDLL(None).sleep(3600)',
+    ],
+)
+def test_it_ends_when_the_node_is_done(tmp_path: Path, more: str) -> None:
+    toy(tmp_path, body=f'self.done = Future(){more}', tick='self.done.set_result(None)')
     running = process(tmp_path, RUN)
     assert (output(running), running.returncode) == ('', 0)
 
