@@ -22,15 +22,12 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column, Derived
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
+from longreach_tools.bag._stamps import BEGINNING, is_wall_clock, stamp_reader
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
-from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
 from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
-
-# A stamp of 0 is a time before this one [ns], later it means now.
-_BEGINNING = NANOSECONDS // 10
 
 
 class TopicData(NamedTuple):
@@ -219,7 +216,7 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
         for name, time, message, data in messages_of(bag, stores):
             readers[name].add(time, message, data)
         notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
-        clock = _clock_of(bag)
+        clock = _clock_of(bag, readers)
         times = _times(readers, clock, notes)
         received = {n: np.frombuffer(r.bag_time, dtype=np.int64) for n, r in readers.items()}
         alone = [name for name in readers if not bag.topics[name].is_shared]
@@ -275,7 +272,7 @@ def _never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     values = np.concatenate(([0], stamps[others], [0]))
     place = np.searchsorted(others, zeros)
     before, after = values[place], values[place + 1]
-    begins = clock[zeros] < _BEGINNING
+    begins = clock[zeros] < BEGINNING
     if is_wall_clock(int(stamps.max(initial=0))) or (len(zeros) > 1 and not len(others)):
         begins[:] = False
     result = np.zeros(len(stamps), bool)
@@ -316,16 +313,23 @@ def _times(
     return times
 
 
-def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
+def _clock_of(bag: Bag, readers: dict[str, _Reader]) -> tuple[np.ndarray, np.ndarray]:
     """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
     stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
-    readers = stamp_readers(bag, stores)
-    found = []
-    if readers:
-        candidates = [bag.topics[name] for name in readers]
-        best = max(candidates, key=lambda topic: (not topic.is_shared, topic.count)).name
-        pairs = ((time, readers[best](data)) for _, time, data in bag.messages([best]))
-        found = [(time, stamp) for time, stamp in pairs if stamp is not None]
-    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+    stamped = stamp_readers(bag, stores)
+    table = np.empty((0, 2), dtype=np.int64)
+    if stamped:
+        # Not one of images, which would all be read from the disk.
+        best = max(
+            (bag.topics[name] for name in stamped),
+            key=lambda one: (not one.is_shared, not one.typename.endswith('Image'), one.count),
+        ).name
+        if best in readers:
+            table = np.column_stack((readers[best].bag_time, readers[best].stamps))
+        else:
+            pairs = [(time, stamped[best](data)) for _, time, data in bag.messages([best])]
+            found = [(time, -1 if stamp is None else stamp) for time, stamp in pairs]
+            table = np.array(found, dtype=np.int64).reshape(-1, 2)
+        table = table[table[:, 1] >= 0]
     table = table[~_never_set(table[:, 1], np.zeros(len(table)))]
     return table[:, 0], table[:, 1]

@@ -33,7 +33,7 @@ _SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage'
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
 
 # Until then a stamp of 0 is one of a simulation's first answers, later it means now [ns].
-_BEGINNING = NANOSECONDS // 10
+BEGINNING = NANOSECONDS // 10
 
 _TIMES = (struct.Struct('>iI'), struct.Struct('<iI'))
 
@@ -119,7 +119,7 @@ class HeaderClock:
         if stamp == 0:
             self._zero_seen = True
             self._zero_at = self._latest or 0
-            if self._latest is not None and self._most < _BEGINNING:
+            if self._latest is not None and self._most < BEGINNING:
                 return max(self._shift, earliest)
         elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
             return self._latest
