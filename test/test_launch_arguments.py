@@ -106,9 +106,12 @@ def test_a_slash_before_the_namespace_makes_no_difference(
 def test_without_a_namespace_frames_have_no_prefix(
     printed: Callable[..., str], machine: str
 ) -> None:
-    text = printed(machine, 'namespace:=/', 'rviz:=true')
+    # Cameras alone have no description: that of the boom is shown.
+    words = ('boom:=true', 'boom_namespace:=/') if machine == 'vision' else ()
+    text = printed(machine, 'namespace:=/', 'rviz:=true', *words)
     assert 'longreach view' not in text
     assert "frame_prefix: ''" in text
+    assert not re.search("frame_prefix: '?[^' ]", text)
     assert 'robot_state_publisher' in text
     # tf2 refuses frames with a leading slash, and RViz removes only one.
     assert re.search(r'rviz2 -d \S+ -t \S+ -f \w', text)
