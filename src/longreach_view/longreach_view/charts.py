@@ -25,9 +25,9 @@ _FILLED, _LEAST_SPAN = 0.3, 1e-2
 _NOISE, _REST = 1e-6, 1e-2
 # Between the two ends of the line of an event [s]: upright on any page.
 _INSTANT = 1e-6
-# Of lines and of the lines of events.
-COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
-EVENT = '#c81e1e'
+# Of lines, those of matplotlib, as in figures; of set points and of events.
+_COLOURS = ('#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd', '#8c564b')
+WANTED = EVENT = '#7d858f'
 _KEYS = {'title', 'unit', 'scale', 'signals'}
 
 
@@ -106,6 +106,14 @@ def short_names(signals: Sequence[str]) -> list[str]:
     if all(inside) and len(set(inside)) == len(inside):
         return inside
     return [s.partition('.')[2] for s in signals]
+
+
+def colours_of(signals: Sequence[str]) -> list[str]:
+    """Return the colours of signals; set points have that of what is wanted."""
+    return [
+        WANTED if signal.endswith('set_point') else colour
+        for signal, colour in zip(signals, _COLOURS, strict=False)
+    ]
 
 
 def event_times(chart: Chart, world: World) -> list[float]:

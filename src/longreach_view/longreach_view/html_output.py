@@ -8,13 +8,16 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from longreach_dynamics.errors import InputError
 from longreach_tools.fields import numeric_fields
 from longreach_tools.output import writing
 from longreach_view.charts import (
-    COLOURS,
     EVENT,
+    WANTED,
     Chart,
+    colours_of,
     event_times,
     limits_of,
     lines_of,
@@ -30,6 +33,8 @@ from longreach_view.world import World
 
 # Pictures per second, and the most of a file; the most points of a line.
 _RATE, _MOST, _MOST_POINTS = 25.0, 1200, 2000
+# Times at which it is found out how much room machines need.
+_LOOKS = 60
 # Height of a chart, width of its legend on a narrow page, height of a line of that, and what else
 # is between two charts: a title [pixels].
 _HEIGHT, _WIDTH, _LINE, _TITLE = 165, 320, 20, 35
@@ -48,16 +53,25 @@ def export(paths: Sequence[Path], file: Path) -> str:
     server = open_server('127.0.0.1', 0, new_token())
     try:
         scene = Scene(server)
-        recorder = None
-        for k in range(count):
-            for sample in source.poll(world, k * step):
+
+        def show(now: float) -> None:
+            for sample in source.poll(world, now):
                 world.take(sample, 0.0)
             for shown in worlds:
                 for machine in shown.machines.values():
                     scene.update(machine, ghost=shown is ghost)
-            recorder = recorder or server.get_scene_serializer()
+            scene.fit_pages()
+
+        # Before, at some times, because the page begins with room for all that follows.
+        for time in np.linspace(0.0, source.length, _LOOKS, endpoint=False):
+            show(time)
+        source.handle(Request('', 'seek', 0.0))
+        show(source.length)
+        recorder = server.get_scene_serializer()
+        for k in range(1, count):
             recorder.insert_sleep(step)
-        assert recorder is not None
+            show(source.length + k * step)
+        recorder.insert_sleep(step)
         page = recorder.as_html()
     finally:
         stop_server(server)
@@ -103,11 +117,13 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
         suffix = str(row) if row > 1 else ''
         for k, line in enumerate(lines):
             second, number = divmod(k, len(chart.signals))
+            colour = colours_of(chart.signals)[number]
+            dash = 'dash' if second or colour == WANTED else 'solid'
             figure.add_scatter(
                 x=times,
                 y=line,
                 name=names[row - 1][k],
-                line={'color': COLOURS[number], 'dash': ('solid', 'dash')[second], 'width': 1.5},
+                line={'color': colour, 'dash': dash, 'width': 1.5},
                 legend=f'legend{suffix}',
                 row=row,
                 col=1,

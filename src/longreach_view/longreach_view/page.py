@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_view.charts import (
-    COLOURS,
     EVENT,
+    WANTED,
     Chart,
     chart_of,
+    colours_of,
     limits_of,
     lines_of,
     load_presets,
@@ -205,8 +206,7 @@ class Page:
         fit = gui.add_button('Look there now', color='gray')
 
         def look(event: Any) -> None:
-            name = '' if self._focus.value == ALL else self._focus.value
-            self.scene.look(event.client, self.scene.bounds(name))
+            self.scene.look(event.client, '' if self._focus.value == ALL else self._focus.value)
 
         fit.on_click(look)
 
@@ -299,14 +299,21 @@ class Page:
         short = short_names(chart.signals)
         series: list[Any] = [{'label': 'time [s]'}]
         series += [
-            {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
-            for name, color in zip(short, COLOURS, strict=False)
+            {
+                'label': name,
+                'stroke': colour,
+                'width': 2.0,
+                'points': {'show': False},
+                'dash': _DASH if colour == WANTED else (),
+            }
+            for name, colour in zip(short, colours_of(chart.signals), strict=True)
         ]
         if self._ghost is not None:
             series += [
                 {**one, 'label': f'{one["label"]} (2)', 'dash': _DASH} for one in series[1:]
             ]
-        series.append({'label': 'event', 'stroke': EVENT, 'dash': _DASH, 'scale': 'event'})
+        event = {'label': 'event', 'stroke': EVENT, 'dash': _DASH, 'points': {'show': False}}
+        series.append({**event, 'scale': 'event'})
         axis = {'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}, 'labelSize': 16}
         gui: Any = self.server.gui
         return gui.add_uplot(

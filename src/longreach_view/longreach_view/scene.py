@@ -14,7 +14,7 @@ from viser.transforms import SO3
 from longreach_dynamics.description import Robot, Shape
 from longreach_view.drawing import Figures
 from longreach_view.nodes import GHOST, GHOST_COLOUR, FigureNodes, show_points
-from longreach_view.world import Machine
+from longreach_view.world import Machine, Mounting
 
 # Width of the panel beside the scene [pixels].
 PANEL_WIDTH = 400
@@ -46,6 +46,10 @@ _NEAR, _STEPS, _STEP_WIDTH, _STEP_HEIGHT, _STEP_OPACITY = 1.3, 4, 0.2, 0.005, 0.
 _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
+# What is seen without a machine, lowest and highest coordinates [m].
+_EMPTY = np.array([[-5.0, -5.0, 0.0], [5.0, 5.0, 4.0]])
+# Further room where a machine moves out of its own, so that pages do not follow each time [share].
+_ROOM = 0.05
 
 
 def _pose(transform: np.ndarray) -> dict[str, np.ndarray]:
@@ -64,7 +68,11 @@ class _MachineScene:
     def __init__(self, scene: Any, path: str, title: str, ghost: bool) -> None:
         self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
         self.frame = scene.add_frame(path, show_axes=False)
+        self.robot: Robot | None = None
+        self.positions: Mapping[str, float] = {}
         self.bounds = (np.zeros(3), np.zeros(3))
+        # Of the cameras in its frames, which other machines may be beside.
+        self.cameras: dict[str, Box] = {}
         # Of the first drawing of each topic: paths, soil, names.
         self._reach: dict[str, Box] = {}
         self._label: Any = None
@@ -97,6 +105,7 @@ class _MachineScene:
         self._shapes, self._origins, self._joints, self._of_link = [], [], {}, {}
         self._opacities = []
         self._shown, self.paths = {}, {}
+        self.robot = robot
         if robot is None:
             return
         self.paths = {robot.root: self._path}
@@ -157,6 +166,11 @@ class _MachineScene:
             return False
         self._placed = bool(positions)
         self.bounds = _around(robot.bounds(positions), *self._reach.values())
+        self._name()
+        return self._placed
+
+    def _name(self) -> None:
+        """Put the machine's name above its room."""
         if self._label is None and not self._ghost:
             self._label = self._scene.add_label(
                 f'{self._path}/name', self._title, anchor='bottom-center'
@@ -164,7 +178,20 @@ class _MachineScene:
         if self._label is not None:
             low, high = self.bounds
             self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + _above(self.bounds))
-        return self._placed
+
+    def follow(self) -> None:
+        """Extend the room to where the robot has moved."""
+        if self.robot is None or not self._placed:
+            return
+        low, high = self.robot.bounds(self.positions)
+        room = _ROOM * np.ptp(self.bounds, axis=0)
+        is_out = (low < self.bounds[0], high > self.bounds[1])
+        if np.any(is_out):
+            self.bounds = (
+                np.where(is_out[0], low - room, self.bounds[0]),
+                np.where(is_out[1], high + room, self.bounds[1]),
+            )
+            self._name()
 
     def _add(self, path: str, shape: Shape) -> Any:
         """Create the node of a shape."""
@@ -247,8 +274,13 @@ class _MachineScene:
         found |= {shown[0] for shown, _ in self._cameras.values()}
         return found | ({machine.estimate_frame} if machine.estimates else set())
 
-    def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> None:
-        """Show cameras as pyramids of their fields of view, once pose and lens are known."""
+    def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> list[str]:
+        """
+        Show cameras as pyramids of their fields of view, once pose and lens are known.
+
+        Return the names of those that are new or have moved.
+        """
+        moved = []
         for name, mounting in machine.mountings.items():
             lens = machine.lenses.get(name)
             base = paths.get(mounting.frame, self._path)
@@ -269,6 +301,15 @@ class _MachineScene:
                 cast_shadow=False,
             )
             self._cameras[name] = (shown, node)
+            moved.append(name)
+        return moved
+
+    def surround(self, name: str, camera: Mounting) -> None:
+        """Note the room of a camera in one of the robot's frames, however it is turned."""
+        if self.robot is not None and camera.frame in self.paths:
+            place = self.robot.place(self.positions)[camera.frame]
+            middle = place[:3, :3] @ camera.position + place[:3, 3]
+            self.cameras[name] = (middle - _CAMERA, middle + _CAMERA)
 
     def draw_estimates(self, machine: Machine, paths: Mapping[str, str]) -> None:
         """Show measured markers: tracks, and ellipsoids of one standard deviation, exaggerated."""
@@ -332,9 +373,10 @@ def _around(*boxes: Box) -> Box:
 
 
 class _Look(NamedTuple):
-    """Where a page was told to look: box, size of its picture, and its camera's places."""
+    """What a page looks at: machine or all, its corners, size of the picture, camera's places."""
 
-    box: Box
+    name: str
+    corners: np.ndarray
     size: tuple[int, int]
     narrow: bool  # the panel is below
     places: tuple[np.ndarray, np.ndarray]
@@ -381,13 +423,14 @@ class Scene:
             shadow_opacity=0.0,
         )
         server.initial_camera.fov = _FIELD_OF_VIEW
-        self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
+        self._aimed = np.zeros((0, 3))
+        self._aim()
         # Whether links are also shown straight where they are drawn bent.
         self.straight = False
         # Frames that no robot description has, by machine, at whose root they are shown.
         self.unplaced: dict[str, list[str]] = {}
         self._looks: dict[int, _Look] = {}
-        server.on_client_connect(lambda client: self.look(client, self.bounds()))
+        server.on_client_connect(self.look)
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """Show a machine, ``note``: why it is stale; return whether the arrangement changed."""
@@ -398,6 +441,7 @@ class Scene:
             self._machines[key] = _MachineScene(self._server.scene, path, title, ghost)
             changed = True
         shown = self._machines[key]
+        shown.positions = machine.positions
         if shown.version != machine.version:
             shown.version = machine.version
             shown.build(machine.robot, machine.positions)
@@ -417,7 +461,9 @@ class Scene:
             changed = True
         bent = [drawing.bent() for drawing in machine.drawings.values()]
         shown.hide(frozenset() if self.straight else frozenset().union(*bent))
-        shown.draw_cameras(machine, paths)
+        for name in shown.draw_cameras(machine, paths):
+            for owner in self._machines.values():
+                owner.surround(f'{machine.name}/{name}', machine.mountings[name])
         shown.draw_estimates(machine, paths)
         if not ghost:
             self.unplaced[machine.name] = sorted(shown.frames(machine) - paths.keys())
@@ -451,74 +497,84 @@ class Scene:
         for (name, ghost), machine in self._machines.items():
             if ghost and (name, False) in self._machines:
                 machine.frame.position = self._machines[(name, False)].frame.position
-        box = self.bounds()
-        self._aim(box)
+        self._aim()
         for client in self._server.get_clients().values():
-            self.look(client, box)
+            self.look(client)
 
     def fit_pages(self) -> None:
-        """Let pages look anew whose picture changed its size, unless moved by hand."""
+        """
+        Let pages look anew, unless moved by hand.
+
+        Where the picture changed its size, or a machine moved out of it.
+        """
+        for machine in self._machines.values():
+            machine.follow()
+        self._aim()
         clients = self._server.get_clients()
         self._looks = {k: look for k, look in self._looks.items() if k in clients}
         for number, look in self._looks.items():
             camera = clients[number].camera
             before, wanted = (_is_near(camera.position, place) for place in look.places)
-            # A page that has just begun may overwrite what it was asked for.
-            if (before and not wanted) or (wanted and _size(camera) != look.size):
-                self.look(clients[number], look.box)
-
-    def bounds(self, name: str = '') -> Box:
-        """Return the box around a machine, or around all [m]."""
-        boxes = [
-            (
-                m.bounds[0] + m.frame.position,
-                # With its name.
-                m.bounds[1] + m.frame.position + [0.0, 0.0, 2.0 * _above(m.bounds)],
+            changed = _size(camera) != look.size or not np.array_equal(
+                self.corners(look.name), look.corners
             )
-            for (own, _), m in self._machines.items()
-            if m.paths and name in ('', own)
-        ]
-        if not boxes:
-            return np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])
-        return _around(*boxes)
+            # A page that has just begun may overwrite what it was asked for.
+            if (before and not wanted) or (wanted and changed):
+                self.look(clients[number], look.name)
 
-    def _aim(self, box: Box) -> None:
-        """Let new pages look at a box."""
-        camera = self._server.initial_camera
-        camera.position, camera.look_at = _view(box)
+    def corners(self, name: str = '') -> np.ndarray:
+        """Return the corners (N, 3) of the boxes around a machine or all, and cameras [m]."""
+        boxes = []
+        for (own, _), m in self._machines.items():
+            if m.paths and name in ('', own):
+                low, high = m.bounds
+                # With its name.
+                named = (low, high + np.array([0.0, 0.0, 2.0 * _above(m.bounds)]))
+                boxes += [np.array(box) + m.frame.position for box in (named, *m.cameras.values())]
+        boxes = boxes or [_EMPTY]
+        return np.concatenate(
+            [np.stack(np.meshgrid(*box.T), axis=-1).reshape(-1, 3) for box in boxes]
+        )
 
-    def look(self, client: viser.ClientHandle, box: Box) -> None:
-        """Let a page look at a box."""
-        camera = client.camera
+    def _aim(self) -> None:
+        """Let new pages look at all machines."""
+        corners = self.corners()
+        if not np.array_equal(corners, self._aimed):
+            self._aimed = corners
+            camera = self._server.initial_camera
+            camera.position, camera.look_at = _view(corners)
+
+    def look(self, client: viser.ClientHandle, name: str = '') -> None:
+        """Let a page look at a machine, by default at all."""
+        camera, corners = client.camera, self.corners(name)
         width, height = size = _size(camera)
         # The first picture of a page, without a panel yet, is as wide as its window.
         before = self._looks.get(client.client_id)
         narrow = width <= _NARROW and (before is None or before.narrow)
         aspect = max(width - 2 * _TEXT, 1) / height
-        position, target = _view(box, aspect, _BELOW if narrow else 0.0)
+        position, target = _view(corners, aspect, _BELOW if narrow else 0.0)
         # A message of the page may be on its way that does not know of this yet.
-        self._looks[client.client_id] = _Look(box, size, narrow, (camera.position, position))
+        self._looks[client.client_id] = _Look(
+            name, corners, size, narrow, (camera.position, position)
+        )
         with client.atomic():
             camera.position, camera.look_at = position, target
 
 
-def _view(box: Box, aspect: float = 0.9, below: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return position and target of a camera that sees a box, above a covered share."""
-    low, high = box
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+def _view(
+    corners: np.ndarray, aspect: float = 0.9, below: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return position and target of a camera that sees points, above a covered share."""
     direction = _FROM / np.linalg.norm(_FROM)
-    tangent = math.tan(0.5 * _FIELD_OF_VIEW)
-    # Its corners, seen from there: each must be within the picture's height and width.
     right = np.cross([0.0, 0.0, 1.0], direction)
     right /= np.linalg.norm(right)
-    up = np.cross(direction, right)
-    distance = 1.0
-    for sign in np.ndindex(2, 2, 2):
-        corner = half * (2.0 * np.array(sign) - 1.0)
-        across = max(
-            abs(corner @ up) / (tangent * (1.0 - below)), abs(corner @ right) / (tangent * aspect)
-        )
-        distance = max(distance, corner @ direction + across)
-    distance *= 1.12
-    target = middle - below * tangent * distance * up
+    axes = np.stack([right, np.cross(direction, right), direction])
+    # From there: to the right, up, and towards the camera.
+    seen = corners @ axes.T
+    middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
+    across, up, near = (seen - middle).T
+    tangent = math.tan(0.5 * _FIELD_OF_VIEW)
+    needed = np.maximum(np.abs(up) / (1.0 - below), np.abs(across) / aspect) / tangent
+    distance = 1.12 * max(float(np.max(near + needed)), 1.0)
+    target = middle @ axes - below * tangent * distance * axes[1]
     return target + distance * direction, target

@@ -6,6 +6,7 @@ import io
 import re
 import threading
 import time
+from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -31,7 +32,10 @@ class FakeSource(Source):
     def __init__(self) -> None:
         self.time, self.paused, self.silent = 0.0, False, False
         self.asked: list[tuple[str, str, Any]] = []
-        self.own = [Control('/crane/set_point', 'Set point [m]', 'slider', -5.0, 5.0)]
+        self.own = [
+            Control('/crane/set_point', 'Set point [m]', 'slider', -5.0, 5.0),
+            Control('/crane/attach', 'Load [kg]', 'number', 0.0, 1000.0, 90.0),
+        ]
         self.brake = self.emergency = False
         self._described = False
         self.text = robot_description(load_machinery().crane, 'crane/')
@@ -65,6 +69,9 @@ class FakeSource(Source):
 
     def controls(self, *_: Any) -> list[Control]:
         return self.own
+
+    def pictures(self) -> dict[str, np.ndarray]:
+        return {'left/image_raw': np.full((60, 80, 3), 128, np.uint8)}
 
 
 class Message:
@@ -192,3 +199,15 @@ class Tab:
             return condition()
 
         return until(look, what)
+
+
+def findings(page):
+    """Return the critical and serious findings of axe on a page."""
+    page.evaluate(files('axe_playwright_python').joinpath('axe.min.js').read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")['violations']
+    return [
+        (one['id'], node['html'], node['failureSummary'])
+        for one in found
+        if one['impact'] in ('critical', 'serious')
+        for node in one['nodes']
+    ]

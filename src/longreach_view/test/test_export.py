@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pages import MILLISECONDS, until
+from pages import MILLISECONDS, findings, until
 from test_replay import crane_bag
 
 from longreach_tools.testing import Outcome
@@ -44,6 +44,7 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
     )
     assert line['name'] == 'joint_states.position[car_joint]'
     assert page.title() == 'Longreach - crane'
+    assert findings(page) == []
     assert (errors, [url for url in asked if url.startswith(('http', 'ws'))]) == ([], [])
     page.close()
 

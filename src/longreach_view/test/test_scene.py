@@ -15,7 +15,7 @@ from longreach_dynamics.markers import Marker, Markers
 from longreach_view.drawing import CUBE, LINE_LIST, TEXT, TRIANGLE_LIST, Drawing
 from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server
-from longreach_view.world import Estimate, Machine
+from longreach_view.world import Estimate, Lens, Machine, Mounting
 
 
 @pytest.fixture
@@ -33,6 +33,12 @@ def page(width, height):
         image_width=width, image_height=height, position=np.ones(3), look_at=np.zeros(3)
     )
     return SimpleNamespace(client_id=7, camera=camera, atomic=contextlib.nullcontext)
+
+
+def bounds(scene, name=''):
+    """Return the lowest and highest coordinates of what a page sees of a machine, or of all."""
+    corners = scene.corners(name)
+    return corners.min(axis=0), corners.max(axis=0)
 
 
 def corners(client, box):
@@ -58,14 +64,14 @@ def machine(name, text):
 def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_before(server):
     scene, client = Scene(server), page(1000, 700)
     scene.update(machine('crane', crane_description(load_machinery().crane, '')))
-    scene.look(client, scene.bounds())
+    scene.look(client)
     server.get_clients()[7] = client
     scene.update(machine('boom', robot_description(load_boom(), '')))
     client.camera.image_width -= PANEL_WIDTH
-    across, _ = corners(client, scene.bounds())
+    across, _ = corners(client, bounds(scene))
     assert np.abs(across).max() > 1.0, 'cut, as it was told before'
     scene.fit_pages()
-    across, up = corners(client, scene.bounds())
+    across, up = corners(client, bounds(scene))
     assert 0.7 < max(np.abs(across).max(), np.abs(up).max()) < 1.0
     # The panel is beside it, also when the picture is as narrow as that of a small window.
     assert np.abs(up + up[::-1]).max() < 0.2
@@ -92,13 +98,13 @@ def test_machines_stand_side_by_side(server):
     crane, boom = crane_description(load_machinery().crane, ''), robot_description(load_boom(), '')
     for name, text in (('a', crane), ('b', boom), ('c', crane), ('d', crane), ('e', crane)):
         scene.update(machine(name, text))
-    boxes = {name: scene.bounds(name) for name in 'abcde'}
+    boxes = {name: bounds(scene, name) for name in 'abcde'}
     for one, two in itertools.combinations(boxes.values(), 2):
         # A metre and more between them, in x or in y.
         apart = np.maximum(one[0] - two[1], two[0] - one[1])[:2]
         assert apart.max() > 1.0
     assert boxes['b'][0][1] > max(boxes[name][1][1] for name in 'acde'), 'the highest is behind'
-    assert np.ptp(scene.bounds(), axis=0)[0] < 1.3 * np.ptp(boxes['b'], axis=0)[0]
+    assert np.ptp(bounds(scene), axis=0)[0] < 1.3 * np.ptp(boxes['b'], axis=0)[0]
 
 
 def test_a_stale_machine_fades_with_its_beams_and_is_as_before_afterwards(server):
@@ -179,19 +185,48 @@ def test_the_second_recording_is_drawn_bent_and_transparent(server):
 def test_pages_make_room_for_what_is_first_drawn(server, marker):
     scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
     scene.update(boom)
-    before = scene.bounds()[1][0]
+    before = bounds(scene)[1][0]
     draw(boom, **marker)
     assert scene.update(boom)
-    assert scene.bounds()[1][0] == 99.0 > before
+    assert bounds(scene)[1][0] == 99.0 > before
     draw(boom, TEXT, place=(200, 0, 0))
     assert not scene.update(boom), 'they rest afterwards'
+
+
+def test_pages_follow_a_machine_that_moves_out_of_the_picture(server):
+    scene, client = Scene(server), page(1000, 700)
+    boom = machine('boom', robot_description(load_boom(), ''))
+    boom.positions = dict.fromkeys(boom.robot.joints, 0.0)
+    scene.update(boom)
+    scene.look(client)
+    server.get_clients()[7] = client
+    boom.positions['beam_1_joint'] = 1.5  # rad, up
+    scene.update(boom)
+    reached = boom.robot.bounds(boom.positions)
+    assert np.abs(corners(client, reached)[1]).max() > 1.0
+    scene.fit_pages()
+    moved = client.camera.position
+    assert np.abs(corners(client, reached)).max() < 1.0
+    scene.fit_pages()
+    assert client.camera.position is moved, 'rests while it has room'
+
+
+def test_cameras_are_in_the_picture(server):
+    scene = Scene(server)
+    boom, camera = machine('boom', robot_description(load_boom(), '')), Machine('vision')
+    camera.mountings = {'left': Mounting('boom_base', np.array([5.0, -40.0, 2.0]), np.eye(4)[0])}
+    camera.lenses = {'left': Lens(0.5, 1.3)}
+    scene.update(boom)
+    before = bounds(scene)
+    scene.update(camera)
+    assert bounds(scene)[0][1] < -40.0 < before[0][1]
 
 
 def test_narrow_pages_have_room_for_texts_at_the_sides(server):
     scene, client = Scene(server), page(390, 844)
     scene.update(machine('boom', robot_description(load_boom(), '')))
-    scene.look(client, scene.bounds())
-    across, _ = corners(client, scene.bounds())
+    scene.look(client)
+    across, _ = corners(client, bounds(scene))
     # Half of a text of nine letters.
     assert np.abs(across).max() < 1.0 - 2.0 * 30.0 / 390.0
 
@@ -201,7 +236,7 @@ def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(server):
     scene.update(machine('crane', crane_description(load_machinery().crane, '')))
     server.get_clients()[client.client_id] = client
     first = client.camera.position
-    scene.look(client, scene.bounds())
+    scene.look(client)
     wanted = client.camera.position
     client.camera.position = first
     scene.fit_pages()
@@ -210,7 +245,7 @@ def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(server):
 
 def test_a_page_that_is_moved_by_hand_stays(server):
     scene, client = Scene(server), page(1000, 700)
-    scene.look(client, scene.bounds())
+    scene.look(client)
     server.get_clients()[7] = client
     client.camera.position = client.camera.position + 0.5
     place, client.camera.image_width = client.camera.position, 600
@@ -225,18 +260,18 @@ def test_a_page_that_is_moved_by_hand_stays(server):
 @pytest.mark.parametrize('nonsense', ['wide', 0, None, float('nan')])
 def test_pages_with_nonsense_cameras_are_left_alone(server, nonsense):
     scene, client = Scene(server), page(1000, 700)
-    scene.look(client, scene.bounds())
+    scene.look(client)
     server.get_clients()[7] = client
     client.camera.image_width, client.camera.position = nonsense, np.array(nonsense)
     scene.fit_pages()
-    scene.look(client, scene.bounds())
+    scene.look(client)
 
 
 def test_the_name_of_a_high_machine_is_in_the_picture(server):
     scene, client = Scene(server), page(1600, 500)
     scene.update(machine('crane', crane_description(load_machinery().crane, '')))
     (shown,) = scene._machines.values()
-    scene.look(client, scene.bounds())
+    scene.look(client)
     name = shown.frame.position + np.array(shown._label.position)
     _, up = corners(client, (name, name))
     # The text itself is some 20 pixels high.
@@ -257,6 +292,6 @@ def test_what_stands_on_the_ground_has_a_shadow_and_what_hangs_has_none(server):
 
 def test_a_narrow_page_looks_above_its_panel(server):
     scene, client = Scene(server), page(400, 800)
-    scene.look(client, scene.bounds())
-    _, up = corners(client, scene.bounds())
+    scene.look(client)
+    _, up = corners(client, bounds(scene))
     assert up.min() > 2.0 * _BELOW - 1.0
