@@ -32,7 +32,7 @@ _SHARED = {
 }
 # What single commands import when they need it: half a gigabyte that an installation can omit.
 _VISION = {'opencv-contrib-python-headless'}
-_OPTIONAL = _VISION | {'distributed', 'osqp', 'pyarrow', 'pythonfmu'}
+_OPTIONAL = _VISION | {'distributed', 'fmpy', 'osqp', 'pyarrow', 'pythonfmu'}
 _VERSION, _PYTHON = '0.1.0', '>=3.11'
 
 

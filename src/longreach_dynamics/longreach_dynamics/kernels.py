@@ -149,8 +149,8 @@ class _KernelCache(FunctionCache):
 
 @functools.cache
 def _announce() -> None:
-    """Say once, on a terminal, why the first call takes long."""
-    if sys.stderr.isatty():
+    """Say once, on a terminal and in a notebook, why the first call takes long."""
+    if sys.stderr.isatty() or 'ipykernel' in sys.modules:
         print('compiling for the first use, up to a minute ...', file=sys.stderr)
 
 

@@ -23,6 +23,8 @@ Command = TypeVar('Command')
 
 # Kinds of incidents.
 OVERRUNS, REFUSED = 'overruns', 'ignored commands'
+# Shortest time between two warnings of overruns, all of which are counted [s].
+_OVERRUNS_AFTER = 10.0
 
 # In lockstep, how often to look at the deadline, and the longest turn of a node that counts [s].
 _LOCKSTEP_PERIOD, _LONGEST_TURN = 0.05, 0.1
@@ -151,8 +153,8 @@ class SimulationNode(Protocol):
     def is_shut_down(self) -> bool:
         """Return whether the process was told to end."""
 
-    def warn(self, text: str) -> None:
-        """Write a warning to the log, not more often than once per second for each place."""
+    def warn(self, text: str, interval: float = 1.0) -> None:
+        """Write a warning to the log, for each place not more often than once per interval [s]."""
 
     def on_end(self) -> None:
         """Take note of the last sample."""
@@ -347,7 +349,8 @@ class Simulation(Generic[State, Command]):
         delay = self._pacing.delay(now, self.sample)
         self._node.warn(
             f'overrun {count}: {delay:.3f} s behind real time, dropped from the schedule;'
-            ' use a lower real_time_factor or a larger step'
+            ' use a lower real_time_factor or a larger step',
+            interval=_OVERRUNS_AFTER,
         )
         self._pacing.restart(now, self.sample)
 

@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             needed += ' workspace built by make, or your ROS 2'
         else:
             needed = f'the Python package {_INSTALLED_AS.get(package, package)}; install it, or'
-            needed += " Longreach with everything: pip install '.[all]'"
+            needed += " Longreach with everything, in its source folder: pip install '.[all]'"
         _complain(f'longreach {name}: this needs {needed}')
         return 1
     except OSError as error:

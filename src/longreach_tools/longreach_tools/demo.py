@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -47,6 +48,9 @@ def demonstrate(
 
 def prepare(out: Path) -> Path:
     """Create the directory of a demonstration if it is missing; InputError when that fails."""
+    if find_spec('rclpy') is None:
+        # Before anything is computed: all of them launch nodes.
+        raise ModuleNotFoundError(name='rclpy')
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):

@@ -18,7 +18,7 @@ from longreach_dynamics.resources import share_directory
 
 SUMMARY = 'a package with a machine of your own'
 
-_NEXT = """{package} written. What to do next, in the directory above src/:
+_NEXT = """{package} written. What to do next, in the directory above src/, in a shell with ROS 2:
   colcon build --symlink-install && . install/local_setup.bash
   longreach {name} run --plot {name}.png
 then change {package}/longreach_{name}/machine.py, and run it again."""

@@ -85,6 +85,8 @@ def test_links_are_where_the_joints_put_them():
 def test_outline_is_the_convex_hull():
     points = np.array([(0, 0), (1, 0), (0.5, 0.2), (1, 1), (0, 1), (0.5, 0), (0, 0)], dtype=float)
     assert sorted(outline(points).tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    flat = outline(points * [1.0, 0.0])
+    assert (flat[:, 0].min(), flat[:, 0].max()) == (0.0, 1.0)
 
 
 def test_scene_is_drawn_in_the_pose_of_the_time(arm):

@@ -99,6 +99,13 @@ def test_the_directory_of_a_demonstration(tmp_path):
             prepare(tmp_path / place)
 
 
+def test_a_demonstration_computes_nothing_where_ros_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr('longreach_tools.demo.find_spec', lambda _: None)
+    with pytest.raises(ModuleNotFoundError):
+        prepare(tmp_path / 'a')
+    assert not (tmp_path / 'a').exists()
+
+
 def test_only_a_bag_is_removed(tmp_path):
     remove_old_bag(tmp_path / 'none')
     (tmp_path / 'letters').mkdir()

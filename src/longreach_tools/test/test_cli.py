@@ -205,6 +205,9 @@ from longreach_dynamics.errors import InputError
 from longreach_tools import cli
 from longreach_tools.output import writing
 
+# Ignored where the tests run in the background of a shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def run(arguments):
     match arguments.deed:
         case 'prints':

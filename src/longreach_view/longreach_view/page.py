@@ -263,8 +263,14 @@ class Page:
         if self._chosen is not None:
             known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
             charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
-        self._left_out = max(len(charts) - _MOST_CHARTS, 0)
-        return charts[:_MOST_CHARTS]
+            first = charts[:_MOST_CHARTS]
+        else:
+            # Of each machine the same number, as far as it has as many.
+            owners = [chart.title.partition(':')[0] for chart in charts]
+            ranks = {chart: owners[:k].count(owners[k]) for k, chart in enumerate(charts)}
+            first = sorted(charts, key=ranks.__getitem__)[:_MOST_CHARTS]
+        self._left_out = len(charts) - len(first)
+        return [chart for chart in charts if chart in first]
 
     def _set_charts(self, charts: list[Chart], world: World) -> None:
         """Show these charts."""

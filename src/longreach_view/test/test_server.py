@@ -206,3 +206,16 @@ def test_charts_that_a_page_does_not_show_are_counted(server, count, said):
         page.show_charts(world, now)
     page.show_state(world, 20.0)
     assert ('Of 9 charts 8 are shown' in page._state.content) is said
+
+
+def test_each_machine_has_charts_when_not_all_are_shown(server):
+    page, world = Page(server), World(lambda message: dict.fromkeys(message.name, 0.0))
+    for machine, count in (('a', 60), ('b', 1)):
+        names = [f'position[{k}]' for k in range(count)]
+        message = SimpleNamespace(name=names, position=[0.0] * count)
+        topic = f'/{machine}/joint_states'
+        world.take(Sample(topic, 'sensor_msgs/msg/JointState', message, 0.0), 0.0)
+    for now in (10.0, 20.0):
+        page.show_charts(world, now)
+    owners = [chart.title.partition(':')[0] for chart in page._charts]
+    assert owners == ['a'] * 7 + ['b']

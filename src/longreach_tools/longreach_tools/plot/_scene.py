@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from longreach_dynamics.description import Robot, Shape
 from longreach_dynamics.errors import InputError
@@ -146,9 +147,9 @@ def _latest(states: Sequence[Timed], time: float) -> Timed | None:
 
 def outline(points: np.ndarray) -> np.ndarray:
     """Return the convex hull of points in a plane (n, 2), shape (corners, 2)."""
-    import cv2
-
-    return np.asarray(cv2.convexHull(points.astype(np.float32))[:, 0], dtype=float)
+    # QJ, because seen from the side flat parts are lines.
+    corners: np.ndarray = points[ConvexHull(points, qhull_options='QJ').vertices]
+    return corners
 
 
 def _placed(shape: Shape, places: dict[str, np.ndarray]) -> np.ndarray:
