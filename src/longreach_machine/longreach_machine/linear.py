@@ -104,7 +104,7 @@ class LinearModel:
     def select(
         self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> LinearModel:
-        """Return the model with some of its inputs and outputs; InputError for unknown names."""
+        """Return a model of some inputs and outputs; InputError for unknown or repeated names."""
         m = _places('input', self.inputs, inputs)
         p = _places('output', self.outputs, outputs)
         return dataclasses.replace(
@@ -282,7 +282,7 @@ def linearize(
     Raises
     ------
     InputError
-        For an unknown name, and where the equations are not finite.
+        For an unknown or repeated name, and where the equations are not finite.
     """
     m = _places('input', model.inputs, inputs)
     p = _places('output', model.outputs, outputs)
@@ -375,13 +375,15 @@ def _derivatives(
 
 
 def _places(what: str, signals: Sequence[Signal], names: Sequence[str] | None) -> list[int]:
-    """Return the indices of names, of all by default; InputError for unknown ones."""
+    """Return the indices of names, of all by default; InputError for unknown, repeated ones."""
     known = [signal.name for signal in signals]
     if names is None:
         return list(range(len(known)))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f'{what} {unknown[0]!r} is unknown, allowed: {", ".join(known)}')
+    if len({*names}) < len(names):
+        raise InputError(f'{what}s = {", ".join(names)}, allowed: each of them once')
     return [known.index(name) for name in names]
 
 
