@@ -10,20 +10,30 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of, series
 from longreach_boom.state import BoomState
 from longreach_boom.strain import strains
-from longreach_dynamics.hydraulics.friction import OUTWARDS, is_held
+from longreach_dynamics.hydraulics.actuators import SPOOL_FASTEST, SPOOL_RATE
+from longreach_dynamics.hydraulics.friction import AT_ROD_END, OUTWARDS, STUCK, is_held
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_machine.linear import Signal, SmoothModel
 
 
 def smooth_model(
-    boom: BoomParameters, state: BoomState, friction: bool = True, free: bool = False
+    boom: BoomParameters,
+    state: BoomState,
+    friction: bool = True,
+    free: bool = False,
+    command: tuple[float, ...] | None = None,
 ) -> SmoothModel:
-    """Return the equations near a state; ``free``: sticking pistons slide, without dead bands."""
+    """
+    Return the equations near a state; ``free``: sticking pistons slide, without dead bands.
+
+    ``command``: that of the spools, which by default stay where they are.
+    """
     N, F = boom.size, boom.ritz.functions
     n = N * (1 + F)
     modes, notes = state.modes, []
     if free:
-        modes = np.full(N, OUTWARDS, dtype=np.int64)
+        # At an end of its stroke a piston stays.
+        modes = np.where(np.abs(modes) == AT_ROD_END, modes, OUTWARDS)
         boom = boom.replace(
             cylinders=tuple(
                 c.replace(
@@ -36,11 +46,17 @@ def smooth_model(
     constants = constants_of(boom, state.loads, friction)
     actuators = constants.actuators
     spools = state.y[2 * n + 2 * N : 2 * n + 3 * N].copy()
+    commands = spools if command is None else np.array(command)
     for i, cylinder in enumerate(boom.cylinders):
         if is_held(modes[i]):
-            notes.append(f'{cylinder.name} sticks: its joint is locked')
+            held = 'sticks' if modes[i] == STUCK else 'rests at an end of its stroke'
+            notes.append(f'{cylinder.name} {held}: its joint is locked')
+        lag, fastest = actuators.table[i, [SPOOL_RATE, SPOOL_FASTEST]]
         if abs(spools[i]) < actuators.dead_band[i]:
             notes.append(f'the valve of {cylinder.name} is closed: spool_{i + 1} has no effect')
+        if lag * abs(commands[i] - spools[i]) >= fastest:
+            moves = f'the spool of {cylinder.name} moves at its full speed'
+            notes.append(f'{moves}: spool_{i + 1} has no effect')
     rows = row_count(constants)
     M, f = np.empty((rows, rows)), np.empty(rows)
     # Accelerations in y.
@@ -95,7 +111,7 @@ def smooth_model(
         ),
         tuple(Signal(columns[k].name, columns[k].unit) for k in shown),
         state.y.copy(),
-        np.concatenate([spools, np.zeros(N), resting.T.ravel()]),
+        np.concatenate([commands, np.zeros(N), resting.T.ravel()]),
         rates,
         observe,
         tuple(notes),

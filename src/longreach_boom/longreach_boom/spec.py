@@ -21,7 +21,7 @@ from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Run
-from longreach_dynamics.scenarios import first_pose
+from longreach_dynamics.scenarios import first_pose, spools_at
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 
@@ -121,16 +121,19 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
 
         check_instant(time, scenario.duration, options.sample_time)
         machine, _, _ = self.cosimulation(parameters, scenario, options)
-        state = machine.initial_state()
+        state, command = machine.initial_state(), None
         if time:
             run = self.simulate(parameters, scenario.replace(duration=time), options)
             run.check()
             modes = run.columns_like('mode')[-1].astype(np.int64)
-            loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
-            state = BoomState(run.states[-1], modes, loads)
+            state = BoomState(run.states[-1], modes)
+        loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
+        state = state._replace(loads=loads)
+        if not scenario.trajectory:
+            command = spools_at(scenario.valve_commands, time, parameters.size)
         if scenario.is_disturbed:
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
-        return smooth_model(parameters, state, scenario.friction, free)
+        return smooth_model(parameters, state, scenario.friction, free, command)
 
     def cosimulation(
         self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions

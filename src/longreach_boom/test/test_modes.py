@@ -10,12 +10,15 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import _eigen, fastest_rate, natural_modes
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
+from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
-from longreach_machine import linearize
+from longreach_dynamics.hydraulics.friction import AT_HEAD_END, AT_ROD_END, STUCK
+from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine import Signal, linearize
 
 
 def poses(boom, count, seed):
@@ -165,6 +168,47 @@ def test_what_a_free_model_shows_is_of_its_equations(boom: BoomParameters) -> No
     # At rest, whether pistons could slide or not.
     np.testing.assert_allclose(free.y, locked.y, rtol=1e-9)
     assert np.abs(free.rate).max() < 1e-6 * np.abs(state.y).max()
+
+
+def lowest_frequency(smooth):
+    return min(pole.frequency for pole in linearize(smooth, [], []).poles() if pole.value.imag)
+
+
+@pytest.mark.parametrize('free', [False, True])
+def test_a_model_at_a_release_is_that_right_after_it(boom: BoomParameters, free: bool) -> None:
+    falls = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
+    picks = Scenario(duration=1.0, pose='site', attach=(Attachment(time=0.0, mass=90.0),))
+    options = BOOM.options()
+    first = []
+    for scenario in (falls, picks, falls.replace(release=())):
+        at, after = (
+            lowest_frequency(BOOM.smooth(boom, scenario, options, time, free))
+            for time in (0.0, 0.005)
+        )
+        first.append(at)
+        assert after == pytest.approx(at, rel=0.01)
+    assert first[0] > 1.05 * first[1]
+    assert first[1] == pytest.approx(first[2], rel=0.01)
+
+
+def test_a_model_says_what_its_spools_and_pistons_cannot_do(boom: BoomParameters) -> None:
+    commands = (ValveCommand(time=0.5, spools=(1.0, 0.0, 0.0, 0.0)),)
+    scenario = Scenario(duration=1.0, pose='site', valve_commands=commands)
+    smooth = BOOM.smooth(boom, scenario, BOOM.options(), 0.55, False)
+    model = linearize(smooth, ['spool_1'], [])
+    assert model.u.tolist() == [1.0]
+    rates = dict(zip(model.states, model.rate, strict=True))
+    assert rates[Signal('spool_1', '1')] == boom.cylinders[0].valve.rate
+    assert not model.B.any()
+    full = 'the spool of cylinder_1 moves at its full speed: spool_1 has no effect'
+    assert [note for note in smooth.notes if 'speed' in note] == [full]
+
+    state = Boom(boom, scenario).initial_state()
+    state = state._replace(modes=np.array([STUCK, STUCK, AT_ROD_END, AT_HEAD_END]))
+    held = [note for note in smooth_model(boom, state, free=True).notes if 'locked' in note]
+    assert held == [
+        f'cylinder_{k} rests at an end of its stroke: its joint is locked' for k in (3, 4)
+    ]
 
 
 def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> None:

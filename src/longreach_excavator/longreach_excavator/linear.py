@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_dynamics.hydraulics.actuators import DEAD_BAND
+from longreach_dynamics.hydraulics.actuators import DEAD_BAND, SPOOL_FASTEST, SPOOL_RATE
 from longreach_dynamics.planar_chain import LENGTH
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
@@ -33,12 +33,17 @@ def smooth_model(
     band = p.actuators.dead_band
     if free:
         p = p._replace(actuators=p.actuators.without(DEAD_BAND))
+    lags = p.actuators.table[:, [SPOOL_RATE, SPOOL_FASTEST]]
     oil = np.array([np.nan if force is None else force for force in command.forces])
     for i, name in enumerate(CYLINDERS):
         if not np.isnan(oil[i]):
             notes.append(f'the force of cylinder {name} is prescribed: its valve has no effect')
         elif abs(y0[SPOOL + i]) < band[i] and not free:
             notes.append(f'the valve of cylinder {name} is closed: spool_{name} has no effect')
+        if lags[i, 0] * abs(command.spools[i] - y0[SPOOL + i]) >= lags[i, 1]:
+            notes.append(
+                f'the spool of cylinder {name} moves at its full speed: spool_{name} has no effect'
+            )
     if p.ground.cells:
         notes.append('the ground does not change')
     levers = machine.parameters.linkage()

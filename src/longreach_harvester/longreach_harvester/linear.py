@@ -124,6 +124,11 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
             spools[i] = commands[i] = math.copysign(table[i, DEAD_BAND] + _EDGE, commands[i])
         elif closed[i]:
             notes.append(f'the valve of the {name} is closed: spool_{name} has no effect')
+        lag, fastest = table[i, [SPOOL_RATE, SPOOL_FASTEST]]
+        if math.isfinite(lag) and lag * abs(commands[i] - spools[i]) >= fastest:
+            notes.append(
+                f'the spool of the {name} moves at its full speed: spool_{name} has no effect'
+            )
     if model.pump:
         notes.append('the pressure of the rail stays')
     lagged = np.flatnonzero(np.isfinite(table[:, SPOOL_RATE]))
