@@ -224,7 +224,8 @@ class Run(Generic[Parameters]):
     """
     A simulated or recorded run: parameters of the machine, columns, and table (rows, columns).
 
-    ``message``: why the run ended early and what to do; empty for a complete one.
+    ``message``: why the run ended early and what to do; empty for a complete one. InputError for
+    a table of another width, and for columns of one name.
     """
 
     UNITS: ClassVar[Mapping[str, str]] = {'duration': 's'}
@@ -234,6 +235,16 @@ class Run(Generic[Parameters]):
     columns: Columns
     table: np.ndarray
     message: str = dataclasses.field(default='', kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check that each column of the table has a name of its own."""
+        names = self.columns.names
+        if self.table.ndim != 2 or not self.table.shape[1] == len(names) == len({*names}):
+            raise InputError(
+                f'table of the shape {self.table.shape} with the {len(names)} columns'
+                f' {", ".join(names)}, allowed: (rows, {len(names)}) and different names; give the'
+                ' table a column for each that is declared'
+            )
 
     @property
     def status(self) -> str:

@@ -66,6 +66,15 @@ def test_values_in_other_units() -> None:
     np.testing.assert_array_equal(run.stack(['phi_2', 'time']), [[3.0, 0.0], [6.0, 0.1]])
 
 
+@pytest.mark.parametrize(
+    ('table', 'columns'),
+    [(TABLE, COLUMNS.recorded), (TABLE[0], COLUMNS), (TABLE, Columns((*COLUMNS[:5], COLUMNS[1])))],
+)
+def test_each_column_of_a_table_has_a_name_of_its_own(table: np.ndarray, columns: Columns) -> None:
+    with pytest.raises(InputError, match=r'table of the shape \(.*columns time, tip, .*allowed: '):
+        run_of(table, columns)
+
+
 def test_interval_of_rows() -> None:
     assert run_of(TABLE).sample_time(1e-3) == pytest.approx(0.1)
     assert run_of(TABLE[:1]).sample_time(1e-3) == 1e-3
