@@ -168,10 +168,7 @@ class Parameters:
         inner = getattr(self, name)
         if isinstance(inner, tuple):
             key, _, rest = rest.partition('.')
-            names = [str(getattr(item, 'name', i)) for i, item in enumerate(inner)]
-            if key not in names and key not in map(str, range(len(inner))):
-                raise InputError(f'{name}.{key} is unknown, allowed here: {", ".join(names)}')
-            index = names.index(key) if key in names else int(key)
+            index = _index(inner, key, name)
             changed = value if not rest else _deeper(inner[index], rest, value, f'{name}.{key}')
             return self.replace(**{name: (*inner[:index], changed, *inner[index + 1 :])})
         return self.replace(**{name: _deeper(inner, rest, value, name)})
@@ -191,6 +188,26 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Parameters):
         return value.as_mapping()
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _index(items: tuple[Any, ...], key: str, name: str) -> int:
+    """Return where a list with a name has what is meant by a key, its name or its number."""
+    names = [str(getattr(item, 'name', i)) for i, item in enumerate(items)]
+    if key not in names and key not in map(str, range(len(items))):
+        raise InputError(f'{name}.{key} is unknown, allowed here: {", ".join(names)}')
+    return names.index(key) if key in names else int(key)
+
+
+def place_of(values: Any, path: str) -> tuple[str, ...]:
+    """Return a path of ``with_value`` with numbers for all names in lists, for comparisons."""
+    found: tuple[str, ...] = ()
+    for key in path.split('.'):
+        if isinstance(values, tuple):
+            index = _index(values, key, '.'.join(found))
+            found, values = (*found, str(index)), values[index]
+        else:
+            found, values = (*found, key), getattr(values, key, None)
+    return found
 
 
 def _deeper(inner: Any, path: str, value: Any, name: str) -> Any:

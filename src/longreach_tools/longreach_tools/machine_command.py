@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Loader, Parameters, field_types, rule_of
+from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
 from longreach_dynamics.runs import Columns
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
@@ -339,8 +339,15 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
         **{name: getattr(arguments, name, None) for name in ('scenario', 'duration', 'series')},
         set=getattr(arguments, 'set', ()),
     )
+
+    def place(path: str) -> object:
+        if not path.startswith(_SCENARIO):
+            return place_of(machine, path)
+        scenario = _scenario_of(spec, base, machine, options)
+        return _SCENARIO, place_of(scenario, path.removeprefix(_SCENARIO))
+
     job_of = functools.partial(_job_of, spec, machine, options, base)
-    return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series)
+    return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series, place)
 
 
 def _job_of(

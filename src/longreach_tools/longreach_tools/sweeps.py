@@ -99,12 +99,15 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
     add_results(parser, 'one row for each run', 'the measured quantities over the parameters')
 
 
-def design_of(arguments: argparse.Namespace) -> tuple[tuple[str, ...], np.ndarray]:
+def design_of(
+    arguments: argparse.Namespace, place_of: Callable[[str], object] = str
+) -> tuple[tuple[str, ...], np.ndarray]:
     """
     Return the names of the parameters, and their values (runs, parameters).
 
     A grid, of which the last parameter changes fastest, or a Latin hypercube: each of the N equal
-    parts of each range has one point, at a random place in it.
+    parts of each range has one point, at a random place in it. ``place_of`` returns the same for
+    two names of one parameter.
     """
     words = arguments.ranges
     if len(words) % 2:
@@ -112,8 +115,15 @@ def design_of(arguments: argparse.Namespace) -> tuple[tuple[str, ...], np.ndarra
             f'{" ".join(words)}: allowed are pairs of a parameter and START:STOP:COUNT'
         )
     swept = tuple(words[::2])
-    if len({*swept}) < len(swept):
+    meant = {place_of(path) for path in swept}
+    if len(meant) < len(swept):
         raise InputError(f'parameters = {", ".join(swept)}, allowed: each of them once')
+    for text in getattr(arguments, 'set', ()):
+        path = text.partition('=')[0]
+        if place_of(path) in meant:
+            raise InputError(
+                f'--set {text}: {path} is swept; give its range only, or its value only'
+            )
     ranges = [_range(text) for text in words[1::2]]
     if arguments.samples is not None:
         generator = np.random.default_rng(arguments.seed)
@@ -296,6 +306,7 @@ def run_sweep(
     job_of: Callable[[Mapping[str, float]], Job],
     measure: Callable[[Job], Measured],
     series: Mapping[str, str] | None = None,
+    place_of: Callable[[str], object] = str,
 ) -> int:
     """
     Run a sweep, print and write its finished runs, and return the exit code.
@@ -304,12 +315,7 @@ def run_sweep(
     makes a job of values by path, whose ``repr`` shows all that a run depends on, and ``measure``
     runs it; both are defined at module level. InputError is raised before the first run only.
     """
-    swept, design = design_of(arguments)
-    for text in getattr(arguments, 'set', ()):
-        if (path := text.partition('=')[0]) in swept:
-            raise InputError(
-                f'--set {text}: {path} is swept; give its range only, or its value only'
-            )
+    swept, design = design_of(arguments, place_of)
     if series and arguments.results is None:
         raise InputError('--series needs --results DIR, where time series are written')
     is_large = len(design) > _MOST_SHOWN

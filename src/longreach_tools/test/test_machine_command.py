@@ -21,8 +21,15 @@ COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
 
 
 @dataclasses.dataclass(frozen=True)
+class Knot(Parameters):
+    name: str = quantity('name', '')
+    mass: float = quantity('mass', 'kg', above=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
 class Rope(Parameters):
     length: float = quantity('length', 'm', above=0.0)
+    knots: tuple[Knot, ...] = quantity('knots', default=(Knot('low', 1.0), Knot('high', 2.0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,6 +198,23 @@ def test_a_sweep_runs_machine_and_scenario(swing):
     ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
     assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 0
     assert sorted(heights('a.csv')) == [1.0, 2.0, 3.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (
+            ('knots.1.mass', '1:2:2'),
+            r'high\.mass, knots\.1\.mass, allowed: each of them once',
+        ),
+        (('--set', 'knots.1.mass=3'), r'--set knots\.1\.mass=3: knots\.1\.mass is swept'),
+        (('knots.2.mass', '1:2:2'), r'knots\.2 is unknown, allowed here: low, high'),
+    ],
+)
+def test_a_parameter_with_two_names_is_swept_once(swing, words, error):
+    with pytest.raises(InputError, match=error):
+        call(swing, 'sweep', 'knots.high.mass', '1:2:2', *words, '--processes', 1)
+    assert not swing.seen
 
 
 @pytest.mark.parametrize('file', ['forces.csv', 'controller.yaml'])
