@@ -182,8 +182,6 @@ class Results:
         self.folder, self._units, self._size = folder, dict(units), len(swept)
         self._numbers = [*swept, *units]
         columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
-        if len({*columns}) < len(columns):
-            raise InputError(f'columns = {", ".join(columns)}, allowed: different names')
         number, text, pa = self._pa.float64(), self._pa.string(), self._pa
         units = {**units, **series}
         kinds = [number] * len(self._numbers) + [text] * 2 + [pa.list_(number)] * len(series)
@@ -313,9 +311,16 @@ def run_sweep(
 
     ``units`` are those of the measured quantities, ``series`` those of time series. ``job_of``
     makes a job of values by path, whose ``repr`` shows all that a run depends on, and ``measure``
-    runs it; both are defined at module level. InputError is raised before the first run only.
+    runs it; both are defined at module level. InputError is raised before the first run, and when
+    ``measure`` returns another number of values than there are units.
     """
     swept, design = design_of(arguments, place_of)
+    columns = [*swept, *units, _MESSAGE, _WARNINGS, *(series or ())]
+    if len({*columns}) < len(columns):
+        raise InputError(
+            f'columns = {", ".join(columns)}, allowed: different names; rename the result or leave'
+            ' out the series'
+        )
     if series and arguments.results is None:
         raise InputError('--series needs --results DIR, where time series are written')
     is_large = len(design) > _MOST_SHOWN
@@ -359,6 +364,11 @@ def run_sweep(
             with contextlib.closing(stream):
                 for number, one in stream:
                     k = int(left[number])
+                    if len(one.numbers) != len(units):
+                        raise InputError(
+                            f'measure returns {len(one.numbers)} values, allowed: one for each of'
+                            f' the results {", ".join(units)}'
+                        )
                     # The next sweep with this folder tries again what was killed.
                     if results is None or one.killed:
                         found[k] = one
