@@ -329,8 +329,9 @@ def run_sweep(
             f'{len(design)} runs, allowed: up to {_MOST_SHOWN}, or --results DIR without --csv and'
             ' --plot: pandas.read_parquet(DIR) reads it'
         )
-    ends = itertools.product(*zip(design.min(0), design.max(0), strict=True))
-    for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(design.max(0))]):
+    low, high = design.min(0).tolist(), design.max(0).tolist()
+    ends = itertools.product(*zip(low, high, strict=True))
+    for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(high)]):
         job_of(dict(zip(swept, row, strict=True)))
     found: dict[int, Measured] = {}
     with contextlib.ExitStack() as stack:

@@ -249,7 +249,7 @@ def test_nothing_stays_behind_when_no_run_could_be_made(arguments, tmp_path):
 def test_values_at_the_ends_are_checked_before_the_first_run(arguments, capsys):
     def job_of(values):
         if values['a'] == allowed:
-            raise InputError(f'a = {values["a"]}')
+            raise InputError(f'a = {values["a"]!r}')
         return dict(values)
 
     for allowed in (1.0, 3.0):
