@@ -80,7 +80,7 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
         type=count(_MOST_RUNS),
         help='N points of a Latin hypercube between START and STOP instead of a grid',
     )
-    parser.add_argument('--seed', type=int, default=0, help='of --samples (default: 0)')
+    parser.add_argument('--seed', type=int, help='of --samples (default: 0)')
     add_workers(parser)
     parser.add_argument(
         '--results',
@@ -125,17 +125,21 @@ def design_of(
                 f'--set {text}: {path} is swept; give its range only, or its value only'
             )
     ranges = [_range(text) for text in words[1::2]]
-    if arguments.samples is not None:
-        generator = np.random.default_rng(arguments.seed)
+    gridded = arguments.samples is None
+    for (*_, number), text in zip(ranges, words[1::2], strict=True):
+        if gridded is not bool(number):
+            word, end = ('without', ':COUNT') if gridded else ('with', '')
+            raise InputError(f'{text}, allowed {word} --samples: START:STOP{end}')
+    if not gridded:
+        generator = np.random.default_rng(arguments.seed or 0)
         places = generator.permuted(
             np.tile(np.arange(arguments.samples), (len(swept), 1)), axis=1
         ).T
         shares = (places + generator.random(places.shape)) / arguments.samples
         start, stop = np.array([one[:2] for one in ranges]).T
         return swept, start + (stop - start) * shares
-    for (*_, number), text in zip(ranges, words[1::2], strict=True):
-        if not number:
-            raise InputError(f'{text}, allowed without --samples: START:STOP:COUNT')
+    if arguments.seed is not None:
+        raise InputError(f'--seed {arguments.seed}, allowed: with --samples N, which it is for')
     total = math.prod(number for *_, number in ranges)
     if total > _MOST_RUNS:
         raise InputError(f'{total} runs, allowed: up to {_MOST_RUNS}')
