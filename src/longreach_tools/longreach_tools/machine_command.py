@@ -405,11 +405,13 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         interval = recorded.sample_time(options.step or options.sample_time)
         options = options.replace(sample_time=interval)
     expected = spec.simulate(machine, scenario, options)
-    given = [name for name in field_types(spec.options) if name not in spec.of_recording]
     flags = ', '.join(
-        f'--{name.replace("_", "-")}' for name in ('scenario', 'file', 'set', *given)
+        f'--{name.replace("_", "-")}'
+        for name in ('scenario', 'file', 'set', *field_types(spec.options))
+        if hasattr(arguments, name)
     )
-    advice = f'Name what was run with {flags}; commands by hand and nodes in real time differ, too'
+    begin = f'Name what was run with {flags}; c' if flags else 'C'
+    advice = f'{begin}ommands by hand and nodes in real time differ, too'
     return report_comparison(
         arguments,
         spec.name,

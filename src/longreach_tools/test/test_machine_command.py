@@ -180,6 +180,11 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
     assert '--damped' in error
     assert '--sample-time' not in error
     assert error.endswith('commands by hand and nodes in real time differ, too\n')
+    with monkeypatch.context() as alone:
+        alone.setattr(Swing, 'scenario', '')
+        alone.setattr(Swing, 'load_scenario', lambda *_: Push(2.1))
+        assert call(swing, 'compare', 'bag') == 1
+    assert 'Name what was run with --file, --set, --air' in capsys.readouterr().err
     kept = np.array([0, 2])
     monkeypatch.setattr(
         recording,
