@@ -547,15 +547,36 @@ def _hand_out(
     result = {'parameters': list(swept), 'units': dict(units), 'rows': rows}
     head = (*swept, *(f'{name} [{unit}]' for name, unit in units.items()), 'status')
     print_result(result, table(head, cells), arguments.format)
-    complete = np.array([one.numbers for _, one in done if not one.message])
-    if len(complete) > 1 and np.array_equal(complete, complete[:1].repeat(len(complete), 0), True):
-        print(
-            'all runs have the same results: does the scenario set, or not use,'
-            f' {", ".join(swept)}?',
-            file=sys.stderr,
-        )
+    if not all(one.message for _, one in done):
+        for name in _without_effect(swept, numbers):
+            print(
+                f'{name}: the results are the same for all its values; does the scenario set, or'
+                ' the machine not use it?',
+                file=sys.stderr,
+            )
     for values, one in done:
         said.add(values, [one.message, *one.warnings])
+
+
+def _without_effect(swept: Sequence[str], numbers: np.ndarray) -> list[str]:
+    """
+    Return parameters that change no result in rows of values and results, all else equal.
+
+    Of a Latin hypercube, in which all else is never equal, all if all results are equal.
+    """
+
+    def different(*columns: np.ndarray) -> int:
+        return len({row.tobytes() for row in np.column_stack(columns) + 0.0})
+
+    values, results = np.split(numbers, [len(swept)], axis=1)
+    found = []
+    for k, name in enumerate(swept):
+        others = np.delete(values, k, axis=1)
+        cases = different(others)
+        is_same = different(others, results) == cases < len(numbers) or different(results) == 1
+        if is_same and different(values[:, k]) > 1:
+            found.append(name)
+    return found
 
 
 def _draw(

@@ -304,8 +304,22 @@ def test_a_parameter_that_is_set_and_swept_is_refused(arguments):
         run(given)
 
 
-def test_parameters_without_an_effect_are_told(arguments, capsys):
-    run(arguments('c', '1:2:2'), lambda _: Measured((1.0, math.nan)))
-    assert 'all runs have the same results' in capsys.readouterr().err
-    run(arguments('a', '1:2:2'))
-    assert capsys.readouterr().err == ''
+@pytest.mark.parametrize(
+    ('words', 'told'),
+    [
+        (('c', '1:2:2'), 'c'),
+        (('c', '1:2:2', 'a', '1:2:2', 'd', '1:2:3'), 'cd'),
+        (('c', '1:2:2', 'a', '1:1:1'), 'c'),
+        (('c', '1:2', 'd', '1:2', '--samples', 5), 'cd'),
+        (('c', '1:2', 'a', '1:2', '--samples', 5), ''),
+        (('a', '1:2:2', 'b', '1:2:2'), ''),
+        (('a', '3:3:1', 'c', '1:2:2'), ''),
+    ],
+)
+def test_parameters_without_an_effect_are_told(arguments, capsys, words, told):
+    def without(job):
+        return measure({'a': 1.0, **job})._replace(warnings=())
+
+    run(arguments(*words), without)
+    lines = [line for line in capsys.readouterr().err.splitlines() if ': the results are' in line]
+    assert ''.join(line[0] for line in lines) == told
