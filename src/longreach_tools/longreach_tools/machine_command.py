@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +22,7 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
-from longreach_dynamics.runs import Columns
+from longreach_dynamics.runs import Columns, Run
 from longreach_machine import MachineSpec
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
@@ -49,11 +51,24 @@ class _Job(NamedTuple):
     series: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return all that the run depends on, with the contents of the files that it may read."""
+        """Return all that the run depends on, with its code and the files that it may read."""
         installed = self.spec.default_file().parent.glob('*.yaml') if self.spec.file else ()
         files = [*map(Path, _files(self.scenario, self.options)), *sorted(installed)]
         contents = [file.read_bytes() for file in files if file.is_file()]
-        return f'{tuple(self)!r} {contents!r}'
+        return f'{tuple(self)!r} {_code_of(self.spec)} {contents!r}'
+
+
+def _code_of(spec: Spec) -> str:
+    """Return a digest of the packages of a machine, its parameters and scenarios."""
+    kinds = type(spec), spec.parameters, spec.scenarios, spec.run, MachineSpec, Run
+    digest = hashlib.sha256()
+    for name in sorted({kind.__module__.partition('.')[0] for kind in kinds}):
+        module = vars(sys.modules[name])
+        for root in map(Path, module.get('__path__') or [module['__file__']]):
+            for file in sorted([root, *root.rglob('*.py')]):
+                if file.is_file():
+                    digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:

@@ -244,12 +244,12 @@ class Results:
         if not schema.equals(self._schema):
             reason = f'has the columns {", ".join(schema.names)}'
         elif schema.metadata != self._schema.metadata:
-            reason = 'is of other runs'
+            reason = 'is of other runs or other code'
         else:
             return
         raise InputError(
             f'{file} {reason}, allowed: the results of this sweep, with the same machine,'
-            ' scenario, options and files; give a new folder'
+            ' scenario, options, files and code; give a new folder'
         )
 
     def _write(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -222,8 +223,13 @@ def test_a_parameter_with_two_names_is_swept_once(swing, words, error):
     assert not swing.seen
 
 
-@pytest.mark.parametrize('file', ['forces.csv', 'controller.yaml'])
-def test_results_of_a_sweep_are_of_the_contents_of_the_files_that_it_reads(swing, file):
+@pytest.mark.parametrize('file', ['forces.csv', 'controller.yaml', 'own/sub/model.py'])
+def test_results_of_a_sweep_are_of_the_files_that_it_reads_and_of_its_code(
+    swing, monkeypatch, file
+):
+    monkeypatch.setattr(Swing, '__module__', 'own.spec')
+    monkeypatch.setitem(sys.modules, 'own', argparse.Namespace(__path__=['own']))
+    Path('own/sub').mkdir(parents=True)
     words = ('sweep', 'length', '1:2:2', '--processes', 1, '--results', 'out')
     words = (*words, '--set', 'scenario.forces=forces.csv')
     Path(file).write_text('a: 1')
