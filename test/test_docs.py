@@ -38,6 +38,12 @@ ELSEWHERE = {
     'src/longreach_vision/README.md': 'its test_readme.py, with images',
 }
 OWN = {'pendulum', 'swing', 'NAME', 'MACHINE'}
+# Commands that start nodes, or take many minutes: launch and view, benchmark, other tests run.
+ELSEWHERE_RUN = {'launch', 'view', 'benchmark'}
+# Errors for recordings, pictures, files and clusters that only a reader has.
+_LACKING = re.compile(
+    'no such bag|does not exist|cannot be read: No such file|no pictures found|no Dask scheduler'
+)
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -75,6 +81,35 @@ def test_commands_of_a_page_are_valid(page: Path, capsys: pytest.CaptureFixture[
         if words[0] == 'launch' and not given.launch_file.endswith('.xml'):
             declared = survey(find_launch_file(given.launch_file, os.environ), {}, os.environ)
             assert {word.partition(':=')[0] for word in given.arguments} <= set(declared)
+
+
+def needs_nodes(words: list[str]) -> bool:
+    """Return whether a command talks to running nodes."""
+    given = parser_of(words[0]).parse_args(words[1:])
+    return 'network' in given and not getattr(given, 'offline', lambda _: False)(given)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    'page',
+    # That of the first ten minutes has a test of its own.
+    [page for page in PAGES if page.name != 'first_ten_minutes.md' and commands(page)],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    """Those without nodes, one after another; what only a reader has is named as missing."""
+    (tmp_path / 'src').mkdir()
+    for folder in (ROOT / 'config', *ROOT.glob('src/*')):
+        (tmp_path / folder.relative_to(ROOT)).symlink_to(folder)
+    for words in commands(page):
+        if words[0] in ELSEWHERE_RUN or '--help' in words or needs_nodes(words):
+            continue
+        done = subprocess.run(
+            ['longreach', *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        lacks = done.returncode == 2 and _LACKING.search(done.stderr)
+        assert done.returncode == 0 or lacks, (words, done.stderr)
 
 
 @pytest.mark.slow
