@@ -35,6 +35,7 @@ _MOVING = {
     'boom': '/beam_1',
     'excavator': '/boom',
     'harvester': '/boom',
+    'markers': '',  # that cameras have measured
 }
 
 
@@ -74,7 +75,7 @@ async def _first_motions(port: int) -> dict[str, float]:
         if message['type'] not in ('SetPositionMessage', 'SetOrientationMessage'):
             continue
         name, place = message['name'], (message.get('position'), message.get('wxyz'))
-        machine = name.partition('/')[2].partition('/')[0]
+        machine = 'markers' if '/markers/' in name else name.partition('/')[2].partition('/')[0]
         was = places.setdefault(name + message['type'], place)
         if was != place and name.endswith(_MOVING.get(machine, '\n')):
             moved.setdefault(machine, time.monotonic())

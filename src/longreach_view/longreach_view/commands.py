@@ -35,7 +35,6 @@ DEMO = (
     ('boom', 'scenario:=wave'),
     ('excavator', 'scenario:=cycle', 'publish_clock:=false', 'operator:=false'),
     ('harvester', 'scenario:=sine', 'publish_clock:=false'),
-    ('crane', 'scenario:=task_b', 'publish_clock:=false'),
     (
         'vision',
         'boom:=false',
@@ -45,6 +44,7 @@ DEMO = (
         'frame_rate:=5.0',
         'one_process:=true',
     ),
+    ('crane', 'scenario:=task_b', 'publish_clock:=false'),
 )
 _HIGHEST_PORT = 65535
 
