@@ -200,5 +200,7 @@ def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     outputs = [output for cell in book.cells for output in cell.get('outputs', ())]
     assert any('image/png' in output.get('data', {}) for output in outputs)
     assert any(output.output_type == 'stream' for output in outputs)
+    assert f'src="{name}.html"' in outputs[-1]['data']['text/html']
+    assert 'Longreach - ' in (tmp_path / f'{name}.html').read_text(encoding='utf-8')
     for output in outputs:
         print(output.get('text', ''))

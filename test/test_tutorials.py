@@ -157,6 +157,8 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
     [
         (('My-swing',), "name = 'My-swing', allowed: small letters, digits and _"),
         (('crane',), 'longreach crane is there already'),
+        (('machine',), 'longreach machine is there already'),
+        (('lift',), 'its package would have LIFT twice'),
         (('other', '--out', '/proc'), '--out /proc cannot be written'),
         (('there',), 'longreach_there exists'),
     ],

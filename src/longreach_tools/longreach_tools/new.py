@@ -11,6 +11,7 @@ import argparse
 import re
 import shutil
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -39,7 +40,8 @@ def _run(arguments: argparse.Namespace) -> None:
     if not re.fullmatch(r'[a-z][a-z0-9]*(_[a-z0-9]+)*', name):
         raise InputError(f'name = {name!r}, allowed: small letters, digits and _, such as my_arm')
     groups = ('longreach.commands', 'longreach.machines')
-    if name in {one.name for group in groups for one in metadata.entry_points(group=group)}:
+    known = {one.name for group in groups for one in metadata.entry_points(group=group)}
+    if name in known or find_spec(f'longreach_{name}') is not None:
         raise InputError(f'name = {name!r}: longreach {name} is there already; take another name')
     package = arguments.out / f'longreach_{name}'
     if package.exists():
@@ -54,13 +56,21 @@ def _run(arguments: argparse.Namespace) -> None:
         return re.sub('|'.join(words), lambda found: words[found[0]], text)
 
     template = share_directory('longreach_bringup') / 'pendulum'
+    files = {
+        file.relative_to(template): file.read_text(encoding='utf-8')
+        for file in sorted(template.rglob('*'))
+        if file.is_file() and '__pycache__' not in file.parts
+    }
+    used = set(re.findall(r'\w+', ' '.join(files.values())))
+    if name != 'pendulum' and (clash := used & {*words.values()} - {name}):
+        raise InputError(
+            f'name = {name!r}: its package would have {clash.pop()} twice; take another name'
+        )
     try:
-        for file in sorted(template.rglob('*')):
-            if file.is_dir() or '__pycache__' in file.parts:
-                continue
-            copy = package / renamed(str(file.relative_to(template)))
+        for file, text in files.items():
+            copy = package / renamed(str(file))
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(renamed(file.read_text(encoding='utf-8')), encoding='utf-8')
+            copy.write_text(renamed(text), encoding='utf-8')
     except OSError as error:
         shutil.rmtree(package, ignore_errors=True)
         raise InputError(f'--out {arguments.out} cannot be written: {error.strerror}') from error

@@ -12,12 +12,14 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics import hydraulics
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics import actuator_rates, rail_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import Linkage, piston_and_arm
 from longreach_dynamics.machine import ByScenario, JointSample, by_scenario, closed_loop
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.runs import Column, Columns, Run, Source
+from longreach_dynamics.scenarios import check_times
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
 GRAVITY, SAMPLE_TIME = 9.81, 0.01  # [m/s^2], [s]
@@ -38,6 +40,12 @@ class PendulumParameters(Parameters):
     linkage: Linkage = quantity('between cylinder and pivot')
     cylinder: hydraulics.Cylinder = quantity('cylinder')
     oil: hydraulics.OilParameters = quantity('oil')
+
+    def check(self) -> None:
+        """Raise InputError for an angle beyond the stroke."""
+        low, high = self.linkage.angles(self.cylinder.stroke)
+        if not low <= self.angle <= high:
+            raise InputError(f'angle = {self.angle:g} rad, allowed: {low:.4g} to {high:.4g} rad')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +79,7 @@ class Pendulum:
         self.parameters = p
         actuators = hydraulics.actuators_of([p.cylinder], p.oil, p.linkage.row()[None], [0.0])
         self._constants = (p.mass, p.length, actuators.table)
+        self._range = p.linkage.angles(p.cylinder.stroke)
 
     def initial_state(self) -> np.ndarray:
         """Return the pendulum at rest, held by the oil."""
@@ -84,6 +93,9 @@ class Pendulum:
         spool = 0.5 * (1.0 <= time < 3.0) if isinstance(command, ByScenario) else command
         after, _, _, status = _advance(time, duration, y, spool, self._constants)
         raise_for(status, time, y)
+        low, high = self._range
+        if not low <= after[0] <= high:
+            raise LongreachError(f'{time + duration:.2f} s: the piston leaves its stroke')
         return after
 
     def joint_sample(self, y: np.ndarray, command: Command) -> JointSample:
@@ -93,6 +105,7 @@ class Pendulum:
 
 def simulate(machine: Pendulum, duration: float) -> Run[PendulumParameters]:
     """Simulate a pendulum for some time [s]."""
+    check_times([duration], SAMPLE_TIME, 'duration')
     cycles = closed_loop(machine, by_scenario, round(duration / SAMPLE_TIME), SAMPLE_TIME)
     rows = [(cycle.time, *cycle.state[[0, 2, 3]]) for cycle in cycles]
     return Run(machine.parameters, COLUMNS, np.array(rows))
