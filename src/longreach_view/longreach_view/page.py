@@ -557,7 +557,7 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
     # Red is for emergencies.
     kind = 'amber' if machine.lost else 'grey'
     row = (
-        '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
+        '<div style="display:grid;grid-template-columns:4fr 3fr 5fr 2fr;gap:0.8em">'
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
         f'tabular-nums">{time}</span>{state}<span class="{kind}">{machine.lost} lost</span></div>'
     )
