@@ -23,6 +23,7 @@ setup(
         'pyarrow',
         'pyyaml',
         'rosbags',
+        'scipy',
     ],
     zip_safe=False,
     maintainer='Longreach developers',
