@@ -202,7 +202,11 @@ def _summary(command: metadata.EntryPoint) -> str:
         found = _SUMMARY.search(file.read_text(encoding='utf-8')) if file.is_file() else None
         if found:
             return str(ast.literal_eval(found[1]))
-    loaded = command.load()
+    try:
+        loaded = command.load()
+    except Exception as error:  # noqa: BLE001
+        # Of a user's package, beside which all others work.
+        return f'cannot be imported: {" ".join(str(error).split())}'
     return str(getattr(loaded, 'SUMMARY', '') or loaded.summary)
 
 

@@ -194,6 +194,9 @@ def test_summary_that_is_no_literal(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     point = metadata.EntryPoint('made-up', 'made_up_command', cli.COMMAND_GROUP)
     assert cli._summary(point) == 'one line'
+    (tmp_path / 'made_up_failure.py').write_text('import made_up_nothing\n')
+    failing = metadata.EntryPoint('failing', 'made_up_failure:SPEC', 'longreach.machines')
+    assert cli._summary(failing) == "cannot be imported: No module named 'made_up_nothing'"
 
 
 # A command that does what its arguments say.
