@@ -516,12 +516,18 @@ def _line(text: str, kind: str = 'grey') -> str:
 
 
 def unplaced_lines(scene: Scene, machine: Machine) -> list[str]:
-    """Return a line for each unknown frame in which a machine draws."""
+    """Return a line for each unknown frame in which a machine draws, and for unknown joints."""
     text = '{}: no robot description has the frame {!r}; what is drawn in it is at the root'
-    return [
-        _line(text.format(machine.name, frame).removeprefix(': '), 'amber')
-        for frame in scene.unplaced.get(machine.name, ())
+    lines = [text.format(machine.name, frame) for frame in scene.unplaced.get(machine.name, ())]
+    joints = machine.robot.joints.values() if machine.robot and machine.positions else ()
+    still = [
+        joint.name
+        for joint in joints
+        if joint.kind != 'fixed' and not {joint.name, joint.leader} & machine.positions.keys()
     ]
+    if still:
+        lines.append(f'{machine.name}: joint_states lack {", ".join(still)}, which do not move')
+    return [_line(line.removeprefix(': '), 'amber') for line in lines]
 
 
 def scale_lines(machines: Collection[Machine]) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_view.charts import chart_of, limits_of, lines_of, load_presets, preset_charts
-from longreach_view.page import _state_row
+from longreach_view.page import _state_row, unplaced_lines
 from longreach_view.world import STALE, Sample, Series, World
 
 URDF = (
@@ -250,3 +250,15 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert times[first] == 12.345
     assert times[second] == pytest.approx(12.345, abs=1e-5)
     assert values[first] == 1234.0
+
+
+def test_joints_that_no_sample_has_are_named():
+    text = SimpleNamespace(data=URDF.replace('car_joint', 'cra_joint'))
+    world = World(lambda _: {})
+    for one in (
+        sample(1.0),
+        Sample('/north/robot_description', 'std_msgs/msg/String', text, None),
+    ):
+        world.take(one, 0.0)
+    (line,) = unplaced_lines(SimpleNamespace(unplaced={}), world.machines['north'])
+    assert 'north: joint_states lack cra_joint' in line
