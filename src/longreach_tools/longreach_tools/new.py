@@ -62,9 +62,9 @@ def _run(arguments: argparse.Namespace) -> None:
         if file.is_file() and '__pycache__' not in file.parts
     }
     used = set(re.findall(r'\w+', ' '.join(files.values())))
-    if name != 'pendulum' and (clash := used & {*words.values()} - {name}):
+    if name != 'pendulum' and (clash := sorted(used & {*words.values()} - {name})):
         raise InputError(
-            f'name = {name!r}: its package would have {clash.pop()} twice; take another name'
+            f'name = {name!r}: its package would have {clash[0]} twice; take another name'
         )
     try:
         for file, text in files.items():

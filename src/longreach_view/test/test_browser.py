@@ -149,20 +149,23 @@ def test_a_page_opened_late_shows_the_present(shown, chromium):
 
 def test_keys_pause_step_and_resume(shown):
     source, page = shown.view.source, shown.page
+
+    def wait(paused):
+        shown.until(lambda: source.paused is paused, f'paused: {paused}')
+        # What a key does depends on what the page says.
+        shown.until(lambda: ('paused' in shown.state()) is paused, 'the page says so')
+
     page.get_by_role('button', name='Pause').click()
-    shown.until(lambda: source.paused, 'the simulation is paused')
-    shown.until(lambda: 'paused' in shown.state(), 'the page says that it is paused')
+    wait(True)
     page.keyboard.press('ArrowRight')
     shown.until(lambda: ('all machines', 'step', None) in source.asked, 'a step')
-    # A button that was clicked is not pressed again.
+    # A button that was clicked is not pressed again, nor a tab.
     page.keyboard.press(' ')
-    shown.until(lambda: not source.paused, 'the simulation goes on')
+    wait(False)
     page.get_by_role('tab', name='Charts').click()
-    page.keyboard.press(' ')
-    shown.until(lambda: source.paused, 'the simulation is paused')
-    shown.until(lambda: 'paused' in shown.state(), 'the page says that it is paused')
-    page.keyboard.press(' ')
-    shown.until(lambda: not source.paused, 'the simulation goes on')
+    for paused in (True, False):
+        page.keyboard.press(' ')
+        wait(paused)
 
 
 def test_what_can_be_operated_has_a_name(shown):
