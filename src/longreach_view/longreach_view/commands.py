@@ -29,7 +29,7 @@ PORT = 8080
 _MOST_BAGS = 2
 # With the simulated boom, and at a rate that a laptop can do beside a browser.
 _USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
-# All machines, with scenarios that begin again, one of them with the clock. The first three start
+# All machines, with scenarios that begin again, one of them with the clock. The first four start
 # at once.
 DEMO = (
     ('boom', 'scenario:=wave'),

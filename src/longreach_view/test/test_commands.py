@@ -118,17 +118,17 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(m
     assert (several.scenarios(), several.numbers()) == ((), {})
 
 
-def test_launches_after_the_third_start_when_those_before_are_heard(monkeypatch):
+def test_launches_after_the_fourth_start_when_those_before_are_heard(monkeypatch):
     begun, ended = [], SimpleNamespace(poll=lambda: None)
     monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(words[0]) or ended)
-    started = launch_files.Started([[name] for name in 'abcde'])
-    for heard, running in (('', 'abc'), ('ab', 'abc'), ('abc', 'abcd'), ('abc', 'abcd')):
+    started = launch_files.Started([[name] for name in 'abcdef'])
+    for heard, running in (('', 'abcd'), ('abc', 'abcd'), ('abcd', 'abcde'), ('abcd', 'abcde')):
         assert started.follow(heard) == []
         assert ''.join(begun) == running
     # What is never heard delays the others only.
     monkeypatch.setattr(launch_files.time, 'monotonic', lambda: math.inf)
-    started.follow('abc')
-    assert ''.join(begun) == 'abcde'
+    started.follow('abcd')
+    assert ''.join(begun) == 'abcdef'
 
 
 def test_a_recording_needs_no_network(tmp_path):
