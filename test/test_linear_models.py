@@ -204,6 +204,15 @@ def test_spools_with_a_lag_follow_their_commands(time: float, behind: float, fas
     inverse = np.diag([0.0 if fast else 50.0, 50.0, 50.0])
     assert found.A[-3:, -3:] == pytest.approx(-inverse)
     assert found.B[-3:, :3] == pytest.approx(inverse)
+    note = 'the spool of the swing moves at its full speed: spool_swing has no effect'
+    assert (note in found.notes) is fast
+
+
+def test_a_spool_at_its_full_speed_is_named() -> None:
+    found = linearize(smooth('excavator', 'dig_17kpa', 0.0), ['spool_bucket'], [])
+    assert not found.B.any()
+    note = 'the spool of cylinder bucket moves at its full speed: spool_bucket has no effect'
+    assert note in found.notes
 
 
 def test_derivatives_equal_complex_steps() -> None:

@@ -39,6 +39,10 @@ def test_the_slider_of_a_replay_seeks(replay):
     position = replay.view.world.machines['crane'].positions['car_joint']
     assert position == pytest.approx(4.0)
     assert 'paused' in replay.state()
+    replay.page.evaluate('document.activeElement.blur()')
+    for key, time in (('ArrowRight', '13.10 s'), ('ArrowLeft', '13.00 s')):
+        replay.page.keyboard.press(key)
+        replay.until(lambda shown=time: shown in replay.state(), f'{key}: {time}')
 
 
 def test_charts_of_a_replay_show_values_zoom_and_seek(replay):

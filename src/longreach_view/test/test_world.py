@@ -6,7 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from longreach_view.charts import chart_of, limits_of, lines_of, load_presets, preset_charts
+from longreach_view.charts import (
+    WANTED,
+    chart_of,
+    colours_of,
+    limits_of,
+    lines_of,
+    load_presets,
+    preset_charts,
+)
 from longreach_view.page import _state_row, unplaced_lines
 from longreach_view.world import STALE, Sample, Series, World
 
@@ -262,3 +270,9 @@ def test_joints_that_no_sample_has_are_named():
         world.take(one, 0.0)
     (line,) = unplaced_lines(SimpleNamespace(unplaced={}), world.machines['north'])
     assert 'north: joint_states lack cra_joint' in line
+
+
+def test_set_points_are_grey_and_others_have_colours_of_their_own():
+    first, wanted, last = colours_of(['/n/a.x', '/n/status.set_point', '/n/a.y'])
+    assert wanted == WANTED
+    assert len({first, wanted, last}) == 3
