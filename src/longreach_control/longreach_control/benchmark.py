@@ -49,6 +49,8 @@ DURATION, ALONE = 20.0, 60.0
 _SETTLED = 0.1
 # What counts as settled in any case [m]: below, friction holds the pistons.
 _FLOOR = 0.01
+# Cycles over which a mean of the tip is taken, 3 s.
+_WINDOW = round(3.0 / SAMPLE_TIME) // 2 * 2 + 1
 # Extremes of a vibration that count, as a share of the first one.
 _LEAST = 0.1
 # Of encoders [m], pressures [Pa] and gyroscopes [rad/s], without the biases; largest biases.
@@ -252,13 +254,7 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
         Vibration of the tip below which it is settled [m], see :func:`threshold`.
     """
     after = trace.time >= end
-    swing = vibration(trace)
-    size = np.linalg.norm(swing, axis=1)
     ratio = damping_ratio(trace.mode[after], _FLOOR)
-    loud = np.flatnonzero(after & (size > least))
-    settling = float(trace.time[loud[-1]] - end) if loud.size else 0.0
-    if loud.size and loud[-1] >= len(size) - 1 - round(0.5 / SAMPLE_TIME):
-        settling = math.inf
     override = [c.relief.override if c.relief else 0.0 for c in boom.cylinders]
     relief = (relief_settings(boom) + override).ravel()
     strokes = np.array([c.stroke for c in boom.cylinders])
@@ -266,8 +262,8 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
     beyond += ((trace.pistons <= 0.0) | (trace.pistons >= strokes)).any(axis=0).sum()
     return Measures(
         ratio,
-        math.inf if trace.error else settling,
-        _rms(size[trace.time >= START]),
+        math.inf if trace.error else settling_time(trace.tip[after], least),
+        _rms(vibration(trace, end)[trace.time >= START]),
         float(trace.pressures.max()),
         float(np.abs(np.diff(trace.spools, axis=0)).sum()),
         float(trace.astray[-round(1.0 / SAMPLE_TIME) :].mean()),
@@ -281,19 +277,48 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else math.nan
 
 
-def vibration(trace: Trace, window: float = 3.0) -> np.ndarray:
-    """Return the tip's displacement (cycles, 2) from a mean over a window [s] around [m]."""
+def vibration(trace: Trace, end: float) -> np.ndarray:
+    """
+    Return how far the tip is from its mean over some seconds (cycles,) [m].
+
+    Means are straight lines within the time before, during or after a disturbance that ends at
+    ``end``: an operator's motion that stops and a load that falls move the tip without vibration.
+    """
+    cuts = np.searchsorted(trace.time, np.unique([START, end]) - 0.5 * SAMPLE_TIME)
+    return np.concatenate([_away(part) for part in np.split(trace.tip, cuts)])
+
+
+def _away(tip: np.ndarray) -> np.ndarray:
+    """Return the distances of the tip from straight lines through the window around [m]."""
     from scipy.signal import savgol_filter
 
-    length = min(round(window / SAMPLE_TIME) // 2 * 2 + 1, (len(trace.tip) - 1) // 2 * 2 + 1)
+    length = min(_WINDOW, (len(tip) - 1) // 2 * 2 + 1)
     if length < 3:
-        return np.zeros_like(trace.tip)
-    return np.asarray(trace.tip - savgol_filter(trace.tip, length, 1, axis=0, mode='interp'))
+        return np.zeros(len(tip))
+    lines = savgol_filter(tip, length, 1, axis=0, mode='interp')
+    return np.asarray(np.linalg.norm(tip - lines, axis=1))
 
 
-def threshold(alone: Trace) -> float:
+def settling_time(tip: np.ndarray, least: float) -> float:
+    """
+    Return the time after which the tip (cycles, 2) stays within ``least`` of its mean [s].
+
+    The mean is that over the window around, of which nothing lies before that time: a tip that
+    moves to another place and rests there vibrates no longer than it moves. Infinite when it does
+    not settle.
+    """
+    half, last = _WINDOW // 2, len(tip) - _WINDOW
+    loud = np.flatnonzero(_away(tip)[half:] > least)
+    for first in range(int(loud[-1]) + 1 if loud.size else 0, last + 1):
+        window = tip[first : first + _WINDOW]
+        if (np.linalg.norm(window[:half] - window.mean(axis=0), axis=1) <= least).all():
+            return first * SAMPLE_TIME
+    return math.inf
+
+
+def threshold(alone: Trace, end: float) -> float:
     """Return the vibration that counts as settled [m], from a run without control."""
-    return max(_FLOOR, _SETTLED * float(np.linalg.norm(vibration(alone), axis=1).max()))
+    return max(_FLOOR, _SETTLED * float(vibration(alone, end).max()))
 
 
 def damping_ratio(rate: np.ndarray, least: float = 0.0, most: int = 12) -> float:
@@ -344,7 +369,7 @@ def _measured(job: Job) -> dict[str, Any]:
     case, boom, controllers = job
     end = ENDS[case.disturbance]
     alone = run_case(case, boom, NoDamping, ALONE)
-    least = threshold(alone)
+    least = threshold(alone, end)
     # All but the settling, for which it takes long, over the time of the other runs.
     rows = slice(round(DURATION / SAMPLE_TIME))
     brief = Trace._make([*(table[rows] for table in alone[:-1]), alone.error])

@@ -27,7 +27,6 @@ from longreach_control.results import (
     read_cases,
     settling_of,
     summarize,
-    with_time,
 )
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import run_jobs
@@ -138,12 +137,6 @@ def _damping(arguments: argparse.Namespace) -> None:
             print(
                 f'{name}: {len(errors)} runs failed, the first one: {errors[0]}', file=sys.stderr
             )
-    share = with_time(cases, boom)
-    if share is not None:
-        print(
-            f'10 times faster leaves half a period and the delay in {share:.0%} of the postures',
-            file=sys.stderr,
-        )
     print(f'{len(cases)} cases; figures and summary.json in {arguments.results}', file=sys.stderr)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from longreach_boom.parameters import BoomParameters
-from longreach_control.benchmark import ALONE, DELAY, DURATION
-from longreach_control.cases import ENDS, Case, Posture, believed_loads, postures
-from longreach_control.plant import Plant, Situation
+from longreach_control.benchmark import ALONE, DURATION
+from longreach_control.cases import ENDS
 from longreach_dynamics.errors import InputError
 
 FILE = 'cases.jsonl'
@@ -25,8 +22,6 @@ _SHORTEST = 0.1
 _KEYS = {'posture', 'disturbance', 'settled', 'measures'}
 # Disturbances after which the boom swings freely, from which its damping is measured.
 IMPULSES = ('release', 'pick_up')
-# Those that end at once.
-_ABRUPT = (*IMPULSES, 'stop')
 
 
 def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -133,32 +128,6 @@ def _settling(case: Mapping[str, Any], name: str) -> float:
     length = ALONE if name == 'none' else DURATION
     time: float | None = found['settling']
     return length - ENDS[case['disturbance']] if time is None else time
-
-
-def with_time(cases: Sequence[Mapping[str, Any]], boom: BoomParameters) -> float | None:
-    """
-    Return the share of postures in which GOAL_FASTER times faster leaves time; None of nothing.
-
-    That is half a period of the first mode and the delay after each release, pick-up and stop,
-    unless the vibration is small from the beginning; see docs/damping.md.
-    """
-    alone: dict[int, float] = {}
-    least: dict[int, float] = {}
-    drawn = postures(boom, 1 + max((case['posture'] for case in cases), default=0))
-    for case in cases:
-        number, time = case['posture'], _settling(case, 'none')
-        alone[number] = alone.get(number, 0.0) + time
-        if case['disturbance'] in _ABRUPT and time > 0.0:
-            least[number] = least.get(number, 0.0) + _half_period(drawn[number], boom) + DELAY
-    return _share(alone[number] >= GOAL_FASTER * least.get(number, 0.0) for number in alone)
-
-
-@functools.lru_cache(maxsize=1000)
-def _half_period(posture: Posture, boom: BoomParameters) -> float:
-    """Return half a period of the first mode with closed valves [s]."""
-    loads = believed_loads(Case(posture, 'stop'), boom)
-    frequencies, _ = Plant.of(Situation(boom, np.array(posture.angles), loads)).modes()
-    return float(0.5 / frequencies[0])
 
 
 def _median(values: Sequence[float] | np.ndarray) -> float | None:

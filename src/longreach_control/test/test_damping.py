@@ -6,7 +6,6 @@ import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +25,16 @@ from longreach_control.benchmark import (
     measure,
     read,
     run_case,
+    settling_time,
     threshold,
+    vibration,
 )
-from longreach_control.cases import DISTURBANCES, Case, postures, scenario_of
+from longreach_control.cases import DISTURBANCES, START, Case, postures, scenario_of
 from longreach_control.commands import _draw
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
-from longreach_control.results import read_cases, summarize, with_time
+from longreach_control.results import read_cases, summarize
 from longreach_control.tip import TipControl
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
@@ -130,7 +131,7 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
     alone = run_case(case, boom, CONTROLLERS['none'], 12.0)
     trace = run_case(case, boom, CONTROLLERS[name], 12.0)
     assert not trace.error
-    least = threshold(alone)
+    least = threshold(alone, end)
     before, after = (measure(one, boom, end, least) for one in (alone, trace))
     assert after.violations <= before.violations
     if name in ('modal', 'predictive'):
@@ -346,17 +347,32 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
             read_cases(tmp_path / 'new', {'seed': 2})
 
 
-def test_what_settles_by_itself_leaves_no_time(boom: BoomParameters) -> None:
-    """A tenth of it is less than half a period of some 0.5 Hz; a gust needs none."""
+def test_motion_is_no_vibration() -> None:
+    """A tip that stops, or goes to another place and rests, does not vibrate; a sine does."""
+    time = SAMPLE_TIME * np.arange(2000)
 
-    def case(posture: int, disturbance: str, settling: float) -> dict[str, Any]:
-        none = {'settling': settling, 'error': ''}
-        return {'posture': posture, 'disturbance': disturbance, 'measures': {'none': none}}
+    def settles(x: np.ndarray, least: float = 0.01) -> float:
+        return settling_time(np.stack([np.zeros(len(x)), x], axis=1), least)
 
-    cases = [case(0, 'release', 30.0), case(1, 'release', 4.0), case(2, 'gust', 4.0)]
-    assert with_time(cases, boom) == pytest.approx(2.0 / 3.0)
-    assert with_time(cases[1:2], boom) == 0.0
-    assert with_time([], boom) is None
+    assert settles(np.zeros(2000)) == 0.0
+    # In 0.3 s to another place; it is within 10 mm of it 0.03 s before.
+    assert settles(0.1 * np.clip(time / 0.3, 0.0, 1.0)) == pytest.approx(0.27, abs=0.02)
+    assert settles(0.1 * np.sin(3.0 * time)) == math.inf
+    # As by its definition where the final value is known, to within some cycles.
+    for frequency, ratio in ((0.34, 0.2), (0.45, 0.4), (0.6, 0.8)):
+        w = 2.0 * math.pi * frequency
+        swing = np.exp(-ratio * w * time) * np.sin(w * math.sqrt(1.0 - ratio**2) * time)
+        last = time[np.flatnonzero(np.abs(swing) > 0.08)[-1]]
+        assert settles(swing, 0.08) == pytest.approx(last, abs=0.06)
+    assert settles(np.where(time > 12.0, 0.1 * np.sin(3.0 * time), 0.0)) == math.inf
+    assert settles(0.1 * np.sin(3.0 * time)[:200]) == math.inf
+    ramp = 0.3 * np.clip(time - START, 0.0, 3.0)
+    trace = Trace(time, np.stack([ramp, ramp], axis=1), *[np.zeros(0)] * 5, '')
+    assert vibration(trace, START + 3.0).max() < 1e-12
+    swinging = trace._replace(tip=trace.tip + 0.1 * np.sin(3.0 * time)[:, None])
+    assert vibration(swinging, START + 3.0)[600:].max() == pytest.approx(
+        0.1 * math.sqrt(2.0), rel=0.25
+    )
 
 
 @pytest.mark.filterwarnings('error::UserWarning')
