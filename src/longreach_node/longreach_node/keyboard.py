@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -35,6 +36,10 @@ _ASKED = {
 # The arrow keys are those of the right hand.
 _ARROWS = {'\x1b[A': 'i', '\x1b[B': 'k', '\x1b[D': 'j', '\x1b[C': 'l'}
 _ARROWS |= {key.replace('[', 'O'): name for key, name in _ARROWS.items()}
+# A key or another event that a terminal sends as several characters (ECMA-48), such as F4, or an
+# arrow with Shift; and the begin of one, of which the rest comes with the next read.
+_SEQUENCE = re.compile(r'\x1b(\[[0-?]*[ -/]*[@-~]|O.)', re.DOTALL)
+_BEGUN = re.compile(r'\x1b(\[[0-?]*[ -/]*|O)?$')
 # How long a key acts [s]: until a terminal repeats it for the first time, and between repetitions.
 _FIRST, _NEXT = 0.55, 0.15
 _LEAST, _SHARE = 0.1, 0.1
@@ -52,12 +57,15 @@ class Keys:
     def __init__(self, speed: float = 0.5, by_tip: bool = False) -> None:
         self.speed, self.by_tip, self.quit = speed, by_tip, False
         self._until: dict[str, tuple[float, float]] = {}
+        self._begun = ''
 
     def press(self, text: str, now: float) -> None:
         """Take what a terminal sent, at a time [s]; unknown keys are ignored."""
-        for arrow, key in _ARROWS.items():
-            text = text.replace(arrow, key)
-        for key in text.lower():
+        text = self._begun + text
+        begun = _BEGUN.search(text)
+        self._begun = begun.group() if begun else ''
+        text = text.removesuffix(self._begun)
+        for key in _SEQUENCE.sub(lambda found: _ARROWS.get(found.group(), ''), text).lower():
             if key in _ASKED:
                 name, sign = _ASKED[key]
                 sign_before, until = self._until.get(name, (0.0, 0.0))

@@ -43,6 +43,10 @@ def moved(keys: Keys, now: float) -> dict[str, float]:
         ('\x1bOB', {'boom': 0.5}),
         ('\x1b[D', {'tool': 0.5}),
         ('xyz', {}),
+        # An arrow with Shift or Ctrl, F1 to F4, Delete, F5, a window that gets the focus.
+        ('\x1b[1;2A\x1b[1;5D\x1bOS\x1bOQ\x1b[3~\x1b[15~\x1b[I', {}),
+        # Escape itself does not take the next key away.
+        ('\x1bw', {'arm': 0.5}),
         ('wsw', {'arm': 0.5}),
         ('w ', {}),
         ('++k', {'boom': 0.7}),
@@ -54,6 +58,15 @@ def test_what_keys_ask_for(text: str, expected: dict[str, float]) -> None:
     keys = Keys()
     keys.press(text, 1.0)
     assert moved(keys, 1.01) == expected
+
+
+def test_a_key_may_come_in_two_reads() -> None:
+    """The end of an arrow is no letter."""
+    for parts in (('\x1b', '[A'), ('\x1b[', 'A'), ('\x1bO', 'A')):
+        keys = Keys()
+        for part in parts:
+            keys.press(part, 1.0)
+        assert moved(keys, 1.01) == {'boom': -0.5}
 
 
 def test_a_held_key_acts_until_shortly_after_it_is_let_go() -> None:
