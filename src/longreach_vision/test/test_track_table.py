@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from small_path import small_path
@@ -39,6 +41,17 @@ def test_markers_that_nobody_looked_for_are_lost():
     tracks = Tracks(('one', 'three'), ('left', 'right'), np.array([row]))
     assert tracks.counts('three') == {'TRACKED': 0, 'UNCERTAIN': 0, 'LOST': 1}
     assert np.isnan(tracks.positions('three')).all()
+
+
+def test_images_that_do_not_exist_have_no_sightings():
+    """Of a camera without an image nothing is lost, nor where what it saw was not recorded."""
+    first, second = frame_at(1.0), frame_at(1.1)
+    alone = dataclasses.replace(second, observations={'left': second.observations['left']})
+    tracks = tracks_of(first, alone)
+    np.testing.assert_array_equal(tracks.column('two', 'right_status'), [0.0, np.nan])
+    left, right = tracks.sightings()
+    assert (left['sightings'], left['lost']) == (4, 2)
+    assert (right['sightings'], right['tracked'], right['lost']) == (2, 2, 0)
 
 
 def test_only_what_was_tracked_is_a_position():

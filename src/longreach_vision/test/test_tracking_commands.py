@@ -464,6 +464,11 @@ def test_compare_finds_what_simulate_found(capsys, scene, tmp_path):
     assert told == expected | {'clock_offset': None, 'agreement': None, 'cameras': cameras}
     assert len(table(tmp_path / 'a.csv')['time']) == FRAMES
     assert (tmp_path / 'a.png').is_file()
+    rows = [row for row in rows if row[0] != 'vision/observations']
+    unseen = write_bag(tmp_path / 'unseen', 'site', rows)
+    call('compare', unseen, *words[2:], '--csv', tmp_path / 'b.csv')
+    assert 'observations were not recorded' in capsys.readouterr().out
+    assert np.isnan(table(tmp_path / 'b.csv')['one.left_status']).all()
     refused('is one of the inputs', *words, '--csv', min(both.iterdir()))
     refused('MarkerPositions: none, allowed: one', 'compare', tmp_path / 'tracks')
     refused('/vision/markers', 'compare', run)

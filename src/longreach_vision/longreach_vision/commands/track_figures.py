@@ -66,7 +66,7 @@ def draw_movement(
         known = np.flatnonzero(np.isfinite(found))
         begin = found[known[0]] if known.size else 0.0
         if path is not None and truth is not None:
-            axes[1].set_ylabel('tracked - truth [mm]')
+            axes[1].set_ylabel('tracked - truth,\nless its mean [mm]')
             both = known[np.isfinite(truth[known])]
             if both.size:
                 difference = found - truth
@@ -77,8 +77,9 @@ def draw_movement(
                 line = _MILLI * (_truth(path, name, fine)[:, 2] - first / _MILLI)
                 axes[0].plot(fine, line, label='truth', **_TRUTH)
                 axes[1].plot(time, difference - mean, '.-', color='C0', ms=3.0, linewidth=0.6)
-                rms = float(np.nanstd(difference))
-                axes[1].set_title(f'RMS {rms:.3f} mm', loc='right', fontsize=9)
+                scatter = float(np.nanstd(difference))
+                title = f'bias {mean:.3f} mm, scatter {scatter:.3f} mm'
+                axes[1].set_title(title, loc='right', fontsize=9)
         axes[0].plot(time, found - begin, '.-', color='C0', ms=4.0, linewidth=0.6, label=name)
         axes[0].set_ylabel(r'$\Delta z$ [mm]')
         _finish(axes, time, 2)

@@ -371,12 +371,14 @@ def _summary(result: dict[str, Any]) -> Iterator[str]:
         (
             one['camera'],
             '' if one['images'] is None else one['images'],
-            *(one['tracked'], one['uncertain']),
-            one['sightings'] - one['tracked'] - one['uncertain'],
+            *(one['tracked'], one['uncertain'], one['lost']),
         )
         for one in result['cameras']
     ]
-    yield table(('camera', 'images', 'tracked', 'uncertain', 'lost'), cameras)
+    if any(one['sightings'] for one in result['cameras']):
+        yield table(('camera', 'images', 'tracked', 'uncertain', 'lost'), cameras)
+    else:
+        yield 'observations were not recorded: what each camera saw is not known'
     yield _reasons('not tracked', result['markers'])
     if result['bodies']:
         bodies = [

@@ -220,7 +220,7 @@ def _write_line_times(
     for name in cameras:
         # Rows of the calibration, not of images of another size.
         lines[name] = round((rig.cameras[name].line_time + line_time) * arguments.scale, 11)
-        comment = f'standard error {deviation:.2g} s'
+        comment = f'standard error {deviation * arguments.scale:.2g} s'
         write_time(arguments.rig, name, 'line_time', lines[name], comment)
     left = [name for name in rig.cameras if name not in cameras]
     if not cameras or not left:

@@ -237,17 +237,17 @@ class _Observed:
         for stamps in self._stamps.values():
             stamps.sort()
 
-    def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
-        """Return the observations of each camera, by marker name."""
+    def of(self, stamp: int, gap: float) -> list[dict[str, Any] | None]:
+        """Return the observations of each camera, by marker name; None where unknown."""
         apart = round(gap * _SECOND) if math.isfinite(gap) else 0
         first, *others = self._cameras
         stamps: dict[str, int | None] = {first: stamp}
         for name in others:
             stamps[name] = stamp + apart if len(others) == 1 else self._of_set(name, stamp, apart)
-        found = []
+        found: list[dict[str, Any] | None] = []
         for name, at in stamps.items():
             message = None if at is None else self._messages[name].get(at)
-            found.append({} if message is None else {o.name: o for o in message.observations})
+            found.append(None if message is None else {o.name: o for o in message.observations})
         return found
 
     def _of_set(self, camera: str, stamp: int, apart: int) -> int | None:

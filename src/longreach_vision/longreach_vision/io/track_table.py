@@ -100,7 +100,7 @@ def row_of(
     observed = [
         {name: plain.observation(name, one) for name, one in frame.observations[camera].items()}
         if camera in frame.observations
-        else {}
+        else None
         for camera in cameras
     ]
     row = message_row(frame.time, frame.gap, names, estimates, observed)
@@ -112,9 +112,13 @@ def message_row(
     gap: float,
     names: Sequence[str],
     estimates: Mapping[str, Any],
-    observed: Sequence[Mapping[str, Any]],
+    observed: Sequence[Mapping[str, Any] | None],
 ) -> list[float]:
-    """Return the row of messages: estimates by marker, and for each camera observations by it."""
+    """
+    Return the row of messages: estimates by marker, and for each camera observations by it.
+
+    None in place of observations: there is no image of this camera, or what it saw is not known.
+    """
     row = [time, gap]
     lost, unseen = STATUSES.index(LOST), [float(STATUSES.index(LOST)), math.nan, math.nan]
     unknown = Messages(lambda _: SimpleNamespace).estimate('', Estimate('', LOST, ''))
@@ -122,6 +126,9 @@ def message_row(
         one = estimates.get(name, unknown)
         row += [float(read(one)) for read in _MARKER.values()]
         for camera in observed:
+            if camera is None:
+                row += [math.nan] * len(unseen)
+                continue
             seen: Any = camera.get(name)
             known = seen is not None and seen.status != lost
             row += [float(seen.status), *map(float, seen.center)] if known else unseen
@@ -204,9 +211,10 @@ class Tracks:
             rows.append(
                 {
                     'camera': camera,
-                    'sightings': len(self.table) * len(self.names),
+                    'sightings': sum(int(np.isfinite(one).sum()) for one in status.values()),
                     'tracked': sum(counted[TRACKED].values()),
                     'uncertain': sum(counted[UNCERTAIN].values()),
+                    'lost': sum(counted[LOST].values()),
                     'markers': counted[TRACKED],
                 }
             )
