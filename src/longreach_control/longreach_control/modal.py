@@ -30,8 +30,10 @@ _CATCHING = 1.0
 # Standard deviations of the noise of readings: encoders [m], forces [N], gyroscopes [rad/s].
 _READINGS = 2e-5, 2e3, 3e-3
 # Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
-# pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s].
-_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER = 2e-3, 5e3, 100.0, 1e-5, 1e-3
+# pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s]. An
+# error of the payload also acts by its inertia, as an impulse at the tip [N s]: without it the
+# observer trusts modes that are those of another load, and keeps them swinging after a release.
+_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER, _INERTIA = 2e-3, 5e3, 100.0, 1e-5, 1e-4, 15.0
 # Standard deviation of the biases at first [rad/s].
 _UNKNOWN = 2e-3
 
@@ -66,6 +68,7 @@ class Observer:
         spread = np.repeat(_READINGS, N) ** 2
         self._F, self._G, self._C = F, G, C
         self._W, self._V = np.diag(noise), np.diag(spread)
+        self._W[at.rate, at.rate] += _INERTIA**2 * T * plant.tip_force @ plant.tip_force.T
         # Stationary, but for the biases, of which nothing is known at first: the gain changes for
         # some 100 s, so that it is computed in every cycle.
         self._P = solve_discrete_are(F.T, C.T, self._W, self._V)
