@@ -204,6 +204,15 @@ def test_after_an_aborted_goal_a_machine_comes_to_rest_where_it_is(
     assert (np.abs(way) <= 0.25 * rates + 0.35 * rates.max()).all()
 
 
+def test_a_point_at_once_does_not_move() -> None:
+    """The only point of a trajectory, at time 0, is where the joints are, or refused."""
+    loop = boom()
+    here = loop.state.reference(0.0).angles
+    loop.follow(0.0, here)
+    with pytest.raises(InputError, match=r'joint beam_1 .* give the first point a later'):
+        loop.follow(0.0, here + np.radians(0.4))
+
+
 def test_links_come_to_rest_where_they_are() -> None:
     loop = links()
     loop.follow(2.0, loop.state.angles + np.array([0.6, -0.9]))

@@ -43,6 +43,8 @@ from longreach_dynamics.trajectory_goals import PATH
 
 # Largest deviation of a first point at time 0 from the present position [rad].
 _JUMP = math.radians(0.5)
+# The same of a point at time 0 that is the only one.
+_SAME = 1e-6
 # Up to this deviation from the reference a trajectory continues without a delay [rad].
 _NEAR = math.radians(0.5)
 # On an order to stop the reference comes to rest within this time [s].
@@ -252,7 +254,10 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             rates[1:, joints] = own.rates
         times, before = start + np.array([0.0, *own.times]), 1
         if at_once:
-            self._check_jump(*rows[:2])
+            # The only point is all that is asked for: to stay where the joints are, or refused.
+            stays = np.abs(own.angles[0] - state.angles[joints]).max() <= _SAME
+            is_begin = stays or len(own.times) > 1
+            self._check_jump(rows[0], rows[1], _JUMP if is_begin else _SAME)
             rows[1] = rows[0]
             times, rows, rates, before = times[1:], rows[1:], rates[1:], 0
         if order.rates is None:
@@ -340,13 +345,13 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         highest = np.maximum(high - rows.max(axis=0), 0.0) / ONSET_WAY
         return Onset(time, np.clip(rates, lowest, highest))
 
-    def _check_jump(self, here: np.ndarray, first: np.ndarray) -> None:
+    def _check_jump(self, here: np.ndarray, first: np.ndarray, most: float) -> None:
         """Raise InputError when a point at time 0 is not where the reference is."""
         for name, now, then in zip(self.joints, here, first, strict=True):
-            if not abs(then - now) <= _JUMP:
+            if not abs(then - now) <= most:
                 raise InputError(
                     f'the trajectory begins with joint {name} at {math.degrees(then):.6g} deg,'
-                    f' allowed at time 0: within {math.degrees(_JUMP):g} deg of'
+                    f' allowed at time 0: within {math.degrees(most):.2g} deg of'
                     f' {math.degrees(now):.6g} deg, where it is; give the first point a later time'
                 )
 

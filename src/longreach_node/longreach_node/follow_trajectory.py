@@ -188,13 +188,15 @@ class TrajectoryAction:
         assert self._goal is not None
         feedback = self._action.Feedback()
         feedback.header = header
-        feedback.joint_names = list(self._joints)
-        feedback.desired = _point(time, reference.angles, reference.rates)
-        feedback.actual = _point(time, angles)
-        feedback.error = _point(time, reference.angles - angles)
         # From control_msgs 6.3 on; Jazzy has 5.
         if hasattr(feedback, 'index'):
             feedback.index = self._goal.waypoint(time)
+        feedback.joint_names = list(self._joints)
+        # Of the trajectory, whose start may be yet to come.
+        time = max(time - float(self._goal.trajectory.times[0]), 0.0)
+        feedback.desired = _point(time, reference.angles, reference.rates)
+        feedback.actual = _point(time, angles)
+        feedback.error = _point(time, reference.angles - angles)
         return feedback
 
 

@@ -121,6 +121,9 @@ def test_a_goal_that_is_reached(rig: Rig) -> None:
     assert feedback[17].error.positions.tolist() == pytest.approx([0.001] * 2)
     assert feedback[17].desired.velocities[0] > 0.0
     assert feedback[17].index == 1
+    times = [point.desired.time_from_start for point in feedback]
+    assert (times[0].sec, times[0].nanosec) == (0, 0)
+    assert times[-1].sec == 1
     rig.cycle(12.0)
     assert rig.result(handle) == (0, 'goal reached 0.000 s after its time', 'succeed')
     rig.stop.assert_not_called()

@@ -242,7 +242,7 @@ def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
     given, found = list(topics), []
     begin = min((int(stamps.min()) for _, stamps in given if len(stamps)), default=0)
     for time, stamps in given:
-        for place in _restarts(stamps, begin)[-1:].tolist():
+        for place in restarts(stamps, begin)[-1:].tolist():
             middle = (stamps[place] + stamps[place - 1]) // 2
             found.append(Restart(int(time[place - 1]), int(time[place]), int(middle)))
     if not found:
@@ -253,7 +253,7 @@ def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
     return last._replace(after=max(after, last.before + 1))
 
 
-def _restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
+def restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
     """Return where simulation time [ns] began anew, from ``begin``; late messages are no such."""
     if not len(stamps) or is_wall_clock(stamps.max()):
         return np.empty(0, dtype=int)
@@ -261,7 +261,7 @@ def _restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
     return np.flatnonzero(since[1:] < since[:-1] / 2) + 1
 
 
-def _never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
+def never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     """
     Return which stamps [ns] were never set: zeros, unless a simulation began there.
 
@@ -294,7 +294,7 @@ def _times(
             # Relative to the first, because float has too few digits for wall time in ns.
             moved = np.interp(received - before[0], before - before[0], after - after[0])
             now = np.rint(moved).astype(np.int64) + after[0]
-        without = (stamps < 0) | _never_set(stamps, now)
+        without = (stamps < 0) | never_set(stamps, now)
         if len(after):
             # Such as of a joystick that knows nothing of the simulation.
             without |= is_wall_clock(stamps) != is_wall_clock(int(after[-1]))
@@ -302,7 +302,7 @@ def _times(
             how = 'kept'
             if len(after) and (
                 is_wall_clock(int(received[0])) != is_wall_clock(int(after[-1]))
-                or len(_restarts(after, int(after.min())))
+                or len(restarts(after, int(after.min())))
             ):
                 how, received = 'converted to the clock of the stamps', now
             stamps[without] = received[without]
@@ -331,5 +331,5 @@ def _clock_of(bag: Bag, readers: dict[str, _Reader]) -> tuple[np.ndarray, np.nda
             found = [(time, -1 if stamp is None else stamp) for time, stamp in pairs]
             table = np.array(found, dtype=np.int64).reshape(-1, 2)
         table = table[table[:, 1] >= 0]
-    table = table[~_never_set(table[:, 1], np.zeros(len(table)))]
+    table = table[~never_set(table[:, 1], np.zeros(len(table)))]
     return table[:, 0], table[:, 1]

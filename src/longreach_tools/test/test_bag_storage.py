@@ -4,6 +4,7 @@ import random
 import resource
 import shutil
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
 from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
 from longreach_tools.bag._mcap import IntactMcap, fault_at_end
-from longreach_tools.bag._play import PlayOptions, play, timeline
+from longreach_tools.bag._play import PlayOptions, _Player, play, timeline
 from longreach_tools.bag._report import inspect_bag
 from longreach_tools.bag._topics import (
     MachineTypes,
@@ -713,7 +714,8 @@ def ticks(events):
 
 def test_timeline_puts_clock_ticks_before_messages_of_the_same_time(tmp_path):
     with open_bag(make_bag(tmp_path / 'bag', 11)) as bag:
-        events = list(timeline(bag, ['/crane/sensors'], PlayOptions(clock_rate=50.0)))
+        _, _, messages = timeline(bag, ['/crane/sensors'], PlayOptions(clock_rate=50.0))
+        events = list(messages)
     assert ticks(events) == [k * 20_000_000 for k in range(6)]
     assert [time for _, time, _ in events] == sorted(time for _, time, _ in events)
     assert [name for name, _, _ in events[:4]] == [
@@ -722,6 +724,21 @@ def test_timeline_puts_clock_ticks_before_messages_of_the_same_time(tmp_path):
         '/crane/sensors',
         '/clock',
     ]
+
+
+def test_pauses_of_a_recording_are_played(monkeypatch):
+    """What comes before the first message and after the last one belongs to each pass."""
+    now, sent = [0.0], []
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds)
+    )
+    monkeypatch.setattr('longreach_tools.bag._play.time', clock)
+    publisher = SimpleNamespace(publish=lambda data: sent.append((round(now[0], 6), data)))
+    player = _Player({'/a': publisher}, PlayOptions(rate=2.0, passes=2), lambda: False, print)
+    for is_last in (False, True):
+        player.play(0, 10 * 10**9, iter([('/a', 4 * 10**9, b'x')]), is_last)
+    assert sent == [(2.0, b'x'), (7.0, b'x')]
+    assert now[0] == pytest.approx(7.0)
 
 
 def test_names_and_patterns():

@@ -369,9 +369,29 @@ def test_list_gives_units_counts_and_ranges(tmp_path, capsys):
     assert fields['bucket_mass']['unit'] == 'kg'
     assert topics['/crane/name']['fields'] == []
     assert topics['/crane/name']['time'] is None
+    assert all(one['restarts'] == 0 for one in topics.values())
     text = Outcome(capsys, 'plot', bag, '--list').out
     assert re.search(r'^  car_position +m +50 +-0\.99\d+ +0\.99\d+$', text, re.MULTILINE)
     assert re.search(r'/crane/name .* \(time of recording: no stamp\)', text)
+
+
+def test_list_has_the_times_of_plot(tmp_path, capsys):
+    """Stamps that were never set are no times, and time that begins anew is named."""
+    rows = [('never', WALL + k * NANOSECONDS, CraneSensors()) for k in range(3)]
+    for k, stamp in enumerate((0, 1, 2, 3, 0, 1, 2)):
+        message = stamped(CraneSensors(), stamp * NANOSECONDS)
+        rows.append(('sensors', WALL + k * NANOSECONDS, message))
+    bag = write_bag(tmp_path / 'run', 'crane', sorted(rows, key=lambda row: row[1]))
+    found = Outcome(capsys, 'plot', bag, '--list', '--format', 'json').json['topics']
+    never, sensors = sorted(found, key=lambda one: one['name'])
+    assert (never['time'], never['first_s']) == (None, WALL / NANOSECONDS)
+    assert [sensors[key] for key in ('time', 'first_s', 'last_s', 'restarts')] == [
+        'stamp',
+        0,
+        3,
+        1,
+    ]
+    assert 'to 3 s, time begins anew' in Outcome(capsys, 'plot', bag, '--list').out
 
 
 def test_page_is_interactive_and_one_file(crane, tmp_path, capsys):

@@ -165,7 +165,9 @@ def test_the_commands_of_the_guide(
         out[name] = capsys.readouterr().out
         if name == 'sync':
             # The motion hardly shows it: not at all, or with an error of a third.
-            said = re.search(r'shutter of both: \+([\d.]+) us a row of these images, .* ([\d.]+) us', out[name])
+            said = re.search(
+                r'shutter of both: \+([\d.]+) us a row of these images, .* ([\d.]+) us', out[name]
+            )
             if said is None:
                 assert 'rolling shutter of both: cannot be known' in out[name]
             else:

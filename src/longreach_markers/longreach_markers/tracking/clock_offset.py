@@ -214,8 +214,8 @@ class ClockOffset:
             effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
             return (
                 f'{first} and {second} have rolling shutters: {1e6 * self.line_time:.2f} us a row'
-                f' of these images (standard error {1e6 * self.line_deviation:.2f} us, the same for'
-                ' both), and'
+                f' of these images (standard error {1e6 * self.line_deviation:.2f} us, both'
+                ' alike), and'
                 f' stamps of {second} are {1e3 * self.offset:+.2f} ms late: {effect}; use cameras'
                 f' with a global shutter, or add line_time to the rig: {sync}'
             )

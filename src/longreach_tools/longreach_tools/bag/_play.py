@@ -82,8 +82,10 @@ class PlayOptions:
                 raise InputError(f'{name} = {value}; allowed: finite and positive')
 
 
-def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[Message]:
-    """Return (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks."""
+def timeline(
+    bag: Bag, names: Sequence[str], options: PlayOptions
+) -> tuple[int, int, Iterator[Message]]:
+    """Return begin and end [ns] and (topic, bag time [ns], CDR bytes) of one repetition."""
     begin = bag.start_time + round(options.start_offset * NANOSECONDS)
     end = bag.end_time
     if begin > end:
@@ -95,7 +97,8 @@ def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[M
         end = min(end, begin + round(options.duration * NANOSECONDS))
     messages = itertools.takewhile(lambda one: one[1] <= end, bag.messages(names, begin))
     # A tick precedes a message of the same time.
-    return heapq.merge(_ticks(begin, end, options.clock_rate), messages, key=itemgetter(1))
+    ticks = _ticks(begin, end, options.clock_rate)
+    return begin, end, heapq.merge(ticks, messages, key=itemgetter(1))
 
 
 def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:
@@ -124,7 +127,7 @@ def play(
             names = [name for name in names if name != _CLOCK]
         classes = _classes(bag, names, options)
         # Check the options before creating publishers.
-        next(timeline(bag, list(classes), options), None)
+        next(timeline(bag, list(classes), options)[2], None)
         with quiet_node(f'longreach_bag_play_{os.getpid()}') as node:
             publishers = {
                 name: node.create_publisher(
@@ -141,8 +144,8 @@ def play(
             player.await_subscribers()
             number = 0
             while not stop() and (options.passes == 0 or number < options.passes):
-                player.play(timeline(bag, list(classes), options))
                 number += 1
+                player.play(*timeline(bag, list(classes), options), number == options.passes)
             player.finish()
             return player.published
 
@@ -207,15 +210,13 @@ class _Player:
         if (unheard := self._fewer(1)) and not self._stop():
             self._say(f'no subscribers of {unheard} yet; use --wait-for-subscribers to wait')
 
-    def play(self, messages: Iterator[Message]) -> None:
-        """Publish the recording once, each message at its time."""
+    def play(self, begin: int, end: int, messages: Iterator[Message], is_last: bool) -> None:
+        """Publish the recording once, each message at its time, from begin to end [ns]."""
         rate = self._options.rate
-        begin = time.monotonic()
-        first: int | None = None
+        start = time.monotonic()
         for name, bag_time, data in messages:
-            first = bag_time if first is None else first
             if rate > 0.0:
-                due = begin + (bag_time - first) / NANOSECONDS / rate
+                due = start + (bag_time - begin) / NANOSECONDS / rate
                 self._sleep_until(due)
                 self._lag = max(self._lag, time.monotonic() - due)
             if self._stop():
@@ -224,9 +225,10 @@ class _Player:
             self.published += 1
             if rate == 0.0:
                 self._hold_back(name)
-        if self._options.passes != 1:
+        if not is_last:
+            length = (end - begin) / NANOSECONDS / rate if rate > 0.0 else 0.0
             # A recording with a single time must not be repeated without a pause.
-            self._sleep_until(max(time.monotonic(), begin + _NAP))
+            self._sleep_until(start + max(length, _NAP))
 
     def finish(self) -> None:
         """Wait until subscribers have received all messages; report deviations."""

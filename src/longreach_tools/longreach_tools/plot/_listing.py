@@ -14,6 +14,7 @@ from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import NANOSECONDS
 from longreach_tools.fields import numeric_arrays, numeric_fields
 from longreach_tools.output import table
+from longreach_tools.signals import never_set, restarts
 
 from ._units import JOINT_STATES, Units, describe, joint_units
 
@@ -42,11 +43,10 @@ def inventory(path: Path) -> dict[str, Any]:
         stores = store_of(bag, list(bag.topics), missing_is_error=False)
         readers = stamp_readers(bag, stores)
         ranges: dict[str, dict[str, _Range]] = {name: {} for name in bag.topics}
-        times: dict[str, _Range] = {name: _Range() for name in bag.topics}
+        times: dict[str, list[tuple[int, int]]] = {name: [] for name in bag.topics}
         for name, time, message, data in messages_of(bag, stores):
             stamp = readers[name](data) if name in readers else None
-            seconds = (time if stamp is None else stamp) / NANOSECONDS
-            times[name].add(seconds, seconds)
+            times[name].append((time, -1 if stamp is None else stamp))
             for field, value in numeric_fields(message).items():
                 ranges[name].setdefault(field, _Range()).add(value, value)
             for field, values in numeric_arrays(message).items():
@@ -68,14 +68,27 @@ def inventory(path: Path) -> dict[str, Any]:
                 'name': name,
                 'type': topic.typename,
                 'messages': topic.count,
-                'time': None if name not in readers else 'stamp',
-                'first_s': times[name].least if times[name].count else None,
-                'last_s': times[name].greatest if times[name].count else None,
+                **_span(times[name]),
                 'readable': name in stores,
                 'fields': [_entry(topic, f, r, units) for f, r in ranges[name].items()],
             }
             for name, topic in topics.items()
         ],
+    }
+
+
+def _span(times: list[tuple[int, int]]) -> dict[str, Any]:
+    """Return times of messages for JSON, from those of recording and stamps [ns] (-1: none)."""
+    if not times:
+        return {'time': None, 'first_s': None, 'last_s': None, 'restarts': 0}
+    received, stamps = np.array(times).T
+    stamped = stamps[(stamps >= 0) & ~never_set(stamps, np.zeros(len(stamps)))]
+    found = stamped if stamped.size else received
+    return {
+        'time': 'stamp' if stamped.size else None,
+        'first_s': found.min() / NANOSECONDS,
+        'last_s': found.max() / NANOSECONDS,
+        'restarts': len(restarts(stamped, stamped.min())) if stamped.size else 0,
     }
 
 
@@ -97,8 +110,10 @@ def inventory_table(found: dict[str, Any]) -> str:
     for topic in found['topics']:
         head = f'{topic["name"]}  {topic["type"]}, {topic["messages"]} messages'
         if topic['first_s'] is not None:
-            head += f', {topic["first_s"]:.6g} to {topic["last_s"]:.6g} s'
+            head += f', {topic["first_s"]:.9g} to {topic["last_s"]:.9g} s'
             head += '' if topic['time'] else ' (time of recording: no stamp)'
+        if topic['restarts']:
+            head += ', time begins anew: plot takes the last part'
         if not topic['readable']:
             head += ', type not installed'
         lines += ['', head]
