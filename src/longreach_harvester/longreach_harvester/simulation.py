@@ -132,7 +132,7 @@ class HarvesterRun(Run[HarvesterParameters]):
     as_printed: bool = False
     wall_time: float = 0.0  # that the simulation took [s]
     step_error: dict[str, float] | None = None  # of each joint angle [rad]
-    tip_error: float | None = None  # largest distance from the path that the scenario gives [m]
+    tip_error: float | None = None  # largest distance from a path of the tip at the same time [m]
 
     def energy_error(self) -> float:
         """Return the largest error of the balance over what is given, lost and stored anew."""

@@ -43,7 +43,7 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
     panels = (
         Panel('motor angle', (Curve('motor_*', 'motor *'),), 'deg'),
         Panel('torque', (Curve('torque_*', 'motor *'),)),
-        Panel('deflection', (Curve('f_*', 'f *'),), 'mm'),
+        Panel('deflection coordinate', (Curve('f_*', 'f *'),), 'mm'),
     )
     results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
     swept = 'links.1.lumped_mass'

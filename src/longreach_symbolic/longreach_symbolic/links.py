@@ -74,6 +74,15 @@ class Links(Parameters):
         """Number of coordinates."""
         return len(self.links) * (1 + self.modes)
 
+    def largest_deflections(self, f: np.ndarray) -> np.ndarray:
+        """Return the largest deflection of each link (.., N) [m], from f_11, f_12, .. (.., N s)."""
+        orders, place = np.arange(1, self.modes + 1), np.linspace(-1.0, 0.0, 65)[:, None]
+        shapes = np.sin(np.pi * orders * place)
+        if self.basis == 'cubic':
+            shapes = place ** (orders + 1) - (-1.0) ** orders * place
+        own = f.reshape(*f.shape[:-1], len(self.links), self.modes)
+        return np.asarray(np.abs(own @ shapes.T).max(axis=-1))
+
 
 def check_count(count: int, text: str) -> None:
     """Raise InputError for a number of links that is not allowed; ``text`` says what it is."""

@@ -342,9 +342,9 @@ class FlexibleLinks:
             state.x, acting, not torques, duration, controller.constants
         )
         raise_for(status, time, state.x)
-        deflections = np.abs(x[count : self.links.size]).reshape(count, -1)
+        deflections = self.links.largest_deflections(x[count : self.links.size])
         for i, (link, found) in enumerate(zip(self.links.links, deflections, strict=True), 1):
-            if found.max() > link.length:
+            if found > link.length:
                 raise LongreachError(
                     f'after t = {time:g} s link {i} is bent by more than its length, which the'
                     ' equations do not describe; give smaller torques, or stiffer links'

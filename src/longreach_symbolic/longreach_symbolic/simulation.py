@@ -28,10 +28,16 @@ def columns_of(links: Links) -> Columns:
     groups = (
         ('theta_*', chords, 'rad', 'position', 'angles between chords'),
         ('motor_*', motors, 'rad', 'position', 'motor angles'),
-        ('f_*', deflections, 'm', 'position', 'deflections, of link and function'),
+        (
+            'f_*',
+            deflections,
+            'm',
+            'position',
+            'coordinates of deflections, of link and function',
+        ),
         ('theta_rate_*', chords, 'rad/s', 'velocity', 'rates of the angles'),
         ('motor_rate_*', motors, 'rad/s', 'velocity', 'rates of the motors'),
-        ('f_rate_*', deflections, 'm/s', 'velocity', 'rates of the deflections'),
+        ('f_rate_*', deflections, 'm/s', 'velocity', 'their rates'),
         ('torque_*', motors, 'N m', 'effort', 'torques of the motors until the sample'),
     )
     return Columns(
@@ -85,9 +91,12 @@ class LinksRun(Run[Links]):
             found['tip_error'] = float(error.max())
             found['tip_error_rms'] = float(np.sqrt(np.mean(error**2)))
         found['final_tip'] = self.stack(['tip_x', 'tip_z'])[-1].tolist()
-        for name, family in (('largest_torque', 'torque_*'), ('largest_deflection', 'f_*')):
-            chosen = [column.name for column in self.columns if column.family == family]
-            found[name] = float(np.abs(self.stack(chosen)).max())
+        torques, f = (
+            self.stack([column.name for column in self.columns if column.family == family])
+            for family in ('torque_*', 'f_*')
+        )
+        found['largest_torque'] = float(np.abs(torques).max())
+        found['largest_deflection'] = float(self.parameters.largest_deflections(f).max())
         return found
 
 

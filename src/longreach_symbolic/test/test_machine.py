@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import sympy
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -19,8 +20,9 @@ from longreach_symbolic.arm import (
     load_arm,
     spectral_radius,
 )
+from longreach_symbolic.basis import basis_of
 from longreach_symbolic.generated import compiled, evaluator
-from longreach_symbolic.links import Link, Links, chord_ends, load_links
+from longreach_symbolic.links import BASES, Link, Links, chord_ends, load_links
 from longreach_symbolic.machine import BRAKE_TIME, BRAKES, FlexibleLinks
 from longreach_symbolic.motion import force_matrix
 from longreach_symbolic.scenario import Circle, Scenario, load_scenario
@@ -255,6 +257,18 @@ def test_a_run_that_cannot_go_on_keeps_its_rows():
     assert run.status == 'failed'
     assert re.search(r'link \d is bent by more than its length', run.message)
     assert 20 < len(run.table) < 80
+
+
+@pytest.mark.parametrize('basis', BASES)
+def test_a_deflection_is_the_sum_of_its_functions(basis):
+    """Coordinates of ``cubic`` are larger than what they bend."""
+    links = LINKS.replace(basis=basis, modes=3)
+    f = np.array([[0.02, -0.03, 0.01, 0.0, 0.01, 0.02]])
+    known = basis_of(basis, 3)
+    place = np.linspace(-1.0, 0.0, 2001)
+    shapes = [sympy.lambdify(known.place, one, 'numpy')(place) for one in known.functions]
+    expected = [np.abs(own @ shapes).max() for own in f.reshape(2, 3)]
+    np.testing.assert_allclose(links.largest_deflections(f), [expected], rtol=2e-3)
 
 
 def test_gains_that_do_not_hold_the_weight_are_refused():
