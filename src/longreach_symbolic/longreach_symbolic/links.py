@@ -75,7 +75,7 @@ class Links(Parameters):
         return len(self.links) * (1 + self.modes)
 
     def largest_deflections(self, f: np.ndarray) -> np.ndarray:
-        """Return the largest deflection of each link (.., N) [m], from f_11, f_12, .. (.., N s)."""
+        """Return the largest deflection of each link (.., N) [m], from f_11, .. (.., N s)."""
         orders, place = np.arange(1, self.modes + 1), np.linspace(-1.0, 0.0, 65)[:, None]
         shapes = np.sin(np.pi * orders * place)
         if self.basis == 'cubic':

@@ -152,6 +152,17 @@ def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray
     return part
 
 
+def _extremes(part: np.ndarray, interval: float) -> np.ndarray:
+    """Return times of the least, the greatest and an unknown value (2, K) in each interval [s]."""
+    time, values = part
+    places, unknown = np.floor(time / interval), ~np.isfinite(values)
+    found = []
+    for order in (np.lexsort((values, unknown, places)), np.lexsort((-values, unknown, places))):
+        found.append(time[order[np.unique(places[order], return_index=True)[1]]])
+    gaps = time[unknown]
+    return np.concatenate([*found, gaps[np.unique(places[unknown], return_index=True)[1]]])
+
+
 def lines_of(
     chart: Chart, worlds: Sequence[World], window: float, most: int = _MOST_POINTS
 ) -> tuple[np.ndarray, ...]:
@@ -175,10 +186,10 @@ def lines_of(
     events = events[(events > begin) & (events <= end)]
     times = max((part[0] for part in parts), key=len)
     if len(times) > most:
-        # A stride that stays with the samples, so that lines do not flicker.
-        stride = -(-len(times) // most)
-        first = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
-        times = times[(-first) % stride :: stride]
+        # Of each line the least and the greatest value in intervals that stay where they are, so
+        # that no peak is lost and lines do not flicker.
+        interval = window / max(most // (2 * len(parts)), 1)
+        times = np.concatenate([_extremes(part, interval) for part in parts])
     times = np.unique(np.concatenate([[begin, end], times, events, events + _INSTANT]))
     lines = [times]
     for part in parts:

@@ -260,6 +260,24 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert values[first] == 1234.0
 
 
+def test_charts_keep_peaks():
+    """Of many samples fewer are drawn, but never without the least and the greatest."""
+    position = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(0.0))
+    world.plot([position])
+    values = np.sin(0.01 * np.arange(10000))
+    values[[5001, 7003]] = 50.0, -70.0
+    values[8000:8040] = math.nan
+    for k, value in enumerate(values.tolist()):
+        world.take(sample(0.002 * k, value), 0.0)
+    times, drawn, _ = lines_of(chart_of(position), [world], 20.0, 500)
+    assert len(times) <= 505
+    assert (np.diff(times) > 0.0).all()
+    assert (np.nanmin(drawn), np.nanmax(drawn)) == (-70.0, 50.0)
+    assert times[np.nanargmax(drawn)] == pytest.approx(10.002)
+    assert np.isnan(drawn[(times > 16.0) & (times < 16.07)]).all()
+
+
 def test_joints_that_no_sample_has_are_named():
     text = SimpleNamespace(data=URDF.replace('car_joint', 'cra_joint'))
     world = World(lambda _: {})
