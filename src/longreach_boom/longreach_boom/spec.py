@@ -37,7 +37,10 @@ class BoomOptions(Parameters):
         zero='auto',
     )
     sample_time: float = quantity(
-        'interval of rows, and cycle of the controller', 's', above=0.0, default=SAMPLE_TIME
+        'interval of rows, of which extremes are, and cycle of the controller',
+        's',
+        above=0.0,
+        default=SAMPLE_TIME,
     )
 
 

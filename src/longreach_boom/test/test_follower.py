@@ -127,7 +127,14 @@ def test_a_first_point_at_time_0_is_where_it_is(boom):
 @pytest.mark.parametrize(
     ('changes', 'error'),
     [
-        ({'times': [0.0]}, r'begins with joint beam_1 at 65 deg, allowed at time 0: within 0\.5'),
+        (
+            {'times': [0.0]},
+            r'begins with joint beam_1 at 65 deg, allowed at time 0: within 5\.7e-05',
+        ),
+        (
+            {'times': [0.0, 4.0], 'angles': [np.radians(THERE), np.radians(SITE)]},
+            r'begins with joint beam_1 at 65 deg, allowed at time 0: within 0\.5',
+        ),
         ({'times': [2.0, 1.0], 'angles': [np.radians(THERE)] * 2}, 'allowed: after'),
         ({'times': [-1.0]}, 'waypoint 0 of the trajectory has the time -1 s, allowed: from 0 s'),
         ({'times': [math.nan]}, 'has the time nan, allowed'),

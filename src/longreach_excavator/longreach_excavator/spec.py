@@ -35,7 +35,9 @@ class ExcavatorOptions(Parameters):
     """Choices of a run."""
 
     step: float = quantity('integration step', 's', above=0.0, default=STEP)
-    sample_time: float = quantity('interval of rows', 's', above=0.0, default=SAMPLE_TIME)
+    sample_time: float = quantity(
+        'interval of rows, of which extremes and warnings are', 's', above=0.0, default=SAMPLE_TIME
+    )
     tolerance: float = quantity(
         'tolerance of the local error with steps of order 8; 0: steps of order 4',
         at_least=0.0,

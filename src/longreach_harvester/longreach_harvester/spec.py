@@ -47,7 +47,9 @@ class HarvesterOptions(PlantOptions):
     """Choices of a run."""
 
     step: float = quantity('integration step', 's', above=0.0, default=STEP)
-    sample_time: float = quantity('interval of rows', 's', above=0.0, default=SAMPLE_TIME)
+    sample_time: float = quantity(
+        'interval of rows, of which times and paths are', 's', above=0.0, default=SAMPLE_TIME
+    )
     step_error: bool = quantity(
         'estimate the error of the angles by a second run with half the step', default=False
     )

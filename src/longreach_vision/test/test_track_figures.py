@@ -83,7 +83,7 @@ def test_a_movement_in_millimetres(drawn, tmp_path):
     np.testing.assert_allclose(
         below.lines[0].get_ydata(), [-mean, 2.0 - mean, -1.0 - mean], atol=1e-9
     )
-    assert below.get_title(loc='right') == 'RMS 1.247 mm'
+    assert below.get_title(loc='right') == 'bias 0.333 mm, scatter 1.247 mm'
 
 
 def test_a_movement_that_begins_before_the_truth(drawn, tmp_path):
