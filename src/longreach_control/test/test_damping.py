@@ -347,6 +347,20 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
             read_cases(tmp_path / 'new', {'seed': 2})
 
 
+@pytest.mark.parametrize(('number', 'what', 'end'), [(1, 'release', 1.0), (34, 'stop', 4.0)])
+def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
+    boom: BoomParameters, number: int, what: str, end: float
+) -> None:
+    """With too much trust in the model the release swings on, with too little the stop."""
+    case = Case(postures(boom, number + 1)[number], what)
+    alone = run_case(case, boom, CONTROLLERS['none'])
+    trace = run_case(case, boom, ModalFeedback)
+    before, after = (
+        settling_time(one.tip[one.time >= end], threshold(alone, end)) for one in (alone, trace)
+    )
+    assert after < 2.0 < before
+
+
 def test_motion_is_no_vibration() -> None:
     """A tip that stops, or goes to another place and rests, does not vibrate; a sine does."""
     time = SAMPLE_TIME * np.arange(2000)

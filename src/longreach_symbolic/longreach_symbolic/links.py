@@ -10,6 +10,7 @@ chord 1. The deflection is y_i(x, t) = sum over k of phi_k(x) f_ik(t), Yu and Ch
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,12 +77,17 @@ class Links(Parameters):
 
     def largest_deflections(self, f: np.ndarray) -> np.ndarray:
         """Return the largest deflection of each link (.., N) [m], from f_11, .. (.., N s)."""
-        orders, place = np.arange(1, self.modes + 1), np.linspace(-1.0, 0.0, 65)[:, None]
-        shapes = np.sin(np.pi * orders * place)
-        if self.basis == 'cubic':
-            shapes = place ** (orders + 1) - (-1.0) ** orders * place
         own = f.reshape(*f.shape[:-1], len(self.links), self.modes)
-        return np.asarray(np.abs(own @ shapes.T).max(axis=-1))
+        return np.asarray(np.abs(own @ _shapes(self.basis, self.modes)).max(axis=-1))
+
+
+@functools.cache
+def _shapes(basis: str, modes: int) -> np.ndarray:
+    """Return the functions along a link (s, places); without SymPy, which a run does not load."""
+    orders, place = np.arange(1, modes + 1)[:, None], np.linspace(-1.0, 0.0, 65)
+    if basis == 'cubic':
+        return np.asarray(place ** (orders + 1) - (-1.0) ** orders * place)
+    return np.asarray(np.sin(np.pi * orders * place))
 
 
 def check_count(count: int, text: str) -> None:
