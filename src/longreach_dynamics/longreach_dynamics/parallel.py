@@ -35,10 +35,11 @@ Outcome = TypeVar('Outcome')
 Group = list[tuple[int, Any]]
 Found = tuple[float, list[Any]]
 
-# How often a job's process may be killed before the job is given up, and how long a scheduler may
-# take to answer [s].
+# How often a job's process may be killed before the job is given up; how long a scheduler may take
+# to answer, and a cluster be without workers [s].
 _MOST_KILLS = 3
 _CONNECT = 10.0
+_SILENCE = 30.0
 # Time that a group of jobs should take [s], its largest size, and groups under way a worker.
 _GROUP_TIME, _MOST_JOBS, _UNDER_WAY = 0.2, 2000, 3
 # Small matrices are slower with several threads, and the cores have their processes.
@@ -370,21 +371,39 @@ def _on_cluster(
 def _on_client(
     client: Any, function: Callable[[Any], Any], supply: _Supply, distributed: Any
 ) -> Generator[tuple[int, Any]]:
-    """Yield the outcomes of jobs; OSError or CancelledError when the scheduler ends."""
+    """
+    Yield the outcomes of jobs; OSError or CancelledError when the scheduler ends.
+
+    The scheduler blames a kill on all jobs that the worker had: one that it gives up is a suspect,
+    which runs once more when no other does.
+    """
     running: dict[Any, Group] = {}
-    order = distributed.as_completed()
+    suspects: Group = []
+
+    def submit(group: Group) -> None:
+        # A later call may have other results: the function is not pure for Dask.
+        running[client.submit(_run_group, function, group, pure=False, retries=0)] = group
+
     try:
         while True:
             workers = max(1, sum(client.nthreads().values()))
             while len(running) < _UNDER_WAY * workers and (group := supply.take(workers)):
-                # A later call may have other results: the function is not pure for Dask.
-                future = client.submit(_run_group, function, group, pure=False, retries=0)
-                running[future] = group
-                order.add(future)
-            if not running:
-                return
-            for future in [next(order), *order.next_batch(block=False)]:
-                yield from _outcomes_of(future, running.pop(future), supply, distributed)
+                submit(group)
+            if alone := not running:
+                if not suspects:
+                    return
+                submit([suspects.pop(0)])
+            for future, found in _finished(client, running, distributed):
+                group = running.pop(future)
+                if not isinstance(found, distributed.KilledWorker):
+                    outcomes = supply.learn(_checked(found))
+                    yield from zip((k for k, _ in group), outcomes, strict=True)
+                elif alone:
+                    yield group[0][0], _Lost()
+                elif len(group) == 1:
+                    suspects += group
+                else:
+                    supply.again += group
                 # The scheduler keeps a result for as long as somebody refers to it.
                 future.release()
     finally:
@@ -392,21 +411,33 @@ def _on_client(
             client.cancel(list(running))
 
 
-def _outcomes_of(
-    future: Any, group: Group, supply: _Supply, distributed: Any
-) -> list[tuple[int, Any]]:
-    """Return the outcomes of a group that has finished, or whose workers were killed."""
-    error = future.exception()
-    if isinstance(error, distributed.KilledWorker):
-        if len(group) == 1:
-            return [(group[0][0], _Lost())]
-        supply.again += group
-        return []
-    if isinstance(error, ImportError):
+def _finished(client: Any, running: dict[Any, Group], distributed: Any) -> list[tuple[Any, Any]]:
+    """Return the futures that have finished, at least one, with their errors or results."""
+    absent = False
+    while True:
+        try:
+            done = distributed.wait([*running], _SILENCE, 'FIRST_COMPLETED').done
+            # A result that is lost with its worker is waited for again.
+            return [(one, one.exception(_SILENCE) or one.result(_SILENCE)) for one in done]
+        except TimeoutError:
+            # A killed worker starts again within seconds; without any, this would wait forever.
+            before, absent = absent, not client.nthreads()
+            if before and absent:
+                raise LongreachError(
+                    f'the Dask cluster has had no workers for {_SILENCE:g} s; start some (each'
+                    ' needs memory for a run)'
+                ) from None
+
+
+def _checked(found: Any) -> Any:
+    """Return a result; raise an error."""
+    if isinstance(found, ImportError):
         raise LongreachError(
-            f'a worker reports: {error}; install the same Longreach for all workers'
+            f'a worker reports: {found}; install the same Longreach for all workers'
         )
-    return [*zip((k for k, _ in group), supply.learn(future.result()), strict=True)]
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _client(stack: contextlib.ExitStack, distributed: Any, cluster: str) -> Any:
