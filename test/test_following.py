@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -223,6 +224,23 @@ def test_links_come_to_rest_where_they_are() -> None:
     assert rates.min() > 0.4
     way = np.array([loop.go_on() for _ in range(1000)]) - here
     assert (np.abs(way) <= 0.25 * rates + 0.1 * rates.max()).all()
+
+
+def test_links_that_fall_behind_in_motion_are_not_jerked() -> None:
+    loop = links()
+    loop.follow(2.0, loop.state.angles + np.array([0.6, -0.9]))
+    torques = []
+    for cycle in range(400):
+        if cycle == 200:
+            # The reference is away at once: it begins anew where and how the links move.
+            planned = loop.state.trajectory
+            assert planned is not None
+            away = dataclasses.replace(planned, angles=planned.angles + FARTHEST)
+            loop.state = loop.state._replace(trajectory=away)
+        loop.go_on()
+        torques.append(np.abs(loop.plant.torques).max())
+    assert loop.state.resumptions == 1
+    assert max(torques[200:]) < 2.0 * max(torques[:200])
 
 
 @pytest.mark.parametrize('make', [boom, harvester, links])

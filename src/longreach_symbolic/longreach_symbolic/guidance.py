@@ -145,8 +145,14 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
         else:
             trajectory = state.trajectory
             assert trajectory is not None
+            onset, now = trajectory.onset, trajectory.at(time)
+            jumps = (trajectory.times[0], *([onset.begin] if onset else []))
 
             def ahead(later: float) -> np.ndarray:
+                # Rates jump where it begins, such as in the cycle in which it is resumed.
+                first, last = sorted((time, later))
+                if any(first < jump <= last for jump in jumps):
+                    return now.angles + (later - time) * now.rates
                 return trajectory.at(later).angles
 
         return state, controller.torques_towards(ahead, measured.motors, measured.rates, time)
