@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rosbags.interfaces import QosDurability
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -724,6 +725,18 @@ def test_timeline_puts_clock_ticks_before_messages_of_the_same_time(tmp_path):
         '/crane/sensors',
         '/clock',
     ]
+
+
+def test_a_later_start_begins_with_what_late_subscribers_get(tmp_path):
+    options = PlayOptions(start_offset=0.05)
+    for durability, count in (('TRANSIENT_LOCAL', 2), ('VOLATILE', 0)):
+        offered = recorded(publisher_profile((), 2))._replace(durability=QosDurability[durability])
+        with open_bag(make_bag(tmp_path / durability, 11, qos=[offered])) as bag:
+            begin, _, messages = timeline(bag, ['/crane/sensors'], options)
+            events = list(messages)
+            every = [data for _, _, data in bag.messages(['/crane/sensors'])]
+        assert [data for _, _, data in events] == every[5 - count :]
+        assert [time for _, time, _ in events[:count]] == [begin] * count
 
 
 def test_pauses_of_a_recording_are_played(monkeypatch):

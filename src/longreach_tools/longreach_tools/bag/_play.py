@@ -13,6 +13,7 @@ import itertools
 import os
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -98,7 +99,23 @@ def timeline(
     messages = itertools.takewhile(lambda one: one[1] <= end, bag.messages(names, begin))
     # A tick precedes a message of the same time.
     ticks = _ticks(begin, end, options.clock_rate)
-    return begin, end, heapq.merge(ticks, messages, key=itemgetter(1))
+    earlier = _kept(bag, names, begin)
+    return begin, end, heapq.merge(ticks, itertools.chain(earlier, messages), key=itemgetter(1))
+
+
+def _kept(bag: Bag, names: Sequence[str], begin: int) -> list[Message]:
+    """Return what publishers that keep messages for late subscribers have at a time [ns]."""
+    kept = {}
+    for name in names:
+        offers = [qos for qos in bag.topics[name].qos if qos.durability.name == 'TRANSIENT_LOCAL']
+        if offers:
+            kept[name] = deque[Message](maxlen=sum(max(1, qos.depth) for qos in offers))
+    if kept and begin > bag.start_time:
+        for name, bag_time, data in bag.messages([*kept]):
+            if bag_time >= begin:
+                break
+            kept[name].append((name, begin, data))
+    return [*itertools.chain(*kept.values())]
 
 
 def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:

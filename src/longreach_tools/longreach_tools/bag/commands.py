@@ -130,7 +130,8 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar='S',
-        help='first time, from the start of the bag [s]',
+        help='first time, from the start of the bag [s]; what is kept for late subscribers, such'
+        ' as robot descriptions, is published from before',
     )
     add('--duration', type=float, metavar='S', help='play S seconds of bag time')
     add('--topics', nargs='+', metavar='TOPIC', help='only these')
