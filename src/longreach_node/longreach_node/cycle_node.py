@@ -61,6 +61,7 @@ class CycleNode(Node, Generic[Command]):
         halves = 2 if self.hydraulics else 1
         self._samples = SampleStream(self, sample_time, lockstep, halves, self.whole_cycles)
         self._incidents = Incidents(self.incident_kinds)
+        self._throttle = diagnostics.Throttle()
         self._answer: Command | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self.get_name())
         self._commands = self.create_publisher(
@@ -108,7 +109,8 @@ class CycleNode(Node, Generic[Command]):
 
     def warn(self, text: str) -> None:
         """Warn, but not about every message of a bad stream."""
-        self.get_logger().warning(text, throttle_duration_sec=1.0)
+        if self._throttle.lets(text):
+            self.get_logger().warning(text)
 
     def inform(self, text: str) -> None:
         """Write a line to the log."""

@@ -24,7 +24,6 @@ must not wait for it. When and by what the machine advances is in
 from __future__ import annotations
 
 import functools
-import math
 import time
 from typing import Any, Generic, TypeVar
 
@@ -65,8 +64,6 @@ _SERVICES = {
     'step': ('step_once', 'at'),
     'reset': ('reset', 'at'),
 }
-# Warnings with as many equal letters are of one kind.
-_KIND_LENGTH = 7
 # Longest wait for listeners to each topic [s].
 _FLUSH_TIMEOUT = 2.0
 
@@ -115,7 +112,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._drawing_rate = 0.0
         self._duplicates = ''
         self._graph_checked = self._end_tried = 0.0
-        self._warned: dict[str, float] = {}
+        self._throttle = diagnostics.Throttle()
 
     def start(self, machine: Machine[State, Command], parameters: SimulatorParameters) -> None:
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
@@ -292,14 +289,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         return not self.context.ok()
 
     def warn(self, text: str, interval: float = 1.0) -> None:
-        """
-        Warn, unless a warning that begins alike was written less than ``interval`` [s] ago.
-
-        rclpy's own throttle takes half a millisecond for each text that it does not write.
-        """
-        kind, now = text[:_KIND_LENGTH], time.monotonic()
-        if now - self._warned.get(kind, -math.inf) > interval:
-            self._warned[kind] = now
+        """Warn, unless a warning that begins alike was written less than an interval [s] ago."""
+        if self._throttle.lets(text, interval):
             self.get_logger().warning(text)
 
     def on_end(self) -> None:

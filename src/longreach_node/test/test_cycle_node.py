@@ -6,7 +6,7 @@ import pytest
 from sensor_msgs.msg import JointState
 from simulation_rig import Wall
 
-from longreach_node import cycle_node
+from longreach_node import cycle_node, diagnostics
 from longreach_node.cycle_node import CycleNode
 from longreach_node.testing import bench
 
@@ -54,3 +54,23 @@ def test_each_silence_is_said_once(
         publisher.publish(JointState())
         b.until(lambda: not node._is_silent, 'message')
         assert '/joint_states again, after 5.1 s of silence' in after(0.0)
+
+
+def test_a_warning_does_not_hide_another(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wall = Wall()
+    monkeypatch.setattr(diagnostics, 'time', wall)
+    with bench() as b:
+        node = b.add(Listener)
+        capfd.readouterr()
+
+        def said(*texts: str) -> str:
+            for text in texts:
+                node.warn(text)
+            return ''.join(capfd.readouterr())
+
+        first = said('sample of 1 s', 'sample of 2 s', 'target ignored')
+        assert ('1 s' in first, '2 s' in first, 'target' in first) == (True, False, True)
+        wall.seconds += 1.1
+        assert 'sample of 3 s' in said('sample of 3 s')
