@@ -145,12 +145,12 @@ def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not
 
 def test_a_cluster_that_has_lost_all_workers_is_an_error(monkeypatch):
     distributed = pytest.importorskip('distributed')
-    monkeypatch.setattr(parallel, '_SILENCE', 0.2)
     with distributed.LocalCluster(
         1, threads_per_worker=1, dashboard_address=None, host='127.0.0.1'
     ) as cluster:
         outcomes = each_outcome(square, range(10**9), 10**9, cluster=cluster.scheduler_address)
         next(outcomes)
+        monkeypatch.setattr(parallel, '_SILENCE', 0.2)
         cluster.scale(0)
         with pytest.raises(LongreachError, match=r'no workers for 0\.2 s'):
             list(outcomes)
