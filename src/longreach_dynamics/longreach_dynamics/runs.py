@@ -146,11 +146,15 @@ def convert(values: np.ndarray, unit: str, shown: str) -> np.ndarray:
 
 
 class PartialRunError(IntegrationError):
-    """An integration that cannot go on; ``recorded`` are the tables of rows up to there."""
+    """
+    An integration that cannot go on.
 
-    def __init__(self, message: str, *recorded: np.ndarray) -> None:
+    ``recorded`` are the tables of rows up to there; ``state`` is the last one, None: not known.
+    """
+
+    def __init__(self, message: str, *recorded: np.ndarray, state: Any = None) -> None:
         super().__init__(message)
-        self.recorded = recorded
+        self.recorded, self.state = recorded, state
 
 
 class Record(NamedTuple):
@@ -158,7 +162,7 @@ class Record(NamedTuple):
 
     times: np.ndarray  # (rows,) [s]
     tables: tuple[np.ndarray, ...]  # (rows, ...)
-    state: Any  # of the machine at the end; of a run that ended early, some rows before
+    state: Any  # of the machine at the end; of a run that ended early, maybe some rows before
     message: str  # why the run ended early, or ''
 
 
@@ -209,6 +213,7 @@ def record(
                 )
             except PartialRunError as error:
                 message, tables = str(error), list(error.recorded)
+                state = state if error.state is None else error.state
             for part, table in zip(parts, tables, strict=True):
                 part.append(table)
             bar.update(len(tables[0]))

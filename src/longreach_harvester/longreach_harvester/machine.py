@@ -340,12 +340,12 @@ class Harvester:
             filled = begin // every - first // every if every else 0
             run = (self.step, begin, end - begin, every, rows[filled:])
             taken, status = advance(arrays, schedule, control, model, *run)
+            positions = tuple(spools.tolist()), memory, tuple(commands.tolist())
+            state = HarvesterState(y, closed, balance, counters, *positions)
             if status != DONE:
                 time = step_time(begin + taken, self.step)
                 kept = (begin + taken) // every - first // every if every else 0
-                raise PartialRunError(self._failure(status, time, y), rows[:kept])
-            positions = tuple(spools.tolist()), memory, tuple(commands.tolist())
-            state = HarvesterState(y, closed, balance, counters, *positions)
+                raise PartialRunError(self._failure(status, time, y), rows[:kept], state=state)
         return state, rows
 
     def _advance_measured(
@@ -366,7 +366,8 @@ class Harvester:
             try:
                 state, rows = self.advance_recorded(state, state.commands, n, count, every)
             except PartialRunError as error:
-                raise PartialRunError(str(error), np.vstack([*tables, *error.recorded])) from error
+                table = np.vstack([*tables, *error.recorded])
+                raise PartialRunError(str(error), table, state=error.state) from error
             tables.append(rows)
             n += count
         return state, np.vstack(tables)

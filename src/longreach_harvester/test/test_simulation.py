@@ -192,6 +192,18 @@ def test_a_spool_that_is_held_ends_at_the_stop(joint, spool, model, machine):
         assert not run.warnings()
 
 
+def test_a_run_that_ends_early_counts_up_to_there():
+    """Not up to the begin of the piece of 20,000 steps in which it ends."""
+    heavy = STANDARD.with_value('head.mass', 1e6)
+    run = simulate(Harvester(heavy, shipped('tip')))
+    assert run.status == 'failed'
+    closed = run.stack([f'closed_{name}' for name in JOINTS])
+    summary = run.summary()
+    assert summary['switchings'] == np.abs(np.diff(closed, axis=0)).sum() > 0
+    assert summary['lowest_pressure'] == run.stack(PRESSURES).min() == 0.0
+    assert 'oil cavitates' in run.warnings()[0]
+
+
 def test_lines_that_lack_oil_have_the_vapour_pressure_and_it_is_said():
     chosen = scenario(3.0, stick=EMPTYING)
     for model in ('full', 'reduced'):
