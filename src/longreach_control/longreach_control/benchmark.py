@@ -39,6 +39,7 @@ from longreach_control.pressure import PressureFeedback
 from longreach_control.shaping import InputShaping
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.runs import finite
 from longreach_dynamics.sensors import SensorGroup, SensorKind
 
 SAMPLE_TIME, DELAY, JITTER = 0.01, 0.05, 0.01  # [s]
@@ -388,10 +389,4 @@ def _measured(job: Job) -> dict[str, Any]:
 
 def as_line(result: Mapping[str, Any]) -> str:
     """Return a result as a line of JSON; what is not finite is null."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return json.dumps(plain(result))
+    return json.dumps(finite(result))

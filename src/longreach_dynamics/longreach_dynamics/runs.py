@@ -296,7 +296,7 @@ class Run(Generic[Parameters]):
     def report(self) -> dict[str, Any]:
         """Return the summary with units, status and message; None for non-finite values."""
         return {
-            **_finite(self.summary()),
+            **finite(self.summary()),
             'units': dict(self.UNITS),
             'status': self.status,
             'message': self.message,
@@ -308,12 +308,12 @@ class Run(Generic[Parameters]):
             raise IntegrationError(self.message)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Return plain data with None in place of numbers that JSON does not know."""
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: finite(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -60,6 +60,10 @@ def read_columns(
             f'{bag} has no run of the {machine} in namespace /{namespace.strip("/")}: messages'
             f' with equal stamps on all topics are required; found {counts}'
         )
+    for name, one in recording.topics.items():
+        if repeated := len(one.time) - len(np.unique(one.time)):
+            text = f'{repeated} messages of {name} repeat a stamp; of equal ones the last counts'
+            warnings.warn(text, stacklevel=2)
     rows = {name: one.at(time) for name, one in recording.topics.items()}
     found = [column_of(rows, column, namespace)[1] for column in columns[1:]]
     return np.column_stack([time / 1e9, *found])

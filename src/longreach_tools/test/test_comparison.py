@@ -141,6 +141,21 @@ def test_columns_are_read_by_their_sources_where_all_topics_have_a_message(tmp_p
     np.testing.assert_array_equal(table, expected)
 
 
+def test_a_stamp_that_repeats_is_said(tmp_path):
+    bag = recorded(
+        tmp_path / 'bag', {'joints': [5, 5, 6], 'pins': [5, 6], 'state': [5, 6]}, ['i', 'j']
+    )
+    with pytest.warns(UserWarning, match='1 messages of /north/joints repeat a stamp; of equal'):
+        assert len(read_columns(bag, 'north', RECORDED, 'crane')) == 2
+
+
+def test_numbers_that_json_does_not_know_are_null(capsys):
+    unknown = EXPECTED.copy()
+    unknown[1, 1] = np.nan
+    assert report_comparison(arguments(), 'crane', run_of(unknown), run_of(EXPECTED), '') == 1
+    assert json.loads(capsys.readouterr().out)['differences']['position'] is None
+
+
 @pytest.mark.parametrize(
     ('pins', 'names', 'error'),
     [

@@ -1,5 +1,6 @@
 """Figures of recordings: what is read, how it is drawn, and what is refused."""
 
+import dataclasses
 import math
 import re
 import warnings
@@ -169,6 +170,27 @@ def test_a_gap_in_the_second_run_is_not_bridged():
     steps = Curve('c', '', '', time, np.ones(10), steps=True)
     half = Curve('d', '', '', time + 0.5, (time > 4.0).astype(float), steps=True)
     assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_no_line_is_drawn_across_a_gap():
+    time = np.array([0.0, 1.0, 2.0, 8.0, 9.0])
+    line = Curve('a', 'a', 'm', time, np.ones(5))
+    held = dataclasses.replace(line, steps=True)
+    picture = Picture('', '', [Panel('a\n[m]', [line, held])], (), (), ('one',)).readable()
+    drawn, steps = picture.panels[0].curves
+    assert drawn.time.tolist() == [0.0, 1.0, 2.0, 5.0, 8.0, 9.0]
+    assert np.flatnonzero(np.isnan(drawn.values)).tolist() == [3]
+    assert steps.time.tolist() == time.tolist()
+
+
+def test_samples_of_one_time_have_rows_of_their_own(tmp_path, capsys):
+    rows = [
+        ('position', time, Float64(data=value)) for time, value in ((1, 1.0), (1, 2.0), (2, 3.0))
+    ]
+    out = tmp_path / 'a.csv'
+    bag = write_bag(tmp_path / 'bag', 'crane', rows)
+    assert Outcome(capsys, 'plot', bag, 'position.data', '--out', out).code == 0
+    assert csv(out)[1][:, 1].tolist() == [1.0, 2.0, 3.0]
 
 
 def test_runs_without_overlap_say_so(tmp_path, capsys):

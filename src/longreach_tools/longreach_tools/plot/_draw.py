@@ -114,7 +114,11 @@ def _draw_strips(axis: Any, picture: Picture) -> None:
 
 
 def write_table(file: Path, picture: Picture) -> None:
-    """Write all samples as CSV: time [s], and for each curve, where it has none, nan."""
+    """
+    Write all samples as CSV: time [s], and for each curve, where it has none, nan.
+
+    Samples of equal times are in rows of their own.
+    """
     columns: list[tuple[str, np.ndarray, np.ndarray]] = []
     for panel in picture.panels:
         for place, curve in enumerate(panel.curves):
@@ -125,11 +129,13 @@ def write_table(file: Path, picture: Picture) -> None:
                 less = curve.less(other).values
                 columns.append((f'difference of {curve.name}', curve.time, less))
     unique = list({name: (name, time, values) for name, time, values in columns}.values())
-    times = np.unique(np.concatenate([time for _, time, _ in unique]))
-    table = np.full((len(times), 1 + len(unique)), np.nan)
-    table[:, 0] = times
-    for place, (_, time, values) in enumerate(unique, 1):
-        table[np.searchsorted(times, time), place] = values
+    # Times as real parts, and the number among equal ones as imaginary parts.
+    stamps = [t + 1j * (np.arange(len(t)) - np.searchsorted(t, t)) for _, t, _ in unique]
+    rows = np.unique(np.concatenate(stamps))
+    table = np.full((len(rows), 1 + len(unique)), np.nan)
+    table[:, 0] = rows.real
+    for place, ((_, _, values), own) in enumerate(zip(unique, stamps, strict=True), 1):
+        table[np.searchsorted(rows, own), place] = values
     write_csv(file, ['time', *(_cell(name) for name, _, _ in unique)], table)
 
 

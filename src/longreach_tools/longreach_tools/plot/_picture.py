@@ -19,7 +19,7 @@ import numpy as np
 from longreach_dynamics.runs import convert
 from longreach_tools.fields import Signal
 
-# An interval beyond this many median intervals is a gap: values are not interpolated across it.
+# An interval beyond this many median intervals is a gap: neither values nor lines go across it.
 _GAP = 5.0
 # Units in which people read, and the magnitude from which on.
 _READ = {
@@ -57,6 +57,19 @@ class Curve:
     wanted: bool = False  # a set point
     zero: float = 0.0  # from which on figures show the values
     shown: str = ''  # unit in figures; empty: in which people read
+
+    def broken(self) -> Curve:
+        """Return the curve with an unknown value in each gap, where no line is drawn."""
+        intervals = np.diff(self.time)
+        if self.steps or not intervals.size:
+            return self
+        gaps = np.flatnonzero(intervals > _GAP * np.median(intervals))
+        between = self.time[gaps] + 0.5 * intervals[gaps]
+        time, values = (
+            np.insert(self.time, gaps + 1, between),
+            np.insert(self.values, gaps + 1, np.nan),
+        )
+        return dataclasses.replace(self, time=time, values=values)
 
     def less(self, other: Curve) -> Difference:
         """Return the difference from a curve of a second recording."""
@@ -136,7 +149,7 @@ class Picture(NamedTuple):
         return rows
 
     def readable(self) -> Picture:
-        """Return the figure in units in which people read, and from the curves' zeros on."""
+        """Return the figure in units in which people read, from curves' zeros on, with gaps."""
         return self._replace(panels=[_readable(panel) for panel in self.panels])
 
     @property
@@ -264,7 +277,7 @@ def _readable(panel: Panel) -> Panel:
     def in_figure(curve: Curve) -> Curve:
         to = curve.shown or shown or curve.unit
         values = convert(curve.values - curve.zero, curve.unit, to)
-        return dataclasses.replace(curve, unit=to, values=values, zero=0.0)
+        return dataclasses.replace(curve, unit=to, values=values, zero=0.0).broken()
 
     label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
     return Panel(label, [*map(in_figure, panel.curves)], [*map(in_figure, panel.others)])
