@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from rosbags.interfaces import QosDurability
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
@@ -57,11 +57,13 @@ def write_messages(writer, count, *, flush_every=None, types=None, qos=()):
             writer.flush()
 
 
-class SqliteWriter:
-    """Writes what other programs record with sqlite3."""
+class OthersWriter:
+    """Writes what other programs record."""
 
-    def __init__(self, path):
-        self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.SQLITE3)
+    def __init__(self, path, storage='sqlite3', compressed=False):
+        self._writer = Writer(path, version=9, storage_plugin=StoragePlugin[storage.upper()])
+        if compressed:
+            self._writer.set_compression(CompressionMode.MESSAGE, CompressionFormat.ZSTD)
         self._writer.open()
         self.write = self._writer.write
         self.close = self._writer.close
@@ -75,7 +77,7 @@ class SqliteWriter:
 
 
 def new_writer(path, storage='mcap', **options):
-    return BagWriter(path, **options) if storage == 'mcap' else SqliteWriter(path)
+    return BagWriter(path, **options) if storage == 'mcap' else OthersWriter(path)
 
 
 def make_bag(path, count=100, **options):
@@ -419,6 +421,19 @@ def test_files_are_numbered_as_by_rosbag2_and_older_names_are_read(tmp_path):
     metadata.write_text(text.replace('bag_0.', 'bag.'))
     (bag / 'bag_0.mcap').rename(bag / 'bag.mcap')
     assert positions(bag) == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_compressed_messages_are_unpacked(tmp_path, storage):
+    plain, packed = make_bag(tmp_path / 'plain', 20), tmp_path / 'packed'
+    with contextlib.closing(OthersWriter(packed, storage, compressed=True)) as writer:
+        write_messages(writer, 20)
+    assert positions(packed) == positions(plain)
+    assert recover(packed, tmp_path / 'new') == 40
+    assert positions(tmp_path / 'new') == positions(plain)
+    (file,) = (one for one in packed.iterdir() if one.suffix != '.yaml')
+    with pytest.raises(LongreachError, match='its messages are compressed; give the directory'):
+        positions(file)
 
 
 @pytest.mark.parametrize('storage', STORAGES)

@@ -28,6 +28,8 @@ from ._topics import Message, Topic, absolute_name, need
 _MCAP_MAGIC = b'\x89MCAP0\r\n'
 _SQLITE_MAGIC = b'SQLite format 3\x00'
 _ROS1_MAGIC = b'#ROSBAG V'
+# No message begins like this: the bytes of CDR begin with 0.
+_ZSTD_MAGIC = b'(\xb5/\xfd'
 _ROS1_REMEDY = 'convert it first: rosbags-convert --src FILE.bag --dst DIRECTORY'
 _NO_CHECKSUMS = 'no checksums: sqlite3 has none; its pages are checked, but not the messages'
 
@@ -82,6 +84,11 @@ class Bag:
                 for reader in self._readers:
                     chosen = [one for one in reader.connections if one.topic in wanted]
                     for connection, time, data in reader.messages(chosen, start) if chosen else ():
+                        if data[:4] == _ZSTD_MAGIC:
+                            raise LongreachError(
+                                f'{self.path}: its messages are compressed; give the directory of'
+                                ' the recording, with its metadata.yaml'
+                            )
                         read += 1
                         yield connection.topic, time, data
         except InputError as error:
@@ -139,7 +146,7 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
         raise InputError(f'{path}: no such bag; give the directory of a recording')
     files = _storage_files(path)
     storage = _storage_of(files)
-    check = check and not any(file.suffix == '.zstd' for file in files)
+    check = check and not _is_compressed(path, files)
     problems: list[str] = []
     readers: list[Any] = []
     with ExitStack() as resources:
@@ -166,6 +173,17 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
         bag.problem, bag.damaged = '; '.join(problems), bool(damage)
         bag._resources = resources.pop_all()
         return bag
+
+
+def _is_compressed(path: Path, files: Sequence[Path]) -> bool:
+    """Return whether files or messages are compressed, which rosbags unpacks by the metadata."""
+    if any(file.suffix == '.zstd' for file in files):
+        return True
+    try:
+        known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
+        return str(known.get('compression_mode')).lower() == 'message'
+    except (InputError, AttributeError, KeyError, TypeError):
+        return False
 
 
 @contextlib.contextmanager
