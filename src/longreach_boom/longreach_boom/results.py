@@ -162,7 +162,6 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()  # what the scenario has after the end
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -217,5 +216,5 @@ class BoomRun(Run[BoomParameters]):
                 ' vapour pressure'
                 for name in self.cavitated
             ),
-            *(f'{what}, after the end of the run: it does not act' for what in self.late),
+            *super().warnings(),
         )

@@ -138,14 +138,6 @@ class Scenario(Parameters):
         """Whether external forces act at some time."""
         return bool(self.forces or self.pumping or self.gusts)
 
-    def late(self) -> tuple[str, ...]:
-        """Return what begins after the end."""
-        times = [(f'release[{k}]', time) for k, time in enumerate(self.release)]
-        times += [(f'attach[{k}]', one.time) for k, one in enumerate(self.attach)]
-        for name in ('forces', 'pumping', 'gusts'):
-            times += [(f'{name}[{k}]', one.start) for k, one in enumerate(getattr(self, name))]
-        return tuple(f'{name} is at {time:g} s' for name, time in times if time >= self.duration)
-
     def tip_forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
         """Return the forces at the tips (N, 2) [N] at a time [s] and inclinations (N,) [rad]."""
         found = np.zeros((boom.size, 2))

@@ -14,7 +14,7 @@ from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_boom.strain import strains
-from longreach_dynamics.machine import sample_counts, step_time
+from longreach_dynamics.machine import late_events, sample_counts, step_time
 from longreach_dynamics.runs import record
 from longreach_dynamics.trajectory_following import FollowerState
 
@@ -70,7 +70,8 @@ def simulate(
     table = series(parameters, times, rows, modes, strain)
     if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
-    return BoomRun(parameters, columns, table, rows, cavitated, scenario.late(), message=message)
+    late = late_events(scenario, 'release', 'attach', 'forces', 'pumping', 'gusts')
+    return BoomRun(parameters, columns, table, rows, cavitated, message=message, late=late)
 
 
 def _following(

@@ -17,7 +17,7 @@ from longreach_crane.model import CAR_POSITION, CAR_VELOCITY, load_position
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.results import CraneRun, Event, columns_of
 from longreach_crane.scenario import Scenario
-from longreach_dynamics.machine import Cycle, check_rows, closed_loop, step_count
+from longreach_dynamics.machine import Cycle, check_rows, closed_loop, late_events, step_count
 from longreach_dynamics.stepping import IntegrationError
 
 
@@ -79,7 +79,8 @@ def simulate(
         message = str(error)
     table = table[: row + 1]
     table[:, 6] = load_position(table[:, 1:6], crane.constants)
-    return CraneRun(parameters, columns, table, tuple(crossings), message=message)
+    late = late_events(scenario, 'disturbances')
+    return CraneRun(parameters, columns, table, tuple(crossings), message=message, late=late)
 
 
 def _crossings(crane: Crane, before: Cycle, after: CraneState, duration: float) -> list[Event]:

@@ -154,6 +154,21 @@ def sample_counts(duration: float, sample_time: float, step: float, width: int) 
     return every, samples
 
 
+def late_events(scenario: Any, *names: str) -> tuple[str, ...]:
+    """
+    Return which entries of a scenario's lists are at its end or later, where they do not act.
+
+    Entries have a ``time`` or a ``start`` [s], or are times; ``duration`` is the scenario's.
+    """
+    found = []
+    for name in names:
+        for k, item in enumerate(getattr(scenario, name)):
+            time = getattr(item, 'time', getattr(item, 'start', item))
+            if time >= scenario.duration:
+                found.append(f'{name}[{k}] is at {time:g} s')
+    return tuple(found)
+
+
 def check_order(times: Sequence[float], what: str) -> None:
     """Raise InputError unless each time [s] in a list of a scenario is after the one before."""
     for index in range(1, len(times)):

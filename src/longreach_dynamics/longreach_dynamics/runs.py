@@ -229,8 +229,9 @@ class Run(Generic[Parameters]):
     """
     A simulated or recorded run: parameters of the machine, columns, and table (rows, columns).
 
-    ``message``: why the run ended early and what to do; empty for a complete one. InputError for
-    a table of another width, and for columns of one name.
+    ``message``: why the run ended early and what to do; empty for a complete one. ``late``: what
+    the scenario has after its end. InputError for a table of another width, and for columns of
+    one name.
     """
 
     UNITS: ClassVar[Mapping[str, str]] = {'duration': 's'}
@@ -240,6 +241,7 @@ class Run(Generic[Parameters]):
     columns: Columns
     table: np.ndarray
     message: str = dataclasses.field(default='', kw_only=True)
+    late: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that each column of the table has a name of its own."""
@@ -291,7 +293,7 @@ class Run(Generic[Parameters]):
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about the run, one line each."""
-        return ()
+        return tuple(f'{what}, after the end of the run: it does not act' for what in self.late)
 
     def report(self) -> dict[str, Any]:
         """Return the summary with units, status and message; None for non-finite values."""

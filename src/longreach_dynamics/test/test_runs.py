@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import late_events
 from longreach_dynamics.runs import (
     Column,
     Columns,
@@ -143,3 +145,19 @@ def test_nothing_in_common() -> None:
     late = EXPECTED + 1.0
     with pytest.raises(InputError, match=r'^the recording and the scenario have no sample in com'):
         compare_runs(run_of(late), run_of(EXPECTED))
+
+
+def test_what_a_scenario_has_after_its_end_is_said() -> None:
+    def at(**values: float) -> SimpleNamespace:
+        return SimpleNamespace(**values)
+
+    scenario = SimpleNamespace(
+        duration=2.0,
+        release=(1.9, 2.0),
+        attach=(at(time=1.0), at(time=3.0)),
+        gusts=(at(start=2.5),),
+    )
+    late = late_events(scenario, 'release', 'attach', 'gusts')
+    assert late == ('release[1] is at 2 s', 'attach[1] is at 3 s', 'gusts[0] is at 2.5 s')
+    said = 'gusts[0] is at 2.5 s, after the end of the run: it does not act'
+    assert run_of(TABLE, late=late).warnings()[-1] == said

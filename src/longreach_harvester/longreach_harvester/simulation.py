@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.hydraulics.lines import VAPOUR
-from longreach_dynamics.machine import sample_counts
+from longreach_dynamics.machine import late_events, sample_counts
 from longreach_dynamics.runs import Column, Columns, Run, Source, each, record
 from longreach_harvester.bodies import HEAD, PRESSURE_1
 from longreach_harvester.control import references
@@ -184,7 +184,7 @@ class HarvesterRun(Run[HarvesterParameters]):
         return found | {name: error for name, error in errors.items() if error is not None}
 
     def warnings(self) -> tuple[str, ...]:
-        """Return that oil cavitates, and that the steps lose or make energy."""
+        """Return that oil cavitates, that the steps lose or make energy, and what does not act."""
         if self.state is None:
             return ()
         found = []
@@ -206,7 +206,7 @@ class HarvesterRun(Run[HarvesterParameters]):
                 f'the energy balance is off by {error:.2g} of the energy turned over, allowed:'
                 f' {_ENERGY_ERROR:g}; take a shorter step (--step), such as a quarter'
             )
-        return tuple(found)
+        return (*found, *super().warnings())
 
 
 def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -274,6 +274,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
         columns,
         series(machine, times, table),
         message=message,
+        late=late_events(machine.scenario, 'attach', 'release'),
         state=state,
         as_printed=machine.as_printed,
         wall_time=wall_time,
