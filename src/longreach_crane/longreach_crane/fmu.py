@@ -7,6 +7,7 @@ symbols. What is not continuous is not in it: brake, end stops, emergency mode, 
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import sympy
 from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_hand_side
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
+from longreach_dynamics.parameters import rule_of
 
 _STATES = (
     Variable('motor_force', 'N', 'force of the motor on the car, f_c'),
@@ -40,14 +42,18 @@ def write_crane_fmu(file: str | Path, crane: CraneParameters) -> None:
 def crane_fmu(crane: CraneParameters) -> FmuModel:
     """Return what the FMU of a crane's nonlinear model is made of."""
     values = Constants.of(crane)
-    parameters = (
-        Variable('m_c', 'kg', 'mass of the car', values.m_c),
-        Variable('m_l', 'kg', 'mass of the load', values.m_l),
-        Variable('r', 'm', 'length of the cable', values.r),
-        Variable('g', 'm/s^2', 'gravity', values.g),
-        Variable('d_c', 'kg/s', 'friction of the car', values.d_c),
-        Variable('d_l', 'kg/s', 'friction of the load', values.d_l),
-        Variable('motor_rate', '1/s', 'inverse time constant of the motor', values.motor_rate),
+    rules = {field.name: rule_of(field) for field in dataclasses.fields(crane)}
+    parameters = tuple(
+        Variable(name, rules[field].unit, text, getattr(crane, field), bounds=rules[field].bounds)
+        for name, field, text in (
+            ('m_c', 'car_mass', 'mass of the car'),
+            ('m_l', 'load_mass', 'mass of the load'),
+            ('r', 'cable_length', 'length of the cable'),
+            ('g', 'gravity', 'gravity'),
+            ('d_c', 'car_friction', 'friction of the car'),
+            ('d_l', 'load_friction', 'friction of the load'),
+            ('motor_rate', 'motor_rate', 'inverse time constant of the motor'),
+        )
     )
     x, u, p = (
         [sympy.Symbol(variable.name, real=True) for variable in variables]

@@ -41,7 +41,7 @@ STEP = 'integration_step'
 
 # Modulus of the fastest eigenvalue times the step of RK4. It is stable up to 2.8, and loses
 # 5e-8 of a vibration's phase in each radian at this value.
-_PHASE = 0.05
+_PHASE, _MOST_STEPS = 0.05, 50.0
 COMPILERS = ('gcc', 'cc', 'clang')
 _FLAGS = ('-std=c99', '-O2', '-shared', '-fPIC', '-fvisibility=hidden')
 _PLATFORMS = {
@@ -74,6 +74,7 @@ class Variable(NamedTuple):
     description: str
     start: float = 0.0  # of states, inputs and parameters
     is_output: bool = False  # of states: whether it is an output, too
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # of parameters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,8 +262,9 @@ def _description(model: FmuModel, guid: str) -> Iterator[str]:
 
 
 def _step(model: FmuModel) -> Variable:
-    """Return the parameter that all FMUs have."""
-    return Variable(STEP, 's', 'longest step of RK4 in co-simulation', model.step)
+    """Return the parameter that all FMUs have; RK4 is stable within its bounds."""
+    bounds = 1e-9, _MOST_STEPS * model.step
+    return Variable(STEP, 's', 'longest step of RK4 in co-simulation', model.step, bounds=bounds)
 
 
 def _variables(
@@ -287,7 +289,8 @@ def _variables(
     for v in model.outputs:
         yield row(v, 'output', 'continuous', 'calculated')
     for v in parameters:
-        limit: dict[str, object] = {'min': 1e-9} if v.name == STEP else {}
+        bounds = zip(('min', 'max'), v.bounds, strict=True)
+        limit = {name: bound for name, bound in bounds if math.isfinite(bound)}
         yield row(v, 'parameter', 'tunable', 'exact', start=v.start, **limit)
 
 
@@ -298,10 +301,13 @@ _GUID = '@GUID@'
 
 def _source(model: FmuModel) -> str:
     """Return the text of sources/model.c."""
+    parameters = (*model.parameters, _step(model))
     starts = {
         'state_starts': [v.start for v in model.states],
         'input_starts': [v.start for v in model.inputs],
-        'parameter_starts': [*(v.start for v in model.parameters), model.step],
+        'parameter_starts': [v.start for v in parameters],
+        'parameter_low': [v.bounds[0] for v in parameters],
+        'parameter_high': [v.bounds[1] for v in parameters],
     }
     lines = [
         f'/* {model.description} */',
@@ -317,9 +323,16 @@ def _source(model: FmuModel) -> str:
         f'#define PARAMETERS {len(model.parameters) + 1} /* the last: longest step of RK4 [s] */',
     ]
     for name, values in starts.items():
-        inside = ', '.join(map(repr, values)) or '0.0'
+        inside = ', '.join(map(repr, values)).replace('inf', 'HUGE_VAL') or '0.0'
         lines.append(f'static const double {name}[] = {{{inside}}};')
+    allowed = ', '.join(f'"{v.name}, allowed: {_range(*v.bounds)}"' for v in parameters)
+    lines.append(f'static const char *const parameter_allowed[] = {{{allowed}}};')
     return '\n'.join([*lines, '', model.code, _INTERFACE])
+
+
+def _range(low: float, high: float) -> str:
+    """Return bounds in words."""
+    return f'{"above 0" if 0.0 < low < sys.float_info.min else f"from {low:g}"} to {high:g}'
 
 
 _INTERFACE = r"""
@@ -466,8 +479,11 @@ fmi2Status fmi2SetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n,
         if (vr[i] >= VALUES || (vr[i] >= DERIVATIVES_AT && vr[i] < INPUTS_AT) ||
             (vr[i] >= OUTPUTS_AT && vr[i] < PARAMETERS_AT))
             return failed(instance, "only states, inputs and parameters can be set");
-        if (!isfinite(value[i]) || (vr[i] == VALUES - 1 && !(value[i] > 0.0)))
-            return failed(instance, "values must be finite, and the integration step above 0");
+        if (!isfinite(value[i]))
+            return failed(instance, "values must be finite");
+        if (vr[i] >= PARAMETERS_AT && (value[i] < parameter_low[vr[i] - PARAMETERS_AT] ||
+                                       value[i] > parameter_high[vr[i] - PARAMETERS_AT]))
+            return failed(instance, parameter_allowed[vr[i] - PARAMETERS_AT]);
         instance->state.values[vr[i]] = value[i];
     }
     instance->state.is_current = 0;

@@ -74,15 +74,21 @@ class Rule:
         unit = '' if self.unit in ('', '1') else f' {self.unit}'
         return f'{low}, {high}{unit}'
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest number that is allowed."""
+        low = -math.inf if self.at_least is None else self.at_least
+        high = math.inf if self.at_most is None else self.at_most
+        if self.above is not None:
+            low = math.nextafter(self.above, math.inf)
+        if self.below is not None:
+            high = math.nextafter(self.below, -math.inf)
+        return low, high
+
     def allows(self, value: float) -> bool:
         """Return whether a number is finite and within the bounds."""
-        return (
-            math.isfinite(value)
-            and (self.at_least is None or value >= self.at_least)
-            and (self.above is None or value > self.above)
-            and (self.at_most is None or value <= self.at_most)
-            and (self.below is None or value < self.below)
-        )
+        low, high = self.bounds
+        return math.isfinite(value) and low <= value <= high
 
 
 def quantity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
+from longreach_dynamics.parameters import rule_of
 from longreach_symbolic.code import as_single_c
-from longreach_symbolic.links import Links
+from longreach_symbolic.links import LINK_QUANTITIES, Link, Links
 from longreach_symbolic.vibration import Joints, modal_eigenvalues
 
 _CODE = """
@@ -90,6 +92,13 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
     states += [
         Variable(f'd{name}', f'{unit}/s', f'rate of {text}') for name, unit, text in coordinates
     ]
+    rules = {field.name: rule_of(field) for kind in (Links, Link) for field in fields(kind)}
+    names = ['gravity', *LINK_QUANTITIES * model.count]
+    parameters = [
+        Variable(p.name, p.unit, p.meaning, p.value, bounds=rules[name].bounds)
+        for name, p in zip(names, model.quantities, strict=True)
+        if p.is_symbol
+    ]
     return FmuModel(
         name='links',
         description=f'{model.count} flexible links in a vertical plane, {links.basis} functions',
@@ -103,7 +112,7 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
                 for axis in 'xy'
             ),
         ),
-        parameters=tuple(Variable(p.name, p.unit, p.meaning, p.value) for p in model.parameters),
+        parameters=tuple(parameters),
         code=as_single_c(equations, cse) + _CODE,
         step=_step(links),
     )

@@ -90,15 +90,25 @@ def test_step_of_co_simulation_is_a_parameter(tmp_path):
     assert 8.0 < errors[0] / errors[1] < 40.0
 
 
-def test_parameters_without_motion_are_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ('values', 'text'),
+    [
+        ({'m_1': -1.0}, b'm_1, allowed: above 0 to 1e+09'),
+        ({'mu_2': 1.5}, b'mu_2, allowed: from -1 to 0'),
+        ({fmu.STEP: 1.0}, b'integration_step, allowed: from 1e-09 to '),
+        # Without mass.
+        ({'m_1': 1e-300, 'M_1': 0.0, 'm_2': 1e-300, 'M_2': 0.0}, b'finite'),
+    ],
+)
+def test_parameters_without_motion_are_an_error(tmp_path, values, text):
     file = tmp_path / 'links.fmu'
     write_links_fmu(file, derive(model_of(random_links(2), 'all')))
     said = []
     with pytest.raises(fmpy.fmi1.FMICallException):
         fmpy.simulate_fmu(
-            str(file), start_values={'m_1': -1e9}, logger=lambda *words: said.append(words[-1])
+            str(file), start_values=values, logger=lambda *words: said.append(words[-1])
         )
-    assert any(b'no finite solution' in words for words in said)
+    assert any(text in words for words in said)
 
 
 def test_without_compiler_nothing_is_written(capsys, tmp_path, monkeypatch):
