@@ -63,7 +63,7 @@ class Column:
 
     ``meaning`` is for documents, ``source`` the message field in a recording, None: not recorded.
     ``family`` is the common name of similar columns in documents, such as ``phi_i``; empty: the
-    name.
+    name. InputError for a unit of figures, such as deg.
     """
 
     name: str
@@ -71,6 +71,13 @@ class Column:
     meaning: str = ''
     source: Source | Derived | None = None
     family: str = ''
+
+    def __post_init__(self) -> None:
+        """Check the unit: messages and figures take it for SI."""
+        if si := [unit for unit, shown in _FACTORS if shown == self.unit]:
+            raise InputError(
+                f'column {self.name} in {self.unit!r}, allowed: {si[0]}; figures convert'
+            )
 
 
 def each(

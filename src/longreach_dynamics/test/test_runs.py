@@ -147,6 +147,11 @@ def test_nothing_in_common() -> None:
         compare_runs(run_of(late), run_of(EXPECTED))
 
 
+def test_columns_are_in_si_units() -> None:
+    with pytest.raises(InputError, match=r"^column phi in 'deg', allowed: rad; figures convert$"):
+        Column('phi', 'deg')
+
+
 def test_what_a_scenario_has_after_its_end_is_said() -> None:
     def at(**values: float) -> SimpleNamespace:
         return SimpleNamespace(**values)

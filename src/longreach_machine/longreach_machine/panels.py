@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column
 
 
@@ -35,7 +36,11 @@ class Lane(NamedTuple):
 
 
 def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Curve]]:
-    """Return the columns of a panel, each with its curve and label."""
+    """
+    Return the columns of a panel, each with its curve and label.
+
+    InputError for columns of several units, which have no axis in common.
+    """
     known = list(columns)
     found = []
     for curve in panel.curves:
@@ -43,6 +48,12 @@ def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Cur
             if curve.column in (column.name, column.family):
                 label = curve.label.replace('*', _own_part(column.name, column.family))
                 found.append((column, curve._replace(label=label)))
+    units = dict.fromkeys(column.unit for column, _ in found)
+    if len(units) > 1:
+        raise InputError(
+            f'panel {panel.label!r} has curves in {", ".join(map(repr, units))}, allowed: one'
+            ' unit; declare a panel for each'
+        )
     return found
 
 

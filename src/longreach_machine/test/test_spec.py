@@ -1,4 +1,4 @@
-"""Installed scenarios by their names."""
+"""Declarations: installed scenarios by their names, panels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_machine import MachineSpec, spec
+from longreach_dynamics.runs import Column
+from longreach_machine import Curve, MachineSpec, Panel, curves_of, spec
 
 
 class Boom(MachineSpec):
@@ -46,3 +47,10 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     error = r'^scenario foo is unknown, allowed: hold, wave, or a file such as my\.yaml$'
     with pytest.raises(InputError, match=error):
         Boom().find_scenario('foo')
+
+
+def test_curves_of_a_panel_have_one_unit() -> None:
+    columns = [Column('a', 'rad'), Column('b', 'rad'), Column('c', 'Pa')]
+    assert len(curves_of(Panel('', [Curve('a'), Curve('b')]), columns)) == 2
+    with pytest.raises(InputError, match="panel 'all' has curves in 'rad', 'Pa', allowed: one"):
+        curves_of(Panel('all', [Curve('a'), Curve('c')]), columns)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
@@ -17,6 +18,7 @@ from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_tools import recording
 from longreach_tools.machine_command import check_files, configure
+from longreach_tools.run_figure import _draw_panel
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
 
@@ -198,6 +200,13 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
         capsys.readouterr().err
         == 'longreach swing compare: 1 samples are missing, the others agree\n'
     )
+
+
+def test_limits_of_a_panel_are_in_its_unit():
+    axis = Figure().subplots()
+    run = Run(Rope(1.5), COLUMNS, np.array([[0.0, 3.0], [0.1, 3.0]]))
+    _draw_panel(axis, Panel('height', (Curve('height'),), 'mm', limits=('length',)), run)
+    assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 1500.0]
 
 
 def test_a_sweep_runs_machine_and_scenario(swing):
