@@ -48,6 +48,13 @@ def test_dig_as_json(capsys):
     assert found['energy_error'] < 1e-6
 
 
+def test_a_value_that_the_scenario_sets_is_said(capsys):
+    words = ('run', 'dig_17kpa', '--duration', 0.1, '--set')
+    done = Outcome(capsys, 'excavator', *words, 'soil.cohesion=40000')
+    assert done.err.endswith('--set soil.cohesion has no effect: the scenario sets it\n')
+    assert 'no effect' not in Outcome(capsys, 'excavator', *words, 'soil.law=zelenin').err
+
+
 def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     done = Outcome(capsys, 'excavator', 'dig', '--cohesion', 17, '--duration', 0.1)
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err

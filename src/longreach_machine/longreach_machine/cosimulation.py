@@ -71,6 +71,7 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
         scenario = from_mapping(spec.scenarios, data['scenario'])
         self._machine, signals, self._command = spec.cosimulation(parameters, scenario, options)
         self._state = self._machine.initial_state()
+        self._begin: float | None = None
         self._inputs = [signal.name for signal in signals]
         for signal in signals:
             setattr(self, signal.name, 0.0)
@@ -96,10 +97,17 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
                 self._outputs.append(name)
 
     def do_step(self, current_time: float, step_size: float) -> bool:
-        """Advance by a communication step; an error ends the simulation with its message."""
+        """
+        Advance by a communication step; an error ends the simulation with its message.
+
+        The scenario begins where the simulation does, whatever its time is then.
+        """
+        if self._begin is None:
+            self._begin = current_time
         step = self._machine.step
         if abs(step_size / step - round(step_size / step)) > _WHOLE:
             raise InputError(f'step = {step_size} s, allowed: whole steps of {step} s')
-        self._state = self._machine.advance(self._state, self._given(), current_time, step_size)
+        time = current_time - self._begin
+        self._state = self._machine.advance(self._state, self._given(), time, step_size)
         self._show()
         return True

@@ -315,7 +315,15 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
-    return report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
+    code = report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
+    for path, value in _changes(arguments):
+        own = not path.startswith(_SCENARIO) and isinstance(run.parameters, type(machine))
+        if own and run.parameters.with_value(path, value) != run.parameters:
+            print(
+                f'longreach {spec.name}: --set {path} has no effect: the scenario sets it',
+                file=sys.stderr,
+            )
+    return code
 
 
 def _files(*read: Any) -> list[str]:
