@@ -64,10 +64,15 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
         Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
         Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
-        Panel('slewing gear from\nits start', (Curve('gear_z', 'z'),), 'mm', relative=True),
+        Panel(
+            'slewing gear from\nits start',
+            (Curve('gear_z', 'z', optional=True),),
+            'mm',
+            relative=True,
+        ),
         Panel(
             'joint angle\nfrom its start',
-            (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True)),
+            (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True, optional=True)),
             'deg',
             relative=True,
         ),

@@ -7,7 +7,7 @@ The declaration of a machine, and what is made of it without ROS.
 """
 
 from longreach_machine.linear import LinearModel, Pole, Signal, SmoothModel, linearize
-from longreach_machine.panels import Curve, Lane, Panel, curves_of
+from longreach_machine.panels import Curve, Lane, Panel, check_curves, curves_of
 from longreach_machine.spec import MachineSpec
 
 MACHINE_GROUP = 'longreach.machines'
@@ -23,6 +23,7 @@ __all__ = [
     'Pole',
     'Signal',
     'SmoothModel',
+    'check_curves',
     'curves_of',
     'linearize',
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column
+from longreach_dynamics.runs import Column, Columns
 
 
 class Curve(NamedTuple):
@@ -15,10 +15,11 @@ class Curve(NamedTuple):
     column: str  # the name of one, or the common name of several, such as ``q_*``
     label: str = '*'  # ``*`` stands for the part by which the names of several columns differ
     wanted: bool = False  # a set point, dashed
+    optional: bool = False  # whether there are runs without these columns
 
 
 class Panel(NamedTuple):
-    """One of the axes of a figure; curves whose columns a run lacks are left out."""
+    """One of the axes of a figure; curves whose columns a recording lacks are left out."""
 
     label: str  # of the vertical axis, without the unit
     curves: Sequence[Curve]
@@ -55,6 +56,19 @@ def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Cur
             ' unit; declare a panel for each'
         )
     return found
+
+
+def check_curves(panels: Iterable[Panel], columns: Columns) -> None:
+    """Raise InputError for a curve of a panel that a run lacks, unless it is optional."""
+    names = {name for column in columns for name in (column.name, column.family)}
+    for panel in panels:
+        for curve in panel.curves:
+            if curve.column not in names and not curve.optional:
+                raise InputError(
+                    f'panel {panel.label!r} has the curve {curve.column!r}, allowed:'
+                    f' {", ".join(columns.names)}, or their families; correct its name, or declare'
+                    ' it optional'
+                )
 
 
 def _own_part(name: str, family: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column
-from longreach_machine import Curve, MachineSpec, Panel, curves_of, spec
+from longreach_dynamics.runs import Column, Columns, each
+from longreach_machine import Curve, MachineSpec, Panel, check_curves, curves_of, spec
 
 
 class Boom(MachineSpec):
@@ -47,6 +47,15 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     error = r'^scenario foo is unknown, allowed: hold, wave, or a file such as my\.yaml$'
     with pytest.raises(InputError, match=error):
         Boom().find_scenario('foo')
+
+
+def test_a_misspelt_curve_is_refused() -> None:
+    columns = Columns((Column('time', 's'), *each('q_*', 'ab', 'rad', 'angle')))
+    check_curves(
+        [Panel('angle', [Curve('q_*'), Curve('q_a'), Curve('z', optional=True)])], columns
+    )
+    with pytest.raises(InputError, match="panel 'angle' has the curve 'p_a', allowed: time, q_a"):
+        check_curves([Panel('angle', [Curve('p_a')])], columns)
 
 
 def test_curves_of_a_panel_have_one_unit() -> None:

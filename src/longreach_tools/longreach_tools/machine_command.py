@@ -23,7 +23,7 @@ import yaml
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
 from longreach_dynamics.runs import Columns, Run
-from longreach_machine import MachineSpec
+from longreach_machine import MachineSpec, check_curves
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
@@ -315,6 +315,7 @@ def run_scenario(
     check_files(arguments, *_files(scenario, options))
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
+    check_curves(spec.panels, run.columns)
     code = report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
     for path, value in _changes(arguments):
         own = not path.startswith(_SCENARIO) and isinstance(run.parameters, type(machine))
