@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -364,6 +367,18 @@ def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
     assert file.read_text() == before
     with pytest.raises(InputError, match='delay = 20 s, allowed: at most 10 s'):
         write_time(file, 'right', 'delay', 20.0, 'any')
+
+
+def test_line_times_are_those_of_rows_of_the_calibration(tmp_path: Path) -> None:
+    """Images of half the size have half as many rows: each takes twice as long."""
+    file = write_small_rig(tmp_path)
+    rig = load_rig(file)
+    clocks: Any = SimpleNamespace(line_time=lambda: (20e-6, 3e-6, [*rig.cameras]))
+    words = argparse.Namespace(rig=file, scale=0.5)
+    lines, warning = tracking_commands._write_line_times(words, rig, clocks)
+    assert (lines, warning) == (dict.fromkeys(rig.cameras, 10e-6), '')
+    assert {one.line_time for one in load_rig(file).cameras.values()} == {10e-6}
+    assert file.read_text().count('standard error 1.5e-06 s') == len(rig.cameras)
 
 
 # --- rendered pictures -----------------------------------------------------------------------
