@@ -114,8 +114,9 @@ def _kept(bag: Bag, names: Sequence[str], begin: int) -> list[Message]:
         for name, bag_time, data in bag.messages([*kept]):
             if bag_time >= begin:
                 break
-            kept[name].append((name, begin, data))
-    return [*itertools.chain(*kept.values())]
+            kept[name].append((name, bag_time, data))
+    found = sorted(itertools.chain(*kept.values()), key=itemgetter(1))
+    return [(name, begin, data) for name, _, data in found]
 
 
 def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:
