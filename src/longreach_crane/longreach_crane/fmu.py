@@ -7,7 +7,6 @@ symbols. What is not continuous is not in it: brake, end stops, emergency mode, 
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -18,7 +17,7 @@ import sympy
 from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_hand_side
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
-from longreach_dynamics.parameters import rule_of
+from longreach_dynamics.parameters import rules_of
 
 _STATES = (
     Variable('motor_force', 'N', 'force of the motor on the car, f_c'),
@@ -42,7 +41,7 @@ def write_crane_fmu(file: str | Path, crane: CraneParameters) -> None:
 def crane_fmu(crane: CraneParameters) -> FmuModel:
     """Return what the FMU of a crane's nonlinear model is made of."""
     values = Constants.of(crane)
-    rules = {field.name: rule_of(field) for field in dataclasses.fields(crane)}
+    rules = rules_of(CraneParameters)
     parameters = tuple(
         Variable(name, rules[field].unit, text, getattr(crane, field), bounds=rules[field].bounds)
         for name, field, text in (

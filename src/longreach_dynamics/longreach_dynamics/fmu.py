@@ -40,7 +40,8 @@ STEP = 'integration_step'
 """Name of the parameter with the longest step of RK4 in co-simulation [s]."""
 
 # Modulus of the fastest eigenvalue times the step of RK4. It is stable up to 2.8, and loses
-# 5e-8 of a vibration's phase in each radian at this value.
+# 5e-8 of a vibration's phase in each radian at this value. Largest step that can be set, in steps
+# that are chosen so: below that bound.
 _PHASE, _MOST_STEPS = 0.05, 50.0
 COMPILERS = ('gcc', 'cc', 'clang')
 _FLAGS = ('-std=c99', '-O2', '-shared', '-fPIC', '-fvisibility=hidden')

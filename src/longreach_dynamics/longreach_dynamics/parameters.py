@@ -232,6 +232,11 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
     return rule
 
 
+def rules_of(*classes: type) -> dict[str, Rule]:
+    """Return the rules of all fields of some classes by name."""
+    return {field.name: rule_of(field) for cls in classes for field in dataclasses.fields(cls)}
+
+
 @functools.cache
 @typing.no_type_check
 def field_types(cls: type) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
-from longreach_dynamics.parameters import rule_of
+from longreach_dynamics.parameters import rules_of
 from longreach_symbolic.code import as_single_c
 from longreach_symbolic.links import LINK_QUANTITIES, Link, Links
 from longreach_symbolic.vibration import Joints, modal_eigenvalues
@@ -92,7 +91,7 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
     states += [
         Variable(f'd{name}', f'{unit}/s', f'rate of {text}') for name, unit, text in coordinates
     ]
-    rules = {field.name: rule_of(field) for kind in (Links, Link) for field in fields(kind)}
+    rules = rules_of(Links, Link)
     names = ['gravity', *LINK_QUANTITIES * model.count]
     parameters = [
         Variable(p.name, p.unit, p.meaning, p.value, bounds=rules[name].bounds)

@@ -318,8 +318,11 @@ def run_scenario(
     check_curves(spec.panels, run.columns)
     code = report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
     for path, value in _changes(arguments):
-        own = not path.startswith(_SCENARIO) and isinstance(run.parameters, type(machine))
-        if own and run.parameters.with_value(path, value) != run.parameters:
+        if path.startswith(_SCENARIO) or not isinstance(run.parameters, type(machine)):
+            continue
+        # Not where a later --set has changed it again.
+        has = [one.with_value(path, value) == one for one in (machine, run.parameters)]
+        if has == [True, False]:
             print(
                 f'longreach {spec.name}: --set {path} has no effect: the scenario sets it',
                 file=sys.stderr,

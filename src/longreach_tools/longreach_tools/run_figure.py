@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.parameters import rule_of
+from longreach_dynamics.parameters import rules_of
 from longreach_dynamics.runs import Run, convert
 from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
@@ -61,10 +60,10 @@ def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:
             axis.step(time, values, '0.3', ls='--', lw=1.0, where='post', label=curve.label)
         else:
             axis.plot(time, values, label=curve.label)
-    rules = {field.name: rule_of(field) for field in dataclasses.fields(run.parameters)}
     for number, name in enumerate(panel.limits):
         label = None if number else 'limits'
-        limit = convert(getattr(run.parameters, name), rules[name].unit, panel.unit)
+        unit = rules_of(type(run.parameters))[name].unit
+        limit = convert(getattr(run.parameters, name), unit, panel.unit)
         axis.axhline(limit, color='tab:red', linestyle=':', linewidth=1.0, label=label)
     unit = panel.unit or curves[0][0].unit
     axis.set_ylabel(panel.label + (f'\n[{unit}]' if unit not in ('', '1') else ''))
