@@ -310,8 +310,20 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare_worker() -> None:
-    """Give tqdm a lock that is no named semaphore, which a terminated process does not remove."""
+    """
+    Give tqdm a lock that is no named semaphore, which a terminated process does not remove.
+
+    The worker ends with its parent: waiting for jobs, it would stay when that is killed.
+    """
     tqdm.set_lock(threading.RLock())
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def end() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=end, daemon=True).start()
     for name in _THREADS:
         os.environ.setdefault(name, '1')
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -109,6 +110,26 @@ def process_of(folder):
 
 def worker_of(_job):
     return os.getpid()
+
+
+def waits(pipe):
+    with pipe.open('w') as stream:
+        print('begun', file=stream, flush=True)
+        signal.pause()
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    spawn = multiprocessing.get_context('spawn')
+    process = spawn.Process(target=run_jobs, args=(waits, [pipe] * 2, 2, False))
+    process.start()
+    with pipe.open() as stream:
+        assert [stream.readline() for _ in range(2)] == ['begun\n'] * 2
+        process.kill()
+        # The end of the file: nobody holds the other end.
+        assert stream.read() == ''
+    process.join()
 
 
 def test_kept_processes_run_the_jobs_of_several_calls(tmp_path: Path):

@@ -84,6 +84,14 @@ def add_network(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def seed(text: str) -> int:
+    """Return a whole number of 0 or more, of a random generator."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
+    return value
+
+
 def count(most: int) -> Callable[[str], int]:
     """Return the type of whole numbers from 1 to ``most``."""
 

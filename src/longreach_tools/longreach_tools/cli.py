@@ -20,8 +20,8 @@ A machine is an object of the group ``longreach.machines``, see
 
 Only the module of the called subcommand is imported. Bad input is an InputError (exit code 2), any
 other expected failure a LongreachError (exit code 1); both are printed as one line, without a
-traceback. SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes incomplete results; a
-command that waits for signals sets its own handlers.
+traceback. SIGTERM and SIGHUP end a command as Ctrl-C does, so that ``finally`` removes incomplete
+results; a command that waits for signals sets its own handlers.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ _OF_ROS = re.compile(r'rclpy|launch|ament_index_python|rosidl_\w+|\w+_(msgs|srvs
 # Imported by another name than pip installs it by.
 _INSTALLED_AS = {'cv2': 'opencv-contrib-python-headless', 'yaml': 'pyyaml', 'PIL': 'pillow'}
 
+_ENDING = signal.SIGTERM, signal.SIGHUP
 # Delay before an exit that a callback has discarded is requested again [s].
 _AGAIN = 0.02
 
@@ -90,8 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run ``longreach`` with some arguments, by default the process's, and return its exit code.
 
-    0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM. BrokenPipeError when
-    the reader of stdout has closed it.
+    0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP.
+    BrokenPipeError when the reader of stdout has closed it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {
@@ -226,7 +227,7 @@ def console() -> None:
     warnings.showwarning = lambda message, *_, **__: _complain(f'longreach: {message}')
     use_dds_profile()
     code = 0
-    with _leaving_on_sigterm():
+    with _leaving_on_signals():
         try:
             code = main()
             sys.stdout.flush()
@@ -259,24 +260,24 @@ def _give_up(stream: TextIO) -> None:
 
 
 @contextlib.contextmanager
-def _leaving_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit, unless a command sets a handler of its own."""
+def _leaving_on_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit, unless they have handlers or are ignored."""
 
     def leave(number: int, _: object) -> None:
-        # A second SIGTERM must not interrupt the clean-up.
+        # A second signal must not interrupt the clean-up.
         signal.signal(number, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, leave)
+    numbers = [n for n in _ENDING if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, leave)
     try:
-        with _leaving_callbacks():
+        with _leaving_callbacks() if numbers else contextlib.nullcontext():
             yield
     finally:
-        if signal.getsignal(signal.SIGTERM) is leave:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            if signal.getsignal(number) is leave:
+                signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from longreach_tools.arguments import (
     numbers,
     optional_file,
     positive,
+    seed,
     sweep,
 )
 from longreach_tools.demo import demonstrate, prepare, remove_old_bag
@@ -28,6 +29,7 @@ def test_numbers_are_read():
     assert positive('0.5') == 0.5
     assert not_negative('0') == 0.0
     assert count(10)('10') == 10
+    assert seed('0') == 0
     assert numbers('-1,2e3') == (-1.0, 2000.0)
     assert sweep('-5:85:4').tolist() == [-5.0, 25.0, 55.0, 85.0]
     assert names('a,b_2') == ('a', 'b_2')
@@ -45,6 +47,7 @@ def test_numbers_are_read():
         (positive, '0', '0, allowed: above 0'),
         (positive, 'nan', 'nan, allowed: finite numbers'),
         (not_negative, '-1', '-1, allowed: 0 or more'),
+        (seed, '-1', '-1, allowed: 0 or more'),
         (count(10), '0', '0, allowed: 1 to 10'),
         (count(10), '11', '11, allowed: 1 to 10'),
         (numbers, '1,', "'1,', allowed: numbers separated by commas"),
@@ -75,8 +78,8 @@ def test_a_command_in_sight_may_end_in_peace():
     )
     code = (
         'import sys; from longreach_tools.demo import call_in_sight; '
-        'from longreach_tools.cli import _leaving_on_sigterm\n'
-        f'with _leaving_on_sigterm(): call_in_sight([sys.executable, "-c", {child!r}])'
+        'from longreach_tools.cli import _leaving_on_signals\n'
+        f'with _leaving_on_signals(): call_in_sight([sys.executable, "-c", {child!r}])'
     )
     with subprocess.Popen(
         [sys.executable, '-c', code], stdout=subprocess.PIPE, text=True

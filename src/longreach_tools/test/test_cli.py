@@ -315,7 +315,8 @@ def test_ctrl_c_during_the_exit_prints_no_traceback():
     assert (done.returncode, done.stderr) == (0, '')
 
 
-def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path):
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_a_command_and_remove_what_is_half_done(tmp_path, number):
     with subprocess.Popen(
         [sys.executable, '-c', COMMAND, 'do', 'writes', '--file', str(tmp_path / 'a.csv')],
         stdout=subprocess.PIPE,
@@ -326,9 +327,9 @@ def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path):
         assert process.stderr is not None
         assert process.stdout.readline() == 'ready\n'
         assert len(list(tmp_path.iterdir())) == 1
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.stderr.read() == ''
-    assert process.returncode == 143
+    assert process.returncode == 128 + number
     assert list(tmp_path.iterdir()) == []
 
 
