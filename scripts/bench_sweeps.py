@@ -38,7 +38,7 @@ def _short(_job: int) -> Measured:
 def _written(count: int, cores: int) -> float:
     """Return the time of a short run whose results are written [s]."""
     with tempfile.TemporaryDirectory() as folder:
-        results = Results(Path(folder), ['a'], {'b': 'm'}, {}, 'key')
+        results = Results(Path(folder), ['a'], {'b': 'm'}, {}, lambda: 'key')
         started = time.perf_counter()
         with results.open():
             for k, one in each_outcome(_short, range(count), count, cores, False):

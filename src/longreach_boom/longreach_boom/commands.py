@@ -20,7 +20,7 @@ from longreach_boom.spec import BOOM, BoomOptions
 from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
-from longreach_tools.arguments import count, not_negative, numbers, positive, sweep
+from longreach_tools.arguments import count, not_negative, numbers, positive, seed, sweep
 from longreach_tools.machine_command import (
     add_machine,
     case_of,
@@ -92,7 +92,7 @@ def add_studies(commands: Any) -> None:
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
     )
-    _number(measure, '--seed', int, 0, 'of the noise')
+    _number(measure, '--seed', seed, 0, 'of the noise')
     _number(measure, '--rate', positive, 20.0, 'rows per second')
     measure.add_argument(
         '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'

@@ -23,7 +23,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 from longreach_dynamics.parallel import each_outcome
-from longreach_tools.arguments import allow_lists, count, finite, names
+from longreach_tools.arguments import allow_lists, count, finite, names, seed
 from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import (
     figure,
@@ -46,6 +46,10 @@ _ROWS, _NUMBERS, _SECONDS = 20_000, 4_000_000, 10.0
 # So many different messages are printed.
 _MOST_LINES = 20
 _STATISTICS = 'smallest', 'mean', 'largest'
+_CHANGED = (
+    'the files or the code of the machine and its scenario have changed during the sweep; repeat'
+    ' it: a folder of --results has the runs of before'
+)
 
 
 class Measured(NamedTuple):
@@ -80,7 +84,7 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
         type=count(_MOST_RUNS),
         help='N points of a Latin hypercube between START and STOP instead of a grid',
     )
-    parser.add_argument('--seed', type=int, help='of --samples (default: 0)')
+    parser.add_argument('--seed', type=seed, help='of --samples (default: 0)')
     add_workers(parser)
     parser.add_argument(
         '--results',
@@ -143,7 +147,7 @@ def design_of(
     total = math.prod(number for *_, number in ranges)
     if total > _MOST_RUNS:
         raise InputError(f'{total} runs, allowed: up to {_MOST_RUNS}')
-    steps = np.meshgrid(*(np.linspace(*one) for one in ranges), indexing='ij')
+    steps = np.meshgrid(*map(_grid, ranges), indexing='ij')
     return swept, np.column_stack([one.ravel() for one in steps])
 
 
@@ -152,11 +156,23 @@ def _range(text: str) -> tuple[float, float, int]:
     try:
         start, stop, *number = text.split(':')
         (most,) = [count(_MOST_RUNS)(one) for one in number] or [0]
-        return finite(start), finite(stop), most
+        ends = finite(start), finite(stop)
     except (ValueError, argparse.ArgumentTypeError) as error:
         raise InputError(
             f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19, COUNT from 1 to {_MOST_RUNS}'
         ) from error
+    if most != 1 and len(np.unique(_grid((*ends, most or 2)))) < (most or 2):
+        raise InputError(f'{text}, allowed: different values; --set NAME=VALUE sets a single one')
+    return *ends, most
+
+
+def _grid(one: tuple[float, float, int]) -> np.ndarray:
+    """Return the values of START:STOP:COUNT; those that two COUNTs share are the same numbers."""
+    start, stop, number = one
+    values = np.linspace(start, stop, number)
+    digits = 12 - math.floor(math.log10(max(abs(start), abs(stop)) or 1.0))
+    values[1:-1] = np.round(values[1:-1], digits)
+    return values
 
 
 # --- results on disk ------------------------------------------------------------------------
@@ -166,7 +182,8 @@ class Results:
     """
     Finished runs of a sweep, in a folder of Parquet files, one row for each run.
 
-    The values of its parameters identify a run; ``key`` is that of all else that it depends on.
+    The values of its parameters identify a run; ``key_of`` returns the key of all else that it
+    depends on, now.
     """
 
     def __init__(
@@ -175,7 +192,7 @@ class Results:
         swept: Sequence[str],
         units: Mapping[str, str],
         series: Mapping[str, str],
-        key: str,
+        key_of: Callable[[], str],
     ) -> None:
         if folder.suffix not in ('', '.parquet') or folder.is_file():
             raise InputError(
@@ -193,7 +210,8 @@ class Results:
             pa.field(name, kind, metadata={'unit': units.get(name, '')})
             for name, kind in zip(columns, kinds, strict=True)
         ]
-        self._schema = pa.schema(fields, metadata={'longreach': key})
+        self._key_of, self._key = key_of, key_of()
+        self._schema = pa.schema(fields, metadata={'longreach': self._key})
         self._rows: list[tuple[tuple[float, ...], Measured]] = []
         self._waiting = 0
 
@@ -256,6 +274,9 @@ class Results:
         """Write a file of what is waiting."""
         if not self._rows:
             return
+        if self._key_of() != self._key:
+            self._rows = []
+            raise InputError(_CHANGED)
         values, runs = zip(*self._rows, strict=True)
         numbers = np.column_stack([values, [one.numbers for one in runs]])
         arrays = [
@@ -272,8 +293,8 @@ class Results:
             ],
             schema=self._schema,
         )
-        files = self._files()
-        number = int(files[-1].stem.removeprefix('part-')) + 1 if files else 0
+        taken = [int(file.stem[5:]) for file in self._files() if file.stem[5:].isdecimal()]
+        number = max(taken, default=-1) + 1
         with writing(self.folder / f'part-{number:06d}.parquet') as path:
             self._parquet.write_table(found, path)
         self._rows, self._waiting, self._written = [], 0, time.monotonic()
@@ -338,12 +359,17 @@ def run_sweep(
     for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(high)]):
         job_of(dict(zip(swept, row, strict=True)))
     found: dict[int, Measured] = {}
+
+    base = dict(zip(swept, low, strict=True)) if arguments.results is None else {}
+
+    def key_of() -> str:
+        return _key((job_of(base), sorted(series or ())))
+
     with contextlib.ExitStack() as stack:
-        results = None
+        results, key = None, key_of()
         left = np.arange(len(design))
         if arguments.results is not None:
-            key = _key((job_of({}), sorted(series or ())))
-            results = Results(arguments.results, swept, units, series or {}, key)
+            results = Results(arguments.results, swept, units, series or {}, key_of)
             stack.enter_context(results.open())
             left = np.flatnonzero(~results.done(design))
             if len(left) < len(design):
@@ -382,6 +408,8 @@ def run_sweep(
         except (KeyboardInterrupt, SystemError) as error:
             if not isinstance(unwrapped(error), KeyboardInterrupt):
                 raise
+        if results is None and key_of() != key:
+            raise InputError(_CHANGED)
         said = _Said(machine, swept)
         if is_large and results is not None:
             done, failed = _summarize(arguments, units, results, design, said)
@@ -586,6 +614,7 @@ def _draw(
     first = len(names)
     known = [k for k in range(len(units)) if np.isfinite(rows[:, first + k]).any()]
     shown = known or range(len(units))
+    rows = rows[np.argsort(rows[:, 0], kind='stable')]
     lines = [np.flatnonzero((rows[:, 1:first] == other).all(axis=1))
              for other in np.unique(rows[:, 1:first], axis=0)]  # fmt: skip
     scattered = len(lines) > 12

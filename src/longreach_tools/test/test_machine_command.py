@@ -32,7 +32,12 @@ class Knot(Parameters):
 @dataclasses.dataclass(frozen=True)
 class Rope(Parameters):
     length: float = quantity('length', 'm', above=0.0)
+    longest: float = quantity('bound of the length', 'm', default=30.0)
     knots: tuple[Knot, ...] = quantity('knots', default=(Knot('low', 1.0), Knot('high', 2.0)))
+
+    def check(self):
+        if self.length > self.longest:
+            raise InputError(f'length = {self.length}, allowed: up to longest = {self.longest}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +127,8 @@ def test_a_scenario_is_run_written_and_drawn(swing, capsys):
         (('--set', 'length=2e0'), [4.0] * 3),
         (('--set', 'length=010'), [20.0] * 3),
         (('--set', 'length=2', '--set', 'scenario.height=0.5'), [1.0] * 3),
+        (('--set', 'length=40', '--set', 'longest=50'), [80.0] * 3),
+        (('--set', 'length=2', '--set', 'length=3'), [6.0] * 3),
         (('--duration', '0.4'), [3.0] * 5),
         (('--sample-time', '0.2'), [3.0] * 2),
     ],
@@ -142,6 +149,7 @@ def test_each_field_of_the_options_is_an_option(swing):
     [
         (('--set', 'length'), 'PATH=VALUE'),
         (('--set', 'length=-1'), r'length = -1.*allowed: \(0, inf\) m'),
+        (('--set', 'length=40', '--set', 'longest=35'), 'length = 40.0, allowed: up to longest'),
         (('--set', 'depth=1'), 'depth is unknown, allowed here: length'),
         (('--set', 'length=[1'), 'no YAML'),
         (('--set', 'length=1:30'), "length = '1:30', allowed: a number in"),

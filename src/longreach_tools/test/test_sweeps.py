@@ -8,9 +8,11 @@ import json
 import math
 import os
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from pyarrow import parquet
 
 from longreach_dynamics.errors import InputError
@@ -77,6 +79,8 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
         (('a', '1:2:0'), "'1:2:0', allowed: START:STOP:COUNT"),
         (('a', '1:nan:2'), "'1:nan:2', allowed"),
         (('a', '1:2:3:4'), "'1:2:3:4', allowed"),
+        (('a', '2:2:3'), '2:2:3, allowed: different values'),
+        (('a', '2:2', '--samples', 2), '2:2, allowed: different values'),
         (('a', '1:2:5000', 'b', '1:2:5000'), '25000000 runs, allowed: up to 10000000'),
     ],
 )
@@ -147,6 +151,31 @@ def test_a_finer_grid_uses_the_runs_of_the_coarser_one(arguments, tmp_path):
     run(arguments('a', '-10:10:3', '--results', tmp_path))
     run(arguments('a', '-10:10:5', '--results', tmp_path))
     assert [job['a'] for job in calls] == [-5.0, 5.0]
+    # linspace gives 8.399999999999999 and 8.4.
+    coarse, fine = (design_of(arguments('a', f'3:12:{count}'))[1] for count in (6, 16))
+    assert coarse[3] == 8.4
+    assert set(coarse.ravel()) <= set(fine.ravel())
+
+
+def test_runs_of_other_files_are_not_mixed(arguments, tmp_path):
+    content = ['before']
+
+    def changes(job):
+        content[0] = 'after'
+        return measure(job)
+
+    for more in ((), ('--results', tmp_path / 'new')):
+        with pytest.raises(InputError, match='have changed during the sweep'):
+            run(arguments('a', '1:2:2', *more), changes, lambda v: {**v, 'file': content[0]})
+        content[0] = 'before'
+    assert not list(tmp_path.glob('new/*'))
+
+
+def test_other_names_of_files_are_read_and_kept(arguments, tmp_path):
+    run(arguments('a', '10:20:2', '--results', tmp_path))
+    (tmp_path / 'part-000000.parquet').rename(tmp_path / 'part-mine.parquet')
+    run(arguments('a', '10:20:3', '--results', tmp_path))
+    assert sorted(row['a'] for row in read(tmp_path)) == [10.0, 15.0, 20.0]
 
 
 def test_a_key_is_the_same_in_another_process(arguments, tmp_path):
@@ -289,6 +318,14 @@ def test_two_parameters_are_drawn(arguments, tmp_path, many):
     file = tmp_path / 'sweep.png'
     assert run(arguments('a', '1:2:2', 'b', f'10:20:{many}', '--plot', file)) == 0
     assert file.read_bytes().startswith(b'\x89PNG')
+
+
+def test_points_of_a_latin_hypercube_are_joined_in_their_order(arguments, tmp_path):
+    with mock.patch.object(Axes, 'plot') as plot:
+        run(arguments('a', '0:2', '--samples', 9, '--plot', tmp_path / 'sweep.png'))
+    (x, _), _ = plot.call_args_list[0]
+    assert len(x) == 9
+    assert (np.diff(x) > 0.0).all()
 
 
 def test_a_warning_of_many_runs_is_said_once(arguments, capsys):
