@@ -252,11 +252,21 @@ class BoomIdentification(LoadExperiments):
         pairs = list(zip(start.beams, machine.beams, strict=True))
         found = self.values(machine)
         for i, (before, beam) in enumerate(pairs):
-            x = np.linspace(0.0, before.length, 9)
-            ratios = beam.mass_per_length.at(x, beam.length) / before.mass_per_length.at(
-                x, before.length
-            )
-            found[f'mass_scale_{i + 1}'] = _common(f'the mass of {beam.name}', ratios)
+            mass = _shape(f'the mass of {beam.name}', 'mass_per_length', before, beam)
+            section = _shape(f'E I of {beam.name}', 'second_moment', before, beam)
+            cylinder, other = start.cylinders[i], machine.cylinders[i]
+            side = 'near' if cylinder.linkage.near else 'lever'
+            of_beam = {
+                'mass_scale': mass[0],
+                'mass_taper': mass[1],
+                'stiffness_scale': section[0],
+                'stiffness_taper': section[1],
+                'length_scale': beam.length / before.length,
+                'lever_scale': getattr(other.linkage, side) / getattr(cylinder.linkage, side),
+                'area_scale': (other.bore / cylinder.bore) ** 2,
+                'gauge_shift': beam.strain_gauge.position - before.strain_gauge.position,
+            }
+            found |= {f'{name}_{i + 1}': value for name, value in of_beam.items()}
         for name in ('joint_damping', 'beam_damping', 'loss_time'):
             if f'{name}_scale' in found:
                 values = np.array([[getattr(beam, name) for beam in pair] for pair in pairs])
@@ -322,6 +332,19 @@ class BoomIdentification(LoadExperiments):
         frequency, ratio = first_mode(machine, experiment)
         gains = {f'gauge_gain_{i + 1}': b.strain_gauge.gain for i, b in enumerate(machine.beams)}
         return {'first_frequency': frequency, 'first_damping_ratio': ratio, **gains}
+
+
+def _shape(
+    what: str, name: str, before: BeamParameters, beam: BeamParameters
+) -> tuple[float, float]:
+    """Return scale and taper of a distribution against the start file; raises InputError."""
+    x = np.linspace(0.0, 1.0, 9)
+    old, new = (getattr(one, name).at(one.length * x, one.length) for one in (before, beam))
+    root, *_, tip = new / old
+    scale, taper = 0.5 * (root + tip), (tip - root) / (tip + root)
+    tapered = scaled(getattr(before, name), scale, taper).at(before.length * x, before.length)
+    _common(f'{what}, without scale and taper,', new / tapered)
+    return float(scale), float(taper)
 
 
 def _common(what: str, ratios: np.ndarray) -> float:

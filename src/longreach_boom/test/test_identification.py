@@ -75,6 +75,13 @@ def test_planted_values(boom):
         'joint_damping_scale': 1.3,
         'youngs_modulus': 1.9e11,
         'gauge_sensitivity_3': 9e-13,
+        'length_scale_3': 1.01,
+        'lever_scale_2': 0.99,
+        'area_scale_1': 1.02,
+        'stiffness_scale_4': 0.97,
+        'stiffness_taper_3': 0.02,
+        'mass_taper_1': -0.03,
+        'gauge_shift_2': 0.01,
     }
     planted = BOOM.planted(boom, BOOM.with_values(boom, values))
     assert planted == pytest.approx(BOOM.values(boom) | _with_gains(boom, values), rel=1e-12)
@@ -86,9 +93,10 @@ def test_planted_values(boom):
     one = boom.beams[0].replace(joint_damping=1.0)
     with pytest.raises(InputError, match=r'joint_damping is .* to 1 times that of the start file'):
         BOOM.planted(boom, boom.replace(beams=(one, *boom.beams[1:])))
-    sloped = boom.beams[0].replace(mass_per_length=Distribution(root=300.0, tip=100.0))
-    with pytest.raises(InputError, match=r'the mass of beam_1 is 0.5263 to 1.071 times'):
-        BOOM.planted(boom, boom.replace(beams=(sloped, *boom.beams[1:])))
+    table = ((0.0, 300.0), (4.0, 200.0), (boom.beams[0].length, 300.0))
+    hollow = boom.beams[0].replace(mass_per_length=Distribution(table=table))
+    with pytest.raises(InputError, match=r'mass of beam_1, without scale and taper, is 0\.7 to '):
+        BOOM.planted(boom, boom.replace(beams=(hollow, *boom.beams[1:])))
 
 
 def _with_gains(boom, values):

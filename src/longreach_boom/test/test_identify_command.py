@@ -1,7 +1,9 @@
 """``longreach identify``: recordings in, parameters, machine file and report out."""
 
+import argparse
 import json
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
+from longreach_identification import commands, dynamics
 from longreach_tools import cli
 from longreach_tools.output import write_csv
 
@@ -128,9 +131,13 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--column', 'p=1'), "signal 'p', allowed"),
         (('--static', '{poses}', '--out', '{poses}/x.yaml'), 'x.yaml cannot be written'),
         (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),
-        (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile needs a recording'),
+        (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile is for recordings'),
         (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
         (('--static', '{poses}', '--models', '{poses}'), 'poses.csv'),
+        (('--release', '{poses}', '--models', 'a/b.yaml', 'c/b.yaml'), 'files of different names'),
+        (('--release', '{poses}', '--models', 'start.yaml'), 'none of them start'),
+        (('--static', '{poses}', '--signals', 'strain'), '--signals is for recordings of motion'),
+        (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
         (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
         (('--static', '{poses}', '--planted', 'none.yaml'), 'none.yaml cannot be read'),
@@ -157,6 +164,22 @@ def test_a_payload_that_is_not_told_is_named(poses, capsys):
     assert any(told in text for text in json.loads(out)['warnings'])
 
 
+def test_models_are_compared_on_what_is_fitted(monkeypatch):
+    monkeypatch.setattr(dynamics, 'comparison', lambda _: [])
+    with mock.patch.object(dynamics, 'compare') as compare:
+        given = argparse.Namespace(
+            validation=['a.csv'],
+            signals=None,
+            duration=2.0,
+            robust=False,
+            processes=1,
+            cluster=None,
+        )
+        found = mock.Mock(page=BOOM, start=load_boom())
+        commands._models(given, found, {'other': load_boom()}, [], ['youngs_modulus'])
+    assert compare.call_args.args[4].validation == ['a.csv']
+
+
 @pytest.mark.slow
 def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
     words = ('plan', '--pose=70,-50,-35,-30', '--masses', '5', '--count', '2', '--processes', 1)
@@ -169,7 +192,12 @@ def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
     assert scenario.pose_deg == (70.0, -50.0, -35.0, -30.0)
 
 
-def test_plans_that_are_refused(capsys):
+def test_plans_that_are_refused(tmp_path, capsys):
+    assert run('plan', '--parameters', 'gauge_bias_1') == 2
+    assert '--parameters gauge_bias_1, allowed: at least one' in capsys.readouterr().err
+    (tmp_path / 'plan_2.yaml').touch()
+    assert run('plan', '--out', tmp_path) == 2
+    assert 'plan_2.yaml is of an earlier plan' in capsys.readouterr().err
     assert run('plan', '--machine', 'ship') == 2
     assert "machine 'ship', allowed: boom" in capsys.readouterr().err
     assert run('plan', '--machine', 'crane') == 2

@@ -188,7 +188,13 @@ def _run(arguments: argparse.Namespace) -> None:
     page: Identifiable = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.
-    others = {path.stem: page.load(str(path)) for path in arguments.models}
+    models = {path.stem: path for path in arguments.models}
+    if len(models) < len(arguments.models) or 'start' in models:
+        raise InputError(
+            f'--models {" ".join(map(str, arguments.models))}, allowed: files of different names,'
+            ' none of them start, which is the machine that is begun with'
+        )
+    others = {name: page.load(str(path)) for name, path in models.items()}
     planted = _planted(page, start, arguments.planted)
     _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
@@ -244,7 +250,7 @@ def _check_kinds(
     recorded = {name for recording in motion for name in recording.signals}
     for kind in kinds or ():
         patterns = _patterns(page, start, [kind])
-        if motion and not any(fnmatchcase(name, p) for name in recorded for p in patterns):
+        if not any(fnmatchcase(name, p) for name in recorded for p in patterns):
             raise InputError(
                 f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'
                 f' {", ".join(sorted(recorded))}'
@@ -264,9 +270,9 @@ def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -
     for name in arguments.profile:
         if name not in known:
             raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
-    for what, asked in (('--profile', arguments.profile), ('--models', arguments.models)):
-        if asked and not arguments.release:
-            raise InputError(f'{what} needs a recording of motion: give --release')
+    for what in ('profile', 'models', 'signals', 'robust'):
+        if getattr(arguments, what) and not arguments.release:
+            raise InputError(f'--{what} is for recordings of motion; give --release')
 
 
 def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any]:
@@ -312,6 +318,7 @@ def _models(
         Settings(
             signals=_patterns(page, found.start, arguments.signals),
             duration=arguments.duration,
+            validation=arguments.validation,
             robust=arguments.robust,
         ),
         processes=arguments.processes,

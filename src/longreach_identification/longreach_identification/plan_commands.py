@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from longreach_dynamics.errors import InputError
 from longreach_identification.pages import page_of
 from longreach_tools.arguments import count, names, numbers
 from longreach_tools.output import add_format, print_result, table, writing
@@ -70,6 +71,14 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         if (entry.name in wanted or entry.group in wanted)
         and not entry.name.startswith('gauge_bias')
     ]
+    if not sought:
+        raise InputError(
+            f'--parameters {",".join(wanted)}, allowed: at least one that is no bias of a gauge:'
+            ' each recording has biases of its own'
+        )
+    left = sorted(arguments.out.glob('plan_*.yaml')) if arguments.out is not None else []
+    if left:
+        raise InputError(f'{left[0]} is of an earlier plan; give another --out, or remove it')
     possible = page.possible(start, arguments.pose, arguments.masses)
     scenarios = {name: [scenario] for name, (scenario, _) in possible.items()}
     at_rest = {}

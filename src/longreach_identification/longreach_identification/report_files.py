@@ -95,7 +95,7 @@ def _cell(value: object) -> str:
 
 def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
     """Return the table of unknowns."""
-    head = ('unknown', 'unit', 'start', 'found', 'standard error', '95 % interval', 'from prior')
+    head = 'unknown', 'unit', 'search from', 'found', 'standard error', '95 % interval', 'prior'
     rows = []
     for j, name in enumerate(found.names):
         if found.prior_share[j] == 1.0:
