@@ -1,5 +1,6 @@
 """The command ``longreach``: finding subcommands, exit codes, one line for each error."""
 
+import functools
 import json
 import os
 import signal
@@ -322,6 +323,8 @@ def test_signals_end_a_command_and_remove_what_is_half_done(tmp_path, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # nohup and some services ignore SIGHUP, which processes inherit.
+        preexec_fn=functools.partial(signal.signal, number, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
