@@ -98,6 +98,11 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
                 f'beam = {request.beam!r}, position = {request.position:g}, allowed for a'
                 ' harvester: neither; a log is in the grapple'
             )
+        late = [time for time, _ in self.machine.scenario.log_changes() if time >= self.time]
+        if late:
+            raise InputError(
+                f'the scenario changes the log at {late[0]:g} s, allowed: to attach one after that'
+            )
         state = self.machine.attach(self.state, request.mass)
         return state, f'{request.mass:g} kg in the grapple from {self.time:g} s on'
 

@@ -1,5 +1,7 @@
 """The plant as a node: logs come and go by service, a head that hangs is in the topics."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from geometry_msgs.msg import InertiaStamped
@@ -15,7 +17,7 @@ from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
-from longreach_harvester.scenario import load_scenario
+from longreach_harvester.scenario import LogEvent, load_scenario
 from longreach_node import qos
 from longreach_node.testing import bench
 
@@ -52,6 +54,19 @@ def test_logs_come_and_go_by_service(rig):
     rig.until(lambda: len(changes) == 3, 'changes of the load')
     shown = [(change.header.stamp.nanosec, change.inertia.m) for change in changes]
     assert shown == [(0, 0.0), (0, 300.0), (10_000_000, 0.0)]
+    # What a recording that begins anew has no more is published again.
+    assert rig.call(Trigger, 'plant/reset').success
+    rig.until(lambda: len(changes) == 4, 'the load after the reset')
+    assert (changes[3].header.stamp.nanosec, changes[3].inertia.m) == (0, 0.0)
+
+
+def test_a_log_is_refused_before_those_of_the_scenario(rig):
+    machine = rig.plant.machine
+    later = machine.scenario.replace(attach=(LogEvent(time=1.0, mass=5.0),))
+    rig.plant.machine = dataclasses.replace(machine, scenario=later)
+    answer = attach(rig, mass=300.0)
+    assert not answer.success
+    assert 'the scenario changes the log at 1 s, allowed: to attach one after' in answer.message
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,9 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the outputs of the present state."""
         header = header_at(nanoseconds, self.frame)
+        if self.sample == 0:
+            # After a reset a recording begins anew.
+            self._told_load = math.nan
         self._publish_load(header)
         self.publish_own(header)
         # Last: in lockstep the controller answers to this.

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.description import parse_description
-from longreach_tools.plot._movie import _holding, _pauses
+from longreach_tools.plot._movie import _extent, _holding, _pauses
 from longreach_tools.plot._picture import Picture, Strip, spans
 from longreach_tools.plot._scene import outline, read_scene
 from longreach_tools.plot._units import installed_description
@@ -199,6 +200,14 @@ def test_pictures_of_a_gif_keep_the_rate(rate, pauses):
     found = _pauses(101, rate, 10)
     assert sorted(set(found)) == pauses
     assert sum(found) == pytest.approx(101e3 / rate, abs=5.0)
+
+
+def test_all_pictures_are_within_the_axes():
+    def outlines(time):
+        return [(np.array([[0.0, 0.0], [1.0, 5.0 if time == 71 else 1.0]]), (), False)]
+
+    scene = SimpleNamespace(outlines=outlines)
+    assert _extent(scene, range(100)) == pytest.approx((-0.2, 1.2, -0.2, 5.2))
 
 
 def test_gif_moves_and_traces_grow(arm, tmp_path, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -20,13 +20,15 @@ from longreach_tools.fields import numeric_fields
 from longreach_view.drawing import array_of
 from longreach_view.loop import Source
 from longreach_view.page import Replay, Request
-from longreach_view.world import LATE, Sample, World
+from longreach_view.world import Sample, World, begins_anew
 
 _IMAGE = 'sensor_msgs/msg/Image'
 # Before a time that is jumped to, messages of this long are shown in charts [s].
 _LEAD = 60.0
 # The same for the picture of each camera; longest time for reading pictures in one go [s].
 _LATEST, _READING = 1.0, 0.1
+# Machines whose stamps differ by more have clocks of their own [s of wall time, or simulated].
+_APART = 1.0
 
 
 class Recording:
@@ -34,7 +36,8 @@ class Recording:
     The messages of a recording, in memory, in the order of time; pictures stay in the file.
 
     Times are the stamps of machines, and between them in proportion to the bag's times, whose
-    clock may run differently. After a reset they go on: what follows is moved behind it.
+    clock may run differently. After a reset they go on: what follows is moved behind it. Where
+    machines have clocks of their own, all times are the bag's, from 0 on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,6 +54,7 @@ class Recording:
         # Times of the machines' stamps by those of the bag, where they go on.
         clock: dict[float, float] = {}
         now, moves, last = -math.inf, [0.0], dict[str, float]()
+        stamps: dict[str, list[tuple[float, float]]] = {}
         recorded: list[float] = []
         self.samples: list[Sample] = []
         # What is published once holds from the beginning on.
@@ -61,19 +65,23 @@ class Recording:
         for name, nanoseconds, message in merged:
             stamp = getattr(getattr(message, 'header', None), 'stamp', None)
             time = None if stamp is None else stamp.sec + 1e-9 * stamp.nanosec
+            begins = False
             if time is not None:
+                known = stamps.setdefault(name, [])
+                begins = bool(known) and begins_anew(time, known[-1][1])
+                known.append((1e-9 * nanoseconds, time))
                 # Nodes that answer late may still be before the reset.
                 near = last.get(name, now)
                 moved = min((time + move for move in moves), key=lambda t: abs(t - near))
                 if name.endswith('/joint_states') or types[name].endswith('/MarkerEstimates'):
-                    if moved < near - LATE and name in last:
+                    if begins and moved < near:
                         moved = now
                         moves.append(moved - time)
                     last[name] = moved
                     if moved > now:
                         now = clock[1e-9 * nanoseconds] = moved
                 time = moved
-            sample = Sample(name, types[name], message, time)
+            sample = Sample(name, types[name], message, time, begins=begins)
             if name.endswith('/robot_description'):
                 self.descriptions.append(sample)
             else:
@@ -83,6 +91,13 @@ class Recording:
             raise InputError(f'{path} has no messages of a machine')
         self.resets = len(moves) - 1
         clock = clock or {recorded[0]: recorded[0]}
+        self.apart = _are_apart([stamps[name] for name in last])
+        if self.apart:
+            self.resets, clock = 0, {recorded[0]: 0.0}
+            self.samples = [
+                sample if sample.stamp is None else sample._replace(stamp=time - recorded[0])
+                for sample, time in zip(self.samples, recorded, strict=True)
+            ]
         self._clock = np.array(list(clock)), np.array(list(clock.values()))
         self.times = _converted(np.array(recorded), *self._clock)
         self.begin, self.end = float(self.times[0]), float(self.times[-1])
@@ -103,6 +118,20 @@ class Recording:
             for topic, nanoseconds, data in bag.messages(self.images, start):
                 time = float(_converted(1e-9 * nanoseconds, *self._clock)) - self.begin
                 yield time, topic, partial(store.deserialize_cdr, data, _IMAGE)
+
+
+def _are_apart(machines: Collection[Sequence[tuple[float, float]]]) -> bool:
+    """Return whether stamps of machines differ, from (time of the bag, stamp) of each [s]."""
+    if len(machines) < 2:
+        return False
+    clock, *others = (np.array(one).T for one in sorted(machines, key=len, reverse=True))
+    speed = np.maximum(np.diff(clock[1]), 0.0).sum() / max(np.ptp(clock[0]), 1e-9)
+    for times, stamps in others:
+        inside = (times >= clock[0, 0]) & (times <= clock[0, -1])
+        away = np.abs(stamps - np.interp(times, *clock))[inside]
+        if away.size and np.median(away) > _APART * max(1.0, speed):
+            return True
+    return False
 
 
 def _converted(times: Any, clock: np.ndarray, other: np.ndarray) -> Any:
@@ -239,7 +268,12 @@ class BagSource(Source):
     def notes(self) -> Sequence[str]:
         """Return what the page says besides."""
         ghost = [] if self._ghost is None else ['The second recording: ghost, dashed lines.']
-        return ghost + [
+        apart = [
+            f'Machines in {recording.path} have clocks of their own; times are those of recording.'
+            for recording in self._recordings
+            if recording.apart
+        ]
+        return [*ghost, *apart] + [
             f'Resets in {recording.path}: {recording.resets}; the runs are shown one after the'
             ' other, and times go on.'
             for recording in self._recordings

@@ -23,8 +23,8 @@ from longreach_view.drawing import TYPES, Drawing
 
 # Without a sample for this long a machine is stale [s of wall time].
 STALE = 1.0
-# A sample that is older than the last one by at most this has come late, others by a reset [s].
-LATE = 0.5
+# A sample that is older than the last one by at most this has come late [s].
+_LATE = 0.5
 # Over this time speed and rate are measured [s of wall time].
 _SPEED_WINDOW = 2.0
 _CAPACITY = 8000
@@ -40,6 +40,12 @@ _DATE = 1e8
 # Published once or seldom, perhaps before its machine is known.
 _ONCE = ('InertiaStamped', 'PoseStamped')
 
+
+def begins_anew(time: float, last: float) -> bool:
+    """Return whether a stamp before the last one [s] is one after a reset; others come late."""
+    return time < last and (time < last - _LATE or time < 0.5 * last)
+
+
 Fields = Callable[[Any], Mapping[str, float]]
 
 
@@ -51,6 +57,7 @@ class Sample(NamedTuple):
     message: Any
     stamp: float | None  # [s], None for a type without a stamp
     lost: int = 0  # messages of the topic lost so far
+    begins: bool = False  # whether it is the first one of its topic after a reset
 
 
 class Series:
@@ -62,10 +69,10 @@ class Series:
 
     def append(self, time: float, value: float) -> None:
         """Add a value, but not one that comes late; a reset begins the series anew."""
-        if time < self.last:
-            if time >= self.last - LATE:
-                return
+        if begins_anew(time, self.last):
             self._begin = self._end = 0
+        elif time < self.last:
+            return
         if self._end == self._data.shape[1]:
             kept = self._data[:, self._end - self._capacity :].copy()
             self._data[:, : self._capacity] = kept
@@ -122,7 +129,8 @@ class Machine:
     heard: float = -math.inf  # when it came [s of wall time]
     speed: float = math.nan  # simulation time over wall time
     flags: dict[str, bool] = field(default_factory=dict)
-    load: float = math.nan  # mass of what it carries [kg]
+    load: float = math.nan  # mass of what it carries [kg], since [s]
+    load_time: float = -math.inf
     # The last ones, (time [s], text): brake, emergency mode, loads.
     events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     drawings: dict[str, Drawing] = field(default_factory=dict)  # by topic
@@ -166,9 +174,9 @@ class Machine:
     def note(self, stamp: float, now: float) -> None:
         """Note when a sample with a stamp came."""
         self.heard = now
+        if stamp < self.time and not begins_anew(stamp, self.time):
+            return
         if stamp < self.time:
-            if stamp >= self.time - LATE:
-                return
             self._times.clear()
             for track in self.tracks.values():
                 track.clear()
@@ -186,7 +194,7 @@ class Machine:
         """Note an event; one without a stamp is of the present."""
         time = self.time if stamp is None else stamp
         if math.isfinite(time):
-            while self.events and self.events[-1][0] > time + LATE:
+            while self.events and self.events[-1][0] > time + _LATE:
                 self.events.pop()
             self.events.append((time, text))
 
@@ -308,7 +316,9 @@ class World:
             machine.lenses[_parent(sample.topic)] = Lens(angle, message.width / message.height)
         elif last == 'load' and kind == 'InertiaStamped':
             before, machine.load = machine.load, float(message.inertia.m)
-            if before != machine.load and math.isfinite(before):
+            since, machine.load_time = machine.load_time, sample.stamp or 0.0
+            is_first = math.isnan(before) or sample.begins or machine.load_time < since
+            if before != machine.load and not is_first:
                 change = 'attached' if machine.load > before else 'released'
                 machine.mark(sample.stamp, f'load {change}')
         for flag, text in _FLAGS.items():
@@ -392,7 +402,7 @@ class World:
             machine.time = math.nan
             machine.still()
             machine.flags.clear()
-            machine.load = math.nan
+            machine.load, machine.load_time = math.nan, -math.inf
             machine.events.clear()
             machine.estimates.clear()
             machine.tracks.clear()

@@ -91,10 +91,11 @@ def test_a_jump_shows_that_time_and_the_chart_before_it(tmp_path, world):
     [
         (lambda time: 2.0 * time, 10.0, 20.0, 0),
         (lambda time: time if time < 9.95 else time - 5.0, 5.0, 9.9, 1),
+        (lambda time: time - 5.0 if time < 5.35 else time - 5.4, 0.0, 9.9, 1),
         (lambda time: 9.85 if abs(time - 10.0) < 0.01 else time, 5.0, 10.0, 0),
         (lambda time: 1.7e9 + time, 0.0, 10.0, 0),
     ],
-    ids=['faster than the bag', 'reset', 'one sample late', 'dates'],
+    ids=['faster than the bag', 'reset', 'early reset', 'one sample late', 'dates'],
 )
 def test_times_are_those_of_the_stamps(tmp_path, world, stamp_of, begin, length, resets):
     source = BagSource([crane_bag(tmp_path / 'a', 0.5, stamp_of=stamp_of)])
@@ -125,6 +126,45 @@ def test_messages_about_a_reset_are_of_the_nearest_run(tmp_path):
     samples = Recording(write_bag(tmp_path / 'a', 'crane', rows)).samples
     # The second run begins where the first one has ended, at 4 s.
     assert [s.stamp for s in samples if s.topic == '/crane/load'] == pytest.approx([2, 3.99, 7])
+
+
+def test_what_is_carried_after_a_reset_is_no_event(tmp_path, world):
+    rows = []
+    for topic, recorded, stamp, mass in (
+        *(('joint_states', 0.1 * k, 0.1 * (k % 15), None) for k in range(30)),
+        ('load', 0.01, 0.0, 500.0),
+        ('load', 1.01, 1.0, 0.0),
+        ('load', 1.51, 0.0, 500.0),
+        ('load', 2.51, 1.0, 0.0),
+    ):
+        message = JointState() if mass is None else InertiaStamped()
+        if mass is not None:
+            message.inertia.m = mass
+        set_stamp(message, stamp)
+        rows.append((topic, round(1e9 * recorded), message))
+    source = BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
+    source.handle(Request('', 'seek', source.length))
+    play(source, world, 0.0)
+    events = world.machines['crane'].events
+    assert list(events) == [(pytest.approx(t), 'load released') for t in (1.0, 2.4)]
+
+
+@pytest.mark.parametrize('away', [0.5, 44.0])
+def test_machines_with_clocks_of_their_own_are_shown_by_the_bags_times(tmp_path, away):
+    rows = []
+    for k in range(100):
+        for name, begin in (('north', 6.0), ('south', 6.0 + away)):
+            message = JointState(name=['a'], position=[float(k)])
+            set_stamp(message, begin + 0.05 * k)
+            rows.append((f'{name}/joint_states', 3_000_000_000 + 10_000_000 * k, message))
+    source = BagSource([write_bag(tmp_path / 'a', 'farm', rows)])
+    apart = away > 1.0
+    assert len(source.notes()) == apart
+    assert source.begin == (0.0 if apart else 6.5)
+    assert source.length == pytest.approx(0.99 if apart else 4.95)
+    if apart:
+        for sample in source.poll(World(numeric_fields), 0.0):
+            assert sample.stamp == pytest.approx(0.01 * sample.message.position[0])
 
 
 def test_pause_loop_and_end(tmp_path, world):

@@ -188,6 +188,12 @@ def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
     assert list(machine.events) == expected
     world.take(sample(1.5), 0.0)
     assert list(machine.events) == expected[:1]
+    # After a reset, also one soon after the beginning: what is carried then is no event.
+    for one in (sample(0.0), load(0.0, 0.0), load(0.05, 90.0), sample(0.05), sample(0.0)):
+        world.take(one, 0.0)
+    world.take(load(0.0, 0.0), 0.0)
+    assert machine.time == 0.0
+    assert not machine.events
     machine.estimates['tip'] = None
     world.forget()
     world.take(load(0.0, 90.0), 0.0)

@@ -19,8 +19,6 @@ from ._scene import Scene
 _COLORS = 10
 # Share of the picture's width that the machine has beside traces.
 _MACHINE = 0.56
-# Times at which the extent of the motion is looked up.
-_LOOKS = 40
 # Height of a line of text [inch], and most entries of a legend in one line.
 _LINE, _COLUMNS = 0.16, 4
 # Points of a trace that are drawn: more are not seen.
@@ -151,16 +149,14 @@ def _holding(picture: Picture, time: float, alarm: bool) -> list[str]:
 
 def _extent(scene: Scene, times: Sequence[float]) -> tuple[float, float, float, float]:
     """Return least and greatest x and z of the machine over some times [m]."""
-    step = max(1, len(times) // _LOOKS)
-    corners = [
-        part
-        for time in itertools.islice(times, 0, None, step)
-        for part, _, _ in scene.outlines(time)
-    ]
-    if not corners:
+    ends = []
+    for time in times:
+        if outlines := scene.outlines(time):
+            points = np.concatenate([part for part, _, _ in outlines])
+            ends += [points.min(axis=0), points.max(axis=0)]
+    if not ends:
         raise InputError(f'{scene.source}: no boxes, cylinders or spheres to draw')
-    points = np.concatenate(corners)
-    (x0, z0), (x1, z1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    (x0, z0), (x1, z1) = np.min(ends, axis=0).tolist(), np.max(ends, axis=0).tolist()
     margin = 0.04 * max(x1 - x0, z1 - z0)
     return x0 - margin, x1 + margin, z0 - margin, z1 + margin
 
