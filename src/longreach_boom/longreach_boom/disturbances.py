@@ -7,8 +7,8 @@ which is the tip of the beam before, and at its tip. Beams of the direction e_i,
 - **pumping**, concrete of mass per length m in a line along the beams, of speed v. By the balance
   of momentum its acceleration pushes each beam back by m L_i v', along the beam; the hose at the
   end, which hangs down, pushes upwards by m v^2 + m L_h v'. A pump of two pistons stops the flow
-  at each change between them: v = v_0 (1 + cos(2 pi t / gap)) / 2 within the gap. The weight of
-  the concrete is a load of the scenario.
+  at each change between them: v = v_0 (1 + cos(2 pi t / gap)) / 2 within the gap. It begins and
+  ends at rest, in the middle of a gap. The weight of the concrete is a load of the scenario.
 - **gusts**, horizontal, v = v_0 (1 - cos(2 pi t / T)) / 2 (the shape of IEC 61400-1, 6.3.2), which
   act across each beam as on a long inclined cylinder: rho c_d b L_i v_n |v_n| / 2 along the
   normal, with v_n = -v sin(theta_i) (Hoerner, Fluid-Dynamic Drag, 1965, 3-11).
@@ -110,12 +110,14 @@ class Pumping(_Disturbance):
 
     def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
         """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
-        phase = (time - self.start) % self.period
-        dip = 2.0 * math.pi * phase / self.gap
+        half = 0.5 * self.gap
         speed, change = self.speed, 0.0
-        if phase < self.gap:
-            speed *= 0.5 * (1.0 + math.cos(dip))
-            change = -self.speed * math.pi / self.gap * math.sin(dip)
+        # Within a gap that the pump makes, or the last one; the flow is the lesser one.
+        for phase in ((time - self.start + half) % self.period, time - self.end + half):
+            dip = 2.0 * math.pi * phase / self.gap
+            slower = 0.5 * self.speed * (1.0 + math.cos(dip))
+            if 0.0 <= phase < self.gap and slower < speed:
+                speed, change = slower, -self.speed * math.pi / self.gap * math.sin(dip)
         lengths = np.array([beam.length for beam in boom.beams])
         along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         found = -self.mass_per_length * change * lengths[:, None] * along

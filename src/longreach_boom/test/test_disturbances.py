@@ -82,6 +82,17 @@ def test_pumping_passes_momentum_on(boom):
     assert mean == pytest.approx(expected, abs=1e-3 * thrust)
 
 
+@pytest.mark.parametrize('end', [4.0, 4.05, 4.7])
+def test_pumping_begins_and_ends_at_rest(boom, end):
+    """Up to within a stroke the beams are pushed back by m L v, and by 0 over all."""
+    pumping = Pumping(start=0, end=end, period=2.0, gap=0.25, speed=1.4, mass_per_length=20.0)
+    steps = (np.arange(round(1e4 * end)) + 0.5) * 1e-4
+    forces = np.array([pumping.forces(boom, time, np.zeros(4))[:, 0] for time in steps])
+    back = np.array([-20.0 * beam.length * 1.4 for beam in boom.beams])
+    assert 1e-4 * forces[:10_000].sum(axis=0) == pytest.approx(back, rel=1e-3)
+    assert 1e-4 * forces.sum(axis=0) == pytest.approx(0.0 * back, abs=1e-3 * -back.max())
+
+
 def test_a_gust_pushes_across_the_beams(boom):
     """Its force is that of the drag on upright beams, none on level ones, and starts at zero."""
     gust = Gust(start=0.0, end=2.0, speed=20.0, width=0.4, drag=2.0)

@@ -208,7 +208,8 @@ def run_case(
 def _checked(spools: Any, size: int) -> np.ndarray:
     """Return commanded spools (size,); InputError for something else."""
     try:
-        found = np.asarray(spools, dtype=None if np.iscomplexobj(spools) else float)
+        # A copy: some return the same array in each cycle.
+        found = np.array(spools, dtype=None if np.iscomplexobj(spools) else float)
     except (TypeError, ValueError):
         found = np.empty(0)
     if found.shape != (size,) or np.iscomplexobj(found):
@@ -335,7 +336,7 @@ def damping_ratio(rate: np.ndarray, least: float = 0.0, most: int = 12) -> float
     cuts = np.flatnonzero(np.diff(np.sign(rate)) != 0) + 1
     parts = [float(np.abs(part).max()) for part in np.split(rate, cuts) if part.size]
     # A first part that only decays is the end of an extreme, and one that is lower than the next.
-    if len(parts) > 1 and abs(rate[0]) >= parts[0]:
+    if len(parts) > 1 and abs(rate[0]) >= parts[0] and parts[1] > least:
         parts = parts[1:]
     first = int(np.argmax(parts[:3]))
     heights = parts[first : first + most]

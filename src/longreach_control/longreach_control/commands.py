@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -10,7 +11,7 @@ import json
 import math
 import runpy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def _damping(arguments: argparse.Namespace) -> None:
     for name in arguments.disturbances:
         if name not in DISTURBANCES:
             raise InputError(f'disturbance {name!r}, allowed: {", ".join(DISTURBANCES)}')
+    _check_neighbours(arguments.controllers)
     controllers = {name: controller_of(name) for name in arguments.controllers}
     if _ROS in controllers:
         if arguments.cluster or (arguments.processes or 1) > 1:
@@ -114,6 +116,12 @@ def _damping(arguments: argparse.Namespace) -> None:
     }
     with locked_directory(arguments.results):
         done = {_key(case) for case in read_cases(arguments.results, head)}
+        if done and _ROS in controllers:
+            print(
+                f'{len(done)} cases are of an earlier run of the node; give another --results if'
+                ' it has changed',
+                file=sys.stderr,
+            )
         jobs = [Job(case, boom, controllers) for key, case in wanted.items() if key not in done]
 
         def finished(_: int, result: Mapping[str, Any]) -> None:
@@ -124,12 +132,13 @@ def _damping(arguments: argparse.Namespace) -> None:
     summary = summarize(cases)
     with writing(arguments.results / 'summary.json') as file:
         file.write_text(json.dumps(summary, indent=1) + '\n', encoding='utf-8')
+    drawn: set[str] = set()
     for name in summary:
-        _draw(
-            arguments.results / f'{name.strip("/").replace("/", "_").replace(":", "_")}.png',
-            name,
-            cases,
-        )
+        stem = name.strip('/').replace('/', '_').replace(':', '_')
+        while stem in drawn:
+            stem += '_'
+        drawn.add(stem)
+        _draw(arguments.results / f'{stem}.png', name, cases)
     print_result(summary, summary_table(summary), arguments.format)
     for name in summary:
         errors = [e for case in cases if (e := case['measures'].get(name, {}).get('error'))]
@@ -192,9 +201,27 @@ def _module_of(file: str) -> dict[str, Any]:
         # As when Python runs the file: it may import its neighbours.
         sys.path.insert(0, directory)
     try:
-        return runpy.run_path(file)
+        # What it prints is no part of the results.
+        with contextlib.redirect_stdout(sys.stderr):
+            return runpy.run_path(file)
     except (Exception, SystemExit) as error:
         raise InputError(f'{file} cannot be loaded: {type(error).__name__}: {error}') from error
+
+
+def _check_neighbours(names: Iterable[str]) -> None:
+    """Raise InputError for modules of one name beside users' files: Python imports one only."""
+    files = {Path(name.rpartition(':')[0]).resolve() for name in names if ':' in name}
+    known: dict[str, Path] = {}
+    for directory in {file.parent for file in files}:
+        for one in {
+            *directory.glob('*.py'),
+            *(p.parent for p in directory.glob('*/*.py')),
+        } - files:
+            other = known.setdefault(one.stem, one)
+            if other.parent != directory:
+                raise InputError(
+                    f'{other} and {one} have one name, and only one is imported; rename one'
+                )
 
 
 def _digest(controller: Any) -> str:
@@ -203,7 +230,11 @@ def _digest(controller: Any) -> str:
     if isinstance(controller, _User):
         directory = Path(controller.file).parent
         loaded = (getattr(module, '__file__', None) for module in [*sys.modules.values()])
-        beside = {Path(name) for name in loaded if name and Path(name).parent == directory}
+        beside = {
+            Path(name)
+            for name in loaded
+            if name and Path(name).is_relative_to(directory) and 'site-packages' not in name
+        }
         files = sorted({Path(controller.file), *beside})
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()
 

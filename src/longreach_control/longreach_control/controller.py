@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_control.plant import Plant, Situation
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import oil_stiffness, spool_positions
 
 # How fast the oil of a cylinder is brought to what is wanted [1/s].
@@ -75,6 +76,8 @@ class DampingController:
         """
         most = self.situation.boom.controller.maximum_velocity
         v = np.clip(self.velocities(measured, wanted), -most, most)
+        if np.shape(v) != self.commanded.shape:
+            raise InputError(f'velocities returns {v!r}, allowed: {self.commanded.size} numbers')
         v[np.abs(v) < self.smallest] = 0.0
         self.commanded = v
         actuators = self.plant.actuators

@@ -117,7 +117,7 @@ def _faster(cases: Sequence[Mapping[str, Any]], name: str) -> list[float]:
         pair = alone, own
         times.setdefault(case['posture'], []).append(pair)
     sums = [np.sum(pairs, axis=0) for pairs in times.values()]
-    return [float(alone / max(own, _SHORTEST)) for alone, own in sums]
+    return [float(alone / max(own, _SHORTEST)) for alone, own in sums if math.isfinite(alone)]
 
 
 def _settling(case: Mapping[str, Any], name: str) -> float:

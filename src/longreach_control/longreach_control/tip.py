@@ -15,6 +15,8 @@ made; make it anew after a large motion.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from longreach_boom.kinematics import beam_frames
@@ -129,19 +131,20 @@ class TipControl(ModalFeedback):
         span = _NEAR * (high - low)
         held = np.zeros(len(angles), dtype=bool)
         rates = np.zeros(len(angles))
-        for _ in range(len(angles)):
+        for _ in range(2 * len(angles)):
             free = np.flatnonzero(~held)
             # A joint is heavy near an end that it moves towards.
-            toward = np.where(rates < 0.0, angles - low, high - angles)
+            ends = [angles - low, high - angles]
+            toward = np.select([rates < 0.0, rates > 0.0], ends, math.inf)
             weights = 1.0 + _WEIGHT * np.clip(1.0 - toward / span, 0.0, 1.0) ** 2
             J, inverse = jacobian[:, free], 1.0 / weights[free]
             square = (J * inverse) @ J.T + _DAMPING * np.eye(2)
-            rates = np.zeros(len(angles))
+            before, rates = rates, np.zeros(len(angles))
             rates[free] = inverse * (J.T @ np.linalg.solve(square, velocity))
             beyond = ((angles <= low) & (rates < 0.0)) | ((angles >= high) & (rates > 0.0))
-            if not beyond.any():
-                break
             held |= beyond
+            if not beyond.any() and (np.sign(rates) == np.sign(before)).all():
+                break
         rates[held] = 0.0
         return self._share(angles, rates)
 

@@ -30,7 +30,7 @@ from longreach_control.benchmark import (
     vibration,
 )
 from longreach_control.cases import DISTURBANCES, START, Case, postures, scenario_of
-from longreach_control.commands import _draw
+from longreach_control.commands import _check_neighbours, _draw
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
@@ -107,6 +107,10 @@ def test_the_damping_ratio_is_that_of_the_vibration(ratio: float) -> None:
 def test_a_vibration_that_is_gone_has_a_lower_bound() -> None:
     """Less than a tenth at the second extreme: at least 0.59."""
     assert damping_ratio(np.array([0.0, 1.0, 0.5, -0.01, 0.001])) == pytest.approx(0.591, abs=1e-3)
+    # A first part that only decays, and a second one below what counts: at least so much.
+    assert damping_ratio(np.array([0.1, 0.05, -0.006, 0.0]), 0.01) == pytest.approx(
+        0.591, abs=1e-3
+    )
     assert math.isnan(damping_ratio(np.zeros(5)))
     assert math.isnan(damping_ratio(np.array([0.0, 0.015, -0.012, 0.0]), 0.01))
 
@@ -217,6 +221,14 @@ def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
     stopped = angles.copy()
     stopped[1] = ended[1]
     assert control.joint_rates(stopped, np.array([0.1, 0.1]))[1] * free[1] <= 0.0
+    for k, end, other in ((0, low, high), (2, low, high), (3, high, low)):
+        # Near an end a joint is slowed when it moves towards it, and is free to leave it.
+        near = angles.copy()
+        near[k] = end[k] + 0.01 * (other[k] - end[k])
+        rates = [control.joint_rates(near, v)[k] for v in np.array([[0.1, 0.1], [-0.1, -0.1]])]
+        towards, away = sorted(rates, key=lambda rate: rate * (other[k] - end[k]))
+        assert towards * away < 0.0
+        assert abs(towards) < 0.5 * abs(away)
     small = TipControl(situation, pump_flow=1e-5).joint_rates(angles, np.array([0.1, 0.1]))
     assert small / free == pytest.approx(np.full(4, small[0] / free[0]))
     assert small[0] / free[0] < 0.5
@@ -260,8 +272,45 @@ def test_velocities_that_are_no_numbers_end_the_run(boom: BoomParameters) -> Non
         def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
             return np.full(4, math.nan)
 
-    trace = run_case(Case(postures(boom, 1)[0], 'stop'), boom, Lost, 0.1)
+    case = Case(postures(boom, 1)[0], 'stop')
+    trace = run_case(case, boom, Lost, 0.1)
     assert 'commands spools [nan' in trace.error
+
+    class Scalar(DampingController):
+        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+            return np.float64(0.0)
+
+    with pytest.raises(InputError, match=r'velocities returns .*0.0.*, allowed: 4 numbers'):
+        run_case(case, boom, Scalar, 0.1)
+
+
+def test_commands_under_way_are_those_that_were_given(boom: BoomParameters) -> None:
+    class Ramp(DampingController):
+        def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+            self.commanded = self.commanded + 0.01
+            return self.commanded
+
+    class Same(Ramp):
+        spools = np.zeros(4)
+
+        def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+            self.spools[:] = super().cycle(measured, wanted)
+            return self.spools
+
+    case = Case(postures(boom, 1)[0], 'stop')
+    fresh, same = (run_case(case, boom, kind, 0.3) for kind in (Ramp, Same))
+    np.testing.assert_array_equal(fresh.spools, same.spools)
+
+
+def test_modules_beside_users_files_have_different_names(tmp_path: Path) -> None:
+    for folder in ('a', 'b'):
+        (tmp_path / folder / 'lib').mkdir(parents=True)
+        for name in ('ctl.py', 'lib/gains.py'):
+            (tmp_path / folder / name).touch()
+    given = [f'{tmp_path}/{folder}/ctl.py:Mine' for folder in ('a', 'b')]
+    with pytest.raises(InputError, match=r'lib and .*lib have one name, and only one is imported'):
+        _check_neighbours(['none', *given])
+    _check_neighbours(['none', given[0], f'{tmp_path}/a/other.py:Mine'])
 
 
 @pytest.mark.slow
@@ -277,14 +326,15 @@ def test_the_command_goes_on_and_joins_a_user(
 
     mine = tmp_path / 'mine.py'
     mine.write_text(
-        'from own_gains import GAIN\n'
+        'from lib.own_gains import GAIN\n'
         'from longreach_control.controller import DampingController\n\n\n'
         'class Mine(DampingController):\n'
         '    def velocities(self, measured, wanted):\n'
         '        print(GAIN)\n'
         '        return super().velocities(measured, wanted)\n'
     )
-    gains = tmp_path / 'own_gains.py'
+    gains = tmp_path / 'lib' / 'own_gains.py'
+    gains.parent.mkdir()
     gains.write_text('GAIN = 1.0\n')
     results = tmp_path / 'results'
     options = ('--controllers', f'none,{mine}:Mine', '--disturbances', 'release')

@@ -34,7 +34,8 @@ class Circle(Parameters):
     """
     A circle of the end in the vertical plane, with lengths in multiples of all links' length.
 
-    The links form a polygon with equal angles between each and the next.
+    The links form a polygon with equal angles between each and the next. A single link, whose end
+    is always as far from its base, follows the direction of the circle's point.
     """
 
     centre: tuple[float, float] = quantity(
