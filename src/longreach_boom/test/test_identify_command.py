@@ -1,9 +1,7 @@
 """``longreach identify``: recordings in, parameters, machine file and report out."""
 
-import argparse
 import json
 import re
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
-from longreach_identification import commands, dynamics
 from longreach_tools import cli
 from longreach_tools.output import write_csv
 
@@ -133,9 +130,6 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),
         (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile is for recordings'),
         (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
-        (('--static', '{poses}', '--models', '{poses}'), 'poses.csv'),
-        (('--release', '{poses}', '--models', 'a/b.yaml', 'c/b.yaml'), 'files of different names'),
-        (('--release', '{poses}', '--models', 'start.yaml'), 'none of them start'),
         (('--static', '{poses}', '--signals', 'strain'), '--signals is for recordings of motion'),
         (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
@@ -162,22 +156,6 @@ def test_a_payload_that_is_not_told_is_named(poses, capsys):
     told = 'poses.csv does not tell its payload, which is taken as 0 kg'
     assert told in err
     assert any(told in text for text in json.loads(out)['warnings'])
-
-
-def test_models_are_compared_on_what_is_fitted(monkeypatch):
-    monkeypatch.setattr(dynamics, 'comparison', lambda _: [])
-    with mock.patch.object(dynamics, 'compare') as compare:
-        given = argparse.Namespace(
-            validation=['a.csv'],
-            signals=None,
-            duration=2.0,
-            robust=False,
-            processes=1,
-            cluster=None,
-        )
-        found = mock.Mock(page=BOOM, start=load_boom())
-        commands._models(given, found, {'other': load_boom()}, [], ['youngs_modulus'])
-    assert compare.call_args.args[4].validation == ['a.csv']
 
 
 @pytest.mark.slow
@@ -241,15 +219,13 @@ def test_a_release_gives_the_modulus(release, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_poses_are_the_prior_of_a_release_with_profile_and_models(
-    poses, release, tmp_path, capsys
-):
+def test_poses_are_the_prior_of_a_release_with_profile(poses, release, tmp_path, capsys):
     other = tmp_path / 'printed.yaml'
     other.write_text(f'base: {default_file()}\nritz: {{basis: printed}}\n')
     words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--release', release)
     words += ('--payload', 'poses.csv=0', '--payload', 'loaded.csv=90', *RELEASE)
     words += ('--parameters', 'masses,gauges,youngs_modulus', '--duration', '2')
-    words += ('--profile', 'youngs_modulus', '--models', other, '--planted', other)
+    words += ('--profile', 'youngs_modulus', '--planted', other)
     assert run(*words, '--format', 'json', '--report', tmp_path / 'report.html') == 0
     result = json.loads(capsys.readouterr().out)
     for name, truth in TRUTH.items():
@@ -260,4 +236,3 @@ def test_poses_are_the_prior_of_a_release_with_profile_and_models(
     assert result['parameters']['mass_scale_2']['standard_error'] <= 1.1 * at_rest
     increase = result['profiles']['youngs_modulus']['increase']
     assert min(increase) < 0.5 < increase[0]
-    assert [row['model'] for row in result['models']] == ['start', 'printed']

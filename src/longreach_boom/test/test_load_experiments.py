@@ -17,8 +17,6 @@ from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import (
     Settings,
-    compare,
-    comparison,
     identify,
     problem_of,
 )
@@ -346,14 +344,15 @@ def test_the_model_of_the_data_is_the_best_and_others_absorb(boom, recordings):
     # Dimensions are the same for both.
     free, values = BOOM.free_parameters(boom), BOOM.values(boom)
     exact = {entry.name: values[entry.name] for entry in free if entry.group == 'geometry'}
-    found = compare(
-        BOOM, {'printed': printed, 'moment': boom}, [recordings[1]], ['youngs_modulus'],
-        Settings(signals=BEAMS, horizons=(), clocks={}, fixed=exact), processes=1, progress=False,
-    )  # fmt: skip
-    rows = comparison(found)
-    assert [row['model'] for row in rows] == ['moment', 'printed']
-    assert rows[0]['aic'] == 0.0
-    assert rows[1]['aic'] > 10.0
-    (right, error), (wrong, _) = rows[0]['youngs_modulus'], rows[1]['youngs_modulus']
+    settings = Settings(signals=BEAMS, horizons=(), clocks={}, fixed=exact)
+    moment, other = (
+        identify(
+            BOOM, one, [recordings[1]], ['youngs_modulus'], settings, processes=1, progress=False
+        ).estimate
+        for one in (boom, printed)
+    )
+    assert other.aic > moment.aic + 10.0
+    right, wrong = moment.value('youngs_modulus'), other.value('youngs_modulus')
+    error = moment.standard_errors[moment.names.index('youngs_modulus')]
     assert right == pytest.approx(boom.youngs_modulus, rel=1e-3)
     assert abs(wrong - right) > 5.0 * error

@@ -145,15 +145,6 @@ def _add_machine(commands: Any, name: str) -> None:
         ' side, with all others estimated anew',
     )
     parser.add_argument(
-        '--models',
-        metavar='FILE',
-        nargs='+',
-        type=Path,
-        default=[],
-        help='other files of the machine, such as with another basis or damping law: the same'
-        ' parameters are found from the motion with each, and compared',
-    )
-    parser.add_argument(
         '--planted',
         metavar='TRUE.yaml',
         type=Path,
@@ -188,13 +179,6 @@ def _run(arguments: argparse.Namespace) -> None:
     page: Identifiable = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.
-    models = {path.stem: path for path in arguments.models}
-    if len(models) < len(arguments.models) or 'start' in models:
-        raise InputError(
-            f'--models {" ".join(map(str, arguments.models))}, allowed: files of different names,'
-            ' none of them start, which is the machine that is begun with'
-        )
-    others = {name: page.load(str(path)) for name, path in models.items()}
     planted = _planted(page, start, arguments.planted)
     _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
@@ -214,7 +198,7 @@ def _run(arguments: argparse.Namespace) -> None:
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
-    more = _profiles(arguments, found) | _models(arguments, found, others, motion, wanted)
+    more = _profiles(arguments, found)
     if arguments.out is not None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
@@ -265,12 +249,12 @@ def _planted(page: Identifiable, start: Any, file: Path | None) -> dict[str, flo
 
 
 def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:
-    """Raise InputError for profiles and models that are not possible."""
+    """Raise InputError for profiles that are not possible, and options without effect."""
     known = [entry.name for entry in page.free_parameters(start)]
     for name in arguments.profile:
         if name not in known:
             raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
-    for what in ('profile', 'models', 'signals', 'robust'):
+    for what in ('profile', 'signals', 'robust'):
         if getattr(arguments, what) and not arguments.release:
             raise InputError(f'--{what} is for recordings of motion; give --release')
 
@@ -292,39 +276,6 @@ def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any
         )
         profiles[name] = {'values': one.values.tolist(), 'increase': one.increase.tolist()}
     return {'profiles': profiles}
-
-
-def _models(
-    arguments: argparse.Namespace,
-    found: Identified,
-    others: Mapping[str, Any],
-    motion: Sequence[Recording],
-    wanted: Sequence[str],
-) -> dict[str, Any]:
-    """Return the comparison of several models on the recordings of motion."""
-    if not others:
-        return {}
-    from longreach_identification.dynamics import Settings, compare, comparison
-    from longreach_identification.pipeline import STATIC_GROUPS
-    from longreach_identification.result_files import finite
-
-    page = found.page
-    machines = {'start': found.start, **others}
-    results = compare(
-        page,
-        machines,
-        motion,
-        [name for name in wanted if name not in STATIC_GROUPS] or list(wanted),
-        Settings(
-            signals=_patterns(page, found.start, arguments.signals),
-            duration=arguments.duration,
-            validation=arguments.validation,
-            robust=arguments.robust,
-        ),
-        processes=arguments.processes,
-        cluster=arguments.cluster,
-    )
-    return {'models': [{k: finite(v) for k, v in row.items()} for row in comparison(results)]}
 
 
 def _read(

@@ -318,58 +318,6 @@ def _partly(grown: Grown, length: float) -> str:
     )
 
 
-def compare(
-    identifiable: Identifiable,
-    machines: Mapping[str, Any],
-    recordings: Sequence[Recording],
-    parameters: Sequence[str],
-    settings: Settings | None = None,
-    **workers: Any,
-) -> dict[str, Found]:
-    """
-    Estimate the same parameters with several models, by name; arguments as of :func:`identify`.
-
-    The models differ in basis or damping law; groups such as ``damping`` stand for each one's own.
-    """
-    return {
-        name: identify(identifiable, machine, recordings, parameters, settings, **workers)
-        for name, machine in machines.items()
-    }
-
-
-def comparison(found: Mapping[str, Found]) -> list[dict[str, Any]]:
-    """
-    Return a table of models, the one with the smallest AIC first.
-
-    AIC and BIC are relative to the best; parameters and derived quantities are pairs of value and
-    standard error. What a wrong model lacks, its parameters absorb.
-    """
-    order = sorted(found, key=lambda name: found[name].estimate.aic)
-    rows = []
-    for name in order:
-        estimate = found[name].estimate
-        errors = estimate.standard_errors.tolist()
-        rows.append(
-            {
-                'model': name,
-                'status': estimate.status,
-                'chi_square': estimate.chi_square,
-                'rows': estimate.rows,
-                'aic': estimate.aic - min(one.estimate.aic for one in found.values()),
-                'bic': estimate.bic - min(one.estimate.bic for one in found.values()),
-                **{
-                    parameter: (value, error)
-                    for parameter, value, error in zip(
-                        estimate.names, estimate.values.tolist(), errors, strict=True
-                    )
-                    if '@' not in parameter
-                },
-                **found[name].derived,
-            }
-        )
-    return rows
-
-
 def problem_of(
     identifiable: Identifiable,
     machine: Any,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -44,7 +43,7 @@ def _number(value: float | None) -> str:
 
 
 def text_of(found: Identified, more: Mapping[str, Any]) -> str:
-    """Return the parameters, profiles and models as text."""
+    """Return the parameters and profiles as text."""
     rows = [
         (name, *(_number(entry[key]) for key in ('start', 'value', 'standard_error')))
         for name, entry in found.parameters.items()
@@ -53,28 +52,7 @@ def text_of(found: Identified, more: Mapping[str, Any]) -> str:
     for name, one in more.get('profiles', {}).items():
         curve = list(zip(one['values'], one['increase'], strict=True))
         parts.append(table((name, 'increase of chi-square'), curve))
-    if 'models' in more:
-        parts.append(table(*_compared(more['models'])))
     return '\n\n'.join(parts)
-
-
-def finite(value: Any) -> Any:
-    """Return a cell of a comparison for JSON: pairs become value and standard error."""
-    if isinstance(value, tuple):
-        return dict(zip(('value', 'standard_error'), map(finite, value), strict=True))
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _compared(models: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of a comparison of models."""
-    head = list(dict.fromkeys(key for row in models for key in row))
-
-    def cell(value: Any) -> str:
-        if isinstance(value, Mapping):
-            return f'{_number(value["value"])} +- {_number(value["standard_error"])}'
-        return _number(value) if isinstance(value, float) else str(value or '-')
-
-    return head, [[cell(row.get(key)) for key in head] for row in models]
 
 
 def report_of(
@@ -127,8 +105,6 @@ def report_of(
     for name, one in more.get('profiles', {}).items():
         text = profile_figure(name, one['values'], one['increase'])
         tables.append((f'Profile likelihood of {name}', text))
-    if 'models' in more:
-        tables.append(('Models on the same recordings', html_table(*_compared(more['models']))))
     return report(
         f'Identification of the {page.name}',
         found.stages(),
