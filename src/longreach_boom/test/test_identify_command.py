@@ -164,6 +164,9 @@ def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
     assert run(*words, '--out', tmp_path, '--format', 'json') == 0
     plan = json.loads(capsys.readouterr().out)
     first, second = (choice['standard_errors'] for choice in plan['choices'])
+    assert run(*words, '--signals', 'strain', '--format', 'json') == 0
+    fewer = json.loads(capsys.readouterr().out)['choices'][0]['standard_errors']
+    assert fewer['youngs_modulus'] > first['youngs_modulus']
     assert 0.0 < second['youngs_modulus'] < first['youngs_modulus'] < 1e10
     scenario = load_scenario(tmp_path / 'plan_1.yaml', load_boom(), STEP)
     assert scenario.loads[0].mass == 5.0
@@ -173,6 +176,8 @@ def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
 def test_plans_that_are_refused(tmp_path, capsys):
     assert run('plan', '--parameters', 'gauge_bias_1') == 2
     assert '--parameters gauge_bias_1, allowed: at least one' in capsys.readouterr().err
+    assert run('plan', '--signals', 'sound') == 2
+    assert '--signals sound, allowed: pressures' in capsys.readouterr().err
     (tmp_path / 'plan_2.yaml').touch()
     assert run('plan', '--out', tmp_path) == 2
     assert 'plan_2.yaml is of an earlier plan' in capsys.readouterr().err

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.demo_commands import configure_demo
-from longreach_identification.pages import machine_names, page_of
+from longreach_identification.pages import machine_names, page_of, signal_patterns
 from longreach_identification.plan_commands import configure_plan
 from longreach_tools.arguments import names, positive
 from longreach_tools.options import add_workers
@@ -190,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> None:
         static,
         motion,
         wanted,
-        signals=_patterns(page, start, arguments.signals),
+        signals=signal_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
         duration=arguments.duration,
         validation=arguments.validation,
@@ -215,25 +215,13 @@ def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
     return page.usual_groups or tuple(groups)
 
 
-def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
-    """Return patterns of signals for kinds of them."""
-    if kinds is None:
-        return page.compared
-    names = {signal.name: (signal.name,) for signal in page.signals(start)}
-    known: Mapping[str, tuple[str, ...]] = page.signal_kinds or names
-    for kind in kinds:
-        if kind not in known:
-            raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
-    return tuple(pattern for kind in kinds for pattern in known[kind])
-
-
 def _check_kinds(
     page: Identifiable, start: Any, kinds: Sequence[str] | None, motion: Sequence[Recording]
 ) -> None:
     """Raise InputError for kinds of signals that no recording of motion has."""
     recorded = {name for recording in motion for name in recording.signals}
     for kind in kinds or ():
-        patterns = _patterns(page, start, [kind])
+        patterns = signal_patterns(page, start, [kind])
         if not any(fnmatchcase(name, p) for name in recorded for p in patterns):
             raise InputError(
                 f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.pages import page_of
+from longreach_identification.pages import page_of, signal_patterns
 from longreach_tools.arguments import count, names, numbers
 from longreach_tools.output import add_format, print_result, table, writing
 
@@ -38,6 +38,13 @@ def configure_plan(commands: Any) -> None:
         help='groups or names to be found (default: those of identify)',
     )
     parser.add_argument(
+        '--signals',
+        metavar='NAMES',
+        type=names,
+        help='kinds of signals that will be recorded, such as pressures,strain (default: all, of'
+        ' releases with markers seen by two cameras); of sensors with all readings of their rates',
+    )
+    parser.add_argument(
         '--count', type=count(100), default=3, help='number of experiments (default: 3)'
     )
     parser.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
@@ -64,6 +71,7 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     groups = dict.fromkeys(entry.group for entry in free)
     wanted = arguments.parameters or page.usual_groups or tuple(groups)
     check_parameters(wanted, free)
+    settings = Settings(signals=signal_patterns(page, start, arguments.signals))
     # A constant of each signal is unknown in each recording, in which a bias is included.
     sought = [
         entry.name
@@ -92,7 +100,7 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         [recording for _, recording in possible.values()],
         sought,
         arguments.count,
-        Settings(signals=page.compared),
+        settings,
         at_rest=at_rest,
         criterion=arguments.criterion,
         repeats=arguments.repeats,
