@@ -184,7 +184,8 @@ def lines_of(
     begin, end = ends[0] - window, ends[0]
     events = np.array(event_times(chart, worlds[0]))
     events = events[(events > begin) & (events <= end)]
-    times = max((part[0] for part in parts), key=len)
+    # Of all: one with more samples may cover less time.
+    times = np.unique(np.concatenate([part[0] for part in parts]))
     if len(times) > most:
         # Of each line the least and the greatest value in intervals that stay where they are, so
         # that no peak is lost and lines do not flicker.

@@ -129,7 +129,8 @@ def _are_apart(machines: Collection[Sequence[tuple[float, float]]]) -> bool:
     for times, stamps in others:
         inside = (times >= clock[0, 0]) & (times <= clock[0, -1])
         away = np.abs(stamps - np.interp(times, *clock))[inside]
-        if away.size and np.median(away) > _APART * max(1.0, speed):
+        # Machines that ran one after the other have nothing in common.
+        if not away.size or np.median(away) > _APART * max(1.0, speed):
             return True
     return False
 

@@ -8,6 +8,7 @@ import pytest
 
 from longreach_view.charts import (
     WANTED,
+    Chart,
     chart_of,
     colours_of,
     limits_of,
@@ -264,6 +265,18 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert times[first] == 12.345
     assert times[second] == pytest.approx(12.345, abs=1e-5)
     assert values[first] == 1234.0
+
+
+def test_a_line_with_more_samples_hides_none_of_a_longer_one():
+    world = World(lambda message: message)
+    chart = Chart('', '', 1.0, ('/n/a.x', '/n/b.x'))
+    world.plot(chart.signals)
+    for k in range(13):
+        world.series['/n/a.x'].append(0.5 * k, float(k % 2))
+    for k in range(31):
+        world.series['/n/b.x'].append(0.1 * k, 0.0)
+    times, values, *_ = lines_of(chart, [world], 10.0)
+    assert values[np.searchsorted(times, [4.0, 4.5, 5.0, 5.5])].tolist() == [0.0, 1.0, 0.0, 1.0]
 
 
 def test_charts_keep_peaks():
