@@ -1,4 +1,4 @@
-"""Studies of the harvester: its two models, drift of closed valves, poses, driving by hand."""
+"""Studies of the harvester: its two models, poses, driving by hand."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from longreach_dynamics.teleoperation import CONTROLS
 from longreach_harvester.bodies import PRESSURE_1
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
-from longreach_harvester.machine import MODELS, Harvester
+from longreach_harvester.machine import Harvester
 from longreach_harvester.model import PRESSURE_2
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
-from longreach_harvester.scenario import Scenario, resting_scenario
-from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
+from longreach_harvester.scenario import Scenario
+from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.machine_command import add_study, case_of, check_files, machine_of
@@ -65,14 +65,6 @@ def add_studies(commands: Any) -> None:
     )
     drawn = 'errors and voltage of the stick, pressures of stick and boom'
     add_results(models, 'both runs beside each other', drawn)
-
-    text = 'how far closed valves let the machine move, with switching and without'
-    drift = study('drift', _drift, text)
-    drift.add_argument('--model', choices=MODELS, default='full', help='(default: full)')
-    drift.add_argument(
-        '--duration', type=positive, default=600.0, help='simulated time [s] (default: 600)'
-    )
-    add_format(drift)
 
     pose = study('pose', _pose, 'tip, levers and holding pressures of a pose at rest')
     allow_lists(pose)
@@ -154,28 +146,6 @@ def _draw_models(
             axis.set_ylabel(label)
         legend(axes[0], 2)
         axes[-1].set_xlabel('time [s]')
-
-
-def _drift(arguments: argparse.Namespace) -> None:
-    """Run ``drift``."""
-    harvester = machine_of(HARVESTER, arguments)
-    scenario = resting_scenario().replace(duration=arguments.duration)
-    names = [f'q_{name}' for name in JOINTS]
-    drifts, messages = {}, {}
-    for key in ('on', 'off'):
-        machine = Harvester(harvester, scenario, model=arguments.model, switching=key == 'on')
-        run = simulate(machine, min(1.0, arguments.duration))
-        angles = run.stack(names)
-        moved = np.abs(angles - angles[0]).max(axis=0)
-        drifts[key] = dict(zip(names, moved.tolist(), strict=True))
-        messages[key] = run.message
-    result = {'duration': arguments.duration, 'drift': drifts, 'message': messages}
-    rows = [(name, *(drifts[key][name] for key in drifts), 'rad') for name in names]
-    text = table(('closed valves', 'switching on', 'switching off', 'unit'), rows)
-    text += f'\n\nlargest motion in {arguments.duration:g} s'
-    for key, message in messages.items():
-        text += f'\nswitching {key}: {message}' if message else ''
-    print_result(result, text, arguments.format)
 
 
 def _pose(arguments: argparse.Namespace) -> None:

@@ -113,10 +113,3 @@ def test_pose_has_lengths_of_cylinders_between_pins_only(result):
         np.sqrt(near**2 + far**2 - 2.0 * near * far * np.cos(0.5 + offset))
     )
     assert stick is None
-
-
-def test_drift_of_closed_valves_with_and_without_switching(capsys, result):
-    found = result('drift', '--duration', 60)
-    assert max(found['drift']['on'].values()) < 1e-9
-    assert max(found['drift']['off'].values()) > 1e-2
-    assert 'switching off' in Outcome(capsys, 'harvester', 'drift', '--duration', 5).out

@@ -155,7 +155,6 @@ def test_refused(action, what):
         (('pose', '--tip', '1,2'), 'X,Y,Z'),
         (('pose', '--angles', '0,1'), '--angles has 2'),
         (('pose', '--angles', '0,3,0'), 'boom = 3'),
-        (('drift', '--duration', 0), 'above 0'),
         (('sweep', 'head.weight', '1:2:2'), 'head.weight'),
         (('sweep', 'head.mass', '-1:2:2'), 'head.mass'),
     ],
