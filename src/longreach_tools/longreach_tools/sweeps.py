@@ -359,14 +359,15 @@ def run_sweep(
     for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(high)]):
         job_of(dict(zip(swept, row, strict=True)))
     found: dict[int, Measured] = {}
-
+    # Without a folder a machine may be possible with swept values only.
     base = dict(zip(swept, low, strict=True)) if arguments.results is None else {}
 
     def key_of() -> str:
         return _key((job_of(base), sorted(series or ())))
 
+    key = key_of()
     with contextlib.ExitStack() as stack:
-        results, key = None, key_of()
+        results = None
         left = np.arange(len(design))
         if arguments.results is not None:
             results = Results(arguments.results, swept, units, series or {}, key_of)

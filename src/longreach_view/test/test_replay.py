@@ -149,6 +149,16 @@ def test_what_is_carried_after_a_reset_is_no_event(tmp_path, world):
     assert list(events) == [(pytest.approx(t), 'load released') for t in (1.0, 2.4)]
 
 
+def test_machines_that_run_one_after_the_other_are_shown_so(tmp_path):
+    rows = []
+    for name, begin in (('north', 0), ('south', 8)):
+        for k in range(50):
+            message = JointState(name=['a'], position=[0.0])
+            set_stamp(message, 0.1 * k)
+            rows.append((f'{name}/joint_states', begin * 10**9 + 10**8 * k, message))
+    assert BagSource([write_bag(tmp_path / 'a', 'farm', rows)]).length == pytest.approx(12.9)
+
+
 @pytest.mark.parametrize('away', [0.5, 44.0])
 def test_machines_with_clocks_of_their_own_are_shown_by_the_bags_times(tmp_path, away):
     rows = []
