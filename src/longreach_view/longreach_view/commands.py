@@ -138,7 +138,9 @@ def run(arguments: argparse.Namespace) -> int:
         length, begin = (replay.length, replay.begin) if bags else (0.0, 0.0)
         page = Page(server, length, started.scenarios(), started.numbers(), begin)
         _announce(arguments, server.get_port(), token)
-        run_view(source, page, World(numeric_fields), stop)
+        # Of a recording all is kept, so that any time may be shown in charts.
+        world = World(numeric_fields, replay.count) if bags else World(numeric_fields)
+        run_view(source, page, world, stop)
     return 0
 
 

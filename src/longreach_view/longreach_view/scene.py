@@ -320,7 +320,8 @@ class _MachineScene:
             values, axes = np.linalg.eigh(estimate.covariance)
             if np.linalg.det(axes) < 0.0:
                 axes[:, 0] = -axes[:, 0]
-            size = ELLIPSE * np.sqrt(np.maximum(values, 0.0)) + 1e-3
+            # Not 0, also of what is known exactly.
+            size = np.maximum(ELLIPSE * np.sqrt(np.maximum(values, 0.0)), 1e-4)
             key = f'ellipse {base}/{safe}'
             shown |= {key, f'track {base}/{safe}'}
             node = self._markers.get(key)

@@ -131,7 +131,7 @@ def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named
 
 def test_markers_that_are_lost_are_hidden_until_they_are_found(server):
     scene, camera = Scene(server), Machine('vision', estimate_frame='map')
-    estimate = Estimate(np.zeros(3), np.eye(3), tracked=True)
+    estimate = Estimate(np.zeros(3), np.diag([1e-8, 0.0, 4e-8]), tracked=True)
     camera.tracks = {name: [np.zeros(3), np.ones(3)] for name in 'ab'}
     for found in ('ab', 'a', '', 'ab'):
         camera.estimates = dict.fromkeys(found, estimate)
@@ -139,6 +139,9 @@ def test_markers_that_are_lost_are_hidden_until_they_are_found(server):
         (shown,) = scene._machines.values()
         visible = {key[-1] for key, node in shown._markers.items() if node.visible}
         assert visible == set(found)
+    # Standard deviations, 10 times enlarged.
+    (a, _) = (node for key, node in shown._markers.items() if key.startswith('ellipse'))
+    assert sorted(a.scale) == pytest.approx([1e-4, 1e-3, 2e-3])
 
 
 def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):
