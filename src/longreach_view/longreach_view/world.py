@@ -27,7 +27,8 @@ STALE = 1.0
 _LATE = 0.5
 # Over this time speed and rate are measured [s of wall time].
 _SPEED_WINDOW = 2.0
-_CAPACITY = 8000
+# Values of a signal that are kept live: the most seconds of a chart, 60, at 1000 Hz.
+_CAPACITY = 60_000
 # Flags of messages that are shown large.
 # Each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}

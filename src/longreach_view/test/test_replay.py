@@ -159,13 +159,13 @@ def test_machines_that_run_one_after_the_other_are_shown_so(tmp_path):
     assert BagSource([write_bag(tmp_path / 'a', 'farm', rows)]).length == pytest.approx(12.9)
 
 
-@pytest.mark.parametrize('away', [0.5, 44.0])
-def test_machines_with_clocks_of_their_own_are_shown_by_the_bags_times(tmp_path, away):
+@pytest.mark.parametrize(('away', 'since'), [(0.5, 0), (44.0, 0), (44.0, 90)])
+def test_machines_with_clocks_of_their_own_are_shown_by_the_bags_times(tmp_path, away, since):
     rows = []
     for k in range(100):
-        for name, begin in (('north', 6.0), ('south', 6.0 + away)):
+        for name, ahead in (('north', 0.0), ('south', away if k >= since else 0.0)):
             message = JointState(name=['a'], position=[float(k)])
-            set_stamp(message, begin + 0.05 * k)
+            set_stamp(message, 6.0 + ahead + 0.05 * k)
             rows.append((f'{name}/joint_states', 3_000_000_000 + 10_000_000 * k, message))
     source = BagSource([write_bag(tmp_path / 'a', 'farm', rows)])
     apart = away > 1.0
