@@ -314,7 +314,12 @@ def _times(
 
 
 def _clock_of(bag: Bag, readers: dict[str, _Reader]) -> tuple[np.ndarray, np.ndarray]:
-    """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
+    """
+    Return times of recording and stamps [ns] of the topic with most stamps, both (samples,).
+
+    It is one of the machines that are read, where they have any: others may have another clock.
+    """
+    spaces = tuple({f'{name.rpartition("/")[0]}/' for name in readers})
     stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
     stamped = stamp_readers(bag, stores)
     table = np.empty((0, 2), dtype=np.int64)
@@ -322,7 +327,12 @@ def _clock_of(bag: Bag, readers: dict[str, _Reader]) -> tuple[np.ndarray, np.nda
         # Not one of images, which would all be read from the disk.
         best = max(
             (bag.topics[name] for name in stamped),
-            key=lambda one: (not one.is_shared, not one.typename.endswith('Image'), one.count),
+            key=lambda one: (
+                not one.is_shared,
+                one.name.startswith(spaces),
+                not one.typename.endswith('Image'),
+                one.count,
+            ),
         ).name
         if best in readers:
             table = np.column_stack((readers[best].bag_time, readers[best].stamps))

@@ -276,6 +276,18 @@ def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
     words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--to', '1', '--rate', '5')
     done = Outcome(capsys, 'animate', bag, *words)
     assert '6 pictures' in done.out, done.err
+    assert not done.err
+
+
+def test_motion_where_states_are_missing_is_said_to_be_interpolated(tmp_path, capsys):
+    found = [row for row in rows() if not 0.4e9 < row[1] < 1.2e9]
+    bag = write_bag(
+        tmp_path / 'run', 'arm', [('robot_description', 0, String(data=DESCRIPTION)), *found]
+    )
+    words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--rate', '2', '--no-traces')
+    said = '/arm/joint_states: no states from 0.40 to 1.20 s; motion there is interpolated'
+    assert said in Outcome(capsys, 'animate', bag, *words).err
+    assert not Outcome(capsys, 'animate', bag, *words, '--from', '1.3').err
 
 
 REFUSED = {

@@ -284,6 +284,15 @@ def test_a_run_is_read_from_its_last_reset_on(tmp_path):
     assert read.notes[-1] == f'{bag}: time began anew; 10 messages before are left out'
 
 
+def test_a_reset_of_another_machine_with_a_clock_of_its_own_cuts_nothing(tmp_path):
+    rows = [('boom/load', WALL + k, stamped(InertiaStamped(), k)) for k in range(50)]
+    rows += [('crane/sensors', WALL + k, stamped(CraneSensors(), k % 30 // 2)) for k in range(60)]
+    bag = write_bag(tmp_path / 'run', 'farm', sorted(rows, key=lambda row: row[1]))
+    read = read_signals(bag, [Signal('/farm/boom/load', 'inertia.m')])
+    assert len(read.topics['/farm/boom/load'].time) == 50
+    assert not read.notes
+
+
 def test_a_reset_cuts_topics_that_do_not_show_it(tmp_path):
     rows = [
         ('sensors', WALL + 100 * number + k, stamped(CraneSensors(), k))

@@ -34,6 +34,8 @@ _FIRM, _LOOSE = (0.66, 0.54, 0.40, 1.0), (0.80, 0.70, 0.55, 1.0)
 _BELOW = 0.5
 # Points as far from who looks along y [m].
 _SAME = 1e-9
+# States of joints are missing where none came for this long [s], and for so many usual intervals.
+_GAP, _STEPS = 0.5, 5.0
 
 
 # Corners (K, 2) of a part in the plane, its colour, and whether its edge is drawn.
@@ -112,6 +114,13 @@ class Scene(NamedTuple):
         bent = [one._replace(time=one.time - shift) for one in self.bent]
         ground = [one._replace(time=one.time - shift) for one in self.ground]
         return self._replace(time=self.time - shift, bent=bent, ground=ground)
+
+    def gaps(self) -> list[tuple[float, float]]:
+        """Return times [s] between which states of the joints are missing."""
+        steps = np.diff(self.time)
+        usual = np.median(steps) if len(steps) else 0.0
+        missing = np.flatnonzero(steps > max(_GAP, _STEPS * usual))
+        return [(float(self.time[k]), float(self.time[k + 1])) for k in missing]
 
     def outlines(self, time: float) -> list[Part]:
         """Return the outlines of all parts at a time [s], from the back to the front."""

@@ -104,6 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
     count = WRITERS[ending](arguments.out, pictures, rate)
     if scene.ignored:
         notes.append(f'{scene.source}: no joint {", ".join(scene.ignored)}; ignored')
+    notes += [
+        f'{scene.topic}: no states from {begin:.2f} to {end:.2f} s; motion there is interpolated'
+        for begin, end in scene.gaps()
+        if begin < times[-1] and end > times[0]
+    ]
     for note in notes:
         print(f'longreach animate: {note}', file=sys.stderr)
     size = arguments.out.stat().st_size
