@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
-from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
+from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.scenario import InitialState, Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import closed_loop
@@ -51,20 +52,8 @@ class CraneIdentification(Identifiable):
     name = 'crane'
     load = staticmethod(load_machinery)
     compared = ('car_position', 'angle')
-
-    def free_parameters(self, machine: Machinery) -> tuple[FreeParameter, ...]:  # noqa: ARG002
-        """Return all parameters that can be free."""
-        return _FREE
-
-    def values(self, machine: Machinery) -> dict[str, float]:
-        """Return the values of all of them."""
-        return {free.name: float(getattr(machine.crane, free.name)) for free in _FREE}
-
-    def with_values(self, machine: Machinery, values: Mapping[str, float]) -> Machinery:
-        """Return the crane with some of them changed; InputError for values not allowed."""
-        self.check_names(machine, values)
-        crane: CraneParameters = machine.crane.replace(**values)
-        return machine.replace(crane=crane)
+    free = _FREE
+    places = MappingProxyType({free.name: f'crane.{free.name}' for free in _FREE})
 
     def signals(self, machine: Machinery) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
         """Return the signals of a crane; ``command`` and ``brake`` are its inputs."""

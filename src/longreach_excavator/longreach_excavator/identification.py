@@ -14,7 +14,6 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Source
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.cohesion import BOUNDS, roughly
 from longreach_excavator.columns import COLUMNS
@@ -27,7 +26,6 @@ from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.machine import (
     FreeParameter,
-    MeasuredSignal,
     Recording,
     Signal,
     SpoolIdentification,
@@ -39,11 +37,8 @@ _PLACES = {
     'bucket_mass': 'bucket.mass',
     'supply_pressure': 'oil.supply_pressure',
 }
-_SIGNALS = ('theta_*', 'length_*', 'force_lk', 'force_pk', 'p_head_*', 'p_rod_*', 'spool_*')
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
-# Limits of the largest spool position in a recording, which percent exceed.
-_SPOOLS = (0.0, 1.05)
 # A spool that moved by less than this share of its stroke has not moved.
 _STILL = 1e-3
 # Shortest time constant of a spool in a file [s].
@@ -65,24 +60,14 @@ class ExcavatorIdentification(SpoolIdentification):
     )
     places = _PLACES
     actuators, angles = CYLINDERS, _JOINTS
+    # Tensions of rods are in CSV files only.
+    columns = COLUMNS
+    shown = ('theta_*', 'length_*', *_RODS, 'p_head_*', 'p_rod_*', 'spool_*')
 
     def __post_init__(self) -> None:
         """Check the depth."""
         if self.depth not in FIXED_DEPTHS:
             raise InputError(f'depth = {self.depth!r}, allowed: {" | ".join(FIXED_DEPTHS)}')
-
-    def signals(self, machine: ExcavatorParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
-        """Return the signals, named as columns of runs; tensions of rods are in CSV files only."""
-        return tuple(
-            MeasuredSignal(
-                column.name,
-                column.unit,
-                (column.source,) if isinstance(column.source, Source) else (),
-                sizes=_SPOOLS if column.family == 'spool_*' else (0.0, math.inf),
-            )
-            for column in COLUMNS
-            if (column.family or column.name) in _SIGNALS
-        )
 
     def experiment(self, machine: ExcavatorParameters, recording: Recording) -> SpoolRun:
         """Return the digging that a recording shows, from its first spool on; InputError."""

@@ -8,20 +8,17 @@ s(u) stays that of the file. Pressures at the start are those of the scenario's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from operator import attrgetter
 
 import numpy as np
 
-from longreach_dynamics.runs import Source
 from longreach_harvester.machine import SAMPLE_TIME, Harvester
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
 from longreach_harvester.scenario import Scenario, SpoolKnots
-from longreach_harvester.simulation import HarvesterRun, simulate
+from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
 from longreach_identification.machine import (
     FreeParameter,
-    MeasuredSignal,
     Recording,
     SpoolIdentification,
     SpoolRun,
@@ -39,8 +36,6 @@ _LEAST = {'boom_mass': 0.1, 'stick_mass': 0.1, 'head_mass': 0.0}  # [kg]
 # Spools are straight lines between knots, which follow a recording to within this share of the
 # stroke: each knot costs a step.
 _KNOT = 1e-3
-# Largest spool position in a recording, which percent exceed.
-_LARGEST_SPOOL = 1.05
 # By which stops that yield, and errors of sensors, let a pose be beyond a stroke [rad].
 _BEYOND = 0.05
 # Reduced model: without lines, whose oscillations are not those of valves.
@@ -59,6 +54,7 @@ class HarvesterIdentification(SpoolIdentification):
     )
     places = _VALVES | _MASSES
     actuators, angles = JOINTS, tuple(f'q_{joint}' for joint in JOINTS)
+    columns, shown = COLUMNS, ('q_*', 'spool_*', 'p_1_*', 'p_2_*')
 
     def with_values(
         self, machine: HarvesterParameters, values: Mapping[str, float]
@@ -72,22 +68,6 @@ class HarvesterIdentification(SpoolIdentification):
                 ratio = values[name] / attrgetter(place)(machine)
                 changed = changed.with_value(f'{place}_2', ratio * other)
         return changed
-
-    def signals(self, machine: HarvesterParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
-        """Return the signals of a harvester; ``spool_*`` are its inputs."""
-        kinds = (
-            ('q', 'rad', 'joint_states', 'position', math.inf),
-            ('spool', '1', 'hydraulics', 'spool', _LARGEST_SPOOL),
-            ('p_1', 'Pa', 'hydraulics', 'head_pressure', math.inf),
-            ('p_2', 'Pa', 'hydraulics', 'rod_pressure', math.inf),
-        )
-        return tuple(
-            MeasuredSignal(
-                f'{kind}_{joint}', unit, (Source(topic, field, joint),), '', (0.0, most)
-            )
-            for kind, unit, topic, field, most in kinds
-            for joint in JOINTS
-        )
 
     def experiment(self, machine: HarvesterParameters, recording: Recording) -> SpoolRun:
         """Return the run that a recording shows, from its first spool on; InputError."""

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.runs import Run, Source
+from longreach_dynamics.runs import Columns, Run, Source
 
 if TYPE_CHECKING:
     from longreach_identification.statics import StaticMachine
 
 # Standard deviation of the joint angles that one sample shows [rad].
 _POSE = 5e-3
+# Largest spool position in a recording, which percent exceed.
+_SPOOL = 1.05
 
 
 class FreeParameter(NamedTuple):
@@ -89,6 +91,10 @@ class Identifiable(ABC):
     ----------
     name : str
         Of the machine.
+    free : tuple of FreeParameter
+        All parameters that can be free.
+    places : mapping of str to str
+        Where the machine's parameters have them, such as ``bucket.mass``.
     compared : tuple of str
         Patterns of the signals that are predicted, where others are inputs.
     usual_groups : tuple of str
@@ -100,6 +106,8 @@ class Identifiable(ABC):
     """
 
     name: str
+    free: tuple[FreeParameter, ...]
+    places: Mapping[str, str]
     compared: tuple[str, ...] = ('*',)
     usual_groups: tuple[str, ...] = ()
     scanned: str = ''
@@ -109,21 +117,24 @@ class Identifiable(ABC):
     def load(self, file: str | None) -> Any:
         """Return the parameters in a file, by default the installed one."""
 
-    @abstractmethod
-    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:  # noqa: ARG002
         """Return all parameters that can be free."""
+        return self.free
 
-    @abstractmethod
     def values(self, machine: Any) -> dict[str, float]:
         """Return the values of all of them; scales are 1."""
+        return {name: float(attrgetter(place)(machine)) for name, place in self.places.items()}
 
-    @abstractmethod
     def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
         """
         Return the machine with some of them changed; InputError for values out of range.
 
         Scales are relative to ``machine``, so this is called with the machine of the start file.
         """
+        self.check_names(machine, values)
+        for name, value in values.items():
+            machine = machine.with_value(self.places[name], value)
+        return machine
 
     @abstractmethod
     def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
@@ -223,20 +234,20 @@ class SpoolIdentification(Identifiable):
 
     Attributes
     ----------
-    free : tuple of FreeParameter
-        All parameters that can be free.
-    places : mapping of str to str
-        Where the machine's parameters have them, such as ``bucket.mass``.
     actuators : tuple of str
         Names of the joints' actuators; a recording needs ``spool_NAME`` of all.
     angles : tuple of str
         Signals of their joint angles, which it needs, too [rad].
+    columns : Columns
+        Those of runs.
+    shown : tuple of str
+        Which of them are signals, by name or family.
     """
 
-    free: tuple[FreeParameter, ...]
-    places: Mapping[str, str]
     actuators: tuple[str, ...]
     angles: tuple[str, ...]
+    columns: Columns
+    shown: tuple[str, ...]
 
     @abstractmethod
     def run(self, machine: Any, scenario: Any) -> Run[Any]:
@@ -246,20 +257,18 @@ class SpoolIdentification(Identifiable):
     def turned(self, machine: Any, scenario: Any, changes: np.ndarray) -> Any:
         """Return the scenario with changes of the angles at time 0, (joints,) [rad]."""
 
-    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:  # noqa: ARG002
-        """Return all parameters that can be free."""
-        return self.free
-
-    def values(self, machine: Any) -> dict[str, float]:
-        """Return the values of all of them."""
-        return {name: float(attrgetter(place)(machine)) for name, place in self.places.items()}
-
-    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
-        """Return the machine with some of them changed; InputError for values not allowed."""
-        self.check_names(machine, values)
-        for name, value in values.items():
-            machine = machine.with_value(self.places[name], value)
-        return machine
+    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+        """Return the signals, named as columns of runs; spools are its inputs."""
+        return tuple(
+            MeasuredSignal(
+                column.name,
+                column.unit,
+                (column.source,) if isinstance(column.source, Source) else (),
+                sizes=(0.0, _SPOOL if column.family == 'spool_*' else math.inf),
+            )
+            for column in self.columns
+            if (column.family or column.name) in self.shown
+        )
 
     def recorded(self, recording: Recording) -> tuple[list[Signal], list[Signal], float, float]:
         """Return known angles and spools, first and last time with all [s]; InputError."""
