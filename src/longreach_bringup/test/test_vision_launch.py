@@ -98,8 +98,8 @@ def pictures(tmp_path, own, times):
     still = MarkerPath(own.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
     look = CameraLook(clutter=0)
     render_sequence(simulators_of(own, look), still, times, tmp_path / 'pictures')
-    sources = [f'{name}_source:={tmp_path}/pictures/{name}' for name in ('left', 'right')]
-    return ('cameras:=video', *sources)
+    videos = ' '.join(f'{name}={tmp_path}/pictures/{name}' for name in own.cameras)
+    return (f'videos:={videos}',)
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_pictures_are_shown_to_the_tracker(tmp_path, transport):
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
     tracks = read_tracks(tmp_path / 'bag', 'yard')
-    # Two nodes show them, each when it is ready; times are those of the files.
+    # Each camera begins when it is ready; times are those of the files.
     assert set(np.round(tracks.times, 9)) <= set(np.round(times, 9))
     for marker in own.markers:
         seen = tracks.column(marker.name, 'cameras') == 3.0
@@ -129,9 +129,7 @@ def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path):
         shutil.copy(config / f'camera_{name}.yaml', tmp_path)
     own = load_rig(tmp_path / 'rig.yaml').scaled(SCALE)
     assert tuple(own.cameras) == ('left', 'right', 'top')
-    pictures(tmp_path, own, np.arange(8) / 10.0)
-    videos = ' '.join(f'{name}={tmp_path}/pictures/{name}' for name in own.cameras)
-    words = (f'videos:={videos}', f'rig:={tmp_path}/rig.yaml')
+    words = (*pictures(tmp_path, own, np.arange(8) / 10.0), f'rig:={tmp_path}/rig.yaml')
     words = (*words, f'scale:={SCALE}', 'record:=bag', 'record_images:=true')
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
@@ -147,10 +145,10 @@ def test_videos_of_three_cameras_are_tracked_and_recorded(tmp_path):
 
 @pytest.mark.parametrize(('recorded', 'listeners'), [('false', 1), ('true', 2)])
 def test_files_begin_when_tracker_and_recorder_listen(recorded, listeners):
-    words = ('cameras:=video', 'record:=bag', f'record_images:={recorded}')
+    words = ('videos:=left=a right=b', 'record:=bag', f'record_images:={recorded}')
     done = longreach('launch', 'vision', '--print', *words)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(f'listeners: {listeners}\n') == 2
+    assert done.stdout.count(f'listeners: {listeners}\n') == 1
 
 
 @pytest.mark.slow
@@ -166,7 +164,7 @@ def test_cameras_that_are_not_known_start_nothing():
     for more in ((), ('--print',)):
         done = longreach('launch', 'vision', 'cameras:=foo', *more)
         assert done.returncode == 2
-        assert "'cameras' is 'foo'; allowed: simulated, video, none" in done.stderr
+        assert "'cameras' is 'foo'; allowed: simulated, none" in done.stderr
 
 
 def test_what_is_started_is_what_was_asked_for():
@@ -175,7 +173,6 @@ def test_what_is_started_is_what_was_asked_for():
         (),
         ('boom:=true', 'record:=bag'),
         ('cameras:=none',),
-        ('cameras:=video', 'right_source:='),
         ('videos:=left=a right=b top=c',),
         ('one_process:=true',),
     ):
@@ -188,7 +185,6 @@ def test_what_is_started_is_what_was_asked_for():
         ['camera', 'tracker'],
         ['plant', 'camera', 'tracker', 'recorder'],
         ['tracker'],
-        ['video', 'tracker'],
         ['video', 'tracker'],
         ['simulated'],
     ]

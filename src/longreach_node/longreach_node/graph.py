@@ -115,14 +115,15 @@ class FinishBarrier:
     """
     The wait for ``count`` other nodes that have to finish, too.
 
-    A launch ends with the first plant, or video, that ends. Where several share it, each says on a
+    A launch ends with the first plant that ends. Where several share it, each says on a
     latched topic that it has finished, and stays until as many others have said so.
     """
 
-    def __init__(self, node: Node, count: int, topic: str = '/finished_simulations') -> None:
+    def __init__(self, node: Node, count: int) -> None:
         self._name, self._count = node.get_fully_qualified_name(), count
         self._finished: set[str] = set()
         if count:
+            topic = '/finished_simulations'
             self._publisher = node.create_publisher(String, topic, qos.LATCHED_STREAM)
             node.create_subscription(String, topic, self._on_finished, qos.LATCHED_STREAM)
 

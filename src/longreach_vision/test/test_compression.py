@@ -90,6 +90,7 @@ def test_track_says_it(capfd, tmp_path, pictures):
     assert 'record MJPEG' in told.err
 
 
+@pytest.mark.slow
 def test_without_noise_apart_from_stated_nothing_is_added(pictures):
     tracker = RigTracker(small_rig())
     for k in range(COUNT):

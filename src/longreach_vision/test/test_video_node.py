@@ -12,7 +12,6 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
-from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
@@ -111,22 +110,6 @@ def test_compressed_images_for_who_asks_for_them(folder: Path, calibration: Path
     assert {message.format for message in packed} == {'mono8; jpeg compressed mono8'}
     assert [int(image_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
     assert set(np.diff(stamps(packed))) == {10_000_000}
-
-
-def test_the_end_of_a_shorter_file_waits_for_the_other(folder: Path) -> None:
-    given = words(source=folder, frame_rate=100.0, companions=1)
-    given = [word.removeprefix('video:') for word in given]
-    with bench('-r', 'video:__ns:=/vision/left', *given) as tests:
-        node = tests.add(VideoNode)
-        tests.until(
-            lambda: node._feeds[0][0].waits_for == 'the other videos', 'the end of the file'
-        )
-        assert not node.done.done()
-        other = tests.driver.create_publisher(
-            String, '/vision/finished_videos', qos.LATCHED_STREAM
-        )
-        other.publish(String(data='/vision/right/video'))
-        tests.until(node.done.done, 'the end of both')
 
 
 def test_sources_by_name_are_cameras_of_their_own(

@@ -217,11 +217,6 @@ class VideoNodeParameters(ImageParameters):
         "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
     bits: int = _bits('pictures')
-    companions: int = _count(
-        'number of other video nodes in the namespace above that must reach their ends before this'
-        ' node ends, so that the end of a shorter file does not end the launch',
-        at_most=100,
-    )
     focus: float = quantity(
         'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
         at_least=-1.0,

@@ -17,11 +17,10 @@ from longreach_markers.camera.files import read_calibration
 from longreach_markers.io.images import keep_freed_memory
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
-from longreach_node.graph import FinishBarrier
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros.node_parameters import VideoNodeParameters
-from longreach_vision.ros.video_feed import RETRY, VideoFeed
+from longreach_vision.ros.video_feed import VideoFeed
 
 # Longest wait for the end of the thread [s].
 _JOIN = 2.0
@@ -47,8 +46,6 @@ class VideoNode(Node):
             self.get_logger().info(f'shows {one.source}; images on {feed.images.topic}')
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
-        above = self.get_namespace().rpartition('/')[0]
-        self._finish = FinishBarrier(self, settings.companions, f'{above}/finished_videos')
         self._error: Exception | None = None
         self._ended: deque[VideoFeed] = deque()
         self._running = len(self._feeds)
@@ -78,15 +75,7 @@ class VideoNode(Node):
                 self.get_logger().warning(text)
             feed.waits_for = 'the other videos'
             self._running -= 1
-        if self._running:
-            return
-        self._finish.arrive()
-        self._wait_for_companions()
-        self.create_timer(RETRY, self._wait_for_companions, clock=steady_clock())
-
-    def _wait_for_companions(self) -> None:
-        """End the node once the others are at their ends."""
-        if not self._finish.missing() and not self.done.done():
+        if not self._running and not self.done.done():
             self.done.set_result(None)
 
     def _report(self) -> None:
