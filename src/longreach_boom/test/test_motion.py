@@ -634,7 +634,8 @@ def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom):
 
 def test_modes_that_change_without_end_are_told(boom, monkeypatch):
     start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
-    monkeypatch.setattr(motion, '_has_passed', lambda *_: True)
+    for name in ('_has_passed', '_stop', '_derivative'):
+        monkeypatch.setattr(motion, name, lambda *_: True)
     M, work, dy = np.empty((12, 12)), workspace(4, 12), np.empty(start.y.size)
     status = motion._change_modes.py_func(
         start.y, start.modes, np.zeros(4), constants_of(boom), M, work, dy

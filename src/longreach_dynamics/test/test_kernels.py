@@ -323,6 +323,7 @@ def test_what_cannot_be_followed_is_refused() -> None:
             kernel(function)
 
 
+@pytest.mark.slow
 def test_a_moved_and_touched_tree_keeps_its_machine_code(
     package: Path, tmp_path: Path, run: Callable[[Path], Outcome]
 ) -> None:
