@@ -31,7 +31,7 @@ LIBRARIES = sorted(
 # Keys that rosdep resolves on Ubuntu 24.04 with Jazzy, looked up in rosdep/python.yaml and
 # jazzy/distribution.yaml of ros/rosdistro. A key that is not there stops `rosdep install`.
 ROSDEP_KEYS = {
-    'ament_cmake', 'builtin_interfaces', 'control_msgs', 'cv_bridge', 'diagnostic_msgs',
+    'ament_cmake', 'builtin_interfaces', 'control_msgs', 'diagnostic_msgs',
     'geometry_msgs', 'joy', 'launch', 'launch_ros', 'launch_xml', 'python3-argcomplete',
     'python3-matplotlib', 'python3-numpy', 'python3-opencv', 'python3-pil', 'python3-pytest',
     'python3-pytest-timeout', 'python3-pytest-xdist', 'python3-scipy', 'python3-sympy',

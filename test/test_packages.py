@@ -46,7 +46,7 @@ KEYS = {
 BY_NAME = {
     'longreach_node': {'control_msgs', 'simulation_interfaces', 'tf2_msgs'},
     'longreach_tools': {'launch', 'launch_ros', 'launch_xml'},
-    'longreach_vision': {'cv_bridge', 'vision_msgs'},
+    'longreach_vision': {'vision_msgs'},
 }
 # Tests of markers draw with the simulator of the package above: declared, it would be a circle.
 NOT_DECLARED = {'longreach_markers': {'longreach_vision'}}

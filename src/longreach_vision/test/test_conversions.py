@@ -28,7 +28,6 @@ from longreach_vision.ros.conversions import (
     array_to_image,
     camera_info_to_camera,
     camera_to_info,
-    converter_of,
     estimates_to_detections,
     image_to_gray,
     observations_to_detections,
@@ -83,31 +82,6 @@ def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
     assert image_to_gray(message).tolist() == [[255], [1]]
     message.data = message.data[:-1]
     with pytest.raises(InputError, match='5 bytes of data, allowed for 2 rows of 3 bytes: 6'):
-        image_to_gray(message)
-
-
-def test_what_only_cv_bridge_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    encodings = ('mono8', 'bayer_rggb8', '32FC1', 'nv21')
-    own = [converter_of(name) == 'longreach_vision' for name in encodings]
-    assert own == [True, True, False, False]
-    message = Image(height=2, width=2, encoding='32FC1', step=8, data=bytes(16))
-    monkeypatch.setitem(sys.modules, 'cv_bridge', None)
-    with pytest.raises(InputError, match=r"'32FC1', allowed: mono8 .* not installed"):
-        image_to_gray(message)
-
-    class Bridge:
-        def imgmsg_to_cv2(self, message: Image, encoding: str) -> np.ndarray:
-            assert encoding == 'mono8'
-            if message.step == 9:
-                raise TypeError('[32FC1] is not a color format')
-            return np.full((message.height, message.width), 4, np.uint8)
-
-    bridge = ModuleType('cv_bridge')
-    bridge.__dict__.update(CvBridge=Bridge, CvBridgeError=TypeError)
-    monkeypatch.setitem(sys.modules, 'cv_bridge', bridge)
-    assert image_to_gray(message).tolist() == [[4, 4], [4, 4]]
-    message.step = 9
-    with pytest.raises(InputError, match=r'cv_bridge cannot convert it: \[32FC1\] is not'):
         image_to_gray(message)
 
 

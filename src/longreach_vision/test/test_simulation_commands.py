@@ -1,12 +1,10 @@
-"""``render`` and ``simulate``: sizes of videos, occluders, and what stays of a run that ends."""
+"""``render`` and ``simulate``: occluders, and what stays of a run that ends."""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator
 
-import cv2
 import numpy as np
 import pytest
 from rig_files import write_rig
@@ -14,29 +12,10 @@ from small_commands import FRAMES, call, printed, refused, rendering
 from small_path import small_path, write_path
 from small_rig import small_rig
 
-from longreach_dynamics.errors import InputError
 from longreach_vision.commands import simulation_commands
 from longreach_vision.io import rendered_files
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.sequences import drawn_pictures
-
-
-def test_a_video_that_would_lose_a_row_is_refused_before_it_is_drawn(scene, tmp_path):
-    # 75 rows.
-    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
-    with pytest.raises(InputError, match=r'\[100, 75, 100, 75\] px .*give --scale') as info:
-        call(*words, '--video', '--scale', 0.25)
-    assert not list(tmp_path.iterdir())
-    advised = re.search(r'give --scale (\S+),', str(info.value))[1]
-    assert abs(float(advised) - 0.25) < 0.01
-    call(*words, '--video', '--scale', advised, '--duration', 0.1)
-    capture = cv2.VideoCapture(str(tmp_path / 'seen/right.avi'))
-    width, height = (int(capture.get(k)) for k in (3, 4))
-    assert (width, height) == tuple(round(side * float(advised)) for side in (400, 300))
-    # Pictures have no such limit.
-    call(*words[:-1], tmp_path / 'pictures', '--scale', 0.25, '--duration', 0.1)
-    picture = min((tmp_path / 'pictures/left').iterdir())
-    assert cv2.imread(str(picture)).shape == (75, 100, 3)
 
 
 def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
@@ -100,7 +79,6 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
         ('simulate', *path, '--out', out, '--overlay', tmp_path / 'seen'),
         ('simulate', *path, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv'),
         ('render', *path, '--out', out),
-        ('render', *path, '--out', out, '--video'),
     ):
         with pytest.raises(kind):
             call(*words)

@@ -294,7 +294,7 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
             assert (one.status, one.cameras) == (0, MarkerEstimate.LEFT | MarkerEstimate.RIGHT)
             found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
             assert np.abs(found - place).max() < 1e-3
-    tracker.says('left/image_raw: 320 x 240, mono8, converted by longreach_vision')
+    tracker.says('left/image_raw: 320 x 240, mono8')
 
 
 def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:

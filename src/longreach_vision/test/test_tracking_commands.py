@@ -232,9 +232,14 @@ def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
 
 
 def test_videos_and_their_overlay(capsys, scene, tmp_path):
-    call('render', scene / 'path.csv', *rendering(scene), '--video', '--out', tmp_path / 'seen')
+    for side in ('left', 'right'):
+        file, code = str(tmp_path / f'{side}.avi'), cv2.VideoWriter.fourcc(*'FFV1')
+        writer = cv2.VideoWriter(file, code, 15.0, (400, 300), isColor=False)
+        for picture in sorted((scene / 'seen' / side).iterdir()):
+            writer.write(cv2.imread(str(picture), cv2.IMREAD_GRAYSCALE))
+        writer.release()
     call(
-        *('track', tmp_path / 'seen/left.avi', tmp_path / 'seen/right.avi', '--rate', 15),
+        *('track', tmp_path / 'left.avi', tmp_path / 'right.avi', '--rate', 15),
         *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'videos.csv'),
         *('--overlay', tmp_path / 'over.mp4'),
     )

@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.errors import InputError
-from longreach_markers.rig import load_rig
 from longreach_tools.arguments import positive
 from longreach_tools.output import check_places
 from longreach_vision.commands.arguments import (
@@ -34,7 +32,6 @@ def configure_simulation(commands: Any) -> None:
     render = commands.add_parser('render', help='render simulated images of a motion')
     _add_motion(render)
     render.add_argument('--out', metavar='DIR', type=Path, required=True, help='new directory')
-    render.add_argument('--video', action='store_true', help='lossless videos instead of pictures')
     render.set_defaults(run=_run_render)
 
     simulate = commands.add_parser(
@@ -88,37 +85,11 @@ def _run_render(arguments: argparse.Namespace) -> None:
     """Run ``render``."""
     rig = rig_of(arguments)
     check_places({'--out': arguments.out}, _read(arguments))
-    if arguments.video:
-        _check_video(arguments)
     path = motion_of(arguments.path, arguments.truth_topic)
     times = frame_times(path, arguments.rate, arguments.duration)
     simulators = simulators_of(rig, _look_of(arguments))
-    made = render_sequence(
-        simulators, path, times, arguments.out, video=arguments.video, delays=rig.delays
-    )
+    render_sequence(simulators, path, times, arguments.out, rig.delays)
     size = next(iter(simulators.values())).camera
     print(f'{len(times)} images of {size.width} x {size.height} px of each camera:')
-    for name, place in made.items():
-        print(f'  {name}: {place}')
-
-
-def _check_video(arguments: argparse.Namespace) -> None:
-    """Raise InputError if videos would lose a row or column; suggest a scale."""
-    cameras = [one.camera for one in load_rig(rig_files(arguments)[0]).cameras.values()]
-
-    def sizes(scale: float) -> list[int]:
-        return [round(side * scale) for one in cameras for side in (one.width, one.height)]
-
-    def is_even(scale: float) -> bool:
-        return all(side > 0 and side % 2 == 0 for side in sizes(scale))
-
-    given = arguments.scale
-    if is_even(given):
-        return
-    near = (round(given + step * 1e-3, 3) for k in range(1, 301) for step in (k, -k))
-    scale = next(filter(is_even, near), None)
-    advice = '' if scale is None else f'give --scale {scale:g}, or '
-    raise InputError(
-        f'--video of {sizes(given)} px (width and height of each camera), allowed: even numbers,'
-        f' as videos lose an odd row or column; {advice}leave out --video'
-    )
+    for name in simulators:
+        print(f'  {name}: {arguments.out / name}')

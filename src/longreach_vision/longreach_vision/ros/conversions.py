@@ -1,10 +1,9 @@
 """
 Conversion between objects of the library and messages, without calculations.
 
-Images are converted by :mod:`longreach_markers.io.images` in every installation, so that a
-recording gives the same tracks everywhere. cv_bridge, if installed, converts the other encodings
-only: for common encodings the results are equal, but some versions of cv_bridge ignore row
-padding, or swap bytes with functions that NumPy 2 removed.
+Images are converted by :mod:`longreach_markers.io.images`, not by cv_bridge, so that a recording
+gives the same tracks everywhere: some versions of cv_bridge ignore row padding, or swap bytes with
+functions that NumPy 2 removed.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import MODELS, Camera
 from longreach_markers.io.compressed_images import gray_of_compressed
-from longreach_markers.io.images import (
-    ENCODINGS,
-    BitDepth,
-    to_gray,
-    to_message_fields,
-)
+from longreach_markers.io.images import BitDepth, to_gray, to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.rig_tracker import Estimate
 from longreach_node.stamps import nanoseconds_of
@@ -63,33 +57,11 @@ def image_stamp(message: Image | CompressedImage) -> int:
     return nanoseconds_of(stamp)
 
 
-def converter_of(encoding: str) -> str:
-    """Return the package that converts an encoding: longreach_vision or cv_bridge."""
-    own = encoding in ENCODINGS or 'jpeg' in encoding or 'png' in encoding
-    return 'longreach_vision' if own else 'cv_bridge'
-
-
 def image_to_gray(message: Image | CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
     """Return an image in grey levels, shape (height, width), uint8."""
     if isinstance(message, CompressedImage):
         return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
-    if converter_of(message.encoding) == 'cv_bridge':
-        return _by_cv_bridge(message)
     return to_gray(image_fields(message), bits)
-
-
-def _by_cv_bridge(message: Image) -> np.ndarray:
-    """Convert an image in another encoding to grey levels, or raise InputError."""
-    allowed = f'encoding = {message.encoding!r}, allowed: {" | ".join(ENCODINGS)}'
-    try:
-        bridge = import_module('cv_bridge')
-    except ImportError as error:
-        raise InputError(f'{allowed}; more with cv_bridge, which is not installed') from error
-    try:
-        converted: np.ndarray = bridge.CvBridge().imgmsg_to_cv2(message, 'mono8')
-    except (bridge.CvBridgeError, TypeError, ValueError) as error:
-        raise InputError(f'{allowed}; cv_bridge cannot convert it: {error}') from error
-    return np.ascontiguousarray(converted)
 
 
 def array_to_image(

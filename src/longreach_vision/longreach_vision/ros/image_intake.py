@@ -124,8 +124,7 @@ class ImageIntake:
         self._encodings[camera] = encoding
         note = self._depths[camera].note
         self._logger.info(
-            f'{self.topics[camera]}: {shape[1]} x {shape[0]}, {encoding}, converted by'
-            f' {conversions.converter_of(encoding)}{"; " * bool(note)}{note}'
+            f'{self.topics[camera]}: {shape[1]} x {shape[0]}, {encoding}{"; " * bool(note)}{note}'
         )
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
