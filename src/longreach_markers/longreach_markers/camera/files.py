@@ -97,10 +97,10 @@ def _matrix(values: dict[str, Any], key: str, shape: tuple[int, int] | None) -> 
             number = value if isinstance(value, float) else 'an integer of more than 300 digits'
             raise InputError(f'{key}.data[{i}] = {number}, allowed: a finite number')
     rows, columns = shape or (1, len(data))
-    told = [entry.get('rows', rows), entry.get('cols', columns)]
-    if len(data) != rows * columns or sorted(map(str, told)) != sorted([str(rows), str(columns)]):
+    size = [entry.get('rows', rows), entry.get('cols', columns)]
+    if len(data) != rows * columns or sorted(map(str, size)) != sorted([str(rows), str(columns)]):
         raise InputError(
-            f'{key} has {told[0]} x {told[1]} and {len(data)} values, allowed: {rows} x {columns}'
+            f'{key} has {size[0]} x {size[1]} and {len(data)} values, allowed: {rows} x {columns}'
         )
     return [float(value) for value in data]
 

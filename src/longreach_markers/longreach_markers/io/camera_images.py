@@ -111,8 +111,8 @@ class CameraSource(ImageSource):
             ('height', cv2.CAP_PROP_FRAME_HEIGHT, options.height, 0.0, ' px'),
             ('frame_rate', cv2.CAP_PROP_FPS, options.frame_rate, 0.02, ' Hz'),
         ):
-            if wanted and (told := self._set(name, key, wanted, 1.0, symbol, tolerance)):
-                raise InputError(f'{told}{_MODES}')
+            if wanted and (refusal := self._set(name, key, wanted, 1.0, symbol, tolerance)):
+                raise InputError(f'{refusal}{_MODES}')
         controls: list[tuple[Any, ...]] = []
         if options.exposure:
             units = max(1, round(options.exposure / _EXPOSURE_UNIT))
@@ -123,8 +123,8 @@ class CameraSource(ImageSource):
         if options.focus >= 0.0:
             controls += [('focus', cv2.CAP_PROP_FOCUS, options.focus)]
         for control in controls:
-            if told := self._set(*control):
-                self.refused.append(f'{told}; its controls are listed by v4l2-ctl --list-ctrls')
+            if refusal := self._set(*control):
+                self.refused.append(f'{refusal}; its controls are listed by v4l2-ctl --list-ctrls')
 
     def _set(
         self, name: str, key: int, wanted: float, unit: float = 1.0, symbol: str = '',

@@ -13,6 +13,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_markers.rig import MountedCamera
 
 COLOURS = {TRACKED: (80, 220, 60), UNCERTAIN: (0, 165, 255), LOST: (60, 60, 255)}
 """BGR colour of each status."""
@@ -135,6 +136,28 @@ def _write(
     v = round(min(max(at[1], height + 2.0), picture.shape[0] - below - 2.0))
     for colour_, thickness in ((_DARK, 3), (colour, 1)):
         cv2.putText(picture, text, (u, v), _FONT, size, colour_, thickness, cv2.LINE_AA)
+
+
+def draw_cameras(
+    cameras: Mapping[str, MountedCamera],
+    images: Mapping[str, np.ndarray],
+    times: Mapping[str, float],
+    observations: Mapping[str, Mapping[str, Observation]],
+    width: float,
+    windows: Mapping[str, Mapping[str, tuple[float, float, float]]] | None = None,
+) -> np.ndarray:
+    """Draw the images of all cameras side by side, each up to a width [px]; black without one."""
+    pictures = []
+    for name, mounted in cameras.items():
+        camera = mounted.camera
+        image, caption = images.get(name), f'{name}: no image'
+        if image is None:
+            image = np.zeros((camera.height, camera.width), dtype=np.uint8)
+        else:
+            caption = f'{name} {times[name]:.3f} s'
+        seen, scale = observations.get(name, {}), min(1.0, width / camera.width)
+        pictures.append(draw(image, seen, scale, (windows or {}).get(name), caption))
+    return side_by_side(pictures)
 
 
 def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:

@@ -192,20 +192,20 @@ class _ExactTimes:
         self._rate = rate
         self._start: float | None = None
 
-    def of(self, told: int) -> int:
+    def of(self, stated: int) -> int:
         """Return the exact time of the next frame [ns] from that of the container [ns]."""
         if not self._rate:
-            return told
+            return stated
         period = 1e9 / self._rate
         if self._start is None:
             # A video that starts later has usually lost its first frames.
-            nearest = round(told / period) * period
-            self._start = nearest if abs(nearest - told) <= _ROUNDED else float(told)
-        count = round((told - self._start) / period)
+            nearest = round(stated / period) * period
+            self._start = nearest if abs(nearest - stated) <= _ROUNDED else float(stated)
+        count = round((stated - self._start) / period)
         exact = round(self._start + count * period)
-        if told % _MILLISECOND or abs(exact - told) > _ROUNDED:
+        if stated % _MILLISECOND or abs(exact - stated) > _ROUNDED:
             self._rate = 0.0
-            return told
+            return stated
         return exact
 
 
@@ -263,15 +263,15 @@ class Video(ImageSource):
             good, image = self._capture.read()
             if not good:
                 break
-            told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
-            is_timed |= told > 0
-            if is_timed and told <= stamp:
+            stated = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
+            is_timed |= stated > 0
+            if is_timed and stated <= stamp:
                 self._untimed += 1
                 index += 1
                 continue
             # Some containers have no times.
             counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
-            before, stamp = stamp, told if is_timed else counted
+            before, stamp = stamp, stated if is_timed else counted
             longest = max(longest, stamp - before) if index else 0
             yield Frame(index, stamp, image, f'{self.name}, frame {index}')
             index += 1

@@ -483,16 +483,16 @@ def _doubts(
         if not there[worst] > limit:
             continue
         u, v = places[worst]
-        told = (
+        text = (
             f'{RICHER} fits the same corners and puts pixel ({u:.0f}, {v:.0f})'
             f' {there[worst]:.2g} px elsewhere'
         )
         if among:
-            told += f', in the covered area: plumb_bob does not fit the lens; use --model {RICHER}'
+            text += f', in the covered area: plumb_bob does not fit the lens; use --model {RICHER}'
         else:
-            told += (
+            text += (
                 ', where no board was: the pictures do not determine the lens there; hold the'
                 f' board there, or use --model {RICHER}'
             )
-        found.append(told)
+        found.append(text)
     return found

@@ -189,7 +189,7 @@ def enriched(
     Return the minimum of rational_polynomial near one of plumb_bob; None if there is none.
 
     Levenberg-Marquardt with eliminated poses and the prior of the coefficients; whether it has
-    converged is told by :func:`covariance_of`.
+    converged is checked by :func:`covariance_of`.
     """
     state = start._replace(intrinsics=np.append(start.intrinsics, np.zeros(3)))
     if not all(np.isfinite(part).all() for part in state):

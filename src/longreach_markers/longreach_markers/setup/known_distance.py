@@ -82,10 +82,10 @@ class DistanceCheck:
         if self.pairs < _LEAST:
             text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at least'
             return (f'{text} {_LEAST}; carry the bar where they see it',)
-        told = []
+        found = []
         explained = math.hypot(self.mean_explained, self.length_deviation)
         if abs(self.error) > _SURE * explained:
-            told.append(
+            found.append(
                 f'{one} to {two}{by} measures {1e3 * abs(self.error):.2g} mm too'
                 f' {"long" if self.error > 0.0 else "short"}, poses and length explain'
                 f' {1e3 * explained:.2g} mm: measure the length again, then calibrate the cameras'
@@ -93,13 +93,13 @@ class DistanceCheck:
                 ' all lengths in proportion'
             )
         if self.scatter > _TIMES * self.scatter_explained:
-            told.append(
+            found.append(
                 f'the distance of {one} and {two}{by} scatters by {1e3 * self.scatter:.2g} mm,'
                 f' pixels and poses explain {1e3 * self.scatter_explained:.2g} mm: look for a'
                 ' clock offset or a rolling shutter (longreach vision sync), a bar that bends, or'
                 ' a calibration that does not fit at the edges of the images'
             )
-        return tuple(told)
+        return tuple(found)
 
     def fields(self) -> dict[str, Any]:
         """Return it as a JSON object."""

@@ -52,9 +52,9 @@ def ambiguities(problem: Problem, best: Fit, rivals: Sequence[Fit]) -> list[str]
             if not any(alike(other, known, problem.measured) for known in (pose, *others)):
                 others.append(other)
         if others:
-            told = ' or '.join(_place_text(other.translation) for other in others)
+            places = ' or '.join(_place_text(other.translation) for other in others)
             found.append(
-                f'{side} is at {_place_text(pose.translation)}, or equally likely at {told}:'
+                f'{side} is at {_place_text(pose.translation)}, or equally likely at {places}:'
                 f' {len(seen.indices)} points leave this open; add points off their plane, or'
                 f' give cameras.{side}.position'
             )
@@ -144,11 +144,11 @@ def _suspects(problem: Problem) -> list[str]:
 def _swaps(problem: Problem) -> list[str]:
     """Return pairs of pixels or positions that make the measurements consistent if swapped."""
     found = []
-    for _, trial, c, told in _with_swaps(problem)[:_SWAPS]:
+    for _, trial, c, swap in _with_swaps(problem)[:_SWAPS]:
         # A single camera is solved faster; with only three points it is always consistent.
         single = trial.only(c)
         if (len(single.measured) < 4 or _is_consistent(single)) and _is_consistent(trial):
-            found.append(told)
+            found.append(swap)
     return found
 
 
@@ -167,8 +167,8 @@ def _with_swaps(problem: Problem) -> list[tuple[float, Problem, int, str]]:
         if len(by) > 1:
             errors = [sum(one.get(k, 0.0) for one in off) for k in (a, b)]
             most = max(by, key=lambda c: len(off[c]))
-            told = f'the positions of {pair}'
-            trials.append((min(errors), problem.with_positions_swapped(a, b), most, told))
+            swap = f'the positions of {pair}'
+            trials.append((min(errors), problem.with_positions_swapped(a, b), most, swap))
     return sorted(trials, key=lambda trial: -trial[0])
 
 

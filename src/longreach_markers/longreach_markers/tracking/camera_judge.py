@@ -64,8 +64,8 @@ class CameraJudge:
     @property
     def warning(self) -> str:
         """Warning about clocks or else poses, as wrong clocks make cameras disagree, too."""
-        told = '' if self.offset is None else self.offset.warning
-        return told or ('' if self.agreement is None else self.agreement.warning)
+        of_offset = '' if self.offset is None else self.offset.warning
+        return of_offset or ('' if self.agreement is None else self.agreement.warning)
 
 
 def _worst(found: Sequence[_Judgement]) -> _Judgement | None:

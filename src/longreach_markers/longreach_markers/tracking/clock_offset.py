@@ -159,16 +159,16 @@ class ClockOffset:
                 f'{what}cannot be known (standard error {1e3 * self.deviation:.3g} ms), as markers'
                 f' move across the epipolar lines at {self.speed:.2g} px/s at most; {advice}'
             )
-        told = f'{what}{1e3 * self.offset:+.3f} ms, standard error {1e3 * self.deviation:.3f} ms'
+        text = f'{what}{1e3 * self.offset:+.3f} ms, standard error {1e3 * self.deviation:.3f} ms'
         if math.isfinite(self.bump):
-            told += f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
-        told += '\nrolling shutter of both: '
+            text += f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
+        text += '\nrolling shutter of both: '
         if self.is_line_time_known:
-            told += f'{1e6 * self.line_time:+.2f} us a row of these images, standard error'
-            told += f' {1e6 * self.line_deviation:.2f} us'
+            text += f'{1e6 * self.line_time:+.2f} us a row of these images, standard error'
+            text += f' {1e6 * self.line_deviation:.2f} us'
         else:
-            told += 'cannot be known from this motion'
-        return '\n'.join(filter(None, (told, self._contradiction)))
+            text += 'cannot be known from this motion'
+        return '\n'.join(filter(None, (text, self._contradiction)))
 
     @property
     def _contradiction(self) -> str:
@@ -186,16 +186,16 @@ class ClockOffset:
     def _steps(self) -> str:
         """The steps in words."""
         first, second = self.cameras
-        told = []
+        parts = []
         for one in self.steps:
             against = (
                 '' if one.camera else f', against {first}, or that of {first} by the opposite,'
             )
-            told.append(
+            parts.append(
                 f'clock of {one.camera or second} jumps by {1e3 * one.jump:+.1f} ms{against} at'
                 f' t = {one.time:.2f} s (standard error {1e3 * one.deviation:.1f} ms)'
             )
-        return '; '.join(told)
+        return '; '.join(parts)
 
     @property
     def warning(self) -> str:

@@ -111,11 +111,11 @@ def _run_detect(arguments: argparse.Namespace) -> int:
             continue
         last = image, [seen for seen, _ in found]
         for row in found:
-            told = _object(str(file), *row)
+            fields = _object(str(file), *row)
             if arguments.format == 'json':
-                print(json.dumps(told, allow_nan=False), flush=True)
+                print(json.dumps(fields, allow_nan=False), flush=True)
             else:
-                print(_line(width, _cells(file.name, told)), flush=True)
+                print(_line(width, _cells(file.name, fields)), flush=True)
     if arguments.overlay is not None and last is not None:
         image, observations = last
         marked = {f'{number}': one for number, one in enumerate(filter(None, observations), 1)}
@@ -176,12 +176,12 @@ def _write_picture(file: Path, picture: NDArray[np.uint8]) -> None:
 
 def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[str, Any]:
     """Return an observation as a JSON object; unknown values are null."""
-    told: dict[str, Any] = {'image': image, 'status': LOST, 'reason': _NONE}
-    told |= dict.fromkeys(('center', 'covariance', 'ellipse', 'inner', 'bright'))
-    told |= {'rim_support': 0.0, 'residual': None}
+    fields: dict[str, Any] = {'image': image, 'status': LOST, 'reason': _NONE}
+    fields |= dict.fromkeys(('center', 'covariance', 'ellipse', 'inner', 'bright'))
+    fields |= {'rim_support': 0.0, 'residual': None}
     if seen is not None:
-        told |= {key: _known(getattr(seen, key)) for key in told if key != 'image'}
-    return told | {'milliseconds': milliseconds}
+        fields |= {key: _known(getattr(seen, key)) for key in fields if key != 'image'}
+    return fields | {'milliseconds': milliseconds}
 
 
 def _known(value: Any) -> Any:
@@ -193,17 +193,17 @@ def _known(value: Any) -> Any:
     return np.asarray(value).tolist() if np.isfinite(value).all() else None
 
 
-def _cells(image: str, told: dict[str, Any]) -> tuple[str, ...]:
+def _cells(image: str, fields: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of an observation in the table."""
     values = [''] * 6
-    if told['ellipse'] is not None:
-        u, v = told['center']
+    if fields['ellipse'] is not None:
+        u, v = fields['center']
         spread = ['', '']
-        if told['covariance'] is not None:
-            spread = [f'{value:.3f}' for value in np.sqrt(np.diag(told['covariance']))]
-        radius, rim = max(told['ellipse']['axes']), 100 * told['rim_support']
+        if fields['covariance'] is not None:
+            spread = [f'{value:.3f}' for value in np.sqrt(np.diag(fields['covariance']))]
+        radius, rim = max(fields['ellipse']['axes']), 100 * fields['rim_support']
         values = [f'{u:.3f}', f'{v:.3f}', *spread, f'{radius:.2f}', f'{rim:.0f} %']
-    return image, told['status'], *values, f'{told["milliseconds"]:.2f}', told['reason']
+    return image, fields['status'], *values, f'{fields["milliseconds"]:.2f}', fields['reason']
 
 
 def _line(width: int, cells: Sequence[str]) -> str:

@@ -89,5 +89,5 @@ def _run_initialize(arguments: argparse.Namespace) -> None:
     # Imported here: other commands work without ROS.
     from longreach_vision.ros.remote import initialize
 
-    told = arguments.camera, arguments.name, arguments.at, arguments.radius
-    print(initialize(*told, node, arguments.namespace, arguments.timeout))
+    given = arguments.camera, arguments.name, arguments.at, arguments.radius
+    print(initialize(*given, node, arguments.namespace, arguments.timeout))

@@ -150,10 +150,10 @@ def track_markers(
         text = f'{problem}; the {len(rows)} images tracked before it are written'
         failure = type(problem)(text)
     if failure is None and not any(tracks.counts(name)[TRACKED] for name in rig.names):
-        told = follower.problem or '; '.join(
+        reason = follower.problem or '; '.join(
             f'{name}: {found[0][0]}' for name in rig.names if (found := tracks.why_not(name))
         )
-        text = f'no marker was tracked in {len(rows)} images: {told}'
+        text = f'no marker was tracked in {len(rows)} images: {reason}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
     clocks = compare_clocks(sightings)
     notes = [advice, *follower.notes, *(note for source in sources for note in source.notes)]
@@ -323,14 +323,14 @@ def _one_or_all(values: list[dict[str, Any]]) -> Any:
 
 def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -> list[str]:
     """Return the warnings about clocks and poses, of a wrong camera the first one."""
-    told = [one.warning for one in offsets]
+    warnings = [one.warning for one in offsets]
     # Wrong clocks make cameras disagree, too.
     known = {one.cameras[1] for one in offsets if one.warning}
     for one in agreements:
         if not known & {*one.cameras, one.wrong}:
-            told.append(one.warning)
+            warnings.append(one.warning)
             known |= {one.wrong} - {''}
-    return told
+    return warnings
 
 
 def _centres(rig: Rig, path: MarkerPath) -> tuple[MarkerPath, list[str]]:

@@ -182,24 +182,24 @@ def _run_sync(arguments: argparse.Namespace) -> None:
     failed = '; '.join(map(str, clocks.failed))
     if not clocks.found:
         raise LongreachError(f'{failed}; {arguments.rig} is unchanged')
-    told, fields = [*map(str, clocks.failed)], []
+    lines, fields = [*map(str, clocks.failed)], []
     for camera, offset in clocks.found.items():
         late, deviation = clocks.offsets[camera]
         delay = round(rig.cameras[camera].delay + late, 9)
         comment = f'standard error {deviation:.2g} s, from {offset.sightings} sightings'
         write_time(arguments.rig, camera, 'delay', delay, comment)
-        told.append(f'{offset}\n{arguments.rig}: cameras.{camera}.delay = {delay:.6f} s')
+        lines.append(f'{offset}\n{arguments.rig}: cameras.{camera}.delay = {delay:.6f} s')
         fields.append({**offset.fields(), 'camera': camera, 'delay': delay})
-    lines, warning = _write_line_times(arguments, rig, clocks)
-    told += [
+    shutters, warning = _write_line_times(arguments, rig, clocks)
+    lines += [
         f'{arguments.rig}: cameras.{name}.line_time = {line_time:.4g} s'
-        for name, line_time in lines.items()
+        for name, line_time in shutters.items()
     ]
-    result: dict[str, Any] = {**fields[0], 'line_times': lines}
+    result: dict[str, Any] = {**fields[0], 'line_times': shutters}
     if len(rig.cameras) > 2:
         failures = [one.fields() for one in clocks.failed]
-        result = {'cameras': fields, 'line_times': lines, 'failed': failures}
-    print_result(result, '\n'.join(told), arguments.format)
+        result = {'cameras': fields, 'line_times': shutters, 'failed': failures}
+    print_result(result, '\n'.join(lines), arguments.format)
     warn(warning)
     unknown = [name for name in list(rig.cameras)[1:] if name not in clocks.found]
     if unknown:
@@ -329,8 +329,8 @@ def run_refine(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         poses = {name: one.pose for name, one in rig.cameras.items()}
         write_poses(arguments.rig, arguments.out, poses | {camera: refined.pose})
-    told, fields = _refined(refined, agreements)
-    print_result(plain(fields), told, arguments.format)
+    text, fields = _refined(refined, agreements)
+    print_result(plain(fields), text, arguments.format)
 
 
 def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, dict[str, Any]]:
@@ -341,7 +341,7 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
         math.sqrt(float(np.trace(pose.covariance[k : k + 3, k : k + 3]))) for k in (0, 3)
     )
     place = ', '.join(f'{x:.4f}' for x in pose.translation)
-    told = (
+    text = (
         f'{agreement_text(agreements)}\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
         f' (± {1e3 * turn:.3f}), moved by {1e3 * found.shifted:.2f} mm (± {1e3 * shift:.2f})\n'
         f'position {place} m, from {found.sightings} sightings; chi-square by pixels alone'
@@ -353,7 +353,7 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
             'the cameras still disagree: the other camera, the calibration or the times may be'
             ' wrong, too; measure reference points again: longreach vision pose REFERENCE.yaml'
         )
-        told += f'\n{warning}'
+        text += f'\n{warning}'
     agreed = [one.fields() for one in agreements]
     fields = {
         'camera': found.camera,
@@ -367,7 +367,7 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
         'agreement': agreed[0] if len(agreed) == 1 else agreed,
         'warnings': [warning] if warning else [],
     }
-    return told, fields
+    return text, fields
 
 
 # --- compare ---------------------------------------------------------------------------------

@@ -324,12 +324,12 @@ class BagImages:
         """What a user should know about the images read so far."""
         if not self.damaged:
             return []
-        told = (
+        warning = (
             f'{len(self.damaged)} of {sum(self._counts.values())} images of'
             f' {self._bag} cannot be decoded and are left out; the first:'
             f' {next(iter(self.damaged.values()))}'
         )
-        return [told]
+        return [warning]
 
     def __iter__(self) -> Iterator[Picture]:
         """Yield the images."""

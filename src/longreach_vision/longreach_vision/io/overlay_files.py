@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.overlay import draw, side_by_side
+from longreach_markers.io.overlay import draw_cameras
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.follower import Followed
 from longreach_tools.output import writing, writing_directory
@@ -27,6 +27,11 @@ _RATES, _USUAL = (0.002, 1000.0), 15.0
 @contextlib.contextmanager
 def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
     """Yield a function that adds an image pair to a video or folder, complete or absent."""
+
+    def overlaid(one: Followed) -> np.ndarray:
+        images, seen = one.images, one.frame.observations
+        return draw_cameras(rig.cameras, images.images, images.times, seen, _WIDTH, one.windows)
+
     if target.suffix and target.suffix.lower() not in VIDEOS:
         raise InputError(
             f'--overlay {target}, allowed: {", ".join(VIDEOS)}, or a folder of pictures'
@@ -38,13 +43,13 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
             def write(one: Followed) -> None:
                 if not folders:
                     folders.append(Folder(place, target, '.jpg'))
-                folders[0].write(_overlaid(one, rig), one.frame.time)
+                folders[0].write(overlaid(one), one.frame.time)
 
             yield write
         return
     with writing(target) as file:
         overlay = _Overlay(file, target)
-        yield lambda one: overlay.write(_overlaid(one, rig), one.frame.time)
+        yield lambda one: overlay.write(overlaid(one), one.frame.time)
         overlay.close()
 
 
@@ -83,20 +88,3 @@ class _Overlay:
         """Close the file; without pictures there is none."""
         if self._first is not None:
             (self._video or self._begun(self._first[0], _USUAL)).close()
-
-
-def _overlaid(one: Followed, rig: Rig) -> np.ndarray:
-    """Return the overlays of all cameras in one picture."""
-    pictures = []
-    for name, mounted in rig.cameras.items():
-        camera = mounted.camera
-        scale = min(1.0, _WIDTH / camera.width)
-        image = one.images.images.get(name)
-        if image is None:
-            dark = np.zeros((camera.height, camera.width), dtype=np.uint8)
-            pictures.append(draw(dark, {}, scale, caption=f'{name}: no image'))
-        else:
-            caption = f'{name} {one.images.times[name]:.3f} s'
-            seen = one.frame.observations.get(name, {})
-            pictures.append(draw(image, seen, scale, one.windows.get(name), caption))
-    return side_by_side(pictures)

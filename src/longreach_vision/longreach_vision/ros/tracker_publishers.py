@@ -15,7 +15,7 @@ from sensor_msgs.msg import Image
 from visualization_msgs.msg import MarkerArray
 
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.io.overlay import draw, side_by_side
+from longreach_markers.io.overlay import draw_cameras
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.image_sets import ImageSet
@@ -156,19 +156,11 @@ class TrackerPublishers:
 
     def _publish_overlay(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
         """Publish the overlays of all cameras in one picture."""
+        arrays = {name: one.image for name, one in images.images.items()}
         width = self.settings.overlay_width / len(rig.cameras)
-        pictures = []
-        for name, mounted in rig.cameras.items():
-            if name in images.images:
-                image, caption = images.images[name].image, f'{name} {images.times[name]:.2f} s'
-            else:
-                camera = mounted.camera
-                image = np.zeros((camera.height, camera.width), np.uint8)
-                caption = f'{name}: no image'
-            seen = frame.observations.get(name, {})
-            pictures.append(draw(image, seen, min(1.0, width / image.shape[1]), caption=caption))
+        picture = draw_cameras(rig.cameras, arrays, images.times, frame.observations, width)
         first = next(iter(images.images.values()))
         message = conversions.array_to_image(
-            side_by_side(pictures), 'bgr8', stamp_of(images.stamp), first.frame_id
+            picture, 'bgr8', stamp_of(images.stamp), first.frame_id
         )
         self._overlay.publisher.publish(message)

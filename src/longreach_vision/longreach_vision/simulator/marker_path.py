@@ -29,18 +29,18 @@ _USUAL = 25
 
 def markers_from_message(message: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return positions (n, 3) [m] and velocities (n, 3) [m/s]; NaN for missing markers."""
-    told = list(message.name)
-    if not len(told) == len(message.position) == len(message.velocity):
+    given = list(message.name)
+    if not len(given) == len(message.position) == len(message.velocity):
         raise InputError(
-            f'the message has {len(told)} names, {len(message.position)} positions and'
+            f'the message has {len(given)} names, {len(message.position)} positions and'
             f' {len(message.velocity)} velocities, allowed: as many of each'
         )
     rows = {
         name: (at.x, at.y, at.z, v.x, v.y, v.z)
-        for name, at, v in zip(told, message.position, message.velocity, strict=True)
+        for name, at, v in zip(given, message.position, message.velocity, strict=True)
     }
     for name, row in rows.items():
-        if told.count(name) > 1:
+        if given.count(name) > 1:
             raise InputError(f'the message has the name {name!r} twice, allowed: once')
         if not all(map(math.isfinite, row)):
             raise InputError(f'the message has {list(row)} for {name}, allowed: finite numbers')
