@@ -38,8 +38,8 @@ from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_identification.machine import Recording, Signal
-from longreach_identification.statics import Nuisance, Parametric, StaticPose
+from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.statics import Nuisance, StaticPose
 from longreach_identification.stillness import Mean, Motion, StillStretch
 
 # Rates below which a boom is still: of pistons [m/s] and of joint angles [rad/s].
@@ -83,7 +83,7 @@ class StaticBoom:
     tells whether dimensions are known to the deviations of their free parameters, or exactly.
     """
 
-    page: Parametric
+    page: Identifiable
     pressure_bias: float = PRESSURE_BIAS
     piston_bias: float = PISTON_BIAS
     inclination_bias: float = INCLINATION_BIAS
@@ -198,7 +198,7 @@ class StaticBoomModel:
     """Predictions of forces and strains in given poses, of parameters relative to a start file."""
 
     def __init__(
-        self, page: Parametric, machine: BoomParameters, poses: tuple[StaticPose, ...]
+        self, page: Identifiable, machine: BoomParameters, poses: tuple[StaticPose, ...]
     ) -> None:
         self._page, self._machine, self._poses = page, machine, poses
         self._starts: dict[int, _Start] = {}
@@ -208,7 +208,7 @@ class StaticBoomModel:
             [[pose.directions[f'force_{i + 1}'] for i in range(N)] for pose in poses]
         )
 
-    def predict(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+    def __call__(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return forces [N] and strains of all poses; LongreachError where it cannot stand."""
         N = self._machine.size
         numbers = range(1, N + 1)

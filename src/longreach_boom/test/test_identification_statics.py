@@ -333,12 +333,12 @@ def test_poses_from_inclinations(boom):
     setting = Setting(tuple(shown.inclination_root.tolist()), True, ())
     pose = StaticPose('a', 0.0, 1.0, setting, {}, {f'force_{i}': 1 for i in range(1, 5)})
     model = statics.model(boom, [pose])
-    forces = model.predict({})
+    forces = model({})
     for i in range(4):
         assert forces[f'force_{i + 1}'][0] == pytest.approx(rest.forces[i], rel=1e-7)
     impossible = pose._replace(setting=Setting((0.0, 3.0, 0.0, 0.0), True, ()))
     with pytest.raises(LongreachError, match='within the strokes has the measured inclinations'):
-        statics.model(boom, [impossible]).predict({})
+        statics.model(boom, [impossible])({})
 
 
 def test_loads(boom):

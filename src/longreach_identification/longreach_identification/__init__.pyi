@@ -10,7 +10,6 @@ from longreach_identification.machine import Signal as Signal
 from longreach_identification.recordings import column_map as column_map
 from longreach_identification.recordings import read_csv as read_csv
 from longreach_identification.statics import Nuisance as Nuisance
-from longreach_identification.statics import Parametric as Parametric
 from longreach_identification.statics import StaticPose as StaticPose
 from longreach_identification.statics import identify_statics as identify_statics
 from longreach_identification.statics import still_poses as still_poses

@@ -179,17 +179,18 @@ def _run(arguments: argparse.Namespace) -> None:
     page: Identifiable = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.
-    planted = _planted(page, start, arguments.planted)
+    planted = {}
+    if arguments.planted is not None:
+        planted = page.planted(start, page.load(str(arguments.planted)))
     _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
     _check_kinds(page, start, arguments.signals, motion)
-    wanted = arguments.parameters or _usual(page, start)
     found = identify_machine(
         page,
         start,
         static,
         motion,
-        wanted,
+        arguments.parameters or page.usual(start),
         signals=signal_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
         duration=arguments.duration,
@@ -209,12 +210,6 @@ def _run(arguments: argparse.Namespace) -> None:
         print(f'longreach identify: {text}', file=sys.stderr)
 
 
-def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
-    """Return the groups of parameters that are found by default."""
-    groups = dict.fromkeys(entry.group for entry in page.free_parameters(start))
-    return page.usual_groups or tuple(groups)
-
-
 def _check_kinds(
     page: Identifiable, start: Any, kinds: Sequence[str] | None, motion: Sequence[Recording]
 ) -> None:
@@ -227,13 +222,6 @@ def _check_kinds(
                 f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'
                 f' {", ".join(sorted(recorded))}'
             )
-
-
-def _planted(page: Identifiable, start: Any, file: Path | None) -> dict[str, float]:
-    """Return the parameters of the machine that was simulated, empty without its file."""
-    if file is None:
-        return {}
-    return page.planted(start, page.load(str(file)))
 
 
 def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:
@@ -284,14 +272,14 @@ def _read(
         raise InputError(f'recordings have the names {", ".join(twice)} twice; rename one')
 
     def one(path: Path) -> Recording:
-        told = {'payload': payloads[path.name]} if path.name in payloads else {}
+        conditions = {'payload': payloads[path.name]} if path.name in payloads else {}
         at = [(events[path.name], 'release')] if path.name in events else []
         if path.suffix == '.csv':
-            return read_csv(path, signals, columns, events=at, conditions=told)
+            return read_csv(path, signals, columns, events=at, conditions=conditions)
         from longreach_identification.bag_files import read_recording
 
         namespaces = () if arguments.namespace is None else (arguments.namespace,)
-        return read_recording(path, signals, namespaces, at, told)
+        return read_recording(path, signals, namespaces, at, conditions)
 
     return [one(path) for path in arguments.static], [one(path) for path in arguments.release]
 

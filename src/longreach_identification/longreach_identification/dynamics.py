@@ -35,7 +35,7 @@ from longreach_identification.estimation import (
 )
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.growing import Grown, excess, grow
-from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
+from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
 
 # Groups of signals with a clock of their own; others have that of the first group.
@@ -215,8 +215,8 @@ def identify(
     found = _kept(identifiable, machine, found)
     best = predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True)))
     doubts = dict.fromkeys(identifiable.doubts(best, one) for one in predict.experiments)
-    told = (*found.warnings, *_late(found), *(text for text in doubts if text))
-    found = found._replace(warnings=told)
+    warnings = (*found.warnings, *_late(found), *(text for text in doubts if text))
+    found = found._replace(warnings=warnings)
 
     def derived(name: str) -> tuple[float, float]:
         return found.propagated(
@@ -336,7 +336,7 @@ def problem_of(
     prior, clocks, signals = settings.prior, settings.clocks, settings.signals
     if not recordings:
         raise InputError('there is no recording of motion, allowed: at least one')
-    asked = _expanded(identifiable, machine, parameters)
+    asked = [n for one in parameters for n in identifiable.chosen(machine, [one])]
     free = {entry.name: entry for entry in identifiable.free_parameters(machine)}
     known = dict(settings.fixed or {})
     considered = [
@@ -377,7 +377,7 @@ def problem_of(
         begin |= start
     unknowns = []
     beliefs: dict[str, tuple[float, float]] = {}
-    told = prior.names if prior else ()
+    determined = prior.names if prior else ()
     for name, entry in wanted.items():
         value = min(max(begin[name], entry.lowest), entry.highest)
         # A logarithm needs a positive number.
@@ -392,7 +392,7 @@ def problem_of(
                 considered=name in considered,
             )
         )
-        if math.isfinite(entry.deviation) and name not in told:
+        if math.isfinite(entry.deviation) and name not in determined:
             mean = identifiable.values(machine)[name]
             beliefs[name] = (math.log(mean) if logarithmic else mean, entry.deviation)
     delays, names = [], []
@@ -460,16 +460,16 @@ def _kept(identifiable: Identifiable, machine: Any, found: Estimate) -> Estimate
 
 def _late(found: Estimate) -> list[str]:
     """Return warnings about stamps that are late or early against the event."""
-    told = []
+    texts = []
     for name, value, error in zip(found.names, found.values, found.standard_errors, strict=True):
         if name.startswith('delay_') and abs(value) > max(_LATE, _SURELY * error):
             clock, _, recording = name.removeprefix('delay_').partition('@')
-            told.append(
+            texts.append(
                 f'the {clock} of {recording} seem to be {abs(value):.2f} s'
                 f' {"late" if value > 0.0 else "early"} against the event; check its time and the'
                 ' clocks'
             )
-    return told
+    return texts
 
 
 def _resolutions(recordings: Sequence[Recording]) -> dict[str, float]:
@@ -528,24 +528,6 @@ def _joined(prior: Prior | None, beliefs: Mapping[str, tuple[float, float]]) -> 
     covariance[: len(before.names), : len(before.names)] = before.covariance
     mean = np.concatenate([before.mean, means])
     return Prior((*before.names, *beliefs), mean, covariance)
-
-
-def _expanded(
-    identifiable: Identifiable, machine: Any, parameters: Sequence[str]
-) -> dict[str, FreeParameter]:
-    """Return the free parameters by name, from names and groups; raises InputError."""
-    free = {entry.name: entry for entry in identifiable.free_parameters(machine)}
-    groups = dict.fromkeys(entry.group for entry in free.values())
-    found: dict[str, FreeParameter] = {}
-    for wanted in parameters:
-        chosen = [n for n, entry in free.items() if wanted in (n, entry.group)]
-        if not chosen:
-            raise InputError(
-                f'parameter {wanted!r}, allowed: the groups {", ".join(groups)}, or'
-                f' {", ".join(free)}'
-            )
-        found |= {name: free[name] for name in chosen}
-    return found
 
 
 def _cut(

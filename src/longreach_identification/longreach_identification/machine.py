@@ -212,6 +212,23 @@ class Identifiable(ABC):
         """Return scenarios of poses at rest with a load [kg], and recordings; empty: none."""
         return [], []
 
+    def chosen(self, machine: Any, wanted: Sequence[str]) -> dict[str, FreeParameter]:
+        """Return free parameters by name, from names and groups; raises InputError."""
+        free = {entry.name: entry for entry in self.free_parameters(machine)}
+        groups = sorted({entry.group for entry in free.values()})
+        for one in wanted:
+            if one not in free and one not in groups:
+                raise InputError(
+                    f'parameter {one!r}, allowed: the groups {", ".join(groups)}, or'
+                    f' {", ".join(free)}'
+                )
+        return {n: entry for n, entry in free.items() if n in wanted or entry.group in wanted}
+
+    def usual(self, machine: Any) -> tuple[str, ...]:
+        """Return the groups of parameters that are found by default."""
+        groups = dict.fromkeys(entry.group for entry in self.free_parameters(machine))
+        return self.usual_groups or tuple(groups)
+
     def check_names(self, machine: Any, values: Mapping[str, float]) -> None:
         """Raise InputError for names of values that are not those of free parameters."""
         allowed = [free.name for free in self.free_parameters(machine)]

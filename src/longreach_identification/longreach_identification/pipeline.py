@@ -18,12 +18,7 @@ from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
 from longreach_identification.estimation import Estimate
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.machine import (
-    FreeParameter,
-    Identifiable,
-    Recording,
-    Signal,
-)
+from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
     StaticResult,
@@ -85,21 +80,20 @@ class Identified:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        told = [*self.notes, *(self.statics.warnings if self.statics else ())]
-        told += list(self.dynamics.estimate.warnings) if self.dynamics else []
-        return tuple(dict.fromkeys(told))
+        found = [*self.notes, *(self.statics.warnings if self.statics else ())]
+        found += list(self.dynamics.estimate.warnings) if self.dynamics else []
+        return tuple(dict.fromkeys(found))
 
     def stages(self) -> list[Stage]:
         """Return the estimations for a report."""
         found = []
         if self.statics is not None:
-            data = _static_recordings(self.statics)
             found.append(
                 Stage(
                     'Poses at rest',
                     self.statics.estimate,
-                    data,
-                    _static_before(self, data),
+                    self.statics.recordings,
+                    _static_before(self.page, self.start, self.statics),
                     notes=self.statics.stretches,
                     at_rest=True,
                 )
@@ -134,17 +128,6 @@ class Identified:
         }
 
 
-def check_parameters(wanted: Sequence[str], free: Sequence[FreeParameter]) -> None:
-    """Raise InputError for what is neither a group nor a name of free parameters."""
-    names, groups = [entry.name for entry in free], sorted({entry.group for entry in free})
-    for one in wanted:
-        if one not in names and one not in groups:
-            raise InputError(
-                f'parameter {one!r}, allowed: the groups {", ".join(groups)}, or'
-                f' {", ".join(names)}'
-            )
-
-
 def identify_machine(
     page: Identifiable,
     start: Any,
@@ -174,14 +157,14 @@ def identify_machine(
         for recording in static
         if 'payload' not in recording.conditions
     )
-    free = {entry.name: entry for entry in page.free_parameters(start)}
-    check_parameters(parameters, list(free.values()))
-    names = [n for n, entry in free.items() if n in parameters or entry.group in parameters]
+    names = page.chosen(start, parameters)
     at_rest = None
     if static:
         statics = page.statics()
         of_rest = [
-            n for n in names if free[n].group in STATIC_GROUPS and not n.startswith('gauge_bias')
+            name
+            for name, entry in names.items()
+            if entry.group in STATIC_GROUPS and not name.startswith('gauge_bias')
         ]
         if not of_rest:
             raise InputError(
@@ -224,42 +207,17 @@ def identify_machine(
     return Identified(page, start, page.with_values(start, values), at_rest, found, notes)
 
 
-def _static_recordings(found: StaticResult) -> list[Recording]:
-    """Return the measured quantities of all poses, as recordings over the poses' times."""
-    recordings = []
-    for name in dict.fromkeys(pose.recording for pose in found.poses):
-        rows = [k for k, pose in enumerate(found.poses) if pose.recording == name]
-        times = np.array([0.5 * (found.poses[k].start + found.poses[k].end) for k in rows])
-        signals = {}
-        for quantity, used in found.used.items():
-            values = np.array(
-                [
-                    found.poses[k].measured[quantity].value
-                    if used[k] and quantity in found.poses[k].measured
-                    else np.nan
-                    for k in rows
-                ]
-            )
-            if (name, quantity) in found.estimate.predicted:
-                signals[quantity] = Signal(times, values, np.full(len(rows), np.nan))
-        recordings.append(Recording(name, signals))
-    return recordings
-
-
 def _static_before(
-    found: Identified, data: Sequence[Recording]
+    page: Identifiable, start: Any, found: StaticResult
 ) -> dict[tuple[str, str], np.ndarray]:
     """Return the predictions of the start values for all poses."""
-    assert found.statics is not None
-    result = found.statics
-    statics = found.page.statics()
-    predicted = statics.model(found.start, result.poses).predict(found.page.values(found.start))
-    before = {}
-    for recording in data:
-        rows = [k for k, pose in enumerate(result.poses) if pose.recording == recording.name]
-        for quantity in recording.signals:
-            before[recording.name, quantity] = predicted[quantity][rows]
-    return before
+    predicted = page.statics().model(start, found.poses)(page.values(start))
+    names = np.array([pose.recording for pose in found.poses])
+    return {
+        (recording.name, quantity): predicted[quantity][names == recording.name]
+        for recording in found.recordings
+        for quantity in recording.signals
+    }
 
 
 def _before(page: Identifiable, start: Any, found: Found) -> dict[tuple[str, str], np.ndarray]:

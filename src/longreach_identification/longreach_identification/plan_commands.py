@@ -62,23 +62,14 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     import yaml
 
     from longreach_identification.dynamics import Settings
-    from longreach_identification.pipeline import check_parameters
     from longreach_identification.planning import plan
 
     page = page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
-    free = page.free_parameters(start)
-    groups = dict.fromkeys(entry.group for entry in free)
-    wanted = arguments.parameters or page.usual_groups or tuple(groups)
-    check_parameters(wanted, free)
+    wanted = arguments.parameters or page.usual(start)
     settings = Settings(signals=signal_patterns(page, start, arguments.signals))
     # A constant of each signal is unknown in each recording, in which a bias is included.
-    sought = [
-        entry.name
-        for entry in free
-        if (entry.name in wanted or entry.group in wanted)
-        and not entry.name.startswith('gauge_bias')
-    ]
+    sought = [n for n in page.chosen(start, wanted) if not n.startswith('gauge_bias')]
     if not sought:
         raise InputError(
             f'--parameters {",".join(wanted)}, allowed: at least one that is no bias of a gauge:'
@@ -123,10 +114,10 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
         for number, choice in enumerate(found.choices, 1)
     ]
-    told = 'standard errors after each choice, all together:\n' + table(head, rows)
+    summary = 'standard errors after each choice, all together:\n' + table(head, rows)
     result = {
         'choices': [choice._asdict() for choice in found.choices],
         'alone': found.alone,
         'files': files,
     }
-    print_result(result, '\n'.join([told, *files]), arguments.format)
+    print_result(result, '\n'.join([summary, *files]), arguments.format)

@@ -167,12 +167,8 @@ class _Common:
         """Return the information of poses at rest, simulated with the noise of sensors."""
         statics = identifiable.statics()
         poses, stretches = still_poses(statics, machine, recordings)
-        names = [
-            free.name
-            for free in identifiable.free_parameters(machine)
-            if free.name in parameters or free.group in parameters
-            if not free.logarithmic
-        ]
+        chosen = identifiable.chosen(machine, parameters)
+        names = [name for name, free in chosen.items() if not free.logarithmic]
         found = identify_statics(statics, machine, poses, names, stretches).prior()
         place = [j for j, name in enumerate(self.names) if name in found.names]
         rows = [found.names.index(self.names[j]) for j in place]

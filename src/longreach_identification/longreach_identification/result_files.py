@@ -28,8 +28,8 @@ def found_file(found: Identified, files: Sequence[Path]) -> str:
     ]
     for name, entry in found.parameters.items():
         value, error, start = (entry[key] for key in ('value', 'standard_error', 'start'))
-        told = f'{name} = {_number(value)} +- {_number(error)}'
-        lines.append(told if start is None else f'{told}, before {_number(start)}')
+        line = f'{name} = {_number(value)} +- {_number(error)}'
+        lines.append(line if start is None else f'{line}, before {_number(start)}')
     lines += [f'Warning: {text}' for text in found.warnings]
     text = yaml.safe_dump(
         found.machine.as_mapping(), sort_keys=False, default_flow_style=None, width=99
@@ -86,12 +86,12 @@ def report_of(
     for name, entry in found.parameters.items():
         value, start = entry['value'], entry['start']
         change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
-        told = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
+        numbers = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
         known = [_number(planted.get(name))] if planted else []
         expected, error = planted.get(name) if planted else start, entry['standard_error']
         if value is not None and expected is not None and error:
             known.append(f'{(value - expected) / error:+.1f}')
-        rows.append((name, units.get(name, ''), *told, change, *known))
+        rows.append((name, units.get(name, ''), *numbers, change, *known))
     tables = [('Parameters', html_table(head, rows))]
     if found.statics is not None:
         effects = found.statics.sensitivity

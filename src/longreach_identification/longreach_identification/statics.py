@@ -24,7 +24,7 @@ Predictions are linearised, and the estimate is repeated from where it led to un
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
@@ -39,12 +39,7 @@ from longreach_identification.estimation import (
     estimate,
 )
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.machine import (
-    FreeParameter,
-    MeasuredSignal,
-    Recording,
-    Signal,
-)
+from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.recordings import checked, require
 from longreach_identification.stillness import (
     Mean,
@@ -98,39 +93,15 @@ class Nuisance(NamedTuple):
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
 
-class Parametric(Protocol):
-    """The part of :class:`longreach_identification.machine.Identifiable` that statics needs."""
-
-    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
-        """Return all parameters that can be free."""
-        ...
-
-    def values(self, machine: Any) -> dict[str, float]:
-        """Return the values of all of them."""
-        ...
-
-    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
-        """Return the machine with some of them changed."""
-        ...
-
-    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
-        """Return the signals that recordings may contain."""
-        ...
-
-
-class StaticModel(Protocol):
-    """Prediction of poses."""
-
-    def predict(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Return each quantity in all poses, for values of parameters and nuisances."""
-        ...
+# Predicts each quantity in all poses, for values of parameters and nuisances.
+StaticModel = Callable[[Mapping[str, float]], dict[str, np.ndarray]]
 
 
 class StaticMachine(Protocol):
     """What a machine adds to :class:`longreach_identification.machine.Identifiable`."""
 
     @property
-    def page(self) -> Parametric:
+    def page(self) -> Identifiable:
         """Parameters and signals of the machine."""
         ...
 
@@ -173,6 +144,7 @@ class StaticResult:
     estimate: Estimate
     parameters: tuple[str, ...]
     poses: tuple[StaticPose, ...]
+    recordings: tuple[Recording, ...]  # of the poses, at their middle
     predicted: dict[str, np.ndarray]
     used: dict[str, np.ndarray]
     stretches: tuple[str, ...]
@@ -262,7 +234,7 @@ def still_poses(
         raise InputError(f'recordings have the names {", ".join(names)}, allowed: no two alike')
     poses, found = [], []
     needed = statics.needed(machine)
-    signals: tuple[MeasuredSignal, ...] = statics.page.signals(machine)
+    signals = statics.page.signals(machine)
     for recording in recordings:
         patterns = require(recording, needed, signals)
         checked(recording, [*patterns, _GAUGES], shortest)
@@ -353,8 +325,8 @@ def identify_statics(
     times = _since_middle(poses, index)
     # Such as the friction of a cylinder whose force is not used.
     rows = np.stack([used[name] for name in measured])
-    told = _Linear(model, unknowns, measured, index, recordings, times).slopes[rows].any(axis=0)
-    unknowns = [u for u, is_told in zip(unknowns, told, strict=True) if u.name in names or is_told]
+    acting = _Linear(model, unknowns, measured, index, recordings, times).slopes[rows].any(axis=0)
+    unknowns = [u for u, acts in zip(unknowns, acting, strict=True) if u.name in names or acts]
     found: Estimate | None = None
     predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
@@ -377,11 +349,11 @@ def identify_statics(
         warnings.append('the estimate still changed after all rounds of linearisation')
     assert found is not None
     assert predict is not None
+    machine_start = statics.page.values(machine)
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
-    warnings += _check_shapes(poses, used, index, model.predict(statics.page.values(machine)))
+    warnings += _check_shapes(poses, used, index, model(machine_start))
     values = dict(zip(found.names, found.values.tolist(), strict=True))
-    machine_start = statics.page.values(machine)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
     found = found._replace(start=start)
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
@@ -390,6 +362,7 @@ def identify_statics(
         found,
         tuple(free),
         tuple(poses),
+        tuple(data),
         predict.all(values),
         {name: used[name] for name in measured},
         tuple(describe(stretches)),
@@ -665,7 +638,7 @@ class _Linear:
         self._names = [unknown.name for unknown in unknowns]
         self._at = np.array([unknown.start for unknown in unknowns])
         at = dict(zip(self._names, self._at.tolist(), strict=True))
-        here = model.predict(at)
+        here = model(at)
         # Shapes (quantities, poses) and (quantities, poses, unknowns).
         self._base = np.stack([here[name] for name in measured])
         self.slopes = np.zeros((*self._base.shape, len(unknowns)))
@@ -686,7 +659,7 @@ class _Linear:
                 continue
             step = _STEP * unknown.size
             # One-sided: the linearisation is repeated at the estimate anyway.
-            there = model.predict({**at, unknown.name: unknown.start + step})
+            there = model({**at, unknown.name: unknown.start + step})
             change = [there[name] - here[name] for name in measured]
             self.slopes[..., j] = np.stack(change) / step
 
