@@ -191,7 +191,7 @@ class Boom:
             for at, load in self._load_changes:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
-            told = self._command_at(command, begin)
+            commanded = self._command_at(command, begin)
             constants = self.constants(loads)
             if self.scenario.is_disturbed:
                 # Those of the whole hold, so that the division into calls has no effect.
@@ -201,7 +201,7 @@ class Boom:
             taken, status = advance_motion(
                 y,
                 modes,
-                np.array(told.spools, dtype=float),
+                np.array(commanded.spools, dtype=float),
                 constants,
                 self.step,
                 begin,
@@ -212,7 +212,7 @@ class Boom:
             )
             if taken < end - begin:
                 kept = (begin + taken) // every - first // every if every else 0
-                text = self._failure(status, begin + taken, y, modes, loads, told)
+                text = self._failure(status, begin + taken, y, modes, loads, commanded)
                 raise PartialRunError(text, table[:kept], mode_table[:kept])
             row = (end // every - first // every) if every else 0
         return BoomState(y, modes, loads, forces), table, mode_table

@@ -17,7 +17,7 @@ from longreach_dynamics.errors import InputError
 FILE = 'cases.jsonl'
 # Goal: damping ratio of the first mode, and how much faster than without control it settles.
 GOAL_RATIO, GOAL_FASTER = 0.15, 10.0
-# Shortest sum of times of settling that is told apart [s].
+# Shortest sum of times of settling that is distinguished [s].
 _SHORTEST = 0.1
 _KEYS = {'posture', 'disturbance', 'settled', 'measures'}
 # Disturbances after which the boom swings freely, from which its damping is measured.

@@ -156,7 +156,7 @@ def chain_modes(
     InputError
         For values that are not finite or out of range, with the beam's index.
     LongreachError
-        When no modes can be told from rounding, or no static equilibrium is found.
+        When no modes can be distinguished from rounding, or no static equilibrium is found.
     """
     _check(beams, elements, joint_stiffness, gravity)
     joints = np.asarray([] if joint_stiffness is None else joint_stiffness, dtype=float)
@@ -442,8 +442,8 @@ def _lowest(
     mu, vectors = linalg.eigh(M, K + shift * M, subset_by_index=[size - count, size - 1])
     if mu[0] <= _RESOLVED * mu[-1]:
         raise LongreachError(
-            f'{count} modes cannot be told from rounding: the highest is too far above the lowest;'
-            ' ask for fewer modes'
+            f'{count} modes cannot be distinguished from rounding: the highest is too far above'
+            ' the lowest; ask for fewer modes'
         )
     return 1.0 / mu[::-1] - shift, vectors[:, ::-1]
 

@@ -13,7 +13,7 @@ zone, shaped by an expo curve, is the relative opening. The two common control p
 Under tip control the stick of the arm moves the tip out and in, that of the boom down and up, and
 that of the swing around, with a speed in proportion; the tool is moved as before. The tip is the
 outer pin of the arm. Rates of the joints are those of the inverse Jacobian; near the ends of the
-reach they are damped (Nakamura and Hanafusa 1986), and the tip is slower than it is told.
+reach they are damped (Nakamura and Hanafusa 1986), and the tip is slower than commanded.
 """
 
 from __future__ import annotations

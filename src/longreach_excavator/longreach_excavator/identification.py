@@ -131,7 +131,7 @@ def _between(times: np.ndarray, signal: Signal) -> np.ndarray:
 
 
 def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:
-    """Return the excavator with spools at once where told: recorded are positions of spools."""
+    """Return the excavator with spools without lag, if any: recorded are their positions."""
     return machine.replace(
         cylinders=tuple(
             cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))

@@ -192,10 +192,10 @@ class Excavator:
                 # Only at the scenario's cycles, so that the division into calls has no effect.
                 looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
-                told = self.scenario_command(step_time(begin, self.step), swept)
+                commanded = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
                 state = self._go_on(
-                    state._replace(swept=swept), told, forces, begin, end, every, table, row
+                    state._replace(swept=swept), commanded, forces, begin, end, every, table, row
                 )
             else:
                 state = self._go_on(state, command, None, begin, end, every, table, row)
@@ -243,11 +243,11 @@ class Excavator:
         """Take steps with one command, or varying forces in its place, and fill table[row:]."""
         _check_command(command)
         y = self._with_oil(state, command)
-        told = command.forces
+        prescribed = command.forces
         if forces is None:
-            forces = _array(told)
+            forces = _array(prescribed)
         else:
-            told = tuple(forces[-1].tolist())
+            prescribed = tuple(forces[-1].tolist())
         spools = np.array(command.spools, dtype=float)
         counts = (first, last - first, every)
         run = (y, spools, forces, self.constants, self.step, *counts, table[row:])
@@ -256,7 +256,7 @@ class Excavator:
         if taken < last - first:
             kept = row + ((first + taken) // every - first // every if every else 0)
             raise PartialRunError(self._failure(first + taken, y, command), table[:kept])
-        return ExcavatorState(y, told, state.swept)
+        return ExcavatorState(y, prescribed, state.swept)
 
     def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
         """Return a copy of y with oil pressures for cylinders whose prescribed force has ended."""

@@ -15,7 +15,7 @@ step:
 Other symbols of the kernels, which do not check their arguments:
 
     spools          (3,) commanded spool positions, -1 to 1
-    forces, told    prescribed forces of the cylinders, positive extends [N]; NaN: those with oil
+    forces, prescribed    forces of the cylinders, positive extends [N]; NaN: those with oil
     p, table, pins  Constants, their table of the actuators, their pins
     chain           table of the links, see planar_chain
     room            Room, work space
@@ -327,13 +327,13 @@ def _drives(levers):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
-    """Compute ``told``: ``forces`` at a share of a step, by a parabola through three values."""
+def _between(forces, taken, share, prescribed):  # type: ignore[no-untyped-def]
+    """Compute ``prescribed``: ``forces`` at a share of a step, by a parabola through three."""
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
     for i in range(3):
-        told[i] = first * forces[2 * taken, i] + middle * forces[2 * taken + 1, i]
-        told[i] += last * forces[2 * taken + 2, i]
+        prescribed[i] = first * forces[2 * taken, i] + middle * forces[2 * taken + 1, i]
+        prescribed[i] += last * forces[2 * taken + 2, i]
 
 
 @kernel
@@ -352,7 +352,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
         place_links(y[:RATE], y[RATE:HEAD], room.chain)
         tooth, _, _, _ = tooth_motion(y, p.pins, p.medium, room.chain)
     trial, total, rate = np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
-    varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
+    varies, prescribed, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
         for k in range(SIZE):
             before[k] = y[k]
@@ -364,12 +364,12 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                 for stage in range(4):
                     share = (begin + 0.5 * ((stage + 1) // 2)) / parts
                     if varies:
-                        _between(forces, taken, share, told)
+                        _between(forces, taken, share, prescribed)
                     ahead = part if stage == 3 else 0.5 * part
                     weight = part / 6.0 if stage in (0, 3) else part / 3.0
                     for k in range(SIZE):
                         trial[k] = y[k] if stage == 0 else y[k] + ahead * rate[k]
-                    good &= derivative(trial, spools, told, p, room, rate)
+                    good &= derivative(trial, spools, prescribed, p, room, rate)
                     good &= _drives(room.levers)
                     for k in range(SIZE):
                         total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
@@ -401,7 +401,7 @@ class _Inputs(NamedTuple):
     spools: np.ndarray  # (3,) in [-1, 1]
     forces: np.ndarray  # (1, 3), or (3, 3) at the start, in the middle and at the end [N]
     step: float  # [s]
-    told: np.ndarray  # (3,) forces at an instant [N], work space
+    prescribed: np.ndarray  # (3,) forces at an instant [N], work space
     room: Room
 
 
@@ -409,8 +409,8 @@ class _Inputs(NamedTuple):
 def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
     """Compute the derivative of the state at a time t since the start of the step [s]."""
     if u.forces.shape[0] > 1:
-        _between(u.forces, 0, t / u.step, u.told)
-    derivative(y, u.spools, u.told, p, u.room, dy)
+        _between(u.forces, 0, t / u.step, u.prescribed)
+    derivative(y, u.spools, u.prescribed, p, u.room, dy)
 
 
 _integrate = nonstiff_integrator(_right_hand_side)

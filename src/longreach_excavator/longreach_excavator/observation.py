@@ -118,16 +118,16 @@ def observe(states, forces, acting, p, rows):  # type: ignore[no-untyped-def]
         y, row = states[k], rows[k]
         room = room_for(p, y)
         chain, lengths, levers = room.chain, room.lengths, room.levers
-        told = forces[k if forces.shape[0] > 1 else 0]
-        derivative(y, spools, told, p, room, dy)
+        prescribed = forces[k if forces.shape[0] > 1 else 0]
+        derivative(y, spools, prescribed, p, room, dy)
         rail = rail_pressure(y, HEAD, table)
         for i in range(3):
             acceleration[i] = row[_ALPHA + i] = dy[RATE + i] + acting[i]
             row[_LENGTH + i] = lengths[i]
             velocity = levers[i] * y[RATE + i]
             q1, q2, _, _ = spool_flows(y, HEAD, i, rail, table)
-            oil = math.isnan(told[i])
-            force = actuator_force(y, HEAD, i, table) if oil else told[i]
+            oil = math.isnan(prescribed[i])
+            force = actuator_force(y, HEAD, i, table) if oil else prescribed[i]
             row[_HEAD_FLOW + i] = q1 if oil else 0.0
             row[_ROD_FLOW + i] = q2 if oil else 0.0
             stop, _ = stop_force(

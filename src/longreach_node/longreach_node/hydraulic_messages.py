@@ -64,10 +64,10 @@ def values_from_command(
             f'{topic} has {len(message.spool)} spool positions and {len(message.force)} forces,'
             f' allowed: {allowed}'
         )
-    told = list(message.name) or list(known)
+    given = list(message.name) or list(known)
     if len(message.force):
-        return {}, named_values(topic, 'name', told, message.force, known)
-    by_name = named_values(topic, 'name', told, message.spool, known)
+        return {}, named_values(topic, 'name', given, message.force, known)
+    by_name = named_values(topic, 'name', given, message.spool, known)
     for name, spool in by_name.items():
         if not -1.0 <= spool <= 1.0:
             raise InputError(f'{topic} for {name} = {spool}, allowed: [-1, 1]')

@@ -197,7 +197,7 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         return response
 
     def _publish_load(self, header: Header) -> None:
-        """Publish the mass of all loads, if it has changed; where they are is not told."""
+        """Publish the mass of all loads, if it has changed; not where they are."""
         if self._loads is not None and (mass := self.carried()) != self._told_load:
             self._told_load = mass
             message = InertiaStamped(header=header)

@@ -241,9 +241,9 @@ def command_valves(
                 f' {", ".join(names)}'
             )
         # A stamp of zero is now.
-        told = valve_command(names, Header(), spools)
+        command = valve_command(names, Header(), spools)
         closed = valve_command(names, Header(), [0.0] * len(names))
-        far.repeat(publisher, told, duration, closed, spec.other_senders)
+        far.repeat(publisher, command, duration, closed, spec.other_senders)
         return str(publisher.topic_name)
 
 

@@ -151,7 +151,7 @@ class SimulationNode(Protocol):
         """Call :meth:`Simulation.tick` every ``period`` seconds of wall time from now on."""
 
     def is_shut_down(self) -> bool:
-        """Return whether the process was told to end."""
+        """Return whether the process was asked to end."""
 
     def warn(self, text: str, interval: float = 1.0) -> None:
         """Write a warning to the log, for each place not more often than once per interval [s]."""

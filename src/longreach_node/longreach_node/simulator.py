@@ -285,7 +285,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._timer.reset()
 
     def is_shut_down(self) -> bool:
-        """Return whether the process was told to end."""
+        """Return whether the process was asked to end."""
         return not self.context.ok()
 
     def warn(self, text: str, interval: float = 1.0) -> None:

@@ -181,7 +181,7 @@ class StandardInterface:
         if self._is_stopped:
             simulation.reset()
         if target == states.STATE_QUITTING:
-            self._node.get_logger().info(f'told to quit at {simulation.time:g} s')
+            self._node.get_logger().info(f'asked to quit at {simulation.time:g} s')
             simulation.quit()
 
     def reset_simulation(self, request: Any, _: Any) -> None:

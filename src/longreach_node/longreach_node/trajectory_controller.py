@@ -159,10 +159,10 @@ class TrajectoryControllerNode(CycleNode[Command]):
         """Follow the latest of a stream of joint positions."""
         try:
             state = self._present()
-            told = joint_values(
+            by_name = joint_values(
                 'joint_position', 'rad', message.name, message.position, self._names
             )
-            wanted = {self._names.index(name): position for name, position in told.items()}
+            wanted = {self._names.index(name): position for name, position in by_name.items()}
             state = self.follower.stream(state, state.time, wanted)
         except InputError as error:
             self.warn(f'ignored: {error}')

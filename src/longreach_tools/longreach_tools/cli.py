@@ -310,7 +310,7 @@ def _leaving_callbacks() -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-# --- commands that run until they are told to end -------------------------------------------
+# --- commands that run until they are stopped -----------------------------------------------
 
 
 class StopSignals:

@@ -59,7 +59,7 @@ class Source:
 
 
 def run_view(source: Source, page: Page, world: World, stop: Callable[[], bool]) -> None:
-    """Show what a source gives until told to stop."""
+    """Show what a source gives until it is stopped."""
     moved = slow = 0.0
     fresh = False
     while not stop():

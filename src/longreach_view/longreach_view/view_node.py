@@ -56,7 +56,7 @@ class LiveSource(Source):
         self, started: Started | None = None, durations: Mapping[str, float] | None = None
     ) -> None:
         self._started = started
-        # Of scenarios that begin again when they have ended [s], and when they were told to.
+        # Of scenarios that begin again when they have ended [s], and when they were started again.
         self._durations, self._begun = durations or {}, dict[str, float]()
         self._context = Context()
         rclpy.init(args=[], context=self._context)

@@ -127,7 +127,7 @@ class Agreement:
             ), self.moved
         return (
             f'a camera was moved{begun}, or its pose or calibration is poor; which one, {first} or'
-            f' {second}, cannot be distinguished from two cameras that did not see the bump: compare with'
+            f' {second}, two cameras that did not see the bump do not show: compare with'
             ' a point of known position, and find the pose of the wrong one again'
         ), f'{first}|{second}'
 
