@@ -32,7 +32,7 @@ LIBRARIES = sorted(
 # jazzy/distribution.yaml of ros/rosdistro. A key that is not there stops `rosdep install`.
 ROSDEP_KEYS = {
     'ament_cmake', 'builtin_interfaces', 'control_msgs', 'diagnostic_msgs',
-    'geometry_msgs', 'joy', 'launch', 'launch_ros', 'launch_xml', 'python3-argcomplete',
+    'geometry_msgs', 'joy', 'python3-argcomplete',
     'python3-matplotlib', 'python3-numpy', 'python3-opencv', 'python3-pil', 'python3-pytest',
     'python3-pytest-timeout', 'python3-pytest-xdist', 'python3-scipy', 'python3-sympy',
     'python3-tqdm', 'python3-yaml',

@@ -45,7 +45,6 @@ KEYS = {
 # Imported by name, where they are installed.
 BY_NAME = {
     'longreach_node': {'control_msgs', 'simulation_interfaces', 'tf2_msgs'},
-    'longreach_tools': {'launch', 'launch_ros', 'launch_xml'},
     'longreach_vision': {'vision_msgs'},
 }
 # Tests of markers draw with the simulator of the package above: declared, it would be a circle.

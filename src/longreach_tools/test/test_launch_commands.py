@@ -1,16 +1,13 @@
-"""`longreach launch` as a user calls it, and the choice between real launch and the stand-in."""
+"""`longreach launch` as a user calls it."""
 
-import importlib
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from longreach_tools import cli
-from longreach_tools.launch import _processes, _real
-from longreach_tools.testing import longreach
+from longreach_tools.launch import _processes
 
 FILES = Path(__file__).parent / 'launch_files'
 
@@ -83,33 +80,11 @@ def test_print_runs_nothing(prefix, tmp_path, capsys):
         ([], 'the following arguments are required: NAME'),
     ],
 )
-def test_refused_call(words, complaint, capsys, monkeypatch):
-    # Real launch does not refuse unknown arguments.
-    for installed in (True, False):
-        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
-        assert cli.main(['launch', *words]) == 2
-        error = capsys.readouterr().err
-        assert error.count('\n') == 1
-        assert re.search(complaint, error)
-
-
-def make_module(directory, name):
-    (directory / name).mkdir(parents=True)
-    (directory / name / '__init__.py').touch()
-
-
-def test_real_launch_is_chosen_only_when_all_of_it_is_installed(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, 'path', [str(tmp_path), str(Path(os.__file__).parent)])
-    for name in ('launch', 'launch_ros', 'launch_xml'):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    # A folder with launch files is no package.
-    (tmp_path / 'launch').mkdir()
-    make_module(tmp_path, 'launch_ros')
-    make_module(tmp_path, 'launch_xml')
-    assert not _real.is_installed()
-    (tmp_path / 'launch' / '__init__.py').touch()
-    importlib.invalidate_caches()
-    assert _real.is_installed()
+def test_refused_call(words, complaint, capsys):
+    assert cli.main(['launch', *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert re.search(complaint, error)
 
 
 @pytest.mark.usefixtures('prefix')
@@ -131,81 +106,8 @@ def test_nodes_are_found_on_this_machine_unless_told_otherwise(
         return 0
 
     monkeypatch.setattr(_processes, 'run_processes', run_processes)
-    for installed in (True, False):
-        monkeypatch.delenv('ROS_AUTOMATIC_DISCOVERY_RANGE')
-        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
-        assert cli.main(['launch', str(FILES / 'executable.launch.xml'), *words]) == 0
-        for process in plans.pop():
-            assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
-        assert ('only nodes on' in capfd.readouterr().out) == said
-
-
-def test_exit_code_of_real_launch():
-    assert _real.first_failure({}) == 0
-    assert _real.first_failure({'a-1': (0, False), 'b-2': (-2, True), 'c-3': (143, True)}) == 0
-    assert _real.first_failure({'a-1': (0, False), 'b-2': (3, False), 'c-3': (4, False)}) == 3
-    assert _real.first_failure({'a-1': (-2, False)}) == 130
-    assert _real.first_failure({'a-1': (-9, True)}) == 137
-    assert _real.first_failure({'a-1': (1, True)}) == 1
-
-
-REAL_LAUNCH = {
-    'launch/__init__.py': """
-from . import logging
-class LaunchDescription:
-    def __init__(self, below):
-        self.below = below
-class LaunchService:
-    def __init__(self, argv):
-        self.argv = argv
-    def include_launch_description(self, description):
-        self.handler, self.include = description.below
-    def run(self):
-        print('ran', self.include, self.argv, flush=True)
-        class Action:
-            node_name = '/crane/controller'
-            _ExecuteLocal__respawn = True
-            _ExecuteLocal__respawn_max_retries = 1
-        class Event:
-            process_name, returncode, action = 'a-1', 5, Action()
-        class Context:
-            is_shutdown = False
-        self.handler(Event, Context)
-        print('first end', flush=True)
-        self.handler(Event, Context)
-        return 0
-""",
-    'launch/logging.py': """
-class get_logger:
-    def __init__(self, name):
-        self.name = name
-    def error(self, text):
-        print(self.name, text, flush=True)
-""",
-    'launch/actions.py': """
-def IncludeLaunchDescription(path, launch_arguments):
-    return (path, launch_arguments)
-def RegisterEventHandler(handler):
-    return handler
-""",
-    'launch/event_handlers.py': 'def OnProcessExit(on_exit):\n    return on_exit\n',
-    'launch/launch_description_sources.py': 'AnyLaunchDescriptionSource = str\n',
-    'launch_ros/__init__.py': '',
-    'launch_xml/__init__.py': '',
-}
-
-
-@pytest.mark.usefixtures('prefix')
-def test_real_launch_runs_the_file(tmp_path, monkeypatch):
-    """Beside a substitute of real launch, whose one process ends twice with 5."""
-    for name, text in REAL_LAUNCH.items():
-        path = tmp_path / 'modules' / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    file = FILES / 'arguments.launch.xml'
-    monkeypatch.setenv('PYTHONPATH', f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}')
-    result = longreach('launch', file, 'needed:=a b')
-    assert f"ran ('{file}', [('needed', 'a b')]) ['needed:=a b']" in result.stdout
-    assert result.returncode == 5
-    _, _, last = result.stdout.partition('first end\n')
-    assert last.startswith('a-1 node /crane/controller has ended 2 times and is NOT started again')
+    monkeypatch.delenv('ROS_AUTOMATIC_DISCOVERY_RANGE')
+    assert cli.main(['launch', str(FILES / 'executable.launch.xml'), *words]) == 0
+    for process in plans.pop():
+        assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
+    assert ('only nodes on' in capfd.readouterr().out) == said

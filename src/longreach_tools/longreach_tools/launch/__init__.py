@@ -1,8 +1,7 @@
 """
-Launch files in XML: read, evaluated and run, where ROS 2 launch is not installed.
+Launch files in XML: read, evaluated and run, without ROS 2 launch.
 
-``_file`` reads XML, ``_evaluate`` makes processes of it, which ``_processes`` runs; ``_real`` is
-the way by an installed ROS 2 launch.
+``_file`` reads XML, ``_evaluate`` makes processes of it, which ``_processes`` runs.
 """
 
 from ._evaluate import Argument, survey

@@ -55,7 +55,7 @@ class Process:
     name: str
     command: tuple[str | ParameterFile, ...]
     environment: Mapping[str, str] = field(repr=False)
-    output: str = 'log'  # or 'screen', or 'inherit': the output streams of the launch
+    output: str = 'log'  # or 'screen'
     respawn: bool = False
     respawn_delay: float = 0.0  # [s]
     respawn_max_retries: int = -1  # below zero: no limit

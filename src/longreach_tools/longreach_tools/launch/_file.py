@@ -56,7 +56,7 @@ _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
 
 
 def unknown(what: str, allowed: Iterable[str]) -> str:
-    """Return the complaint about something that only real launch may know."""
+    """Return the complaint about something that only ROS 2 launch may know."""
     return f'{what} is not known here (allowed: {", ".join(allowed) or "none"}); use ros2 launch'
 
 

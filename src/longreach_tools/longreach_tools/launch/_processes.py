@@ -29,9 +29,8 @@ from pathlib import Path
 from ._evaluate import ParameterFile, Process
 from ._output import Lines, Output
 
-# Time from SIGINT to SIGTERM, and from there to SIGKILL; the first for real launch, which needs
-# 10 s for the same steps [s].
-PATIENCE, REAL_PATIENCE = 5.0, 15.0
+# Time from SIGINT to SIGTERM, and from there to SIGKILL [s].
+PATIENCE = 5.0
 _GROUP_CHECK = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CANNOT_START = 126
@@ -51,15 +50,6 @@ def run_processes(processes: Sequence[Process], output: Output) -> int:
         return asyncio.run(_Supervisor(output, Path(directory)).run(processes))
 
 
-def respawns_used_up(node: str | None, ends: int) -> str:
-    """Return the error message for a process that is not started again."""
-    who = f'node {node}' if node else 'the process'
-    return (
-        f'{who} has ended {ends} times and is NOT started again: no respawns are left. The other'
-        ' processes go on without it; end this launch and start it again to get it back'
-    )
-
-
 def _die_with_parent() -> Callable[[], None]:
     """Return the function that a child calls between fork and exec."""
     libc, parent = ctypes.CDLL(None), os.getpid()
@@ -77,12 +67,11 @@ class _Child:
     """A running process, leader of its own group: Ctrl-C in a terminal is for the launch only."""
 
     def __init__(self, process: Process, words: Sequence[str], output: Output) -> None:
-        streams = None if process.output == 'inherit' else subprocess.PIPE
         self._popen = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            stdout=streams,
-            stderr=streams,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             bufsize=0,
             env=dict(process.environment),
             start_new_session=True,
@@ -95,7 +84,6 @@ class _Child:
         self.streams = [
             Lines(stream, process.name, process.output, output, error=error)
             for stream, error in ((self._popen.stdout, False), (self._popen.stderr, True))
-            if stream is not None
         ]
 
     def poll(self) -> None:
@@ -209,8 +197,14 @@ class _Supervisor:
             self._failure, reason = code, self._reasons.get(process.name, '')
             self._first = f'{process.name} failed with exit code {code}{reason and ": "}{reason}'
         if process.respawn and not self._closing.is_set():
-            text = respawns_used_up(process.node, start)
-            self._output.message('ERROR', process.name, text)
+            who = f'node {process.node}' if process.node else 'the process'
+            self._output.message(
+                'ERROR',
+                process.name,
+                f'{who} has ended {start} times and is NOT started again: no respawns are left.'
+                ' The other processes go on without it; end this launch and start it again to get'
+                ' it back',
+            )
 
     async def _run(self, process: Process) -> int:
         """Run a process once; return its exit code, 0 if it left as the shutdown asked."""
@@ -245,7 +239,7 @@ class _Supervisor:
         else:
             cmd = shlex.join(words)
             text = f"process has died [pid {child.pid}, exit code {code}, cmd '{cmd}']"
-        if not asked and len(child.streams) > 1:
+        if not asked:
             last = child.streams[1].last.decode(errors='replace')
             self._reasons[name] = _OF_LOGGER.sub('', last)
         self._output.message('INFO' if asked else 'ERROR', name, text)
@@ -260,14 +254,12 @@ class _Supervisor:
         await self._closing.wait()
         self._output.message('INFO', name, f"sending signal 'SIGINT' to process[{name}]")
         child.send(signal.SIGINT)
-        wait = REAL_PATIENCE if process.output == 'inherit' else PATIENCE
         for number in (signal.SIGTERM, signal.SIGKILL):
-            await asyncio.sleep(wait)
+            await asyncio.sleep(PATIENCE)
             self._output.message(
                 'ERROR',
                 name,
-                f"process[{name}] failed to terminate '{wait:g}' seconds after receiving "
+                f"process[{name}] failed to terminate '{PATIENCE:g}' seconds after receiving "
                 f"'{signal.Signals(child.signals[-1]).name}', escalating to '{number.name}'",
             )
             child.send(number)
-            wait = PATIENCE

@@ -1,8 +1,8 @@
 """
 Run a launch file: start its nodes, print their output, end them together.
 
-NAME is a launch file of longreach_bringup, FILE the path of any other one. If ROS 2 launch is
-installed, it runs the file; otherwise a built-in replacement runs the same XML.
+NAME is a launch file of longreach_bringup, FILE the path of any other one, in XML. ROS 2 launch is
+not needed.
 
 Exit code: 0 if all nodes succeeded or ended on request, otherwise that of the first node that
 failed (128 + n for signal n); 2, before anything is started, for a bad file or argument.
@@ -66,25 +66,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_args:
         print(_describe_arguments(path, given, environment))
         return 0
-    # Also ahead of real launch, which does not refuse unknown arguments.
     processes = evaluate_launch_file(path, given, environment)
     if arguments.print:
         print('\n'.join(line for process in processes for line in _describe(process)))
         return 0
     # Not at the top: the command line starts without asyncio.
-    from . import _real
     from ._output import Output, new_log_directory
     from ._processes import run_processes
 
     log_directory = new_log_directory(environment)
-    notes = [note] if note else []
-    if _real.is_installed():
-        processes = [_real.launch_process(path, given)]
-    else:
-        notes.append(f'log files are in {log_directory}')
     output = Output(log_directory)
     try:
-        for line in notes:
+        for line in filter(None, [note, f'log files are in {log_directory}']):
             output.message('INFO', 'launch', line)
         return run_processes(processes, output)
     finally:
