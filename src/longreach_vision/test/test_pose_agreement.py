@@ -116,7 +116,7 @@ def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
     told = json_of_failure(capsys, 'track', *seen, '--rig', rig)
     assert told['agreement']['moved'] == ''
     assert told['agreement']['since'] is None
-    assert 'cannot be told from two cameras' in told['advice']
+    assert 'two cameras that did not see the bump do not show' in told['advice']
     assert [one['tracked'] for one in told['markers']] == [0, 0, 0, 0]
     before = rig.read_text()
     refine = 'pose', '--refine', *seen, '--rig', rig
