@@ -84,6 +84,7 @@ class _Child:
         self.streams = [
             Lines(stream, process.name, process.output, output, error=error)
             for stream, error in ((self._popen.stdout, False), (self._popen.stderr, True))
+            if stream is not None
         ]
 
     def poll(self) -> None:
