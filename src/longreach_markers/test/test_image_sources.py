@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
 from pathlib import Path
@@ -149,15 +148,6 @@ def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> 
     for number, name in enumerate(names):
         write(tmp_path / name, image(number))
     assert [frame.stamp for frame in open_source(tmp_path)] == stamps
-
-
-def test_a_loop_goes_on_in_time(tmp_path: Path) -> None:
-    for number, moment in enumerate((0.5, 1.0, 1.5)):
-        write(tmp_path / f'{moment}.png', image(number))
-    frames = list(itertools.islice(open_source(tmp_path, loop=True), 7))
-    assert [frame.number for frame in frames] == list(range(7))
-    assert [frame.stamp for frame in frames] == [500_000_000 * k for k in range(1, 8)]
-    assert [frame.image[12, 16] for frame in frames] == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:
@@ -501,15 +491,6 @@ def test_compression_between_frames_is_said(
     writer.release()
     with open_source(str(tmp_path / name)) as source:
         assert ('is compressed between frames' in source.lossy) == lossy
-
-
-def test_a_video_again_and_again(tmp_path: Path) -> None:
-    file = video(tmp_path / 'a.avi', 4)
-    with open_source(file, loop=True, color=True) as source:
-        frames = list(itertools.islice(source, 10))
-    assert [frame.number for frame in frames] == list(range(10))
-    assert [frame.stamp for frame in frames] == [100_000_000 * k for k in range(10)]
-    assert [frame.image[12, 16, 1] for frame in frames] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
 
 
 @pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])

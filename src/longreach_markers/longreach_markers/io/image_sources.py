@@ -22,7 +22,6 @@ def open_source(
     spec: str | int,
     *,
     color: bool = False,
-    loop: bool = False,
     bits: int = 0,
     capture: CaptureOptions | None = None,
     clock: Callable[[], int] = time.time_ns,
@@ -37,8 +36,6 @@ def open_source(
         pictures (``*``, ``?``).
     color : bool
         Frames in BGR instead of grey.
-    loop : bool
-        Begin again at the end of files; stamps go on.
     bits : int
         Significant bits of 16-bit pictures, 9 to 16; 0: from the values, with a note.
     capture : CaptureOptions, optional
@@ -54,7 +51,7 @@ def open_source(
         For a camera or stream that cannot be opened.
     """
     text = str(spec).strip()
-    options: dict[str, Any] = {'color': color, 'loop': loop, 'bits': bits}
+    options: dict[str, Any] = {'color': color, 'bits': bits}
     device = int(text) if text.isdecimal() else text
     if isinstance(device, int) or device.startswith('/dev/video'):
         _check_device(device)

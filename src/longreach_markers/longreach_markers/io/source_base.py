@@ -57,11 +57,10 @@ class ImageSource:
     unnumbered = ''
     """Note that numbers in the names of pictures are not used; empty if they are."""
 
-    def __init__(self, name: str, color: bool, loop: bool, bits: int) -> None:
+    def __init__(self, name: str, color: bool, bits: int) -> None:
         self.name = name
         self._convert = bgr_of if color else gray_of
         self._depth = BitDepth(bits)
-        self._loop = loop
         self.refused, self.damaged = [], {}
         self._reader: ThreadPoolExecutor | None = None
         self._capture: Any = None
@@ -92,32 +91,21 @@ class ImageSource:
             yield frame
 
     def _converted(self) -> Iterator[Frame]:
-        """Yield the frames in grey or colour, as asked for, numbered through all loops."""
+        """Yield the frames in grey or colour, as asked for."""
         first: Frame | None = None
-        start, number = 0, 0
-        stamp: int | None = None
-        while True:
-            before = stamp
-            for frame in self._frames():
-                try:
-                    image = self._convert(frame.image, self._depth)
-                except InputError as error:
-                    raise InputError(f'{frame.name}: {error}') from error
-                first = first or frame._replace(image=image)
-                if image.shape != first.image.shape:
-                    (rows, columns), (height, width) = image.shape[:2], first.image.shape[:2]
-                    raise InputError(
-                        f'{frame.name} has {columns} x {rows} px, allowed: {width} x {height} px,'
-                        f' as {first.name}; one source gives images of one size'
-                    )
-                number, stamp = start + frame.number, frame.stamp
-                if stamp is not None and before is not None and first.stamp is not None:
-                    # Time continues in a loop.
-                    stamp += before + self._period(before, first.stamp, start) - first.stamp
-                yield Frame(number, stamp, image, frame.name)
-            if not self._loop or first is None:
-                return
-            start = number + 1
+        for frame in self._frames():
+            try:
+                image = self._convert(frame.image, self._depth)
+            except InputError as error:
+                raise InputError(f'{frame.name}: {error}') from error
+            first = first or frame._replace(image=image)
+            if image.shape != first.image.shape:
+                (rows, columns), (height, width) = image.shape[:2], first.image.shape[:2]
+                raise InputError(
+                    f'{frame.name} has {columns} x {rows} px, allowed: {width} x {height} px,'
+                    f' as {first.name}; one source gives images of one size'
+                )
+            yield frame._replace(image=image)
 
     @property
     def notes(self) -> list[str]:
@@ -130,14 +118,8 @@ class ImageSource:
             )
         return [*found, self.unnumbered] if self.unnumbered else found
 
-    def _period(self, last: int, first: int, count: int) -> int:
-        """Return the time from the last frame to the first of the next loop [ns]."""
-        if count > 1 and last > first:
-            return round((last - first) / (count - 1))
-        return round(1e9 / self.frame_rate) if self.frame_rate else 1
-
     def _frames(self) -> Iterator[Frame]:
-        """Yield the frames of one loop, as they are read."""
+        """Yield the frames as they are read."""
         raise NotImplementedError
 
 

@@ -215,11 +215,13 @@ class Video(ImageSource):
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(str(path), **options)
         self.files = (path,)
-        if not self._open():
+        self._capture = opened_capture(self.name, cv2.CAP_FFMPEG)
+        if self._capture is None:
             raise InputError(
                 f'{path} cannot be read as a video or picture; is it whole, and is its codec one'
                 ' of FFmpeg?'
             )
+        self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
         self.count = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))
         code = codec_of(self._capture)
@@ -229,7 +231,6 @@ class Video(ImageSource):
                 ' to seven times as large as the images themselves show, and last over several'
                 ' frames; record MJPEG of quality 80 or more, PNG or FFV1'
             )
-        self._begun = False
         self._untimed = 0
 
     @property
@@ -243,22 +244,9 @@ class Video(ImageSource):
             )
         return found
 
-    def _open(self) -> bool:
-        """Open the file at its beginning: seeking is not exact in all containers."""
-        if self._capture is not None:
-            self._capture.release()
-        self._capture = opened_capture(self.name, cv2.CAP_FFMPEG)
-        if self._capture is not None:
-            self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
-        return self._capture is not None
-
     def _frames(self) -> Iterator[Frame]:
-        if self._begun and not self._open():
-            raise LongreachError(f'{self.name} cannot be read any more')
-        self._begun = True
         stamp, index, longest, is_timed = -1, 0, 0, False
         times = _ExactTimes(self.frame_rate)
-        self._untimed = 0
         while True:
             good, image = self._capture.read()
             if not good:

@@ -192,7 +192,6 @@ class VideoNodeParameters(ImageParameters):
     frame_rate: float = quantity(
         "images per second; 0 for the source's own", 'Hz', at_least=0.0, at_most=1e4, default=0.0
     )
-    loop: bool = quantity('start a file again at its end', default=False)
     pace: str = choice(
         'timing of a file: its own times, or each image as soon as the reliable listeners have the'
         ' previous one',

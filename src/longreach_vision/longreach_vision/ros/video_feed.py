@@ -105,7 +105,6 @@ class VideoFeed:
         return open_source(
             settings.source,
             color=settings.encoding == 'bgr8',
-            loop=settings.loop,
             bits=settings.bits,
             capture=CaptureOptions(
                 settings.width or (camera.width if camera else 0),
