@@ -540,6 +540,12 @@ def test_unknown_names_are_refused() -> None:
         linearize(smooth('crane', 'task_b', 0.0), inputs=['spool'])
 
 
+def test_no_response_at_a_pole() -> None:
+    """A crane without a brake goes on for ever after a push."""
+    with pytest.raises(InputError, match='a frequency is a pole of the model'):
+        linearize(smooth('crane', 'task_b', 3.0)).response(np.array([1.0, 0.0]))
+
+
 def test_a_figure_of_too_many_curves_is_refused(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / 'bode.png'
     words = ['crane', 'linearize', '--scenario', 'task_b', '--plot', str(file)]

@@ -105,8 +105,8 @@ class LinearModel:
         self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> LinearModel:
         """Return a model of some inputs and outputs; InputError for unknown or repeated names."""
-        m = _places('input', self.inputs, inputs)
-        p = _places('output', self.outputs, outputs)
+        m = _indices('input', self.inputs, inputs)
+        p = _indices('output', self.outputs, outputs)
         return dataclasses.replace(
             self,
             B=self.B[:, m],
@@ -136,10 +136,17 @@ class LinearModel:
         return found
 
     def response(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return C (j w - A)^-1 B + D at frequencies (F,) [Hz], complex (F, p, m)."""
+        """
+        Return C (j w - A)^-1 B + D at frequencies (F,) [Hz], complex (F, p, m).
+
+        InputError for a frequency that is a pole, such as 0 Hz of a model with integrators.
+        """
         omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)
         shifted = 1j * omega[:, None, None] * np.eye(len(self.A)) - self.A
-        return np.asarray(self.C @ np.linalg.solve(shifted, self.B[None]) + self.D)
+        try:
+            return np.asarray(self.C @ np.linalg.solve(shifted, self.B[None]) + self.D)
+        except np.linalg.LinAlgError as error:
+            raise InputError('a frequency is a pole of the model, allowed: others') from error
 
     def discretize(self, sample_time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return A_d and B_d of x_(k+1) = A_d x_k + B_d u_k, inputs held over the sample [s]."""
@@ -284,8 +291,8 @@ def linearize(
     InputError
         For an unknown or repeated name, and where the equations are not finite.
     """
-    m = _places('input', model.inputs, inputs)
-    p = _places('output', model.outputs, outputs)
+    m = _indices('input', model.inputs, inputs)
+    p = _indices('output', model.outputs, outputs)
     n = len(model.x)
 
     def both(point: np.ndarray) -> np.ndarray:
@@ -374,7 +381,7 @@ def _derivatives(
     return found, errors, jumps
 
 
-def _places(what: str, signals: Sequence[Signal], names: Sequence[str] | None) -> list[int]:
+def _indices(what: str, signals: Sequence[Signal], names: Sequence[str] | None) -> list[int]:
     """Return the indices of names, of all by default; InputError for unknown, repeated ones."""
     known = [signal.name for signal in signals]
     if names is None:
