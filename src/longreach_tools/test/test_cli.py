@@ -357,7 +357,7 @@ def test_signals(words, code, printed):
     [
         ('longreach exc', ['excavator']),
         ('longreach boom relea', ['release', 'release-load']),
-        ('longreach crane c13r --task ', ['a', 'b', 'c']),
+        ('longreach boom release --friction ', ['on', 'off']),
     ],
 )
 def test_a_shell_completes_commands_and_options(tmp_path, line, expected):
