@@ -97,7 +97,8 @@ class Scenario(Parameters):
     def check(self) -> None:
         """Raise InputError for contradictory entries."""
         if bool(self.pose) == bool(self.pose_deg):
-            raise InputError('pose and pose_deg: allowed: one of them')
+            given = 'pose and pose_deg are' if self.pose else 'neither pose nor pose_deg is'
+            raise InputError(f'{given} given, allowed: one of them')
         if self.valve_commands and self.trajectory:
             raise InputError('valve_commands and trajectory are given, allowed: one of them')
         if self.release and any(item.mass_per_length for item in self.pumping):

@@ -96,8 +96,8 @@ def test_load_changes_come_in_the_order_of_time(boom):
     ('old', 'new', 'message'),
     [
         ('duration: 20.0', 'duration: 20.0005', 'duration = 20.0005 s, allowed: whole steps'),
-        ('pose: site', '', 'pose and pose_deg: allowed: one of them'),
-        ('pose: site', 'pose: site\npose_deg: [0, 0, 0, 0]', 'pose and pose_deg: allowed: one'),
+        ('pose: site', '', 'neither pose nor pose_deg is given, allowed: one of them'),
+        ('pose: site', 'pose: site\npose_deg: [0, 0, 0, 0]', 'pose and pose_deg are given'),
         ('pose: site', 'pose: flat', "pose = 'flat', allowed: sprawled | site | upright"),
         ('pose: site', 'pose_deg: [0, 0, 0]', 'pose has 3 angles, allowed: 4'),
         ('pose: site', 'pose_deg: [0, 19, 0, 0]', 'joint beam_2 = 19 deg, allowed by the stroke'),

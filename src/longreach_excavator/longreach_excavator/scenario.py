@@ -106,7 +106,8 @@ class Scenario(Parameters):
     def check(self) -> None:
         """Raise InputError when values contradict each other."""
         if bool(self.pose) == bool(self.pose_deg):
-            raise InputError('pose and pose_deg: allowed: one of them')
+            given = 'pose and pose_deg are' if self.pose else 'neither pose nor pose_deg is'
+            raise InputError(f'{given} given, allowed: one of them')
         if self.is_driven and (self.valve_commands or self.loose or self.held):
             raise InputError('valve_commands, loose and held belong to mode: hydraulic')
         if not self.is_driven and self.forces:

@@ -78,8 +78,8 @@ def test_parameters(excavator, path, value, message):
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-        ({'pose': ''}, 'pose and pose_deg: allowed: one of them'),
-        ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg: allowed: one of them'),
+        ({'pose': ''}, 'neither pose nor pose_deg is given, allowed: one of them'),
+        ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg are given, allowed: one'),
         ({'pose': 'flat'}, "pose = 'flat', allowed: dig | reach | tucked"),
         ({'pose': '', 'pose_deg': (20.0, -95.0)}, 'pose has 2 angles, allowed: 3'),
         ({'pose': '', 'pose_deg': (20.0, -95.0, 80.0)}, 'theta_4 (bucket) = 80 deg, allowed by t'),
