@@ -722,7 +722,9 @@ def test_what_falls_over_has_no_equilibrium(gravity: float) -> None:
 
 def test_what_cannot_be_resolved_is_no_result() -> None:
     stiff = uniform(bending_stiffness=constant(1e16 * EI))
-    with pytest.raises(LongreachError, match=r'8 modes cannot be distinguished .* ask for fewer modes'):
+    with pytest.raises(
+        LongreachError, match=r'8 modes cannot be distinguished .* ask for fewer modes'
+    ):
         chain_modes([stiff, uniform()], elements=2, count=8)
     with pytest.raises(LongreachError, match='beyond comparison with the stiffness'):
         chain_modes([uniform(angle=UP)], gravity=1e200)
