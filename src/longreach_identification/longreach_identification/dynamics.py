@@ -141,8 +141,6 @@ class Settings:
         Recordings that are not fitted, by name.
     iterations : int
         Of the search, for given noise levels.
-    robust : bool
-        Whether outliers weigh less.
     """
 
     signals: Sequence[str] = ('*',)
@@ -154,7 +152,6 @@ class Settings:
     horizons: Sequence[float] = (4.0,)
     validation: Sequence[str] = ()
     iterations: int = 20
-    robust: bool = False
 
 
 def identify(
@@ -268,7 +265,7 @@ def _searched(
     ) -> tuple[Estimate, Problem]:
         for duration in durations:
             problem = problem_at(duration, start)
-            found = estimate(problem, iterations=iterations, robust=settings.robust, **options)
+            found = estimate(problem, iterations=iterations, **options)
             if found.status == INTERRUPTED:
                 break
             start = dict(zip(found.names, found.values.tolist(), strict=True))
