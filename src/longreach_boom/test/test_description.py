@@ -13,8 +13,7 @@ from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import Distribution
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState
-
-ROOT = 'boom_base'
+from longreach_dynamics.description import parse_description
 
 
 def tree(boom):
@@ -27,44 +26,10 @@ def numbers(element, path, name, default=''):
     return np.array([float(word) for word in text.split()])
 
 
-def end_of(joint, which):
-    element = joint.find(which)
-    return element.attrib['link']
-
-
-def turned(axis, angle):
-    """Rodrigues' formula."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
-
-
-def frames(root, positions):
+def frames(boom, positions):
     """Return rotation and origin of each link in the root frame, from the URDF alone."""
-    found = {ROOT: (np.eye(3), np.zeros(3))}
-    pending = list(root.findall('joint'))
-    while pending:
-        ready = [joint for joint in pending if end_of(joint, 'parent') in found]
-        assert ready, 'the links are no tree'
-        for joint in ready:
-            pending.remove(joint)
-            rotation, origin = found[end_of(joint, 'parent')]
-            roll, pitch, yaw = numbers(joint, 'origin', 'rpy', '0 0 0')
-            origin = origin + rotation @ numbers(joint, 'origin', 'xyz', '0 0 0')
-            x, y, z = np.eye(3)
-            rotation = rotation @ turned(z, yaw) @ turned(y, pitch) @ turned(x, roll)
-            if joint.attrib['type'] != 'fixed':
-                axis = numbers(joint, 'axis', 'xyz', '1 0 0')
-                value = positions[joint.attrib['name']]
-                if joint.attrib['type'] == 'prismatic':
-                    origin = origin + rotation @ axis * value
-                else:
-                    rotation = rotation @ turned(axis, value)
-            child = end_of(joint, 'child')
-            assert child not in found, 'a link has two parents'
-            found[child] = rotation, origin
-    assert found.keys() == {link.attrib['name'] for link in root.findall('link')}
-    return found
+    placed = parse_description(robot_description(boom)).place(positions)
+    return {name: (frame[:3, :3], frame[:3, 3]) for name, frame in placed.items()}
 
 
 def middle(boom):
@@ -101,7 +66,7 @@ def test_frames_are_where_the_bent_boom_is(some_boom):
     random = np.random.default_rng(5)
     for _ in range(3):
         q, positions = bent(some_boom, random)
-        found = frames(tree(some_boom), positions)
+        found = frames(some_boom, positions)
         for index, beam in enumerate(some_boom.beams):
             root = point_motion(some_boom, q, 0.0 * q, index, 0.0)
             tip = point_motion(some_boom, q, 0.0 * q, index, beam.length)
@@ -124,10 +89,9 @@ def test_frames_are_where_the_bent_boom_is(some_boom):
 
 def test_swinging_cylinders_end_at_their_beams(some_boom):
     random = np.random.default_rng(6)
-    root = tree(some_boom)
     for _ in range(3):
         q, positions = bent(some_boom, random)
-        found = frames(root, positions)
+        found = frames(some_boom, positions)
         for index, cylinder in enumerate(some_boom.cylinders):
             if cylinder.linkage.kind != 'triangle':
                 continue
@@ -167,10 +131,10 @@ def test_joints_are_those_of_joint_states(some_boom):
 
 
 def test_the_end_hose_hangs_down_in_every_pose(some_boom):
-    random, root = np.random.default_rng(8), tree(some_boom)
+    random = np.random.default_rng(8)
     for _ in range(3):
         _, positions = bent(some_boom, random)
-        rotation, _ = frames(root, positions)['end_hose']
+        rotation, _ = frames(some_boom, positions)['end_hose']
         np.testing.assert_allclose(rotation, np.eye(3), rtol=0.0, atol=1e-9)
 
 
@@ -188,7 +152,6 @@ def test_masses_are_those_of_the_beams(some_boom):
         assert mass * centre == pytest.approx(constants.moment[i], rel=1e-11)
         assert across + mass * centre**2 == pytest.approx(constants.inertia[i], rel=1e-10)
         assert across == third
-        # No solid body has moments of inertia of which one exceeds the sum of the others.
         assert 0.0 < along <= 2.0 * across
 
 

@@ -1,48 +1,23 @@
 """The boom file: its numbers, what follows from them, and what is refused."""
 
-import copy
+import functools
 import math
+import operator
 import re
 
 import numpy as np
 import pytest
-import yaml
 from scipy.integrate import quad
 
 from longreach_boom.parameters import (
     BoomParameters,
     Distribution,
-    default_file,
     load_boom,
 )
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.parameters import from_mapping
 
 BAR = 1e5
-
-
-@pytest.fixture(scope='module')
-def installed():
-    return load_yaml(default_file())
-
-
-@pytest.fixture
-def content(installed):
-    return copy.deepcopy(installed)
-
-
-def entry(content, path):
-    """Return the container of an entry and its key, for a path like beams.0.length."""
-    *outer, last = [int(part) if part.isdigit() else part for part in path.split('.')]
-    for part in outer:
-        content = content[part]
-    return content, last
-
-
-def load_content(tmp_path, content):
-    file = tmp_path / 'my_boom.yaml'
-    file.write_text(yaml.safe_dump(content))
-    return load_boom(file)
 
 
 def test_openings_fit_the_areas(boom: BoomParameters) -> None:
@@ -95,11 +70,12 @@ def test_power_law():
     np.testing.assert_allclose(straight.at(x, 9.6), 280.0 - 90.0 * x / 9.6, rtol=1e-14)
 
 
-def test_beam_knows_sections_and_kinks(content, tmp_path):
-    beam = content['beams'][1]
-    beam['mass_per_length'] = {'table': [[0, 190], [3.3, 150], [8.6, 120]]}
-    beam['second_moment'] = {'table': [[0, 2e-4], [5.1, 1e-4], [8.6, 1e-4]]}
-    made = load_content(tmp_path, content).beams[1].section.beam(2.06e11)
+def test_beam_knows_sections_and_kinks(boom):
+    beam = boom.beams[1].replace(
+        mass_per_length={'table': [[0, 190], [3.3, 150], [8.6, 120]]},
+        second_moment={'table': [[0, 2e-4], [5.1, 1e-4], [8.6, 1e-4]]},
+    )
+    made = beam.section.beam(2.06e11)
     assert (made.length, made.support) == (8.6, 0.0)
     assert {3.3, 5.1} <= set(made.grid.tolist())
     x, _ = made.gauss()
@@ -201,8 +177,9 @@ TABLE = 'beams.0.mass_per_length'
         ('cylinders', [], 'cylinders has 0 entries, allowed: 4, one for each beam'),
     ],
 )  # fmt: skip
-def test_refusals(path, value, message, tmp_path, content):
-    container, key = entry(content, path)
-    container[key] = value
-    with pytest.raises(InputError, match=rf'my_boom\.yaml: .*{pattern(message)}'):
-        load_content(tmp_path, content)
+def test_refusals(path, value, message, boom):
+    content = boom.as_mapping()
+    *outer, last = [int(part) if part.isdigit() else part for part in path.split('.')]
+    functools.reduce(operator.getitem, outer, content)[last] = value
+    with pytest.raises(InputError, match=pattern(message)):
+        from_mapping(BoomParameters, content)
