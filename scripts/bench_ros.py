@@ -84,7 +84,7 @@ def starts(quick: bool) -> list[Row]:
         'import longreach_crane.simulation': [python, '-c', 'import longreach_crane.simulation'],
         'longreach --help': ['longreach', '--help'],
         'longreach launch crane --show-args': ['longreach', 'launch', 'crane', '--show-args'],
-        'longreach crane run task_b': ['longreach', 'crane', 'run', 'task_b'],
+        'longreach crane c13r --task b': ['longreach', 'crane', 'c13r', '--task', 'b'],
     }
     rows = [
         Row(name, measure(lambda words=words: _call(words), repeats)[0])  # type: ignore[misc]

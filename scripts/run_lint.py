@@ -38,7 +38,7 @@ ROSDEP_KEYS = {
     'python3-tqdm', 'python3-yaml',
     'rcl_interfaces', 'rclpy', 'robot_state_publisher', 'ros2launch', 'rosgraph_msgs',
     'rosidl_default_generators', 'rosidl_default_runtime', 'rviz2', 'sensor_msgs',
-    'std_msgs', 'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'vision_msgs',
+    'simulation_interfaces', 'std_msgs', 'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'vision_msgs',
     'visualization_msgs',
 }  # fmt: skip
 

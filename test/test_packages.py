@@ -44,7 +44,7 @@ KEYS = {
 }
 # Imported by name, where they are installed.
 BY_NAME = {
-    'longreach_node': {'control_msgs', 'tf2_msgs'},
+    'longreach_node': {'control_msgs', 'simulation_interfaces', 'tf2_msgs'},
     'longreach_vision': {'vision_msgs'},
 }
 # Tests of markers draw with the simulator of the package above: declared, it would be a circle.

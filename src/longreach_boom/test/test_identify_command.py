@@ -131,6 +131,7 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile is for recordings'),
         (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
         (('--static', '{poses}', '--signals', 'strain'), '--signals is for recordings of motion'),
+        (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
         (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
         (('--static', '{poses}', '--planted', 'none.yaml'), 'none.yaml cannot be read'),

@@ -18,6 +18,7 @@ from longreach_crane.parameters import CraneParameters, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario, load_scenario
 from longreach_dynamics.resources import share_directory
 
+TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
 DISTURBANCES = (-750.0, -800.0, -850.0)
 # Task A: motor force [N] and its duration [s]; start and end of the disturbance [s].

@@ -1,4 +1,4 @@
-"""Studies of the crane: task A of the benchmark, design of its controller, an FMU."""
+"""Studies of the crane: the tasks of the benchmark, design of its controller, an FMU."""
 
 from __future__ import annotations
 
@@ -10,19 +10,30 @@ from typing import Any
 import numpy as np
 
 from longreach_crane import c13r
-from longreach_crane.spec import CRANE
+from longreach_crane.spec import CRANE, CraneOptions
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import field_types
 from longreach_tools.arguments import finite
-from longreach_tools.machine_command import add_study, machine_of
-from longreach_tools.options import add_node_options
+from longreach_tools.machine_command import (
+    add_machine,
+    add_study,
+    machine_of,
+    options_of,
+    run_scenario,
+)
+from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, check_places, print_result, table, writing
 
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a crane has."""
+    task = commands.add_parser('c13r', help='run a task of the benchmark')
+    task.add_argument('--task', choices=c13r.TASKS, required=True)
+    add_machine(CRANE, task)
+    add_results(task, 'one row per control cycle', CRANE.figure())
+    task.set_defaults(run=_run_task)
+
     study = functools.partial(add_study, CRANE, commands)
-    add_format(
-        study('task-a', _run_task_a, 'task A of the benchmark: both models without control')
-    )
     add_format(study('design', _run_design, 'design observer and regulator for a crane'))
     unit = study('fmu', _run_fmu, 'write the plant as an FMU 2.0: model exchange, co-simulation')
     unit.add_argument('--out', metavar='FILE', type=Path, required=True)
@@ -33,8 +44,30 @@ def add_studies(commands: Any) -> None:
     point.set_defaults(run=_run_set_point)
 
 
+# --- simulations ----------------------------------------------------------------------------
+
+
+def _run_task(arguments: argparse.Namespace) -> int:
+    """Run ``c13r``."""
+    if arguments.task == 'a':
+        _run_task_a(arguments)
+        return 0
+    options = options_of(arguments, CraneOptions)
+    machinery = machine_of(CRANE, arguments, options)
+    scenario = c13r.task_scenario(arguments.task)
+    return run_scenario(CRANE, arguments, machinery, scenario, options, {'task': arguments.task})
+
+
 def _run_task_a(arguments: argparse.Namespace) -> None:
-    """Run ``task-a``, whose result is a table of final values."""
+    """Run Task A, whose result is a table of final values."""
+    for name in ('csv', 'plot'):
+        if getattr(arguments, name) is not None:
+            raise InputError(f'--{name} is for tasks b and c; task a is a table of final values')
+    if any(getattr(arguments, name) is not None for name in field_types(CraneOptions)):
+        raise InputError(
+            '--output, --matrices, --brake and --model are for tasks b and c; task a has no'
+            ' controller, no brake, and compares both models'
+        )
     crane = machine_of(CRANE, arguments).crane
     rows = [c13r.task_a(crane, disturbance) for disturbance in c13r.DISTURBANCES]
     result = {'task': 'a', 'time': c13r.END, 'rows': [row._asdict() for row in rows]}
@@ -102,6 +135,9 @@ def _run_fmu(arguments: argparse.Namespace) -> None:
 
     with writing(arguments.out) as path:
         write_crane_fmu(path, crane)
+
+
+# --- with ROS -------------------------------------------------------------------------------
 
 
 def _run_set_point(arguments: argparse.Namespace) -> None:

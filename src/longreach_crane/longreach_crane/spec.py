@@ -94,7 +94,7 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
     demo = ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0')
     demo_next = (
         'longreach bag info {bag}',
-        'longreach crane run task_c --brake rigid --plot out/rigid.png',
+        'longreach crane c13r --task c --brake rigid --plot out/rigid.png',
         'longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it',
         'longreach crane set-point 2.5                    in a second shell meanwhile',
     )

@@ -13,11 +13,11 @@ from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome
 
-# --- tasks -------------------------------------------------------------------------------------
+# --- c13r --------------------------------------------------------------------------------------
 
 
 def test_task_a(capsys):
-    result = Outcome(capsys, 'crane', 'task-a', '--format', 'json').json
+    result = Outcome(capsys, 'crane', 'c13r', '--task', 'a', '--format', 'json').json
     assert [row['disturbance'] for row in result['rows']] == [-750.0, -800.0, -850.0]
     for row in result['rows']:
         assert row['difference'] == row['nonlinear'] - row['linear']
@@ -29,7 +29,7 @@ def test_task_a(capsys):
 
 def test_task_c(capsys, tmp_path, machinery, task_c):
     table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
-    words = ('run', 'task_c', '--format', 'json', '--csv', table, '--plot', picture)
+    words = ('c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture)
     result = Outcome(capsys, 'crane', *words).json
     expected = simulate(machinery, task_c)
     assert [(e['time'], e['name']) for e in result['events']] == list(expected.events)
@@ -51,9 +51,14 @@ def test_task_c(capsys, tmp_path, machinery, task_c):
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
+        (['c13r', '--task', 'a', '--csv', 'a.csv'], '--csv is for tasks b and c'),
+        (['c13r', '--task', 'a', '--plot', 'a.png'], '--plot is for tasks b and c'),
+        (['c13r', '--task', 'a', '--brake=rigid'], 'are for tasks b and c'),
+        (['c13r', '--task', 'a', '--output=next_cycle'], 'are for tasks b and c'),
+        (['c13r'], 'required: --task'),
         (
-            ['run', 'task_b', '--speed', '3'],
-            'unrecognized arguments: --speed 3; see: longreach crane run --help',
+            ['c13r', '--task', 'b', '--speed', '3'],
+            'unrecognized arguments: --speed 3; see: longreach crane c13r --help',
         ),
         (['run', '/nowhere.yaml'], '/nowhere.yaml cannot be read: No such file'),
         (['set-point', 'nan'], 'nan, allowed: finite numbers'),

@@ -126,6 +126,9 @@ def _add_machine(commands: Any, name: str) -> None:
         help='time after the release that is compared [s] (default: 8); the simulations take most'
         ' of the time',
     )
+    parser.add_argument(
+        '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
+    )
     add_workers(parser)
     parser.add_argument(
         '--out', metavar='FOUND.yaml', type=Path, help='file of the machine with what was found'
@@ -192,6 +195,7 @@ def _run(arguments: argparse.Namespace) -> None:
         shortest=arguments.shortest,
         duration=arguments.duration,
         validation=arguments.validation,
+        robust=arguments.robust,
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
@@ -226,7 +230,7 @@ def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -
     for name in arguments.profile:
         if name not in known:
             raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
-    for what in ('profile', 'signals'):
+    for what in ('profile', 'signals', 'robust'):
         if getattr(arguments, what) and not arguments.release:
             raise InputError(f'--{what} is for recordings of motion; give --release')
 

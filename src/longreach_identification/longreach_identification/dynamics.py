@@ -141,6 +141,8 @@ class Settings:
         Recordings that are not fitted, by name.
     iterations : int
         Of the search, for given noise levels.
+    robust : bool
+        Whether outliers weigh less.
     """
 
     signals: Sequence[str] = ('*',)
@@ -152,6 +154,7 @@ class Settings:
     horizons: Sequence[float] = (4.0,)
     validation: Sequence[str] = ()
     iterations: int = 20
+    robust: bool = False
 
 
 def identify(
@@ -265,7 +268,7 @@ def _searched(
     ) -> tuple[Estimate, Problem]:
         for duration in durations:
             problem = problem_at(duration, start)
-            found = estimate(problem, iterations=iterations, **options)
+            found = estimate(problem, iterations=iterations, robust=settings.robust, **options)
             if found.status == INTERRUPTED:
                 break
             start = dict(zip(found.names, found.values.tolist(), strict=True))

@@ -11,7 +11,7 @@ estimation. An offset is one unknown constant of a signal in a recording. It ent
 that it is eliminated: residuals and their derivatives lose their weighted mean.
 
 Standard errors are those of correlated residuals, see :mod:`longreach_identification.covariance`;
-the search is :mod:`longreach_identification.search`.
+the search is :mod:`longreach_identification.search`. Outliers are given less weight on request.
 """
 
 from __future__ import annotations
@@ -92,16 +92,38 @@ class Prior(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What is to be estimated from which recordings; InputError for what does not fit."""
+    """
+    What is to be estimated from which recordings.
+
+    Parameters
+    ----------
+    predict : callable
+        See ``Predict``.
+    recordings : sequence of Recording
+        Rows that are not finite are left out.
+    unknowns : sequence of Unknown
+    prior : Prior, optional
+        May name quantities that are not unknown; they are left out.
+    offsets : sequence of str
+        Patterns such as ``strain_*``: signals with an unknown constant in each recording.
+    validation : sequence of str
+        Names of recordings that are not fitted, but predicted for comparison.
+    floors : mapping of str to float
+        Lowest noise level that may be estimated, by signal, such as the error of rounding:
+        readings that stay on one level of a quantised signal show no noise.
+
+    Raises
+    ------
+    InputError
+        For unknowns outside their bounds, and for names that are unknown or given twice.
+    """
 
     predict: Predict
-    recordings: Sequence[Recording]  # rows that are not finite are left out
+    recordings: Sequence[Recording]
     unknowns: Sequence[Unknown]
-    prior: Prior | None = None  # quantities that are not unknown are left out
-    offsets: Sequence[str] = ()  # patterns of signals with an unknown constant in each recording
-    validation: Sequence[str] = ()  # names of recordings that are predicted, but not fitted
-    # Lowest noise level that may be estimated, by signal, such as the error of rounding: readings
-    # that stay on one level of a quantised signal show no noise.
+    prior: Prior | None = None
+    offsets: Sequence[str] = ()
+    validation: Sequence[str] = ()
     floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -195,12 +217,12 @@ class Estimate(NamedTuple):
         """Return the value of an unknown."""
         return float(self.values[self.names.index(name)])
 
-    def interval(self, name: str) -> tuple[float, float]:
-        """Return the 95 % interval of an unknown, by Student's distribution."""
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """Return the confidence interval of an unknown, by Student's distribution."""
         from scipy.stats import t
 
         index = self.names.index(name)
-        reach = float(t.ppf(0.975, max(1, self.rows - len(self.names))))
+        reach = float(t.ppf(0.5 + level / 2.0, max(1, self.rows - len(self.names))))
         reach *= float(self.standard_errors[index])
         value = float(self.values[index])
         if self.logarithmic[index]:
@@ -285,13 +307,14 @@ def estimate(
     progress: bool | None = False,
     iterations: int = 30,
     tolerance: float = 1e-6,
+    robust: bool = False,
 ) -> Estimate:
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
     ``iterations`` are for given noise levels, ``tolerance`` is the relative change of the sum of
-    squares or of the unknowns that ends the search. LongreachError without a prediction at the
-    start.
+    squares or of the unknowns that ends the search. ``robust``: rows further than two deviations
+    from the model weigh less, after Huber. LongreachError without a prediction at the start.
     """
     fit = Search(problem, processes, cluster)
     hidden = None if progress is None else not progress
@@ -304,7 +327,7 @@ def estimate(
             fit.first_levels(x)
             for _ in range(_MOST_ROUNDS):
                 x, status = fit.solve(x, fit.free, iterations, tolerance)
-                if not fit.update_levels(x):
+                if not fit.update_levels(x, robust):
                     break
             # With steps that belong to the standard errors here.
             fit.jacobian(x)
@@ -350,6 +373,8 @@ def profile(
     reach: float = 3.0,
     processes: int | None = 1,
     cluster: str | None = None,
+    iterations: int = 10,
+    tolerance: float = 1e-6,
 ) -> Profile:
     """
     Return the profile likelihood of an unknown over ``reach`` standard errors to both sides.
@@ -380,7 +405,7 @@ def profile(
             for k in order:
                 x[index] = grid[k]
                 if others.size:
-                    x, _ = fit.solve(x, others, 10, 1e-6)
+                    x, _ = fit.solve(x, others, iterations, tolerance)
                 squares[k] = np.sum(fit.weighted(x) ** 2)
     least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
     shown = np.exp(grid) if unknown.logarithmic else grid

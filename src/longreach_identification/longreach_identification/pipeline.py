@@ -139,6 +139,7 @@ def identify_machine(
     shortest: float = 5.0,
     duration: float = 8.0,
     validation: Sequence[str] = (),
+    robust: bool = False,
     **workers: Any,
 ) -> Identified:
     """
@@ -192,6 +193,7 @@ def identify_machine(
                 fixed=biases,
                 duration=duration,
                 validation=validation,
+                robust=robust,
             ),
             **workers,
         )

@@ -125,6 +125,7 @@ def read_csv(
     file: str | Path,
     signals: Sequence[MeasuredSignal],
     columns: ColumnMap | None = None,
+    deviations: Mapping[str, float] | None = None,
     events: Sequence[tuple[float, str]] = (),
     conditions: Mapping[str, float] | None = None,
 ) -> Recording:
@@ -140,6 +141,8 @@ def read_csv(
         Those of the machine.
     columns : mapping, optional
         See :func:`column_map`; signals that it lacks are columns of their own name.
+    deviations : mapping of str to float, optional
+        Standard deviations of the noise, by patterns such as ``p_head_*``; unknown by default.
     events, conditions
         See :class:`longreach_identification.machine.Recording`.
 
@@ -166,7 +169,7 @@ def read_csv(
         if column.name not in table:
             continue
         values = table[column.name] * column.factor + column.offset
-        found[name] = signal(times, values)
+        found[name] = signal(times, values, _deviation_of(name, deviations or {}))
     beyond = [name for name in table if name not in wanted.names and name != clock.name]
     if found and beyond:
         raise InputError(
@@ -180,6 +183,14 @@ def read_csv(
             ' give a column map'
         )
     return Recording(Path(file).name, found, tuple(events), dict(conditions or {}))
+
+
+def _deviation_of(name: str, deviations: Mapping[str, float]) -> float:
+    """Return the standard deviation of a signal's noise, NaN when it is unknown."""
+    for pattern, value in deviations.items():
+        if fnmatchcase(name, pattern):
+            return value
+    return np.nan
 
 
 def signal(

@@ -32,6 +32,8 @@ _STEP_SHARE, FIRST_STEP, SHORTEST_STEP, _LONGEST_STEP = 0.01, 1e-4, 1e-6, 1e-2
 _JUMP = 0.3
 # Change of an unknown noise level that asks for another round.
 _LEVEL_CHANGE = 0.02
+# Median of the magnitude of a normal distribution; deviations from which on rows weigh less.
+_MEDIAN, _OUTLIER = 0.6745, 2.0
 # Inverse of the standard deviation, in typical sizes, with which a search knows where it began:
 # without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
 # without any effect, to its whole radius, which ends at bounds far from the solution.
@@ -88,6 +90,7 @@ class Search:
         self.best = np.array([unknown.start for unknown in self.unknowns], dtype=float)
         self.least = math.inf
         self.levels: dict[str, float] = {}
+        self.shares: dict[tuple[int, str], np.ndarray] = {}  # weights of rows, if not 1
         self.steps = FIRST_STEP * self.sizes
         self.derivatives: np.ndarray | None = None  # of all rows of all blocks, not weighted
         self.evaluations, self.bar = 0, tqdm(disable=True)
@@ -269,8 +272,9 @@ class Search:
 
     def deviation(self, block: Block, whole: bool = False) -> np.ndarray:
         """Return the deviation of the fitted rows of a block, or of all."""
-        level = self.levels.get(block.signal, 1.0)
-        found = np.where(np.isnan(block.deviation), level, block.deviation)
+        found = np.where(
+            np.isnan(block.deviation), self.levels.get(block.signal, 1.0), block.deviation
+        ) / np.sqrt(self.shares.get((block.recording, block.signal), 1.0))
         return np.asarray(found if whole else found[block.fitted])
 
     def residuals(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -349,8 +353,8 @@ class Search:
         self.update_levels(x)
         self.least = math.inf
 
-    def update_levels(self, x: np.ndarray) -> bool:
-        """Estimate unknown noise levels; return whether they changed."""
+    def update_levels(self, x: np.ndarray, robust: bool = False) -> bool:
+        """Estimate unknown noise levels, and weights of outliers; return whether they changed."""
         parts = self.predicted(x)
         assert parts is not None
         errors = [
@@ -372,12 +376,22 @@ class Search:
             if size == 0.0 and not every.any():
                 continue
             level = math.sqrt(float(every @ every) / max(count, 1.0))
+            if robust:
+                level = float(np.median(np.abs(every))) / _MEDIAN
             # Not zero, even if a prediction is exact.
             level = max(level, self.problem.floors.get(signal, 0.0), 1e-9 * size)
             before = self.levels.get(signal)
             if before is None or abs(level - before) > _LEVEL_CHANGE * before:
                 changed = True
             self.levels[signal] = level
+        for block, error in zip(self.blocks if robust else (), errors, strict=False):
+            key = block.recording, block.signal
+            before_shares = self.shares.pop(key, np.ones(block.rows.size))
+            shares = np.ones(block.rows.size)
+            far = np.abs(error) / self.deviation(block) / _OUTLIER
+            shares[block.fitted] = 1.0 / np.maximum(far, 1.0)
+            changed = changed or float(np.abs(shares - before_shares).max()) > _LEVEL_CHANGE
+            self.shares[key] = shares
         if changed:
             self.least = math.inf
         return changed

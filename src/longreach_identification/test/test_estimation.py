@@ -334,6 +334,18 @@ def test_a_signal_that_a_constant_fits_better_is_named():
     assert not any(known in text for text in estimate(problem_of(data)).warnings)
 
 
+def test_outliers_weigh_less_on_request():
+    noise = white(23)
+    clean = estimate(problem_of(recording(noise, deviation=np.nan)))
+    noise[0, 5:50:9] += 3.0
+    data = recording(noise, deviation=np.nan)
+    usual, robust = estimate(problem_of(data)), estimate(problem_of(data), robust=True)
+    error = np.abs(np.array([one.values - clean.values for one in (usual, robust)]))
+    assert (error[1] < clean.standard_errors).all()
+    assert (error[0] > 2.0 * clean.standard_errors).any()
+    assert robust.fit['single'].deviation < 0.3 * usual.fit['single'].deviation
+
+
 class Interrupting(NamedTuple):
     """Raises KeyboardInterrupt when the frequency first comes close to the solution."""
 

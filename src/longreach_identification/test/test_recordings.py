@@ -64,9 +64,12 @@ def test_own_names(tmp_path: Path) -> None:
     file = csv(
         tmp_path / 'a.csv', 'time,p_head_1,comment,strain_1', lambda k: f'{k},{k}e5,good,{k}e-6'
     )
-    found = read_csv(file, SIGNALS, events=[(3.0, 'release')], conditions={'load': 9.0})
+    found = read_csv(
+        file, SIGNALS, deviations={'p_*': 2e3}, events=[(3.0, 'release')], conditions={'load': 9.0}
+    )
     assert (found.name, list(found.signals)) == ('a.csv', ['p_head_1', 'strain_1'])
     np.testing.assert_array_equal(found.signals['p_head_1'].values, np.arange(20) * 1e5)
+    np.testing.assert_array_equal(found.signals['p_head_1'].deviation, np.full(20, 2e3))
     assert np.isnan(found.signals['strain_1'].deviation).all()
     assert found.events == ((3.0, 'release'),)
     assert found.conditions == {'load': 9.0}

@@ -9,6 +9,7 @@ node, which it knows as :class:`SimulationNode`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from longreach_dynamics.errors import LongreachError
@@ -83,9 +84,9 @@ class Pacing:
         """Return whether it is too far behind to catch up, which it tries since ``begun``."""
         return self.factor > 0.0 and max(self.delay(now, sample), now - begun) > BACKLOG
 
-    def is_turn_over(self, begun: float, now: float) -> bool:
+    def is_turn_over(self, begun: float, now: float, unpaced: bool) -> bool:
         """Return whether other callbacks must run, while samples follow each other at once."""
-        return self.factor == 0.0 and now - begun >= _FAST_TURN
+        return (unpaced or self.factor == 0.0) and now - begun >= _FAST_TURN
 
 
 class Lockstep:
@@ -167,7 +168,7 @@ class Simulation(Generic[State, Command]):
     State and command of a machine, and when it advances.
 
     The command acts from the present sample to the next; ``sample`` counts from 0, the initial
-    state. ``paused`` may be set; ``error`` is what failed in a single step: the node is to end.
+    state. ``paused`` may be set; ``quitting`` asks the node to end, with ``error`` if it is set.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class Simulation(Generic[State, Command]):
         self._node = node
         self.incidents = Incidents((OVERRUNS, REFUSED))
         self.paused = settings.start_paused
-        self.started = self.finished = False
+        self.started = self.finished = self.quitting = False
         self.error: LongreachError | None = None
         self._pacing = Pacing(settings.publish_rate, settings.real_time_factor)
         self._lockstep = Lockstep(
@@ -193,17 +194,22 @@ class Simulation(Generic[State, Command]):
         )
         self._clock_published = 0.0
         self._repeated_sample = -1
-        self._restore()
-
-    def _restore(self) -> None:
-        """Go back to the initial state at time 0, without a command."""
-        self.state = self.machine.initial_state()
+        self._steps_left = 0
+        self._on_steps_done: Callable[[int, str], None] | None = None
         self.sample = 0
+        self._restore(state=True, time=True)
+
+    def _restore(self, state: bool, time: bool) -> None:
+        """Go back to the initial state, or to time 0, or to both; without a command."""
+        if state:
+            self.state = self.machine.initial_state()
+        if time:
+            self.sample = 0
         self.command = self._initial_command
         # Whether a command to the present sample was accepted; used in lockstep.
         self._answered = False
         # When the command in force was taken, and the latest sample that was answered.
-        self._command_sample = self._answered_sample = 0
+        self._command_sample = self._answered_sample = self.sample
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -218,9 +224,19 @@ class Simulation(Generic[State, Command]):
         return seconds_to_nanoseconds(self.time)
 
     @property
+    def stepping(self) -> bool:
+        """Whether samples of :meth:`step_many` are left."""
+        return self._steps_left > 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can be asked of it any more."""
+        return self.finished or self.quitting
+
+    @property
     def _stands_still(self) -> bool:
         """Whether time must not go on."""
-        return self.finished or self.paused
+        return self.finished or (self.paused and not self._steps_left)
 
     @property
     def _is_at_end(self) -> bool:
@@ -298,7 +314,7 @@ class Simulation(Generic[State, Command]):
 
     def tick(self, now: float) -> None:
         """Advance as far as the way of running allows, at the present wall time [s]."""
-        if self.paused:
+        if self.paused and not self._steps_left:
             # Nodes that follow /clock see that the simulation still runs.
             if now - self._clock_published > PAUSED_PERIOD:
                 self._clock_published = now
@@ -306,16 +322,16 @@ class Simulation(Generic[State, Command]):
         elif self.settings.lockstep and not self._answered:
             self._check_deadline(now)
         elif self.settings.lockstep:
-            if self._pacing.due(now, self.sample) > 0:
+            if self._steps_left or self._pacing.due(now, self.sample) > 0:
                 self.go_on()
         else:
             self._advance(now)
 
     def _advance(self, begun: float) -> None:
         """Advance while samples are due, as far as one turn may."""
-        now = begun
-        while self._pacing.due(now, self.sample) > 0:
-            if self._pacing.is_overrun(begun, now, self.sample):
+        now, unpaced = begun, self._steps_left > 0
+        while unpaced or self._pacing.due(now, self.sample) > 0:
+            if not unpaced and self._pacing.is_overrun(begun, now, self.sample):
                 self._drop_delay(now)
                 return
             self.go_on()
@@ -324,7 +340,7 @@ class Simulation(Generic[State, Command]):
                 self._node.flush()
             if self._stands_still or self._node.is_shut_down():
                 return
-            if self._pacing.is_turn_over(begun, now):
+            if self._pacing.is_turn_over(begun, now, unpaced):
                 return
 
     def _drop_delay(self, now: float) -> None:
@@ -353,20 +369,33 @@ class Simulation(Generic[State, Command]):
             )
 
     def go_on(self) -> None:
-        """Advance to the next sample, or end after the last one, unless time stands still."""
-        if not self._stands_still:
-            self._make_sample()
-
-    def _make_sample(self) -> None:
         """Advance to the next sample and publish it, or end after the last one."""
+        if self._stands_still:
+            return
         if self._is_at_end:
             self.finished = True
+            self.stop_steps('the simulation has ended')
             self._node.flush()
             self._node.on_end()
             return
         self._expire_command()
-        if self._make_steps():
-            self._publish()
+        try:
+            reached = self._make_steps()
+        except LongreachError as error:
+            if not self.stepping:
+                raise
+            # The request gets its response before the node ends.
+            self.stop_steps(str(error))
+            self.error = error
+            self.quit()
+            return
+        if not reached:
+            return
+        if self._steps_left:
+            self._steps_left -= 1
+        self._publish()
+        if self._on_steps_done is not None and not self._steps_left:
+            self.stop_steps('')
 
     def _make_steps(self) -> bool:
         """Make the steps to the next sample; return whether the process let it be reached."""
@@ -392,10 +421,15 @@ class Simulation(Generic[State, Command]):
         now = time.monotonic()
         self._pacing.restart(now, self.sample)
         self._lockstep.restart(now)
-        # Where answers let time go on, a tick only checks the deadline.
-        self._node.set_period(
-            _LOCKSTEP_PERIOD if self._is_driven_by_answers else self._pacing.period
-        )
+        self._set_period()
+
+    def _set_period(self) -> None:
+        """Set the period of the ticks."""
+        if self._is_driven_by_answers:
+            # A tick only checks the deadline.
+            self._node.set_period(_LOCKSTEP_PERIOD)
+        else:
+            self._node.set_period(SHORTEST_PERIOD if self.stepping else self._pacing.period)
 
     def _begin_anew(self) -> None:
         """Restart the schedule, and a loop in lockstep whose answer has come."""
@@ -415,11 +449,13 @@ class Simulation(Generic[State, Command]):
         self._begin_anew()
 
     def pause(self) -> None:
-        """Stop time."""
+        """Stop time, also in the middle of :meth:`step_many`."""
+        self.stop_steps('the simulation was paused')
         self.paused = True
 
     def resume(self) -> None:
         """Let time go on from here."""
+        self.stop_steps('the simulation was resumed')
         self.paused = False
         self._begin_anew()
 
@@ -429,22 +465,40 @@ class Simulation(Generic[State, Command]):
             return 'step needs a simulation that has begun and is paused; call ~/pause'
         if self.finished:
             return 'the simulation has ended'
+        if self.stepping:
+            return f'{self._steps_left} steps of another request are left; ~/pause stops them'
         if self.settings.lockstep and not self._answered:
             return f'the command to the sample of {self.time:g} s has not come yet'
-        try:
-            self._make_sample()
-        except LongreachError as error:
-            # The request gets its response before the node ends.
-            self.error = error
-            self._node.set_period(PAUSED_PERIOD)
-            return str(error)
+        self._steps_left += 1
+        self.go_on()
         # The last sample was the present one.
-        return 'the simulation has ended' if self.finished else ''
+        return str(self.error or ('the simulation has ended' if self.finished else ''))
 
-    def reset(self) -> None:
-        """Go back to the initial state at time 0."""
-        self._restore()
+    def step_many(self, count: int, on_done: Callable[[int, str], None]) -> None:
+        """Advance a paused simulation; ``on_done`` gets how many samples were not, and why."""
+        self.stop_steps('other steps were requested')
+        self._steps_left = count
+        self._on_steps_done = on_done
+        self._begin_anew()
+
+    def stop_steps(self, reason: str) -> None:
+        """Cancel the remaining samples of :meth:`step_many`."""
+        left, self._steps_left = self._steps_left, 0
+        on_done, self._on_steps_done = self._on_steps_done, None
+        if on_done is not None:
+            self._set_period()
+            on_done(left, reason)
+
+    def reset(self, state: bool = True, time: bool = True) -> None:
+        """Go back to the initial state, or to time 0, or to both."""
+        self.stop_steps('the simulation was reset')
+        self._restore(state, time)
         self.finished = False
         if self.started:
             self._publish()
             self._restart_schedule()
+
+    def quit(self) -> None:
+        """Let the node end soon, without waiting for other nodes."""
+        self.quitting = True
+        self._node.set_period(PAUSED_PERIOD)

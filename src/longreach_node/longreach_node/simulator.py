@@ -50,6 +50,7 @@ from longreach_node.parameters import run_time_names
 from longreach_node.simulation import PAUSED_PERIOD, REFUSED, Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
+from longreach_node.standard_interface import add_standard_services
 
 State = TypeVar('State')
 Command = TypeVar('Command')
@@ -142,6 +143,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         for name in _SERVICES:
             callback: Any = functools.partial(self._on_service, name)
             self.create_service(Trigger, f'~/{name}', callback)
+        self.standard = add_standard_services(self, self.simulation)
         self.add_post_set_parameters_callback(self._on_parameters)
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
@@ -314,8 +316,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         if now - self._graph_checked > _GRAPH_PERIOD:
             self._graph_checked = now
             self._check_graph()
-        if simulation.error is not None:
-            self.done.set_exception(simulation.error)
+        if simulation.quitting:
+            self._end()
         elif not simulation.started:
             connections = (self.links, self.outputs, self.watchers, self.settings.listeners)
             if self._start.is_open(graph.missing_connection(self, *connections)):
@@ -361,6 +363,15 @@ class SimulatorNode(Node, Generic[State, Command]):
         if not self._finish.missing() and not any(
             graph.is_subscriber(self, name, publisher) for publisher, name in self.watchers
         ):
+            self._end()
+
+    def _end(self) -> None:
+        """End the process, unless a response is still to be sent: it is tried again."""
+        if self.standard is not None and self.standard.answering:
+            return
+        if self.simulation.error is not None:
+            self.done.set_exception(self.simulation.error)
+        else:
             self.done.set_result(None)
 
     # --- from outside ------------------------------------------------------------------------
@@ -398,7 +409,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Do what the service of a name asks for; the response says since when, or why not."""
         method, text = _SERVICES[name]
         before = self.time
-        if self.simulation.finished and name != 'reset':
+        if self.simulation.ended and name != 'reset':
             refusal = 'the simulation has ended'
         else:
             refusal = getattr(self.simulation, method)() or ''

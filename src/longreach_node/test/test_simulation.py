@@ -8,7 +8,7 @@ from simulation_rig import CYCLE, INITIAL, SAFE, Rig, Wall
 from longreach_dynamics.errors import LongreachError
 from longreach_node import simulation as module
 from longreach_node.diagnostics import HOLD, Incidents
-from longreach_node.simulation import BACKLOG, Lockstep, Pacing
+from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing
 
 
 @pytest.fixture
@@ -243,14 +243,38 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
     assert rig.samples == [0, 1, 2, 0, 1]
 
 
-def test_a_machine_that_fails_ends_its_node(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('lockstep', [False, True])
+@pytest.mark.parametrize('factor', [0.0, 1.0])
+def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
+    left: list[tuple[int, str]] = []
+    rig = Rig(wall, start_paused=True, lockstep=lockstep, real_time_factor=factor)
+    rig.simulation.step_many(3, lambda *rest: left.append(rest))
+    for k in range(5):
+        if lockstep:
+            rig.simulation.accept(1.0, k * CYCLE)
+        wall.step = 1e-3
+        rig.tick()
+    assert rig.samples == [0, 1, 2, 3]
+    assert left == [(0, '')]
+    assert rig.simulation.paused
+
+
+@pytest.mark.parametrize('one', [True, False])
+def test_a_machine_that_fails_ends_its_steps_or_its_node(
+    wall: Wall, monkeypatch: pytest.MonkeyPatch, one: bool
+) -> None:
     def diverge(*_: float) -> float:
         raise LongreachError('x diverges')
 
     rig = Rig(wall, start_paused=True)
     monkeypatch.setattr(rig.simulation.machine, 'advance', diverge)
-    # Whoever asked for the step is told.
-    assert rig.simulation.step_once() == 'x diverges'
+    if one:
+        # Whoever asked for it is told.
+        assert rig.simulation.step_once() == 'x diverges'
+    else:
+        rig.simulation.step_many(10, lambda *_: None)
+        rig.tick()
+    assert rig.simulation.quitting
     assert str(rig.simulation.error) == 'x diverges'
     # Without a request the node fails at once.
     rig.simulation.resume()
@@ -266,19 +290,32 @@ def test_no_single_step_after_the_end(wall: Wall) -> None:
     assert rig.simulation.step_once() == 'the simulation has ended'
 
 
-def test_equal_steps_after_a_reset(wall: Wall) -> None:
+def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
+    rig = Rig(wall, start_paused=True, real_time_factor=0.01)
+    assert rig.period == 1.0
+    wall.step = 5e-3
+    rig.simulation.step_many(2, lambda *_: None)
+    assert rig.period == SHORTEST_PERIOD
+    rig.tick()
+    rig.tick()
+    assert (rig.samples, rig.period) == ([0, 1, 2], 1.0)
+
+
+@pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
+def test_equal_steps_after_a_reset(wall: Wall, state: bool, clock: bool) -> None:
     simulation = Rig(wall).simulation
 
     def seven() -> float:
-        assert (simulation.command, simulation.state, simulation.sample) == (INITIAL, 0.0, 0)
-        assert simulation.accept(0.1, 0) == ''
+        assert simulation.command == INITIAL
+        assert simulation.accept(0.1, simulation.sample * CYCLE) == ''
         for _ in range(7):
             simulation.go_on()
         return simulation.state
 
     first = seven()
-    simulation.reset()
-    assert seven() == first
+    simulation.reset(state, clock)
+    assert (simulation.state, simulation.sample) == (0.0 if state else first, 0 if clock else 7)
+    assert (seven() == first) == state
 
 
 def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:

@@ -357,7 +357,7 @@ def test_signals(words, code, printed):
     [
         ('longreach exc', ['excavator']),
         ('longreach boom relea', ['release', 'release-load']),
-        ('longreach boom release --friction ', ['on', 'off']),
+        ('longreach crane c13r --task ', ['a', 'b', 'c']),
     ],
 )
 def test_a_shell_completes_commands_and_options(tmp_path, line, expected):

@@ -261,24 +261,43 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
-def with_pixels(rig: Rig, cameras: dict[str, str], off: float, **changes: object) -> Rig:
-    """Return a rig with pixels of its markers: by name, those of a camera."""
-    markers = []
-    for marker, place in zip(rig.markers, START, strict=True):
-        for name, camera in cameras.items():
-            mounted = rig.cameras[camera]
-            u, v = mounted.camera.project(mounted.pose.to_camera(place)).tolist()
-            marker = marker.with_given(name, (u + off, v - off, 14.0))
-        markers.append(marker.replace(**changes))
-    return dataclasses.replace(rig, markers=tuple(markers))
-
-
 def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
-    sides = {'left': 'left', 'right': 'right'}
-    write_rig(with_pixels(small_rig(), sides, 2.0, position=None), tmp_path / 'rig.yaml')
-    told = printed(capsys, *tracking(scene)[:3], '--config', tmp_path / 'rig.yaml')
+    # A rig that does not know where the markers are.
+    cameras, key, markers = (scene / 'rig.yaml').read_text().partition('markers:')
+    text = cameras + key + re.sub(r'\n +position: \[[^]]*\]', '', markers)
+    assert 'position: [-0.5, 0.0, 0.1]' not in text
+    for camera in ('left', 'right'):
+        shutil.copy(scene / f'rig_{camera}.yaml', tmp_path)
+    (tmp_path / 'rig.yaml').write_text(text)
+    starts = []
+    for camera, mounted in small_rig().cameras.items():
+        for name, place in zip(NAMES, START, strict=True):
+            u, v = mounted.camera.project(mounted.pose.to_camera(place))
+            starts += ['--start', f'{camera}.{name}={u + 2.0:.1f},{v - 2.0:.1f},14']
+    words = ('track', scene / 'seen/left', scene / 'seen/right', '--config', tmp_path / 'rig.yaml')
+    told = printed(capsys, *words, *starts)
     assert [one['tracked'] for one in told['markers']] == [FRAMES, FRAMES]
     assert told['markers'][0]['first'] == pytest.approx(START[0].tolist(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('start', 'text'),
+    [
+        ('truck=1,2,3', ', allowed: CAMERA.MARKER=u,v,r'),
+        ('left.three=1,2,3', ', allowed cameras: left, right, markers: one, two'),
+        ('left.one=1,2,x', ', allowed'),
+        ('left.one=nan,2,9', ', allowed: CAMERA.MARKER=u,v,r'),
+        ('left.one=50,50,1e9', ': one has the radius 1e+09 px in left'),
+        ('left.one=50,50,0', ': left[2] = 0 px, allowed: above 0'),
+        ('top.one=1,2,9', ', allowed cameras: left, right'),
+        ('left.one=-50,20,14', ': one has the pixel (-50, 20) in left, allowed: within'),
+        ('left.one=20,99999,14', ': one has the pixel (20, 99999) in left, allowed: within'),
+    ],
+)
+def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
+    words = ('--start', start, '--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag')
+    refused(f'--start {start}{text}', *tracking(scene), *words)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -362,9 +381,13 @@ def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path, late):
     refused(EXCHANGED, *words, kind=LongreachError)
     assert EXCHANGED in capsys.readouterr().out
     # Also where the pixels of the pictures that are called left and right are given.
-    given = tmp_path / 'given.yaml'
-    write_rig(with_pixels(small_rig(), {'left': 'right', 'right': 'left'}, 0.0), given)
-    refused(EXCHANGED, *words[:-1], given, kind=LongreachError)
+    rig, starts = small_rig(), []
+    for called, camera in (('right', 'left'), ('left', 'right')):
+        mounted = rig.cameras[camera]
+        for name, place in zip(NAMES, START, strict=True):
+            u, v = mounted.camera.project(mounted.pose.to_camera(place))
+            starts += ['--start', f'{called}.{name}={u:.1f},{v:.1f},14']
+    refused(EXCHANGED, *words, *starts, kind=LongreachError)
     assert printed(capsys, *tracking(scene))['advice'] == ''
 
 

@@ -55,8 +55,8 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-READING = ('rate', 'bits', 'scale')
-"""Options for the reading of images."""
+READING = ('rate', 'bits', 'start', 'scale')
+"""Options for the reading of images and the start of tracking."""
 
 OUTPUTS = ('out', 'csv', 'bag', 'overlay')
 """Options for output files of tracks; those of PLOTS come after ``--format``."""
@@ -77,6 +77,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         'type': int,
         'default': 0,
         'help': 'significant bits of 16-bit images (default: as many as the largest value needs)',
+    },
+    'start': {
+        'metavar': 'CAMERA.MARKER=u,v,r',
+        'action': 'append',
+        'default': [],
+        'help': 'pixel and radius in the first image, for each marker not located in the rig',
     },
     'truth-topic': {
         'default': '',
