@@ -92,38 +92,16 @@ class Prior(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """
-    What is to be estimated from which recordings.
-
-    Parameters
-    ----------
-    predict : callable
-        See ``Predict``.
-    recordings : sequence of Recording
-        Rows that are not finite are left out.
-    unknowns : sequence of Unknown
-    prior : Prior, optional
-        May name quantities that are not unknown; they are left out.
-    offsets : sequence of str
-        Patterns such as ``strain_*``: signals with an unknown constant in each recording.
-    validation : sequence of str
-        Names of recordings that are not fitted, but predicted for comparison.
-    floors : mapping of str to float
-        Lowest noise level that may be estimated, by signal, such as the error of rounding:
-        readings that stay on one level of a quantised signal show no noise.
-
-    Raises
-    ------
-    InputError
-        For unknowns outside their bounds, and for names that are unknown or given twice.
-    """
+    """What is to be estimated from which recordings; InputError for what does not fit."""
 
     predict: Predict
-    recordings: Sequence[Recording]
+    recordings: Sequence[Recording]  # rows that are not finite are left out
     unknowns: Sequence[Unknown]
-    prior: Prior | None = None
-    offsets: Sequence[str] = ()
-    validation: Sequence[str] = ()
+    prior: Prior | None = None  # quantities that are not unknown are left out
+    offsets: Sequence[str] = ()  # patterns of signals with an unknown constant in each recording
+    validation: Sequence[str] = ()  # names of recordings that are predicted, but not fitted
+    # Lowest noise level that may be estimated, by signal, such as the error of rounding: readings
+    # that stay on one level of a quantised signal show no noise.
     floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -217,12 +195,12 @@ class Estimate(NamedTuple):
         """Return the value of an unknown."""
         return float(self.values[self.names.index(name)])
 
-    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """Return the confidence interval of an unknown, by Student's distribution."""
+    def interval(self, name: str) -> tuple[float, float]:
+        """Return the 95 % interval of an unknown, by Student's distribution."""
         from scipy.stats import t
 
         index = self.names.index(name)
-        reach = float(t.ppf(0.5 + level / 2.0, max(1, self.rows - len(self.names))))
+        reach = float(t.ppf(0.975, max(1, self.rows - len(self.names))))
         reach *= float(self.standard_errors[index])
         value = float(self.values[index])
         if self.logarithmic[index]:
@@ -373,8 +351,6 @@ def profile(
     reach: float = 3.0,
     processes: int | None = 1,
     cluster: str | None = None,
-    iterations: int = 10,
-    tolerance: float = 1e-6,
 ) -> Profile:
     """
     Return the profile likelihood of an unknown over ``reach`` standard errors to both sides.
@@ -405,7 +381,7 @@ def profile(
             for k in order:
                 x[index] = grid[k]
                 if others.size:
-                    x, _ = fit.solve(x, others, iterations, tolerance)
+                    x, _ = fit.solve(x, others, 10, 1e-6)
                 squares[k] = np.sum(fit.weighted(x) ** 2)
     least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
     shown = np.exp(grid) if unknown.logarithmic else grid

@@ -66,26 +66,9 @@ def plan(
     """
     Choose ``count`` of the possible experiments by D- or A-optimality.
 
-    Parameters
-    ----------
-    identifiable : Identifiable
-    machine : object
-        The best known parameters.
-    recordings : sequence of Recording
-        Possible releases, with the deviations of all signals.
-    parameters : sequence of str
-        Names or groups.
-    count : int
-    settings : Settings, optional
-        As of the identification: signals, prior, clocks.
-    at_rest : mapping of str to sequence of Recording, optional
-        Possible experiments with poses at rest, by name.
-    criterion : str
-        One of ``CRITERIA``.
-    repeats : bool
-        Whether an experiment may be chosen again.
-    workers
-        ``processes``, ``cluster`` and ``progress`` of the simulations.
+    ``recordings`` are possible releases, with the deviations of all signals, ``at_rest`` possible
+    experiments with poses at rest by name; with ``repeats`` one may be chosen again. The others
+    are those of :func:`longreach_identification.dynamics.identify`.
     """
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
