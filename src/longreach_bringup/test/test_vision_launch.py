@@ -164,7 +164,7 @@ def test_cameras_that_are_not_known_start_nothing():
     for more in ((), ('--print',)):
         done = longreach('launch', 'vision', 'cameras:=foo', *more)
         assert done.returncode == 2
-        assert "'cameras' is 'foo'; allowed: simulated, none" in done.stderr
+        assert "'cameras' is 'foo'; allowed: simulated, video, none" in done.stderr
 
 
 def test_what_is_started_is_what_was_asked_for():
@@ -174,6 +174,7 @@ def test_what_is_started_is_what_was_asked_for():
         ('boom:=true', 'record:=bag'),
         ('cameras:=none',),
         ('videos:=left=a right=b top=c',),
+        ('cameras:=video', 'left_source:=a', 'right_source:='),
         ('one_process:=true',),
     ):
         done = longreach('launch', 'vision', '--print', *words)
@@ -185,6 +186,7 @@ def test_what_is_started_is_what_was_asked_for():
         ['camera', 'tracker'],
         ['plant', 'camera', 'tracker', 'recorder'],
         ['tracker'],
+        ['video', 'tracker'],
         ['video', 'tracker'],
         ['simulated'],
     ]
