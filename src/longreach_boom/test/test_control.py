@@ -71,9 +71,6 @@ def test_in_steady_motion_it_is_the_printed_equation(
     np.testing.assert_allclose(spools, sign * expected, rtol=1e-5)
 
 
-# The valve equation
-
-
 # The controller
 
 

@@ -282,9 +282,6 @@ def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
     assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
 
 
-# Loads.
-
-
 # Textbook: one uniform beam.
 
 

@@ -209,6 +209,3 @@ def test_a_stuck_piston_comes_loose_where_static_friction_ends(
         loose += np.count_nonzero((mode == STUCK) & (after != STUCK))
     assert loose > 20
     assert 0.99 < largest < 1.001
-
-
-# What it refuses

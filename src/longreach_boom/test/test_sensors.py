@@ -90,12 +90,6 @@ def test_ideal_sensors_show_the_truth(boom, rotation):
     np.testing.assert_array_equal(shown.strains, strains(boom, state))
 
 
-# --- rates -------------------------------------------------------------------------------------
-
-
-# --- noise -------------------------------------------------------------------------------------
-
-
 # --- bias, drift, quantisation ------------------------------------------------------------------
 
 

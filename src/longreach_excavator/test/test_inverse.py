@@ -338,6 +338,3 @@ def test_file_in_degrees_is_the_same_motion(tmp_path, excavator):
         np.savetxt(files[-1], rows, '%.17g', ',', header=','.join(names), comments='')
     one, other = (inverse(excavator, read_motion(file)).table for file in files)
     assert np.allclose(one, other, rtol=1e-9, atol=1e-6)
-
-
-# What is refused

@@ -58,9 +58,6 @@ def test_initial_state_is_at_rest(excavator, pose):
     assert np.abs(later.y[SOIL:]).max() < 1e-9
 
 
-# As a machine
-
-
 # Pieces
 
 

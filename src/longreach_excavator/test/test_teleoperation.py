@@ -356,6 +356,3 @@ def test_loads_are_filtered(parameters, excavator):
     # Time that begins anew begins with what is there.
     state, _ = station.cycle(state, at(0.0, 3e7), 0.0)
     np.testing.assert_allclose(state.memory, 3e7 * head, rtol=1e-14)
-
-
-# --- files ---------------------------------------------------------------------------------------
