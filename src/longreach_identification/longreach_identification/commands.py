@@ -11,15 +11,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.demo_commands import configure_demo
-from longreach_identification.pages import machine_names, page_of, signal_patterns
+from longreach_identification.demo_commands import DEMO, run_demo
+from longreach_identification.pages import PAGES, page_of, signal_patterns
 from longreach_identification.plan_commands import configure_plan
 from longreach_tools.arguments import names, positive
-from longreach_tools.options import add_workers
+from longreach_tools.options import add_demo, add_workers
 from longreach_tools.output import (
     add_format,
     check_output,
@@ -38,10 +39,10 @@ SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of ``longreach identify``."""
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    for name in machine_names():
+    for name in sorted({point.name for point in entry_points(group=PAGES)}):
         _add_machine(commands, name)
     configure_plan(commands)
-    configure_demo(commands)
+    add_demo(commands, DEMO, run_demo)
 
 
 def _add_machine(commands: Any, name: str) -> None:
@@ -158,7 +159,6 @@ def _run(arguments: argparse.Namespace) -> None:
     """Run the identification of a machine."""
     # Slow to import, and not needed for --help.
     from longreach_identification.pipeline import identify_machine
-    from longreach_identification.report_files import write_report
     from longreach_identification.result_files import found_file, report_of, text_of
 
     files = [*arguments.static, *arguments.release]
@@ -204,7 +204,9 @@ def _run(arguments: argparse.Namespace) -> None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
     if arguments.report is not None:
-        write_report(arguments.report, report_of(found, files, arguments, planted, more))
+        with writing(arguments.report) as path:
+            text = report_of(found, files, arguments, planted, more)
+            path.write_text(text, encoding='utf-8')
     print_result({**found.to_dict(), **more}, text_of(found, more), arguments.format)
     for text in found.warnings:
         print(f'longreach identify: {text}', file=sys.stderr)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from longreach_dynamics.resources import data_directory
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
-from longreach_tools.options import add_demo
 
 _PLANTED = ('longreach_boom', 'boom_planted.yaml')
 _POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
@@ -16,14 +14,10 @@ _NEXT = """
 {found} is a boom file: longreach boom release --file {found}"""
 
 
-def configure_demo(commands: Any) -> None:
-    """Add the subcommand ``demo``."""
-    add_demo(
-        commands, 'a boom with planted parameters: simulate, record, identify, compare', _run_demo
-    )
+DEMO = 'a boom with planted parameters: simulate, record, identify, compare'
 
 
-def _run_demo(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``."""
     out = prepare(arguments.out)
     package, name = _PLANTED

@@ -8,17 +8,12 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 
-_GROUP = 'longreach.identification'
-
-
-def machine_names() -> list[str]:
-    """Return the names of all machines with a page."""
-    return sorted({point.name for point in entry_points(group=_GROUP)})
+PAGES = 'longreach.identification'
 
 
 def page_of(machine: str) -> Any:
     """Return the Identifiable of a machine; InputError for names that are not known."""
-    points = {point.name: point for point in entry_points(group=_GROUP)}
+    points = {point.name: point for point in entry_points(group=PAGES)}
     if machine not in points:
         raise InputError(f'machine {machine!r}, allowed: {", ".join(sorted(points))}')
     return points[machine].load()

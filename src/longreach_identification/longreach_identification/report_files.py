@@ -12,7 +12,6 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ import numpy as np
 from longreach_identification.estimation import Estimate
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.pipeline import Stage
-from longreach_tools.output import writing
 
 # Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
 # points up to which they are large.
@@ -44,14 +42,12 @@ figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: a
 def report(
     title: str,
     stages: Sequence[Stage],
-    *,
-    facts: Sequence[tuple[str, str]] = (),
-    warnings: Sequence[str] = (),
-    units: Mapping[str, str] | None = None,
-    tables: Sequence[tuple[str, str]] = (),
+    facts: Sequence[tuple[str, str]],
+    warnings: Sequence[str],
+    units: Mapping[str, str],
+    tables: Sequence[tuple[str, str]],
 ) -> str:
     """Return a report as HTML; facts and tables stand between head and stages."""
-    units = units or {}
     parts = [f'<h1>{html.escape(title)}</h1>', table((), facts, 'facts')]
     parts += [f'<p class="warning">{html.escape(text)}</p>' for text in warnings]
     for heading, content in tables:
@@ -242,9 +238,3 @@ def _svg(figure: Any) -> str:
     figure.savefig(buffer, format='svg', metadata={'Date': None})
     text = re.sub(r'<metadata>.*?</metadata>', '', buffer.getvalue(), flags=re.DOTALL)
     return f'<figure>{text[text.index("<svg") :]}</figure>'
-
-
-def write_report(file: Path, text: str) -> None:
-    """Write a report, complete or not at all."""
-    with writing(file) as path:
-        path.write_text(text, encoding='utf-8')

@@ -105,11 +105,5 @@ def report_of(
     for name, one in more.get('profiles', {}).items():
         text = profile_figure(name, one['values'], one['increase'])
         tables.append((f'Profile likelihood of {name}', text))
-    return report(
-        f'Identification of the {page.name}',
-        found.stages(),
-        facts=facts,
-        warnings=found.warnings,
-        units=units,
-        tables=tables,
-    )
+    title = f'Identification of the {page.name}'
+    return report(title, found.stages(), facts, found.warnings, units, tables)
