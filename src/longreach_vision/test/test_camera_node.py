@@ -1,5 +1,5 @@
 """
-Simulated cameras as a node: fed with the truth, or with a path from a file.
+Simulated cameras as a node, fed with the truth.
 
 What it must publish is said by the library: pictures of the same motion, times and seed.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -243,44 +242,9 @@ def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
         assert np.array_equal(image, published)
 
 
-# --- from a file ---------------------------------------------------------------------------------
-
-
-def path_file(tmp_path: Path, end: float = 0.5) -> Path:
-    """Write a path with velocities."""
-    times = np.arange(0.0, end + 1e-9, 0.005)
-    places, rates = motion(times)
-    head, columns = ['time'], [times]
-    for index, name in enumerate(NAMES):
-        for axis, letter in enumerate('xyz'):
-            head += [f'{name}.{letter}', f'{name}.v{letter}']
-            columns += [places[:, index, axis], rates[:, index, axis]]
-    file = tmp_path / 'path.csv'
-    table = np.column_stack(columns)
-    np.savetxt(file, table, fmt='%.17g', delimiter=',', header=','.join(head), comments='')
-    return file
-
-
-@pytest.mark.parametrize(('factor', 'duration', 'count'), [(0.0, 0.2, 5), (5.0, 0.0, 11)])
-def test_a_path_is_shown_to_its_end_or_for_a_duration(
-    start: Start, tmp_path: Path, capfd: Any, factor: float, duration: float, count: int
-) -> None:
-    file = path_file(tmp_path)
-    b, left, right = start(path=file, real_time_factor=factor, skew=0.01, duration=duration)
-    node = b.add(CameraNode)
-    assert f'draws base, tip as {file} says' in capfd.readouterr().err
-    b.until(node.done.done, 'the end')
-    b.until(lambda: len(left.images) == count)
-    assert left.stamps() == [k * 50_000_000 for k in range(count)]
-    assert right.stamps() == [k * 50_000_000 + 10_000_000 for k in range(count - 1)]
-    wanted = expected(np.arange(count) / 20.0)
-    assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
-
-
 @pytest.mark.parametrize(
     ('parameters', 'match'),
     [
-        ({'path': 'nowhere.csv'}, 'nowhere.csv cannot be read'),
         ({'frame_rate': 0.0}, r'frame_rate = 0.0, allowed: \(0, 1000\] Hz'),
         ({'scale': 2.0}, r'scale = 2.0, allowed: \(0, 1\]'),
         ({'speed': 1.0}, "parameter 'speed' is unknown"),

@@ -11,7 +11,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane
-from longreach_vision.simulator.marker_path import DueFrames, FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
     CameraLook,
     Occluder,
@@ -281,55 +281,3 @@ def test_rates_and_offsets_that_no_camera_has(rate: float) -> None:
         FrameTimes(rate)
     with pytest.raises(InputError, match=r's, allowed: \[0, 1e\+12\] s'):
         FrameTimes(15.0, -1.0)
-
-
-def test_images_of_a_path_are_those_between_its_ends() -> None:
-    times = np.array([0.12, 0.2, 0.43])
-    path = MarkerPath(('a', 'b'), times, *cubic(times))
-    cameras = [FrameTimes(10.0), FrameTimes(10.0, 0.03)]
-    found = list(frames_of(path, cameras))
-    expected = [(1, 130), (0, 200), (1, 230), (0, 300), (1, 330), (0, 400), (1, 430)]
-    assert [(index, frame.stamp // MS) for index, frame in found] == expected
-    assert found[2][1].number == 2
-    assert found[2][1].positions == pytest.approx(cubic(0.23)[0], abs=1e-12)
-    # Up to a time since its beginning; rounding is no reason to leave an image out.
-    short = [(index, frame.stamp // MS) for index, frame in frames_of(path, cameras, 0.18)]
-    assert short == expected[:4]
-    assert len(list(frames_of(path, cameras[1:], 0.01))) == 1
-    # Times are from 0 on.
-    early = MarkerPath(('a', 'b'), times - 0.25, *cubic(times))
-    assert [frame.stamp // MS for _, frame in frames_of(early, cameras[:1])] == [0, 100]
-    with pytest.raises(InputError, match=r'path of \[-4, -3\.69\] s, allowed: times from 0 on'):
-        next(frames_of(MarkerPath(('a', 'b'), times - 4.12, *cubic(times)), cameras))
-
-
-# --- images that are to be drawn -----------------------------------------------------------------
-
-
-def test_samples_complete_images_up_to_the_duration() -> None:
-    place, frames = np.zeros((1, 3)), DueFrames([FrameTimes(10.0), FrameTimes(10.0, 0.01)], 0.2)
-    assert not frames.add(-1, place, place, now=1.0)
-    assert frames.add(50 * MS, place, place, now=2.0)
-    found = [(one.camera, one.frame.stamp, one.due) for one in frames.waiting]
-    assert found == [(0, 0, 2.0), (1, 10 * MS, 2.0)]
-    assert not frames.is_complete
-    assert frames.add(200 * MS, place, place, now=3.0)
-    assert frames.is_complete
-
-
-@pytest.mark.parametrize(
-    ('factor', 'expected'),
-    # Without a pace, an image is due when listeners have the previous one.
-    [(0.5, [(0, 100.0), (1, 100.02), (0, 100.2)]), (0.0, [(0, 99.0), (1, 99.0), (0, 99.0)])],
-)
-def test_a_path_has_its_pace(factor: float, expected: list[tuple[int, float]]) -> None:
-    frames = DueFrames([FrameTimes(10.0), FrameTimes(10.0, 0.01)], 0.0)
-    path = MarkerPath(('one',), np.array([0.0, 0.1]), np.zeros((2, 1, 3)))
-    frames.follow(path, real_time_factor=factor, begin=100.0)
-    assert frames.has_next(99.0, lambda: False) == bool(factor)
-    due = []
-    while frames.has_next(99.0, lambda: True):
-        one = frames.waiting.popleft()
-        due.append((one.camera, round(one.due, 6)))
-    assert due == expected
-    assert frames.is_complete

@@ -95,9 +95,19 @@ def test_times_of_images_on_a_path() -> None:
     path = small_path(1.0)
     assert len(frame_times(path, 10.0)) == 11
     np.testing.assert_allclose(frame_times(path, 10.0, 0.3), [0.0, 0.1, 0.2, 0.3])
-    late = MarkerPath(('one',), np.array([0.72, 0.78]), np.zeros((2, 1, 3)))
+
+    # Between the ends of a path, of which rounding is no reason to leave an image out.
+    def between(begin: float, end: float) -> list[float]:
+        rests = MarkerPath(('one',), np.array([begin, end]), np.zeros((2, 1, 3)))
+        return frame_times(rests, 10.0).tolist()
+
+    assert between(0.12, 0.43) == [0.2, 0.3, 0.4]
+    assert between(-0.13, 0.18) == [0.0, 0.1]
+    assert between(0.1, 0.1 + 0.2) == [0.1, 0.2, 0.3]
     with pytest.raises(InputError, match=r'no image at 10 Hz falls on the path of \[0\.72, 0\.78'):
-        frame_times(late, 10.0)
+        between(0.72, 0.78)
+    with pytest.raises(InputError, match=r'path of \[-4, -3\.7\] s, allowed: times from 0 on'):
+        between(-4.0, -3.7)
 
 
 def test_the_tracker_follows_pair_by_pair_until_time_goes_back() -> None:

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from geometry_msgs.msg import Point, PoseStamped, PoseWithCovarianceStamped, Vector3
 from longreach_msgs.msg import (
     MarkerEstimate,
     MarkerEstimates,
     MarkerObservation,
     MarkerObservations,
+    MarkerPositions,
 )
 from longreach_msgs.srv import InitializeMarker
 from rcl_interfaces.srv import SetParameters
@@ -799,12 +800,7 @@ def test_what_cannot_be_is_refused(
 
 def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
     """Simulated cameras with the tracker, and both apart, find the same."""
-    times = np.arange(0.0, 0.5, 0.01)
-    rows = [[time, *motion(time)[0].ravel()] for time in times]
-    head = ['time', *(f'{name}.{axis}' for name in NAMES for axis in 'xyz')]
-    file = tmp_path / 'path.csv'
-    np.savetxt(file, rows, fmt='%.17g', delimiter=',', header=','.join(head), comments='')
-    shown = {'path': file, 'frame_rate': 20.0, 'real_time_factor': 0.0, 'lossless': 'true'}
+    shown = {'duration': 0.45, 'frame_rate': 20.0, 'real_time_factor': 0.0, 'lossless': 'true'}
     found = []
     for kinds, told in (
         ((SimulatedNode,), words(tmp_path, 'simulated:', **shown, recorders=1)),
@@ -818,7 +814,15 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
             b.listen(MarkerObservations, 'observations')
             markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
             nodes = [b.add(kind) for kind in kinds]
-            b.until(nodes[-1].done.done, 'the end of the path')
+            publisher = b.publisher(MarkerPositions, 'marker_truth')
+            for k in range(46):
+                places, speeds = motion(0.01 * k)
+                truth = MarkerPositions(name=NAMES)
+                truth.header.stamp = stamp_of(k * 10_000_000)
+                truth.position = [Point(x=x, y=y, z=z) for x, y, z in places.tolist()]
+                truth.velocity = [Vector3(x=x, y=y, z=z) for x, y, z in speeds.tolist()]
+                publisher.publish(truth)
+            b.until(nodes[-1].done.done, 'the end')
             b.until(lambda markers=markers: len(markers) >= 10, 'all pairs')
             found.append(str(markers))
     assert found[0] == found[1]

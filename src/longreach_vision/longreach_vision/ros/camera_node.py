@@ -1,5 +1,5 @@
 """
-Simulated cameras: images and camera_info from ``marker_truth`` or from a path in a file.
+Simulated cameras: images and camera_info from ``marker_truth``.
 
 Image k of a camera is exposed at simulation time k / frame_rate; the other cameras' images are
 later by ``skew``. The stamp is the middle of the exposure, and the noise is a function of seed,
@@ -12,8 +12,9 @@ and the simulation can wait for that.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
@@ -33,14 +34,7 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import CameraNodeParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
-from longreach_vision.simulator.marker_path import (
-    DueFrame,
-    DueFrames,
-    Frame,
-    FrameTimes,
-    MarkerPath,
-    markers_from_message,
-)
+from longreach_vision.simulator.marker_path import Frame, FrameTimes, markers_from_message
 from longreach_vision.simulator.scene import Scene, load_look, scene_of
 
 # Period of the timer while images are due, longest time between drawn images while messages keep
@@ -98,6 +92,14 @@ class SimulatedView:
             viewer(self.name, stamp, self._buffer.copy())
 
 
+class _DueFrame(NamedTuple):
+    """An image to be drawn, since a time on the monotonic clock [s]."""
+
+    view: SimulatedView
+    frame: Frame
+    due: float
+
+
 class CameraNode(Node):
     """
     Simulated cameras that observe markers.
@@ -124,15 +126,17 @@ class CameraNode(Node):
         topics = [self.resolve_topic_name(f'{camera}/image_raw') for camera in rig.cameras]
         self.get_logger().info(
             f'draws {", ".join(self._scene.names)} as'
-            f' {settings.path or self.resolve_topic_name("marker_truth")} says;'
-            f' {settings.frame_rate:g} images per second on {", ".join(topics)}'
+            f' {self.resolve_topic_name("marker_truth")} says; {settings.frame_rate:g} images per'
+            f' second on {", ".join(topics)}'
         )
         warm_up()
         self._views = [
             SimulatedView(self, settings, *camera, self._scene, look.seed, settings.skew * (k > 0))
             for k, camera in enumerate(rig.cameras.items())
         ]
-        self._frames = DueFrames([view.times for view in self._views], settings.duration)
+        # In the order of drawing; complete once it has or had the last image.
+        self._waiting: deque[_DueFrame] = deque()
+        self._is_complete = False
         self._counts = dict.fromkeys(('rendered', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
         # Stamp of the latest image [ns].
@@ -142,9 +146,6 @@ class CameraNode(Node):
         self._truth: Subscription | None = None
         self._timer = self.create_timer(_PERIOD, self._work, clock=steady_clock())
         self.create_timer(_REPORTS, self._report, clock=steady_clock())
-        if settings.path:
-            path = MarkerPath.from_csv(settings.path).of(self._scene.names)
-            self._frames.follow(path, settings.real_time_factor, time.monotonic())
 
     def change(self, settings: CameraNodeParameters) -> None:
         """Continue with parameters that were changed at run time."""
@@ -167,7 +168,15 @@ class CameraNode(Node):
             )
             self.get_logger().warning(shortened(text))
         stamp = nanoseconds_of(message.header.stamp)
-        if self._frames.add(stamp, positions, velocities, time.monotonic()):
+        now = time.monotonic()
+        frames = [
+            _DueFrame(view, frame, now)
+            for view in self._views
+            for frame in view.times.add(stamp, positions, velocities)
+        ]
+        self._waiting.extend(frames)
+        self._is_complete = 0 < round(self.settings.duration * 1e9) <= stamp
+        if frames or self._is_complete:
             self._timer.reset()
 
     def _work(self) -> None:
@@ -175,28 +184,26 @@ class CameraNode(Node):
         now = time.monotonic()
         if not self._has_listeners(now):
             return
-        if not self._frames.has_path and self._truth is None:
+        if self._truth is None:
             # The publisher of the truth waits for this node, and thereby for its listeners.
             self._truth = self.create_subscription(
                 MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
             )
-        if not self._frames.has_next(now, self._is_heard):
+        if not self._waiting:
             self._rest()
             return
         if self._heard != self._seen and now - self._drawn < _PATIENCE:
             self._seen = self._heard
             return
-        waiting = self._frames.waiting
-        if waiting[0].due > now or (self.settings.lossless and not self._is_heard()):
+        if self.settings.lossless and not self._is_heard():
             return
-        self._draw(waiting.popleft())
+        self._draw(self._waiting.popleft())
         self._drawn = time.monotonic()
 
     def _rest(self) -> None:
         """Wait for the next image; end the node after the last one has been received."""
-        if not self._frames.is_complete:
-            if not self._frames.has_path:
-                self._timer.cancel()
+        if not self._is_complete:
+            self._timer.cancel()
         elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
             self._timer.cancel()
             self._report()
@@ -221,12 +228,12 @@ class CameraNode(Node):
         """Return whether all reliable subscribers have the images, after a short wait."""
         return all(view.images.is_heard() for view in self._views)
 
-    def _draw(self, image: DueFrame) -> None:
+    def _draw(self, image: _DueFrame) -> None:
         """Draw and publish an image, unless it is dropped."""
-        view, frame = self._views[image.camera], image.frame
+        view, frame, due = image
         self._stamp = frame.stamp
         # As fast as possible, no image is late.
-        slow = time.monotonic() - image.due > 1.0 / self.settings.frame_rate
+        slow = time.monotonic() - due > 1.0 / self.settings.frame_rate
         self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
         view.show(frame, self.viewer)
         self._counts['rendered'] += 1
@@ -240,5 +247,5 @@ class CameraNode(Node):
             text = 'images are late, or samples of the truth missing or not valid'
         elif self._counts['rendered']:
             level, text = diagnostics.OK, 'drawing'
-        values = {**self._counts, 'waiting': len(self._frames.waiting)}
+        values = {**self._counts, 'waiting': len(self._waiting)}
         self._diagnostics.publish(stamp_of(self._stamp), level, text, values)

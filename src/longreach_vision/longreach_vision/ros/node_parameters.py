@@ -50,7 +50,7 @@ class ImageParameters(FrameParameters):
         default=95,
     )
     listeners: int = _count(
-        'number of subscribers of images of each camera for which file, path or marker_truth wait'
+        'number of subscribers of images of each camera for which file or marker_truth wait'
     )
     start_timeout: float = _seconds('longest wait for listeners', 10.0, at_most=1e4)
 
@@ -60,11 +60,6 @@ class CameraNodeParameters(RigParameters, ImageParameters):
     """Parameters of the camera node."""
 
     look: str = quantity('look file; empty for the installed one', '', default='')
-    path: str = quantity(
-        'CSV file with time, NAME.x, NAME.z to render; empty for the topic marker_truth',
-        '',
-        default='',
-    )
     frame_rate: float = quantity(
         'images of each camera per second of simulation time',
         'Hz',
@@ -74,8 +69,7 @@ class CameraNodeParameters(RigParameters, ImageParameters):
     )
     skew: float = _seconds('delay of all cameras but the first', 0.0)
     real_time_factor: float = quantity(
-        'simulation time over real time; 0: a path continues when listeners have the previous'
-        ' image',
+        'simulation time over real time; 0: as fast as possible, where no image is late',
         at_least=0.0,
         at_most=1e4,
         default=1.0,
@@ -83,10 +77,7 @@ class CameraNodeParameters(RigParameters, ImageParameters):
     lossless: bool = quantity(
         'publish an image only when reliable listeners have the previous one', default=False
     )
-    duration: float = _seconds(
-        'time of marker_truth, or since the start of a path, after which the node ends; 0: never',
-        0.0,
-    )
+    duration: float = _seconds('time of marker_truth after which the node ends; 0: never', 0.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

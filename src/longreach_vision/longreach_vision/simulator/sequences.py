@@ -11,7 +11,7 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.io.pictures import Picture
 from longreach_markers.rig import Rig
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
-from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import CameraLook, scene_of
 
 _SECOND = 1_000_000_000  # [ns]
@@ -30,17 +30,24 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
 
 def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
     """Return the times k / rate within a path, shape (K,) [s]."""
-    stamps: list[int] = []
-    limit = math.inf if duration is None else duration * _SECOND
-    for _, frame in frames_of(path, [FrameTimes(rate)]):
-        if stamps and frame.stamp - stamps[0] > limit:
-            break
-        stamps.append(frame.stamp)
-    if not stamps:
-        first, last = path.times[[0, -1]]
+    begin, end = path.times[[0, -1]].tolist()
+    if end < 0.0:
         raise InputError(
-            f'no image at {rate:g} Hz falls on the path of [{first:g}, {last:g}] s; raise --rate'
+            f'path of [{begin:g}, {end:g}] s, allowed: times from 0 on; add the same to all of'
+            ' them'
         )
+    times = FrameTimes(rate)
+    number = times.number_after(round(begin * _SECOND) - 1)
+    first, last = times.stamp(number), round(end * _SECOND)
+    if first > last:
+        raise InputError(
+            f'no image at {rate:g} Hz falls on the path of [{begin:g}, {end:g}] s; raise --rate'
+        )
+    stamps = []
+    limit = math.inf if duration is None else duration * _SECOND
+    while (stamp := times.stamp(number)) <= last and stamp - first <= limit:
+        stamps.append(stamp)
+        number += 1
     return np.array(stamps) / _SECOND
 
 
