@@ -117,14 +117,14 @@ def scales(y: np.ndarray) -> np.ndarray:
 
 def exudyn_rows(duration: float, quick: bool) -> Iterator[Row]:
     """Yield Exudyn's rows, or one row with the reason why there are none."""
-    data = exudyn_data(load_boom())
+    boom, step = load_boom(), bench_boom_exudyn.BEST_STEP
     for mesh in EXUDYN_MESHES[: 1 if quick else None]:
         name = f'Exudyn, {mesh} ANCF elements a beam'
         try:
-            bench_boom_exudyn.release(data, 'oil', mesh, bench_boom_exudyn.BEST_STEP, 1.0)
+            bench_boom_exudyn.release(boom, 'oil', mesh, step, 1.0)
             runs = [
                 bench_boom_exudyn.release(
-                    data, 'oil', mesh, bench_boom_exudyn.BEST_STEP, duration
+                    boom, 'oil', mesh, step, duration, friction=False
                 ).seconds
                 for _ in range(3)
             ]
@@ -132,35 +132,6 @@ def exudyn_rows(duration: float, quick: bool) -> Iterator[Row]:
             yield Row(name, (float('nan'),), note=str(error))
             return
         yield Row(name, tuple(runs), note='oil as springs, solver alone')
-
-
-def exudyn_data(boom: BoomParameters) -> bench_boom_exudyn.BoomData:
-    """Return the numbers of the boom file, without friction, for the program with Exudyn."""
-    beams, cylinders = boom.beams, boom.cylinders
-    linkages = [cylinder.linkage for cylinder in cylinders]
-    return bench_boom_exudyn.BoomData(
-        length=np.array([beam.length for beam in beams]),
-        mass_root=np.array([beam.mass_per_length.root for beam in beams]),
-        mass_tip=np.array([beam.mass_per_length.tip for beam in beams]),
-        inertia_root=np.array([beam.second_moment.root for beam in beams]),
-        inertia_tip=np.array([beam.second_moment.tip for beam in beams]),
-        taper=beams[0].second_moment.exponent,
-        elasticity=boom.youngs_modulus,
-        support=beams[0].support,
-        deflection_damping=np.array([beam.beam_damping for beam in beams]),
-        joint_damping=np.array([beam.joint_damping for beam in beams]),
-        bore=np.array([cylinder.bore for cylinder in cylinders]),
-        rod=np.array([cylinder.rod for cylinder in cylinders]),
-        volume_head=np.array([cylinder.head_volume for cylinder in cylinders]),
-        volume_rod=np.array([cylinder.rod_volume for cylinder in cylinders]),
-        bulk_modulus=boom.oil.bulk_modulus,
-        viscous_friction=np.zeros(boom.size),
-        lever=np.array([linkage.lever or linkage.near for linkage in linkages]),
-        offset=np.array([linkage.offset or -(linkage.retracted or 0.0) for linkage in linkages]),
-        triangle_angle=linkages[0].offset_angle or 0.0,
-        gravity=boom.gravity,
-        pose=boom.pose('site'),
-    )
 
 
 def stick_and_slip(quick: bool) -> list[Row]:

@@ -3,10 +3,10 @@ The concrete-pump boom in Exudyn, an alternative program for flexible beams.
 
     bench_boom_exudyn.py [--quick]      tables of convergence: meshes and steps, error and time
 
-The data are those of the boom of Longreach, the mechanical model is another one: planar ANCF cable
-elements with large deflections and axial forces instead of assumed modes. Each element has the
-mean mass and the mean bending stiffness of its section. The boom is in static equilibrium with a
-load at its tip; the load is released at t = 0.
+The data are those of the installed boom of Longreach, the mechanical model is another one: planar
+ANCF cable elements with large deflections and axial forces instead of assumed modes. Each element
+has the mean mass and the mean bending stiffness of its section. The boom is in static equilibrium
+in its site pose with 90 kg at its tip; the load is released at t = 0.
 
 - ``locked``: no piston moves. The joints are rigid, and the point x_m of the first beam, where
   its cylinder supports it, stays on the line through the first joint.
@@ -36,6 +36,9 @@ import numpy as np
 from bench_ros import BenchmarkError
 from bench_table import Row, format_rows, machine_line
 
+from longreach_boom.parameters import BeamParameters, BoomParameters, load_boom
+from longreach_dynamics.linkages import arm_slope
+
 VERSION = '1.13.6'
 # No data says how much of a beam's mass is steel; all of it makes the axis nearly rigid, as the
 # boom's model has it, and keeps the equations well scaled.
@@ -54,41 +57,9 @@ MESHES = (2, 4, 8, 16)
 REFERENCE_MESH = 32
 REPEATS = 3
 
+POSE, LOAD = 'site', 90.0  # load at the tip [kg]
+
 Pistons = Literal['locked', 'oil']
-
-
-class BoomData(NamedTuple):
-    """
-    Data of a boom of N beams; each array is of shape (N,), first beam first.
-
-    The defaults are a plausible boom of the 40 m class.
-    """
-
-    length: np.ndarray = np.array([9.6, 8.6, 8.4, 9.0])  # [m]
-    mass_root: np.ndarray = np.array([280.0, 190.0, 115.0, 60.0])  # linear to the tip [kg/m]
-    mass_tip: np.ndarray = np.array([190.0, 130.0, 75.0, 35.0])
-    inertia_root: np.ndarray = np.array([6.9e-4, 2.4e-4, 7.4e-5, 1.9e-5])  # of the section [m4]
-    inertia_tip: np.ndarray = np.array([2.3e-4, 7.9e-5, 2.1e-5, 3.3e-6])
-    taper: float = 3.0  # I(x) = I_root (1 + ((I_tip / I_root)^(1/taper) - 1) x / L)^taper
-    elasticity: float = 2.06e11  # Young's modulus [Pa]
-    support: float = 2.4  # x_m, where cylinder 1 holds beam 1 [m]
-    deflection_damping: np.ndarray = np.array([600.0, 400.0, 250.0, 120.0])  # d_w [N s/m2]
-    joint_damping: np.ndarray = np.array([3e4, 1.5e4, 4e3, 6e2])  # d_phi [N m s]
-    bore: np.ndarray = np.array([0.2, 0.16, 0.11, 0.07])  # of the cylinders [m]
-    rod: np.ndarray = np.array([0.14, 0.1, 0.07, 0.045])  # [m]
-    volume_head: np.ndarray = 0.05 * math.pi / 4.0 * bore**2 + 2e-4  # V01, at f = 0 [m3]
-    volume_rod: np.ndarray = (
-        math.pi / 4.0 * (bore**2 - rod**2) * np.array([1.55, 1.75, 1.3, 0.92]) + 2e-4
-    )  # V02, at f = 0 [m3]
-    bulk_modulus: float = 1.4e9  # [Pa]
-    viscous_friction: np.ndarray = np.array([4e4, 2.5e4, 1.2e4, 5e3])  # r_V [N s/m]
-    # Linkage 1 is a triangle with the sides ``lever`` and ``support``, others are curves.
-    lever: np.ndarray = np.array([1.05, 0.62, 0.45, 0.3])  # [m]
-    offset: np.ndarray = np.array([-1.9, 1.5, 1.08, 0.73])  # f = offset + ... [m]
-    triangle_angle: float = math.pi / 3.0  # between those sides at phi_1 = 0 [rad]
-    gravity: float = 9.81  # [m/s2]
-    load: float = 90.0  # at the tip until t = 0 [kg]
-    pose: np.ndarray = np.radians([70.0, -50.0, -35.0, -30.0])  # phi, held by the pistons [rad]
 
 
 class Outcome(NamedTuple):
@@ -131,19 +102,20 @@ class _Boom(NamedTuple):
 
 
 def release(
-    parameters: BoomData,
+    parameters: BoomParameters,
     pistons: Pistons,
     elements_per_beam: int,
     step: float,
     duration: float,
     tolerance: float = TOLERANCE,
+    friction: bool = True,
 ) -> Outcome:
     """
     Let the load at the tip go at t = 0, from static equilibrium.
 
     Parameters
     ----------
-    parameters : BoomData
+    parameters : BoomParameters
     pistons : {'locked', 'oil'}
         Whether the joints are rigid, or closed cylinders on elastic oil.
     elements_per_beam : int
@@ -154,13 +126,15 @@ def release(
         [s].
     tolerance : float
         To which Newton's method reduces the residual of a step, relative and absolute.
+    friction : bool
+        Whether pistons have their viscous friction.
 
     Raises
     ------
     BenchmarkError
         Exudyn is not installed, or its solver gave up.
     """
-    boom = _assemble(parameters, pistons, elements_per_beam)
+    boom = _assemble(parameters, pistons, elements_per_beam, friction)
     _solve_static(boom)
     frequencies, freedoms = _linearise(boom)
     settings = _settings(boom.exudyn)
@@ -180,7 +154,7 @@ def release(
 
 
 def natural_frequencies(
-    parameters: BoomData, pistons: Pistons, elements_per_beam: int, count: int
+    parameters: BoomParameters, pistons: Pistons, elements_per_beam: int, count: int
 ) -> np.ndarray:
     """Return the lowest frequencies about the equilibrium without load, undamped [Hz]."""
     boom = _assemble(parameters, pistons, elements_per_beam)
@@ -188,20 +162,20 @@ def natural_frequencies(
     return _linearise(boom)[0][:count]
 
 
-def static_tip(parameters: BoomData, pistons: Pistons, elements_per_beam: int) -> np.ndarray:
+def static_tip(parameters: BoomParameters, pistons: Pistons, elements_per_beam: int) -> np.ndarray:
     """Return the tip in static equilibrium with the load, shape (2,), x and z [m]."""
     boom = _assemble(parameters, pistons, elements_per_beam)
     _solve_static(boom)
     return _coordinates(boom, boom.tip)[:2]
 
 
-def step_rows(parameters: BoomData, pistons: Pistons, duration: float) -> list[Row]:
+def step_rows(parameters: BoomParameters, pistons: Pistons, duration: float) -> list[Row]:
     """Release with one mesh; errors of the tip [m] against a much finer step."""
     exact = release(parameters, pistons, STEPS_MESH, REFERENCE_STEP, duration, 1e-8)
     return [_row(parameters, pistons, STEPS_MESH, step, exact) for step in STEPS]
 
 
-def mesh_rows(parameters: BoomData, pistons: Pistons, duration: float) -> list[Row]:
+def mesh_rows(parameters: BoomParameters, pistons: Pistons, duration: float) -> list[Row]:
     """Release at one step; errors of the tip [m] against a much finer mesh."""
     exact = release(parameters, pistons, REFERENCE_MESH, BEST_STEP, duration)
     return [_row(parameters, pistons, mesh, BEST_STEP, exact) for mesh in MESHES]
@@ -215,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--quick', action='store_true', help='2 s instead of 20 s')
     options = parser.parse_args(arguments)
     duration = 2.0 if options.quick else 20.0
-    parameters = BoomData()
+    parameters = load_boom()
     kinds: tuple[Pistons, ...] = ('locked', 'oil')
     print(machine_line())
     try:
@@ -235,7 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _row(
-    parameters: BoomData, pistons: Pistons, elements: int, step: float, exact: Outcome
+    parameters: BoomParameters, pistons: Pistons, elements: int, step: float, exact: Outcome
 ) -> Row:
     """Measure one release, as long as the exact one."""
     duration = float(exact.times[-1])
@@ -268,7 +242,9 @@ def _exudyn() -> tuple[ModuleType, ModuleType]:
         ) from error
 
 
-def _assemble(parameters: BoomData, pistons: Pistons, elements_per_beam: int) -> _Boom:
+def _assemble(
+    parameters: BoomParameters, pistons: Pistons, elements_per_beam: int, friction: bool = True
+) -> _Boom:
     """Return the boom, undeformed in its pose, with the load at its tip."""
     if pistons == 'locked':
         return _build(parameters, None, elements_per_beam)
@@ -276,11 +252,13 @@ def _assemble(parameters: BoomData, pistons: Pistons, elements_per_beam: int) ->
     rigid = _build(parameters, None, elements_per_beam)
     _solve_static(rigid)
     torques = _holding_torques(parameters, rigid)
-    joints = [_joint(parameters, joint, torque) for joint, torque in enumerate(torques)]
+    joints = [_joint(parameters, joint, torque, friction) for joint, torque in enumerate(torques)]
     return _build(parameters, joints, elements_per_beam)
 
 
-def _build(parameters: BoomData, joints: list[_Joint] | None, elements_per_beam: int) -> _Boom:
+def _build(
+    parameters: BoomParameters, joints: list[_Joint] | None, elements_per_beam: int
+) -> _Boom:
     """Return the boom with closed cylinders at its joints, or with rigid joints if None."""
     exudyn, items = _exudyn()
     container = exudyn.SystemContainer()
@@ -290,9 +268,10 @@ def _build(parameters: BoomData, joints: list[_Joint] | None, elements_per_beam:
     elements: list[_Element] = []
     root = np.zeros(2)
     before = -1  # the last node of the beam before
-    for beam, angle in enumerate(np.cumsum(parameters.pose)):
+    angles = parameters.pose(POSE)
+    for beam, (data, angle) in enumerate(zip(parameters.beams, np.cumsum(angles), strict=True)):
         axis = np.array([math.cos(angle), math.sin(angle)])
-        places = _places(parameters, beam, elements_per_beam)
+        places = _places(data, elements_per_beam)
         nodes = [
             system.AddNode(
                 items.NodePoint2DSlope1(referenceCoordinates=[*(root + place * axis), *axis])
@@ -302,14 +281,14 @@ def _build(parameters: BoomData, joints: list[_Joint] | None, elements_per_beam:
         for element in range(len(nodes) - 1):
             ends = places[element], places[element + 1]
             length = float(ends[1] - ends[0])
-            mass, stiffness = _section(parameters, beam, *ends)
+            mass, second_moment = _section(data, *ends)
             pair = nodes[element], nodes[element + 1]
             cable = system.AddObject(
                 items.ObjectANCFCable2D(
                     length=length,
                     massPerLength=mass,
-                    bendingStiffness=stiffness,
-                    axialStiffness=parameters.elasticity * mass / STEEL_DENSITY,
+                    bendingStiffness=parameters.youngs_modulus * second_moment,
+                    axialStiffness=parameters.youngs_modulus * mass / STEEL_DENSITY,
                     nodeNumbers=list(pair),
                     useReducedOrderIntegration=1,
                 )
@@ -321,7 +300,7 @@ def _build(parameters: BoomData, joints: list[_Joint] | None, elements_per_beam:
                 )
             )
             elements.append(_Element(beam, length, mass * length, pair))
-        damping = _deflection_damping(parameters, beam, places, axis)
+        damping = _deflection_damping(data, places, axis)
         system.AddObject(
             items.ObjectGenericODE2(
                 nodeNumbers=nodes, massMatrix=np.zeros_like(damping), dampingMatrix=damping
@@ -331,14 +310,14 @@ def _build(parameters: BoomData, joints: list[_Joint] | None, elements_per_beam:
         if beam == 0:
             start = system.AddMarker(items.MarkerNodePosition(nodeNumber=nodes[0]))
             system.AddObject(items.ObjectJointRevolute2D(markerNumbers=[origin, start]))
-            middle = nodes[int(np.argmin(np.abs(places - parameters.support)))]
-            _add_support(items, system, parameters.support, (nodes[0], middle), axis, joint)
+            middle = nodes[int(np.argmin(np.abs(places - data.support)))]
+            _add_support(items, system, data.support, (nodes[0], middle), axis, joint)
         else:
-            _add_joint(items, system, parameters.pose[beam], (before, nodes[0]), joint)
+            _add_joint(items, system, angles[beam], (before, nodes[0]), joint)
         before = nodes[-1]
-        root = root + parameters.length[beam] * axis
+        root = root + data.length * axis
     end = system.AddMarker(items.MarkerNodePosition(nodeNumber=before))
-    force = [0.0, -parameters.gravity * parameters.load, 0.0]
+    force = [0.0, -parameters.gravity * LOAD, 0.0]
     load = system.AddLoad(items.LoadForceVector(markerNumber=end, loadVector=force))
     sensor = system.AddSensor(
         items.SensorNode(
@@ -413,36 +392,32 @@ def _add_joint(
     )
 
 
-def _places(parameters: BoomData, beam: int, elements: int) -> np.ndarray:
+def _places(beam: BeamParameters, elements: int) -> np.ndarray:
     """Return where a beam has nodes [m]; one of beam 1 is at its support."""
-    length = parameters.length[beam]
-    if beam > 0:
-        return np.linspace(0.0, length, elements + 1)
-    inner = max(1, round(elements * parameters.support / length))
+    if not beam.support:
+        return np.linspace(0.0, beam.length, elements + 1)
+    inner = max(1, round(elements * beam.support / beam.length))
     outer = max(1, elements - inner)
     return np.concatenate(
         (
-            np.linspace(0.0, parameters.support, inner + 1),
-            np.linspace(parameters.support, length, outer + 1)[1:],
+            np.linspace(0.0, beam.support, inner + 1),
+            np.linspace(beam.support, beam.length, outer + 1)[1:],
         )
     )
 
 
-def _section(parameters: BoomData, beam: int, start: float, end: float) -> tuple[float, float]:
-    """Return mean mass [kg/m] and mean bending stiffness [N m2] of a stretch of a beam."""
+def _section(beam: BeamParameters, start: float, end: float) -> tuple[float, float]:
+    """Return mean mass [kg/m] and mean second moment of area [m^4] of a stretch of a beam."""
     points, weights = np.polynomial.legendre.leggauss(5)
-    u = (start + 0.5 * (end - start) * (points + 1.0)) / parameters.length[beam]
-    root, tip = parameters.mass_root[beam], parameters.mass_tip[beam]
-    mass = root + (tip - root) * u
-    root, tip = parameters.inertia_root[beam], parameters.inertia_tip[beam]
-    shape = 1.0 + ((tip / root) ** (1.0 / parameters.taper) - 1.0) * u
-    inertia = root * shape**parameters.taper
-    return float(weights @ mass) / 2.0, parameters.elasticity * float(weights @ inertia) / 2.0
+    x = start + 0.5 * (end - start) * (points + 1.0)
+    mass, second_moment = (
+        0.5 * float(weights @ along.at(x, beam.length))
+        for along in (beam.mass_per_length, beam.second_moment)
+    )
+    return mass, second_moment
 
 
-def _deflection_damping(
-    parameters: BoomData, beam: int, places: np.ndarray, axis: np.ndarray
-) -> np.ndarray:
+def _deflection_damping(beam: BeamParameters, places: np.ndarray, axis: np.ndarray) -> np.ndarray:
     """
     Return the damping matrix of d_w in the nodal coordinates of a beam (Henikl 2015, eq. 8).
 
@@ -453,10 +428,10 @@ def _deflection_damping(
     size = 4 * len(places)
     frame = np.zeros((2, size))  # the frame's motion across at its origin, and its turn
     frame[0, :2] = across
-    if beam == 0:
-        middle = 4 * int(np.argmin(np.abs(places - parameters.support)))
-        frame[1, :2] = -across / parameters.support
-        frame[1, middle : middle + 2] = across / parameters.support
+    if beam.support:
+        middle = 4 * int(np.argmin(np.abs(places - beam.support)))
+        frame[1, :2] = -across / beam.support
+        frame[1, middle : middle + 2] = across / beam.support
     else:
         frame[1, 2:4] = across
     damping = np.zeros((size, size))
@@ -474,17 +449,17 @@ def _deflection_damping(
             deflection = -frame[0] - (start + h * u) * frame[1]
             deflection[4 * element : 4 * element + 8] += np.kron(shapes, across)
             damping += 0.5 * h * weight * np.outer(deflection, deflection)
-    return float(parameters.deflection_damping[beam]) * damping
+    return beam.beam_damping * damping
 
 
-def _holding_torques(parameters: BoomData, boom: _Boom) -> list[float]:
+def _holding_torques(parameters: BoomParameters, boom: _Boom) -> list[float]:
     """Return the torques [N m] with which the joints hold the solved system."""
     torques = []
     tip = _coordinates(boom, boom.tip)[0]
-    for joint in range(len(parameters.length)):
+    for joint in range(parameters.size):
         held = [element for element in boom.elements if element.beam >= joint]
         place = _coordinates(boom, held[0].nodes[0])[0]
-        moment = parameters.load * (tip - place)
+        moment = LOAD * (tip - place)
         for element in held:
             start, end = (_coordinates(boom, node) for node in element.nodes)
             # The mean of the cubic between the nodes.
@@ -494,37 +469,22 @@ def _holding_torques(parameters: BoomData, boom: _Boom) -> list[float]:
     return torques
 
 
-def _joint(parameters: BoomData, joint: int, torque: float) -> _Joint:
+def _joint(parameters: BoomParameters, joint: int, torque: float, friction: bool) -> _Joint:
     """Return a joint's closed cylinder, linear about the pose, where it gives ``torque``."""
-    phi = parameters.pose[joint]
-    position, lever, slope = _linkage(parameters, joint, phi)
-    head = math.pi / 4.0 * parameters.bore[joint] ** 2
-    rod = head - math.pi / 4.0 * parameters.rod[joint] ** 2
-    oil = parameters.bulk_modulus * (
-        head**2 / (parameters.volume_head[joint] + head * position)
-        + rod**2 / (parameters.volume_rod[joint] - rod * position)
+    cylinder, angle = parameters.cylinders[joint], float(parameters.pose(POSE)[joint])
+    position, lever = cylinder.linkage.position(angle), cylinder.linkage.arm(angle)
+    slope = float(arm_slope(cylinder.linkage.row()[None], 0, angle))
+    head, rod = cylinder.head_area, cylinder.rod_area
+    oil = parameters.oil.bulk_modulus * (
+        head**2 / (cylinder.head_volume + head * position)
+        + rod**2 / (cylinder.rod_volume - rod * position)
     )
+    viscous = cylinder.friction.viscous if friction else 0.0
     return _Joint(
         torque,
         oil * lever**2 - torque / lever * slope,
-        parameters.viscous_friction[joint] * lever**2 + parameters.joint_damping[joint],
+        viscous * lever**2 + parameters.beams[joint].joint_damping,
     )
-
-
-def _linkage(parameters: BoomData, joint: int, phi: float) -> tuple[float, float, float]:
-    """Return piston position f [m] and its first two derivatives by the joint's angle."""
-    r, offset = parameters.lever[joint], parameters.offset[joint]
-    if joint > 0:
-        sine, cosine = math.sin(phi), math.cos(phi)
-        return (
-            r * (0.75 * phi + 0.25 * sine) + offset,
-            r * (0.75 + 0.25 * cosine),
-            -0.25 * r * sine,
-        )
-    angle, product = phi + parameters.triangle_angle, r * parameters.support
-    length = math.sqrt(r**2 + parameters.support**2 - 2.0 * product * math.cos(angle))
-    lever = product * math.sin(angle) / length
-    return length + offset, lever, (product * math.cos(angle) - lever**2) / length
 
 
 def _solve_static(boom: _Boom) -> None:
