@@ -30,23 +30,6 @@ def flows(spool: float, p1: float, p2: float) -> tuple[float, float]:
     return float(q1), float(q2)
 
 
-def test_root_of_large_differences_is_the_square_root() -> None:
-    for difference in (1e6, 1e7, 3e7):
-        # (1 + (s/d)^2)^(-1/4)
-        expected = math.sqrt(difference)
-        assert signed_root(difference, LAMINAR) < expected
-        tolerance = 0.26 * (LAMINAR / difference) ** 2
-        assert signed_root(difference, LAMINAR) == pytest.approx(expected, rel=tolerance)
-        assert signed_root(-difference, LAMINAR) == pytest.approx(-expected, rel=tolerance)
-
-
-def test_root_of_small_differences_is_laminar() -> None:
-    assert signed_root(0.0, LAMINAR) == 0.0
-    for difference in (1e-3, -1.0, 100.0):
-        expected = difference / math.sqrt(LAMINAR)
-        assert signed_root(difference, LAMINAR) == pytest.approx(expected, rel=1e-4)
-
-
 # The root of a pressure difference.
 
 

@@ -86,24 +86,17 @@ def test_only_the_lower_triangle_is_read_and_the_upper_one_stays() -> None:
     np.testing.assert_array_equal(*solutions)
 
 
-@pytest.mark.parametrize('row', [0, 2, 4])
-def test_indefinite_matrices_are_told(row: int) -> None:
+@pytest.mark.parametrize(('row', 'column'), [(0, 0), (2, 1), (4, 2), (4, 4)])
+def test_indefinite_matrices_are_told(row: int, column: int) -> None:
     matrix = definite(np.random.default_rng(7), 5, 10.0)
     negative = matrix.copy()
     negative[row, row] = -1.0
     assert not cholesky(negative)
-    matrix[row, row // 2] = math.nan
+    matrix[row, column] = math.nan
     assert not cholesky(matrix)
     assert not cholesky(np.zeros((3, 3)))
     # Semidefinite: the last row repeats the first.
     assert not cholesky(np.array([[4.0, 2.0], [2.0, 1.0]]))
-
-
-@pytest.mark.parametrize('place', [(0, 0), (2, 1), (4, 4)])
-def test_nan_is_not_definite(place: tuple[int, int]) -> None:
-    matrix = definite(np.random.default_rng(9), 5)
-    matrix[place] = math.nan
-    assert not cholesky(matrix)
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 5, 15])
