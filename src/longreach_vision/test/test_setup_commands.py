@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -9,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 from small_commands import call, refused
+from test_calibration import Studio
 
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
@@ -16,6 +18,7 @@ from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import load_rig
+from longreach_markers.setup.checkerboards import Board
 
 PNG = b'\x89PNG'
 SIZE = (480, 400)
@@ -32,37 +35,15 @@ def printed(capsys, *words: object):
 # --- calibrate ------------------------------------------------------------------------------
 
 
+@functools.cache
+def studio() -> Studio:
+    return Studio(TRUTH)
+
+
 def board_picture(angles, t) -> np.ndarray:
-    """A board of 7 x 5 inner corners, warped in two steps: by its pose, and by the lens."""
-    cell, square = 40, 0.04
-    squares = (np.add.outer(np.arange(6), np.arange(8)) % 2 == 0).astype(np.uint8)
-    flat = np.kron(225 - 190 * squares, np.ones((cell, cell), np.uint8))
-    flat = cv2.copyMakeBorder(flat, cell, cell, cell, cell, cv2.BORDER_CONSTANT, value=(225,))
+    """A board of 7 x 5 inner corners, turned by angles [deg] and at a place [m]."""
     R = cv2.Rodrigues(np.radians(angles))[0]
-    # From pixels of the flat board, whose corners lie between them, to places on it.
-    scale = square / cell
-    to_board = np.array([[scale, 0, -1.5 * cell * scale], [0, scale, -1.5 * cell * scale]])
-    to_board = np.vstack([to_board + [[0, 0, 0.5 * scale - 0.5 * square]] * 2, [0, 0, 1]])
-    fine = 3
-    K = TRUTH.matrix.copy()
-    big = np.diag([fine, fine, 1.0]) @ K
-    big[:2, 2] += 0.5 * fine - 0.5
-    # A picture without distortion, with some room around it.
-    room = 90 * fine
-    big[:2, 2] += room
-    extent = (SIZE[0] * fine + 2 * room, SIZE[1] * fine + 2 * room)
-    H = big @ np.column_stack([R[:, :2], t]) @ to_board
-    straight = cv2.warpPerspective(flat, H, extent, flags=cv2.INTER_AREA, borderValue=(150,))
-    u, v = np.meshgrid(
-        (np.arange(SIZE[0] * fine) + 0.5) / fine - 0.5,
-        (np.arange(SIZE[1] * fine) + 0.5) / fine - 0.5,
-    )
-    rays = cv2.undistortPoints(
-        np.stack([u, v], axis=-1).reshape(-1, 1, 2), K, np.array(TRUTH.distortion)
-    ).reshape(*u.shape, 2)
-    at = (rays * (big[0, 0], big[1, 1]) + big[:2, 2]).astype(np.float32)
-    bent = cv2.remap(straight, at[..., 0], at[..., 1], cv2.INTER_LINEAR)
-    return cv2.resize(bent, SIZE, interpolation=cv2.INTER_AREA)
+    return studio().picture(R, np.array(t), np.random.default_rng(0), Board(7, 5, 0.04))
 
 
 @pytest.fixture(scope='module')

@@ -51,7 +51,7 @@ def boards(folder: Path) -> list[Path]:
     files = []
     for k, angles in enumerate([(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]):
         files.append(folder / f'{k}.png')
-        cv2.imwrite(str(files[-1]), board_picture(np.array(angles, float), (-0.12, -0.08, 0.6)))
+        cv2.imwrite(str(files[-1]), board_picture(np.array(angles, float), (-0.12, -0.08, 0.5)))
     return files
 
 
