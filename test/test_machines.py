@@ -1,4 +1,4 @@
-"""What holds for every machine: files, hashes, scenarios, descriptions and tables of READMEs."""
+"""What holds for every machine: files, runs, descriptions and tables of READMEs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.runs import Columns
+from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_node.frames import FrameParameters
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table
+from longreach_tools.testing import Outcome
 
 Spec = MachineSpec[Any, Any, Any]
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +111,19 @@ def test_installed_scenarios_are_read(spec: Spec) -> None:
             scenario.duration = 1.0
         with pytest.raises(InputError, match=r'duration = -1'):
             scenario.replace(duration=-1.0)
+
+
+def test_run_writes_the_librarys_run(spec: Spec, capsys: Any, tmp_path: Path) -> None:
+    file, picture = tmp_path / 'run.csv', tmp_path / 'run.png'
+    words = ('--duration', 0.5, '--format', 'json', '--csv', file, '--plot', picture)
+    assert Outcome(capsys, spec.name, 'run', *words).json['status'] == 'complete'
+    parameters, options = parameters_of(spec), spec.options()
+    scenario = spec.load_scenario(spec.find_scenario(spec.scenario), parameters, options)
+    expected = spec.simulate(parameters, scenario.with_value('duration', 0.5), options)
+    found = read_table(file)
+    assert tuple(found) == expected.columns.names
+    np.testing.assert_array_equal(found.stack(found), expected.table)
+    assert picture.read_bytes().startswith(b'\x89PNG')
 
 
 # --- the description -------------------------------------------------------------------------

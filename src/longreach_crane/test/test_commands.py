@@ -1,14 +1,11 @@
 """``longreach crane``: what it prints, writes and refuses."""
 
-import csv
-
 import numpy as np
 import pytest
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
 from longreach_crane.parameters import default_file
-from longreach_crane.simulation import simulate
 from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome
@@ -25,24 +22,6 @@ def test_task_a(capsys):
         # 15 s of 160 N and 3 s of the disturbance, used up by friction.
         limit = (2400.0 + 3.0 * row['disturbance']) / 0.501
         assert row['limit'] == pytest.approx(limit, rel=1e-12)
-
-
-def test_task_c(capsys, tmp_path, machinery, task_c):
-    table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
-    words = ('c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture)
-    result = Outcome(capsys, 'crane', *words).json
-    expected = simulate(machinery, task_c)
-    assert [(e['time'], e['name']) for e in result['events']] == list(expected.events)
-    assert result['final']['car_position'] == expected.column('car_position')[-1]
-    assert result['extrema']['max_abs_angle'] == np.abs(expected.column('angle')).max()
-    # The file has every bit, one row a cycle.
-    with table.open(newline='') as stream:
-        head, *rows = csv.reader(stream)
-    assert tuple(head) == expected.columns.names
-    np.testing.assert_array_equal(np.array(rows, dtype=float), expected.table)
-    assert {row[8] for row in rows} == {'0', '1'}
-    assert picture.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
-    assert sorted(tmp_path.iterdir()) == [table, picture]
 
 
 # --- bad arguments ------------------------------------------------------------------------------

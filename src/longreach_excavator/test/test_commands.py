@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from longreach_dynamics.resources import share_directory
-from longreach_excavator.parameters import default_file, load_excavator
-from longreach_excavator.scenario import dig_scenario
-from longreach_excavator.simulation import simulate
+from longreach_dynamics.tables import read_table
+from longreach_excavator.parameters import default_file
 from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
-
-
 THESIS = ('--file', default_file('thesis'))
-
-
-def read(file: Path) -> tuple[list[str], np.ndarray]:
-    with file.open() as stream:
-        head, *rows = csv.reader(stream)
-    return head, np.array(rows, dtype=float)
 
 
 # --- dig ------------------------------------------------------------------------------------
@@ -75,19 +63,6 @@ def test_more_flow_is_faster_and_less_is_slower(capsys):
     assert times[0] > 1.5 * times[1] > 2.25 * times[2]
 
 
-def test_dig_writes_table_and_picture(capsys, tmp_path):
-    table, picture = tmp_path / 'dig.csv', tmp_path / 'dig.png'
-    outcome = Outcome(
-        capsys, 'excavator', 'dig', '--duration', 1, '--csv', table, '--plot', picture
-    )
-    assert outcome.code == 0, outcome.err
-    head, rows = read(table)
-    expected = simulate(load_excavator(), dig_scenario(duration=1.0))
-    assert tuple(head) == expected.columns.names
-    np.testing.assert_array_equal(rows, expected.table)
-    assert picture.read_bytes().startswith(PNG)
-
-
 def test_the_installed_scenarios_are_the_digging(capsys):
     scenarios = share_directory('longreach_bringup') / 'config/scenarios'
     for name, cohesion in (('17', 17000), ('20', 20000)):
@@ -136,9 +111,8 @@ def test_inverse_reads_a_dig(capsys, tmp_path):
     words = ('inverse', '--motion', recorded, '--csv', loads, '--plot', picture)
     found = Outcome(capsys, 'excavator', *words)
     assert 'pin_c' in found.out
-    (head, rows), (names, table) = read(recorded), read(loads)
-    force = table[:, names.index('pin_force_boom')]
-    np.testing.assert_allclose(force, rows[:, head.index('pin_force_boom')], rtol=1e-9, atol=1e-3)
+    found, expected = (read_table(file)['pin_force_boom'] for file in (loads, recorded))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-3)
     assert b'<svg' in picture.read_bytes()
 
 
@@ -153,7 +127,6 @@ def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path):
     # With the other depth the same forces mean a harder soil: that joint rises.
     assert found['depth'] == 'swing'
     assert 16.5e3 < found['cohesion_with_depth_surface_pa'] < 20e3
-    head, rows = read(fit)
-    assert head[:3] == ['time', 'force_lk_measured', 'force_lk_fitted']
-    np.testing.assert_allclose(rows[:, 1], rows[:, 2], atol=50.0)
+    forces = read_table(fit)
+    np.testing.assert_allclose(forces['force_lk_measured'], forces['force_lk_fitted'], atol=50.0)
     assert picture.read_bytes().startswith(PNG)
