@@ -4,6 +4,7 @@ import random
 import resource
 import shutil
 import sqlite3
+import struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,6 +29,8 @@ from longreach_tools.bag._topics import (
 
 SENSORS = 'longreach_msgs/msg/CraneSensors'
 JOINTS = 'sensor_msgs/msg/JointState'
+OWN = 'own_msgs/msg/Own'
+FIVE = b'\x00\x01\x00\x00\x05\x00\x00\x00'
 STEP = 10_000_000
 STORAGES = ['mcap', 'sqlite3']
 
@@ -84,6 +87,16 @@ def make_bag(path, count=100, **options):
     written = {k: options.pop(k) for k in ('flush_every', 'qos') if k in options}
     with contextlib.closing(new_writer(path, **options)) as writer:
         write_messages(writer, count, **written)
+    return path
+
+
+def bag_of(path, typename, *messages, definition=None):
+    """Write messages, as bytes, to one topic, 1 ns apart."""
+    with BagWriter(path) as writer:
+        definition = definition or MachineTypes().definition(typename)
+        connection = writer.add_topic('/x', typename, *definition, ())
+        for time, data in enumerate(messages):
+            writer.write(connection, time, data)
     return path
 
 
@@ -521,45 +534,37 @@ def test_a_single_file_can_be_opened(tmp_path):
             assert opened.message_count == 10
 
 
-def foreign(path, kind):
-    path.mkdir()
-    if kind == 'ros1':
-        (path / 'old.bag').write_bytes(b'#ROSBAG V2.0\n')
-    elif kind == 'ros1.mcap':
-        (path / 'x.mcap').write_bytes(b'#ROSBAG V2.0\n')
-    elif kind == 'text.mcap':
-        (path / 'x.mcap').write_text('no bag, but a text that is long enough')
-    elif kind == 'empty.mcap':
-        (path / 'x.mcap').touch()
-    elif kind == 'other.db3':
-        sqlite3.connect(path / 'x.db3').execute('CREATE TABLE t(a)').connection.close()
-    elif kind == 'garbage.db3':
-        (path / 'x.db3').write_bytes(b'SQLite format 3\x00' + bytes(range(256)) * 20)
-    elif kind == 'other profile':
-        head = b'\x03\x00\x00\x00abc\x00\x00\x00\x00'
-        record = b'\x01' + len(head).to_bytes(8, 'little') + head
-        (path / 'x.mcap').write_bytes(b'\x89MCAP0\r\n' + record)
-    return path
+def database(command):
+    """Return the bytes of an SQLite file."""
+    with contextlib.closing(sqlite3.connect(':memory:')) as connection:
+        connection.execute(command)
+        return connection.serialize()
+
+
+HEADER = b'\x03\x00\x00\x00abc\x00\x00\x00\x00'
+OTHER_PROFILE = b'\x89MCAP0\r\n\x01' + len(HEADER).to_bytes(8, 'little') + HEADER
 
 
 @pytest.mark.parametrize(
-    ('kind', 'text'),
+    ('name', 'content', 'text'),
     [
-        ('empty', r'not a bag: no \.mcap and no \.db3'),
-        ('ros1', r'bags of ROS 1; convert it first: rosbags-convert'),
-        ('ros1.mcap', 'a bag of ROS 1; convert it first'),
-        ('text.mcap', 'neither an MCAP nor an SQLite file'),
-        ('empty.mcap', 'an empty file'),
-        ('other.db3', 'damaged or not a bag of ROS 2: .*missing tables'),
-        ('garbage.db3', 'damaged or not a bag of ROS 2'),
-        ('other profile', 'not a recording of ROS 2'),
+        ('readme', b'', r'not a bag: no \.mcap and no \.db3'),
+        ('old.bag', b'#ROSBAG V2.0\n', r'bags of ROS 1; convert it first: rosbags-convert'),
+        ('x.mcap', b'#ROSBAG V2.0\n', 'a bag of ROS 1; convert it first'),
+        ('x.mcap', b'no bag, but a text that is long enough', 'neither an MCAP nor an SQLite'),
+        ('x.mcap', b'', 'an empty file'),
+        ('x.db3', database('CREATE TABLE t(a)'), 'damaged or not a bag of .*missing tables'),
+        ('x.db3', b'SQLite format 3\x00' + bytes(range(256)) * 20, 'damaged'),
+        ('x.mcap', OTHER_PROFILE, 'not a recording of ROS 2'),
     ],
 )
-def test_foreign_directories(tmp_path, kind, text):
-    path = foreign(tmp_path / 'bag', kind)
+def test_foreign_directories(tmp_path, name, content, text):
+    path = tmp_path / 'bag'
+    path.mkdir()
+    (path / name).write_bytes(content)
     with pytest.raises(InputError, match=text):
         read_bag(path)
-    with pytest.raises(LongreachError, match='damaged' if kind == 'garbage.db3' else text):
+    with pytest.raises(LongreachError, match=text):
         recover(path, tmp_path / 'new')
     assert not (tmp_path / 'new').exists()
 
@@ -669,17 +674,15 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, package, error):
 @pytest.mark.parametrize(
     ('typename', 'error'),
     [
-        ('own_msgs/msg/Own', '/x: message type own_msgs/msg/Own: not in package own_msgs'),
+        (OWN, '/x: message type own_msgs/msg/Own: not in package own_msgs'),
         (SENSORS, 'is defined differently on this machine than in the bag'),
     ],
 )
 def test_a_type_of_its_own_is_read_but_not_played(tmp_path, monkeypatch, capsys, typename, error):
     monkeypatch.setattr('signal.signal', lambda *_: None)
-    with BagWriter(tmp_path / 'bag') as writer:
-        connection = writer.add_topic('/x', typename, 'int32 data\n', 'RIHS01_0', ())
-        writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
-    assert [message.data for _, _, message in read_bag(tmp_path / 'bag')] == [5]
-    assert cli.main(['bag', 'play', str(tmp_path / 'bag')]) == 2
+    bag = bag_of(tmp_path / 'bag', typename, FIVE, definition=('int32 data\n', 'RIHS01_0'))
+    assert [message.data for _, _, message in read_bag(bag)] == [5]
+    assert cli.main(['bag', 'play', str(bag)]) == 2
     assert error in capsys.readouterr().err
 
 
@@ -693,12 +696,9 @@ def test_a_type_of_its_own_is_read_but_not_played(tmp_path, monkeypatch, capsys,
 )
 def test_a_type_that_contains_itself_is_one_line(tmp_path, monkeypatch, capsys, words, error):
     monkeypatch.chdir(tmp_path)
-    typename = 'own_msgs/msg/Own'
     ruler = '=' * 80
     text = f'own_msgs/Inner inner\n{ruler}\nMSG: own_msgs/Inner\nown_msgs/Own own\n'
-    with BagWriter(tmp_path / 'bag') as writer:
-        connection = writer.add_topic('/x', typename, text, 'RIHS01_0', ())
-        writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
+    bag_of(tmp_path / 'bag', OWN, FIVE, definition=(text, 'RIHS01_0'))
     assert cli.main(words) == (2 if error else 0)
     found = capsys.readouterr().err
     assert error in found
@@ -709,23 +709,16 @@ def test_a_type_that_contains_itself_is_one_line(tmp_path, monkeypatch, capsys, 
     'data', [b'\x00\x01\x00\x00\xff', b'', b'\x00\x01\x00\x00' + b'\xff' * 40], ids=len
 )
 def test_bytes_that_are_no_message_are_one_line(tmp_path, capsys, data):
-    with BagWriter(tmp_path / 'bag') as writer:
-        connection = writer.add_topic('/x', JOINTS, *MachineTypes().definition(JOINTS), ())
-        writer.write(connection, 0, data)
-    assert cli.main(['plot', str(tmp_path / 'bag'), '--list']) == 2
+    bag = bag_of(tmp_path / 'bag', JOINTS, data)
+    assert cli.main(['plot', str(bag), '--list']) == 2
     error = capsys.readouterr().err
     assert f'not a {JOINTS}' in error
     assert error.count('\n') == 1
 
 
 def ticks(events):
-    import struct
-
-    return [
-        struct.unpack('<4xiI', data)[0] * 1_000_000_000 + struct.unpack('<4xiI', data)[1]
-        for name, _, data in events
-        if name == '/clock'
-    ]
+    times = [struct.unpack('<4xiI', data) for name, _, data in events if name == '/clock']
+    return [seconds * 1_000_000_000 + nanoseconds for seconds, nanoseconds in times]
 
 
 def test_timeline_puts_clock_ticks_before_messages_of_the_same_time(tmp_path):
@@ -783,18 +776,14 @@ def test_names_and_patterns():
 def test_messages_as_serialize_message_writes_them_are_read(tmp_path):
     serialization = pytest.importorskip('rclpy.serialization')
     message = importlib.import_module('sensor_msgs.msg').JointState
-    types = MachineTypes()
     rows = [
         message(name=[name], position=[1.0], velocity=velocity, effort=effort)
         for name in ('a', 'abcd')
         for velocity in ([], [2.0])
         for effort in ([], [3.0])
     ]
-    with BagWriter(tmp_path / 'bag') as writer:
-        connection = writer.add_topic('/joints', JOINTS, *types.definition(JOINTS), ())
-        for k, row in enumerate(rows):
-            writer.write(connection, k, serialization.serialize_message(row))
-    found = [read for _, _, read in read_bag(tmp_path / 'bag')]
+    bag = bag_of(tmp_path / 'bag', JOINTS, *map(serialization.serialize_message, rows))
+    found = [read for _, _, read in read_bag(bag)]
     for row, read in zip(rows, found, strict=True):
         assert (row.name, list(row.velocity)) == (read.name, read.velocity.tolist())
         assert (list(row.position), list(row.effort)) == (
@@ -809,8 +798,6 @@ def test_more_behind_a_message_than_padding_is_an_error(tmp_path):
     header = made['std_msgs/msg/Header'](made['builtin_interfaces/msg/Time'](0, 0), '')
     full = made[JOINTS](header, ['a'], *(np.ones(1) for _ in range(3)))
     data = bytes(types.store.serialize_cdr(full, JOINTS))
-    with BagWriter(tmp_path / 'bag') as writer:
-        connection = writer.add_topic('/joints', JOINTS, *types.definition(JOINTS), ())
-        writer.write(connection, 0, data + bytes(8))
-    with pytest.raises(InputError, match=f'/joints at 0 ns: not a {JOINTS}: .*size mismatch'):
-        list(read_bag(tmp_path / 'bag'))
+    bag = bag_of(tmp_path / 'bag', JOINTS, data + bytes(8))
+    with pytest.raises(InputError, match=f'/x at 0 ns: not a {JOINTS}: .*size mismatch'):
+        list(read_bag(bag))
