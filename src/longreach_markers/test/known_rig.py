@@ -87,3 +87,10 @@ def points_with(index, **changes):
     values = mapping()
     values['points'][index] |= changes
     return values
+
+
+def pose_error(found: Pose, truth: Pose) -> np.ndarray:
+    """Rotation vector in the camera's frame and translation, as covariances count them."""
+    R = truth.rotation.T @ found.rotation
+    w = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    return np.concatenate([w, found.translation - truth.translation])

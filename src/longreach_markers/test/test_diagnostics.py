@@ -25,9 +25,7 @@ class Work:
 
     def images(self, count: int, *cameras: str) -> None:
         for k in range(count):
-            for camera in cameras:
-                self.report.add_image(camera, good=True)
-                self.pairs.add(camera, k * FRAME, None)
+            self.image(k * FRAME, *cameras)
 
     def image(self, stamp: int, *cameras: str) -> None:
         for camera in cameras or TOPICS:

@@ -17,6 +17,7 @@ from known_rig import (
     change,
     mapping,
     points_with,
+    pose_error,
     solved,
 )
 
@@ -27,14 +28,6 @@ from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.setup import bundle_adjustment
 from longreach_markers.setup.localisation import localise
 from longreach_markers.setup.reference_points import load_reference, read_cameras
-
-
-def pose_error(found: Pose, truth: Pose) -> np.ndarray:
-    """Rotation vector in the camera's frame and translation, as covariances count them."""
-    R = truth.rotation.T @ found.rotation
-    w = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    return np.concatenate([w, found.translation - truth.translation])
-
 
 # --- the estimate ---------------------------------------------------------------------------
 

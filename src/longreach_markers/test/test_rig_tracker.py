@@ -12,8 +12,9 @@ import math
 
 import numpy as np
 import pytest
-from independent_renderer import PinholeCamera, render_exact, window_of
 from independent_renderer import Scene as IndependentScene
+from independent_renderer import render_exact, window_of
+from independent_views import pinhole
 from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -545,17 +546,8 @@ def independent_images(rig: Rig, place: np.ndarray) -> dict[str, tuple]:
     """Return windows without noise, by a renderer that shares no code, and where they are."""
     windows = {}
     for side, mounted in rig.cameras.items():
-        camera = mounted.camera
         scene = IndependentScene(
-            camera=PinholeCamera(
-                camera.width,
-                camera.height,
-                camera.fx,
-                camera.fy,
-                camera.cx,
-                camera.cy,
-                camera.distortion,  # type: ignore[arg-type]
-            ),
+            camera=pinhole(mounted),
             center=tuple(mounted.pose.to_camera(place)),
             normal=tuple(rig.normal_cam(side)),
             radius=0.18,

@@ -155,19 +155,22 @@ def test_bags_that_cannot_be_written_or_hold_no_tracks(tmp_path):
 # --- the truth -------------------------------------------------------------------------------
 
 
+def truth_message(stamp, names, positions, velocities):
+    """Return positions (n, 3) [m] and velocities of markers as the plant tells them at [ns]."""
+    return MarkerPositions(
+        header=Header(stamp=stamp_of(stamp), frame_id='boom_base'),
+        name=list(names),
+        position=[Point(x=x, y=y, z=z) for x, y, z in positions.tolist()],
+        velocity=[Vector3(x=x, y=y, z=z) for x, y, z in velocities.tolist()],
+    )
+
+
 def truth_rows(times):
-    path = small_path(0.5)
-    rows = []
-    for time in times:
-        positions, velocities = path.at(time)
-        message = MarkerPositions(
-            header=Header(stamp=stamp_of(round(time * 1e9)), frame_id='boom_base'),
-            name=list(NAMES),
-            position=[Point(x=x, y=y, z=z) for x, y, z in positions.tolist()],
-            velocity=[Vector3(x=x, y=y, z=z) for x, y, z in velocities.tolist()],
-        )
-        rows.append(('marker_truth', round(time * 1e9), message))
-    return rows
+    path, stamps = small_path(0.5), [round(time * 1e9) for time in times]
+    return [
+        ('marker_truth', stamp, truth_message(stamp, NAMES, *path.at(time)))
+        for stamp, time in zip(stamps, times, strict=True)
+    ]
 
 
 def test_the_truth_of_a_bag(tmp_path):

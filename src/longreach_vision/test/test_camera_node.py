@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import MarkerPositions
 from sensor_msgs.msg import CameraInfo, Image
-from std_msgs.msg import Header
+from test_bag_files import truth_message
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_node import diagnostics, qos
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
@@ -64,13 +63,7 @@ def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
     """Return sample k of the truth."""
-    places, rates = motion(k * SAMPLE / 1e9)
-    return MarkerPositions(
-        header=Header(stamp=stamp_of(k * SAMPLE), frame_id='boom_base'),
-        name=list(names),
-        position=[Point(x=x, y=y, z=z) for x, y, z in places.tolist()],
-        velocity=[Vector3(x=x, y=y, z=z) for x, y, z in rates.tolist()],
-    )
+    return truth_message(k * SAMPLE, names, *motion(k * SAMPLE / 1e9))
 
 
 def expected(times: Any) -> list[np.ndarray]:

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from independent_views import digitised, view, write_pictures
+from known_rig import pose_error
 from rig_files import write_rig
 from small_commands import call, printed, refused
+from small_path import write_path
 from small_rig import seen_at, small_rig
 
 from longreach_dynamics.errors import LongreachError
@@ -61,9 +63,7 @@ def recorded(
     rig, rng = rig or rig_of_four(), np.random.default_rng(5)
     write_rig(rig, folder / 'rig.yaml')
     still = MarkerPath(tuple('abcd'), np.array([0.0, 9.0]), np.repeat(PLACES[None], 2, axis=0))
-    head = ','.join(f'{name}.{axis}' for name in 'abcd' for axis in 'xyz')
-    rows = [','.join(map(repr, [time, *PLACES.ravel().tolist()])) for time in still.times.tolist()]
-    (folder / 'path.csv').write_text('\n'.join([f'time,{head}', *rows, '']))
+    write_path(still, folder / 'path.csv')
     times = [k / RATE for k in range(COUNT)]
     for one in rig.cameras:
         states = [view(rig, one, lambda _: PLACES)] * 2
@@ -95,9 +95,8 @@ def test_a_camera_that_is_bumped_is_named_and_its_pose_found_again(capsys, tmp_p
     assert refined['chi_square']['before'] > 9.0
     assert refined['chi_square']['after'] < 4.0
     assert refined['warnings'] == []
-    true, new = bumped(rig_of_four(), side).cameras[side].pose, load_rig(rig).cameras[side].pose
-    turn = true.rotation.T @ new.rotation
-    error = np.array([turn[2, 1], turn[0, 2], turn[1, 0], *(new.translation - true.translation)])
+    new = load_rig(rig).cameras[side].pose
+    error = pose_error(new, bumped(rig_of_four(), side).cameras[side].pose)
     assert error @ np.linalg.solve(new.covariance, error) < 22.0
     # From the bump on, now.
     for one in ('left', 'right'):
@@ -176,11 +175,8 @@ def test_a_marker_beside_the_plane_is_so_in_all_images():
                     for name, uv in zip('abcd', pixels, strict=True)
                 }
             seen.add(RigFrame(k / RATE, 0.0, observations, {}))
-        new, true = refine_pose(seen, 'right', deviation, -math.inf).pose, exact['right'].pose
-        turn = true.rotation.T @ new.rotation
-        error = np.array(
-            [turn[2, 1], turn[0, 2], turn[1, 0], *(new.translation - true.translation)]
-        )
+        new = refine_pose(seen, 'right', deviation, -math.inf).pose
+        error = pose_error(new, exact['right'].pose)
         squares.append(error @ np.linalg.solve(new.covariance, error) / 6.0)
     # 7 if the distances are independent in each image.
     assert np.mean(squares) < 2.0

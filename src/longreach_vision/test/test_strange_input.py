@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from small_commands import call, refused
 from small_rig import small_rig
 from test_setup_commands import board_picture
-from test_setup_commands import call as call_setup
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.files import write_camera
@@ -22,28 +21,11 @@ from longreach_markers.setup.checkerboards import (
     find_views,
     read_picture,
 )
-from longreach_vision.commands.detection_commands import configure_detection
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import Scene, SimulatedMarker
 
 # Whatever numpy has to say would stand beside the error.
 pytestmark = pytest.mark.filterwarnings('error')
-
-
-def refused(text: str, function, *arguments, **options) -> str:
-    """Call something that has to refuse in one line, and return what it says."""
-    with pytest.raises(InputError, match=re.escape(text)) as info:
-        function(*arguments, **options)
-    assert '\n' not in str(info.value)
-    return str(info.value)
-
-
-def detect(*words: object) -> None:
-    """Run ``longreach vision detect``."""
-    parser = argparse.ArgumentParser(prog='longreach vision')
-    configure_detection(parser.add_subparsers(required=True))
-    arguments = parser.parse_args(['detect', *map(str, words)])
-    arguments.run(arguments)
 
 
 def boards(folder: Path) -> list[Path]:
@@ -96,11 +78,11 @@ def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
     link = tmp_path / 'link.yaml'
     link.symlink_to(files[0].name)
     for out in (files[0], link):
-        refused(f'--out {out} is one of the inputs', call_setup, *words, '--out', out)
-    refused('--plot', call_setup, *words, '--plot', files[0])
+        refused(f'--out {out} is one of the inputs', *words, '--out', out)
+    refused('--plot', *words, '--plot', files[0])
     both = tmp_path / 'both.png'
-    refused('give two places', call_setup, *words, '--out', both, '--plot', both)
-    refused('--overlay', detect, files[0], '--overlay', files[0])
+    refused('give two places', *words, '--out', both, '--plot', both)
+    refused('--overlay', 'detect', files[0], '--overlay', files[0])
     assert files[0].read_bytes() == before
     assert not both.exists()
 
@@ -121,7 +103,7 @@ def test_normal_of_any_length(tmp_path, capsys):
     for length in (1.0, 1e-200, 1e200, 1e308):
         text = ','.join(f'{value:.17g}' for value in normal * length)
         view = ('--camera', tmp_path / 'camera.yaml', f'--normal={text}')
-        detect(*words, *view, '--format', 'json')
+        call('detect', *words, *view, '--format', 'json')
         told.add(re.search(r'"center": \[([\d.]{7})', capsys.readouterr().out)[1])
     assert len(told) == 1
-    refused('--normal 0,0,0', detect, *words, *view[:2], '--normal', '0,0,0')
+    refused('--normal 0,0,0', 'detect', *words, *view[:2], '--normal', '0,0,0')

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Point, PoseStamped, PoseWithCovarianceStamped, Vector3
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from longreach_msgs.msg import (
     MarkerEstimate,
     MarkerEstimates,
@@ -30,6 +30,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from test_bag_files import truth_message
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -816,12 +817,7 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
             nodes = [b.add(kind) for kind in kinds]
             publisher = b.publisher(MarkerPositions, 'marker_truth')
             for k in range(46):
-                places, speeds = motion(0.01 * k)
-                truth = MarkerPositions(name=NAMES)
-                truth.header.stamp = stamp_of(k * 10_000_000)
-                truth.position = [Point(x=x, y=y, z=z) for x, y, z in places.tolist()]
-                truth.velocity = [Vector3(x=x, y=y, z=z) for x, y, z in speeds.tolist()]
-                publisher.publish(truth)
+                publisher.publish(truth_message(k * 10_000_000, NAMES, *motion(0.01 * k)))
             b.until(nodes[-1].done.done, 'the end')
             b.until(lambda markers=markers: len(markers) >= 10, 'all pairs')
             found.append(str(markers))
