@@ -48,10 +48,10 @@ def stamped(message, time, frame=''):
     return message
 
 
-def rows(count=21, start=0):
+def rows(start=0):
     """Return messages of the arm: in 2 s it slides by 1 m and turns by a quarter."""
     found = []
-    for k in range(count):
+    for k in range(21):
         time = start + k * NANOSECONDS // 10
         share = k / 20
         state = JointState(
@@ -66,10 +66,14 @@ def rows(count=21, start=0):
     return found
 
 
+def described(path, found, text=DESCRIPTION):
+    """Write a bag of messages of the arm, from its description on."""
+    return write_bag(path, 'arm', [('robot_description', found[0][1], String(data=text)), *found])
+
+
 @pytest.fixture
 def arm(tmp_path):
-    described = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
-    return write_bag(tmp_path / 'run', 'arm', described)
+    return described(tmp_path / 'run', rows())
 
 
 def test_links_are_where_the_joints_put_them():
@@ -114,7 +118,7 @@ def triangle(x, y):
 
 
 def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
-    found = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
+    found = rows()
     for k in (0, 1):
         marker = stamped(Marker(ns='arm', type=Marker.TRIANGLE_LIST), k * NANOSECONDS, 'x/base')
         # Both sides of a beam; the near one is drawn.
@@ -123,15 +127,12 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
         found.append(('shape', k * NANOSECONDS, MarkerArray(markers=[marker])))
     soil = Terrain(start=2.0, cell=0.5, firm=[0.0, -1.0, 0.0], loose=[0.0, 0.25, 0.0])
     found.append(('terrain', 0, stamped(soil, 0, 'base')))
-    bag = write_bag(tmp_path / 'run', 'arm', found)
-    scene = read_scene(bag, 'joint_states')
+    scene = read_scene(described(tmp_path / 'run', found), 'joint_states')
     assert scene.bent[0].replaced == {'arm'}
     # As a plant publishes its description: names have a prefix.
     text = DESCRIPTION.replace('name="arm"><vis', 'name="x/arm"><vis')
     text = text.replace('link="arm"', 'link="x/arm"')
-    again = write_bag(
-        tmp_path / 'again', 'arm', [('robot_description', 0, String(data=text)), *found[1:]]
-    )
+    again = described(tmp_path / 'again', found, text)
     assert read_scene(again, 'joint_states').bent[0].replaced == {'x/arm'}
     before, after = (
         [corners for corners, color, _ in scene.outlines(time) if color == (0.0, 1.0, 0.0, 1.0)]
@@ -159,12 +160,7 @@ def test_markers_have_poses_and_frames_and_hide_only_what_they_replace(tmp_path)
     shapes = [MarkerArray(markers=[marker('arm', 'base'), moved, unknown, arrow])]
     shapes.append(MarkerArray(markers=[gone]))
     found = [('shape', k, message) for k, message in enumerate(shapes)]
-    bag = write_bag(
-        tmp_path / 'run',
-        'arm',
-        [('robot_description', 0, String(data=DESCRIPTION)), *rows(), *found],
-    )
-    scene = read_scene(bag, '')
+    scene = read_scene(described(tmp_path / 'run', rows() + found), '')
     assert [one.replaced for one in scene.bent] == [{'arm', None}, {'arm'}]
     blue = [c for c, color, _ in scene.outlines(0.0) if color == (0.0, 0.0, 1.0, 1.0)]
     assert blue[0].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
@@ -174,20 +170,20 @@ def test_markers_have_poses_and_frames_and_hide_only_what_they_replace(tmp_path)
 
 
 def test_joints_are_interpolated_and_other_entries_ignored(tmp_path):
-    found = [('robot_description', 0, String(data=DESCRIPTION))]
+    found = []
     for k in range(6):
         state = JointState(name=['slide', 'strain'], position=[0.1 * k, 7.0])
         if k % 2:
             state = JointState(name=['turn'], position=[math.nan if k == 3 else 0.1 * k])
         found.append(('joint_states', k, stamped(state, k * NANOSECONDS)))
         found.append(('joint_command', k, stamped(state, k * NANOSECONDS)))
-    scene = read_scene(write_bag(tmp_path / 'run', 'arm', found), '')
+    scene = read_scene(described(tmp_path / 'run', found), '')
     assert (scene.topic, scene.ignored) == ('/arm/joint_states', ['strain'])
     assert scene.positions['slide'] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.4])
     assert scene.positions['turn'] == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-def test_a_state_is_shown_from_its_first_sample_to_its_last(tmp_path):
+def test_a_state_is_shown_from_its_first_sample_to_its_last():
     time = np.arange(5.0)
     strip = Strip('brake', spans(time, np.array([0, 1, 0, 1, 1]) > 0), written=True)
     picture = Picture('', '', (), [strip], (), ('run',))
@@ -270,9 +266,7 @@ def test_webp_of_twice_the_size_and_resolution_has_text_of_twice_the_size(arm, t
 
 
 def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
-    start = 1_700_000_000 * NANOSECONDS
-    found = [('robot_description', start, String(data=DESCRIPTION)), *rows(start=start)]
-    bag = write_bag(tmp_path / 'run', 'arm', found)
+    bag = described(tmp_path / 'run', rows(start=1_700_000_000 * NANOSECONDS))
     words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--to', '1', '--rate', '5')
     done = Outcome(capsys, 'animate', bag, *words)
     assert '6 pictures' in done.out, done.err
@@ -281,9 +275,7 @@ def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
 
 def test_motion_where_states_are_missing_is_said_to_be_interpolated(tmp_path, capsys):
     found = [row for row in rows() if not 0.4e9 < row[1] < 1.2e9]
-    bag = write_bag(
-        tmp_path / 'run', 'arm', [('robot_description', 0, String(data=DESCRIPTION)), *found]
-    )
+    bag = described(tmp_path / 'run', found)
     words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--rate', '2', '--no-traces')
     said = '/arm/joint_states: no states from 0.40 to 1.20 s; motion there is interpolated'
     assert said in Outcome(capsys, 'animate', bag, *words).err
