@@ -19,6 +19,7 @@ all others
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -66,16 +67,16 @@ def modules_of(root: Path, package: str) -> list[str]:
     return sorted(names - {package})
 
 
-def imported(root: Path) -> set[str]:
-    """Return the top-level names of all modules that the packages of a tree import."""
+@functools.cache
+def imported(directory: Path) -> set[str]:
+    """Return the top-level names of all modules that the files below a directory import."""
     found = set()
-    for name in packages(root):
-        for path in (root / 'src' / name / name).rglob('*.py'):
-            for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'), str(path))):
-                if isinstance(node, ast.Import):
-                    found |= {alias.name.split('.')[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                    found.add(node.module.split('.')[0])
+    for path in directory.rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'), str(path))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split('.')[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                found.add(node.module.split('.')[0])
     return found
 
 
@@ -92,7 +93,8 @@ def contracts(root: Path) -> list[dict[str, Any]]:
     commands = [m for m in modules if COMMAND_MODULES.fullmatch(m.rpartition('.')[2])]
     ros_modules = [m for m in modules if is_of_ros(m)]
     library = [m for m in modules if m not in {*commands, *ros_modules}]
-    ros = sorted({n for n in imported(root) if MESSAGE_PACKAGES.fullmatch(n)} | {'rclpy'})
+    external = {found for name in names for found in imported(root / 'src' / name / name)}
+    ros = sorted({n for n in external if MESSAGE_PACKAGES.fullmatch(n)} | {'rclpy'})
 
     def forbidden(
         name: str, sources: list[str], targets: list[str], **more: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import importlib
 import importlib.util
 import inspect
@@ -20,11 +19,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob('src/*/package.xml'))
 PYTHON_PACKAGES = [path for path in PACKAGES if (path / 'setup.py').exists()]
-SHARED = {
-    'longreach_dynamics', 'longreach_machine', 'longreach_markers', 'longreach_node',
-    'longreach_tools',
-}  # fmt: skip
-MACHINES = [path for path in PYTHON_PACKAGES if path.name not in SHARED]
 LIBRARIES = (
     'longreach_boom', 'longreach_crane', 'longreach_dynamics', 'longreach_excavator',
     'longreach_markers',
@@ -62,22 +56,16 @@ def load_script(name):
     return module
 
 
+CONTRACTS = load_script('import_contracts')
+MACHINES = [path for path in PYTHON_PACKAGES if path.name not in CONTRACTS.SHARED]
 WORKSPACE = load_script('workspace')
 PIP_ONLY = set(WORKSPACE.PIP_ONLY)
 PIP_ONLY_TESTS = set(WORKSPACE.PIP_ONLY_TESTS)
 
 
-@functools.cache
 def imports(directory):
-    """Return the top-level names of all modules that the files below a directory import."""
-    found = set()
-    for path in directory.rglob('*.py'):
-        for node in ast.walk(ast.parse(path.read_text(), str(path))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.split('.')[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                found.add(node.module.split('.')[0])
-    return found - set(sys.stdlib_module_names)
+    """Return what the files below a directory import beyond Python's standard library."""
+    return CONTRACTS.imported(directory) - set(sys.stdlib_module_names)
 
 
 def manifest(package):
@@ -106,13 +94,10 @@ def setup_keywords(package):
 # --- directions -----------------------------------------------------------------------------
 
 
-CONTRACTS = load_script('import_contracts')
-
-
 def test_contracts_hold_every_package_and_module():
     by_name = {contract['name']: contract for contract in CONTRACTS.contracts(ROOT)}
     sources = {m for contract in by_name.values() for m in contract['source_modules']}
-    assert sources >= SHARED
+    assert sources >= set(CONTRACTS.SHARED)
     modules = {m for package in MACHINES for m in CONTRACTS.modules_of(ROOT, package.name)}
     files = [p for package in MACHINES for p in (package / package.name).rglob('*.py')]
     # Generated code is kept beside compiled code.
