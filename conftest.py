@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import shutil
 import tempfile
@@ -95,3 +96,9 @@ def _file(of: pytest.Item | pytest.TestReport) -> str:
 def pytest_unconfigure(config: pytest.Config) -> None:  # noqa: ARG001
     """Remove the logs of ROS."""
     shutil.rmtree(_LOGS, ignore_errors=True)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let messages wait: a machine may stand still for longer than is usual."""
+    monkeypatch.setattr('longreach_node.samples.STALE', math.inf)

@@ -23,11 +23,12 @@ from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.control import JointController
-from longreach_node import diagnostics, qos, samples
+from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 SAMPLE = 5_000_000  # [ns]
+pytestmark = pytest.mark.usefixtures('patient')
 SITE = np.radians((70.0, -50.0, -35.0, -30.0))
 WAVE = """
 duration: 1.5
@@ -102,12 +103,6 @@ class Rig:
     def counts(self):
         self.bench.until(lambda: self.reports, 'report')
         return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(samples, 'STALE', math.inf)
 
 
 @pytest.fixture
@@ -301,9 +296,9 @@ def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path, text):
     file.write_text(text)
     scenario = load_scenario(file, boom, 1e-3)
     result = simulate(boom, scenario)
-    words = ['-p', 'lockstep:=true', '-p', f'scenario:={file}']
-    words += ['-p', 'plant:real_time_factor:=0.0', '-p', f'plant:duration:={scenario.duration}']
-    with bench(*words, deadline=60.0) as b:
+    words = setting(lockstep=True, scenario=file)
+    words += setting('plant', real_time_factor=0.0, duration=scenario.duration)
+    with bench(*words) as b:
         _, joints, hydraulics = loop(b)
     cylinders = [cylinder.name for cylinder in boom.cylinders]
     for i, name in enumerate(cylinders, start=1):
@@ -319,15 +314,8 @@ def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path, text):
 def test_a_reset_plant_gives_the_same_run_again(tmp_path: Path) -> None:
     file = tmp_path / 'scenario.yaml'
     file.write_text(WAVE)
-    words = [
-        '-p',
-        'lockstep:=true',
-        '-p',
-        f'scenario:={file}',
-        '-p',
-        'plant:real_time_factor:=0.0',
-    ]
-    with bench(*words, deadline=60.0) as b:
+    words = setting(lockstep=True, scenario=file)
+    with bench(*words, *setting('plant', real_time_factor=0.0)) as b:
         hydraulics = b.listen(HydraulicState, 'hydraulics')
         b.add(ControllerNode)
         plant = b.add(PlantNode)

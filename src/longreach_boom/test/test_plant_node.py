@@ -35,7 +35,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 SAMPLE = 5_000_000  # [ns]
 SCENARIO = """
@@ -50,14 +50,7 @@ valve_commands:
 REST = 'duration: 1.0\npose: site\n'
 
 
-def words(**parameters):
-    return [
-        word for name, value in parameters.items() for word in ('-p', f'plant:{name}:={value}')
-    ]
-
-
-FAST = words(real_time_factor=0.0)
-LOCKSTEP = words(real_time_factor=0.0, lockstep='true')
+FAST = setting('plant', real_time_factor=0.0)
 
 
 class Rig:
@@ -107,7 +100,8 @@ def standing(tmp_path):
     """A boom that nobody drives, paused, in its first sample."""
     file = tmp_path / 'rest.yaml'
     file.write_text(REST)
-    with bench(*FAST, *words(start_paused='true', command_timeout=0.05, scenario=file)) as b:
+    paused = setting(start_paused=True, command_timeout=0.05, scenario=file)
+    with bench(*FAST, *paused) as b:
         yield Rig(b)
 
 
@@ -117,7 +111,7 @@ def expected(boom, scenario):
 
 
 def test_all_topics_are_the_librarys_run(boom, scenario, expected):
-    with bench(*FAST, *words(scenario=scenario, duration=0.5)) as b:
+    with bench(*FAST, *setting('plant', scenario=scenario, duration=0.5)) as b:
         changes = b.listen(InertiaStamped, 'load', qos.CHANGES)
         rig = Rig(b)
         rig.run_to_the_end(101)
@@ -158,7 +152,7 @@ def test_all_topics_are_the_librarys_run(boom, scenario, expected):
     'spools', [(math.nan, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.5), (0.0,), (math.inf,) * 4]
 )
 def test_a_command_that_cannot_be_is_none(scenario: Path, spools: tuple[float, ...]) -> None:
-    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
+    with bench(*FAST, *setting('plant', lockstep=True, scenario=scenario)) as b:
         rig = Rig(b)
         rig.send(*spools)
         b.settle()
@@ -262,7 +256,7 @@ def test_sensors_show_what_the_library_says(boom, scenario, expected, name):
         'encoder': JointState,
         'strain': StrainState,
     }
-    with bench(*FAST, *words(scenario=scenario, duration=0.5, sensors=name)) as b:
+    with bench(*FAST, *setting('plant', scenario=scenario, duration=0.5, sensors=name)) as b:
         shown = {key: b.listen(kind, f'sensors/{key}') for key, kind in kinds.items()}
         rig = Rig(b)
         rig.run_to_the_end(101)
@@ -304,7 +298,8 @@ def test_sensors_show_what_the_library_says(boom, scenario, expected, name):
 
 def test_noise_of_the_sensors_can_be_set_at_run_time():
     file = default_file().with_name('sensors_typical.yaml')
-    with bench(*FAST, *words(start_paused='true', sensors='typical', sensor_noise=0.0)) as b:
+    given = setting(start_paused=True, sensors='typical', sensor_noise=0.0)
+    with bench(*FAST, *given) as b:
         plant = b.add(PlantNode)
         b.until(lambda: plant.simulation.started, 'start')
         usual = Sensors(plant.described, load_sensors(file), 200.0)

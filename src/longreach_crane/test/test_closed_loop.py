@@ -17,7 +17,7 @@ from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import simulate
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 # Goes into the brake by the rule, out of it, and beyond the limit: everything within 12 s.
 SCENARIO = """
@@ -56,16 +56,6 @@ class Loop:
         )
 
 
-def words(**parameters):
-    """Return arguments for both nodes; a name with a double underscore is for one alone."""
-    pairs = []
-    for name, value in parameters.items():
-        node, _, rest = name.partition('__')
-        nodes = [node] if rest else ['plant', 'controller']
-        pairs += [f'{n}:{rest or name}:={value}' for n in nodes]
-    return [word for pair in pairs for word in ('-p', pair)]
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('variant', 'arguments'),
@@ -79,11 +69,11 @@ def words(**parameters):
 def test_lockstep_equals_the_library(machinery, tmp_path, variant, arguments):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
-    parameters = {'lockstep': 'true', 'scenario': file}
-    parameters |= {f'plant__{n}': variant[n] for n in ('brake', 'model') if n in variant}
-    parameters |= {f'controller__{n}': variant[n] for n in ('output', 'matrices') if n in variant}
-    parameters |= {f'plant__{n}': value for n, value in arguments.items()}
-    with bench(*words(plant__real_time_factor=0.0, plant__duration=12.0, **parameters)) as b:
+    words = setting(lockstep=True, scenario=file)
+    words += setting('plant', real_time_factor=0.0, duration=12.0, **arguments)
+    for node, names in (('plant', ('brake', 'model')), ('controller', ('output', 'matrices'))):
+        words += setting(node, **{name: variant[name] for name in names if name in variant})
+    with bench(*words) as b:
         loop = Loop(b)
         b.until(loop.plant.done.done, 'end')
         b.until(lambda: len(loop.commands) == len(loop.statuses) == len(loop.joints) == 1201)
@@ -113,9 +103,9 @@ def test_another_crane_with_another_cycle(machinery, tmp_path):
     )
     crane.write_text(yaml.safe_dump(other.as_mapping()))
     file.write_text('duration: 4.0\nset_points: [{time: 0.5, car_position: 1.0}]\n')
-    common = {'lockstep': 'true', 'scenario': file, 'file': crane}
-    rates = {'plant__step': 0.02, 'plant__publish_rate': 50.0, 'plant__duration': 4.0}
-    with bench(*words(plant__real_time_factor=0.0, **common, **rates)) as b:
+    words = setting(lockstep=True, scenario=file, file=crane)
+    words += setting('plant', step=0.02, publish_rate=50.0, duration=4.0, real_time_factor=0.0)
+    with bench(*words) as b:
         loop = Loop(b)
         b.until(loop.plant.done.done, 'end')
         b.until(lambda: len(loop.commands) == len(loop.statuses) == len(loop.joints) == 201)
@@ -126,9 +116,9 @@ def test_another_crane_with_another_cycle(machinery, tmp_path):
 def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_path):
     file = tmp_path / 'scenario.yaml'
     file.write_text('duration: 60.0\nset_points: [{time: 0.0, car_position: 2.0}]\n')
-    settings = words(scenario=file, controller__use_sim_time='true')
-    settings += words(plant__command_timeout=0.2, plant__start_timeout=0.0)
-    with bench(*settings) as b:
+    words = setting(scenario=file) + setting('controller', use_sim_time=True)
+    words += setting('plant', command_timeout=0.2, start_timeout=0.0)
+    with bench(*words) as b:
         loop = Loop(b)
         b.until(lambda: loop.plant.sample > 50 and loop.plant.command.force != 0.0, 'a moving car')
         assert not loop.plant.command.brake
@@ -149,7 +139,8 @@ def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_pa
 
 
 def test_without_its_plant_the_controller_brakes(tmp_path: Path) -> None:
-    with bench(*words(controller__use_sim_time='true', plant__start_timeout=0.0)) as b:
+    words = setting('controller', use_sim_time=True)
+    with bench(*words, *setting('plant', start_timeout=0.0)) as b:
         loop = Loop(b)
         b.until(lambda: len(loop.statuses) > 10, 'a running loop')
         b.remove(loop.plant)

@@ -20,10 +20,10 @@ from longreach_dynamics.errors import InputError
 from longreach_node import clock as clock_module
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 CYCLE = 10_000_000  # [ns]
-LOCKSTEP = ('-p', 'controller:lockstep:=true')
+LOCKSTEP = setting(lockstep=True)
 SCENARIO = """
 duration: 20.0
 diagnosis: {diagnosis}
@@ -117,9 +117,7 @@ def told(states, cycles):
 def test_a_stream_gives_the_librarys_commands(machinery, tmp_path, matrices, output):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO.format(diagnosis='true'))
-    words = [*LOCKSTEP, '-p', f'controller:scenario:={file}']
-    words += ['-p', f'controller:output:={output}', '-p', f'controller:matrices:={matrices}']
-    with bench(*words) as b:
+    with bench(*LOCKSTEP, *setting(scenario=file, output=output, matrices=matrices)) as b:
         rig = Rig(b)
         for cycle in range(40):
             # Distances of 6 and 14 ms are one cycle each; answers copy the stamp.
@@ -230,7 +228,7 @@ def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(machinery, rig):
 def test_a_set_point_by_hand_holds_until_the_next(machinery, tmp_path):
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO.format(diagnosis='true'))
-    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
+    with bench(*LOCKSTEP, *setting(scenario=file)) as b:
         rig = Rig(b)
         rig.send(0)
         rig.answers(1)

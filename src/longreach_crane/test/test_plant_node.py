@@ -16,7 +16,7 @@ from longreach_crane.scenario import Disturbance, InitialState, Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_node.stamps import stamp_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 SCENARIO = """
 duration: 1.0
@@ -33,7 +33,7 @@ def write_scenario(directory: Path, **initial_state: float) -> Path:
 
 
 CYCLE = 10_000_000  # [ns]
-LOCKSTEP = ('-p', 'plant:lockstep:=true', '-p', 'plant:real_time_factor:=0.0')
+LOCKSTEP = setting('plant', lockstep=True, real_time_factor=0.0)
 
 
 class Rig:
@@ -66,9 +66,7 @@ def test_it_moves_as_the_library_says(
 ) -> None:
     file = write_scenario(tmp_path, angle=0.2, car_velocity=0.5)
     commands = [(k * 5.0, 8 <= k < 12) for k in range(20)]
-    words = [*LOCKSTEP, '-p', f'plant:scenario:={file}']
-    words += ['-p', f'plant:model:={model}', '-p', f'plant:brake:={brake}']
-    with bench(*words) as b:
+    with bench(*LOCKSTEP, *setting('plant', scenario=file, model=model, brake=brake)) as b:
         rig = Rig(b)
         for force, closed in commands:
             rig.cycle(force, closed)
@@ -103,8 +101,7 @@ def test_a_force_beyond_that_of_the_motor_is_no_answer():
 
 
 def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last():
-    words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
-    with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
+    with bench(*setting(start_paused=True, command_timeout=0.05, start_timeout=0.0)) as b:
         rig = Rig(b)
         plant = rig.plant
         assert plant.command == Command(0.0, True)

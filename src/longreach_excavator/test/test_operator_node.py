@@ -24,9 +24,9 @@ from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node import diagnostics, qos, samples
+from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import Bench, bench, setting
 
 JOINTS = [f'{name}_joint' for name in CYLINDERS]
 INSTALLED = default_file().with_name('teleoperation.yaml')
@@ -119,12 +119,7 @@ class Rig:
 
 SAMPLE = 10_000_000  # [ns]
 PERIOD = 0.01  # [s]
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(samples, 'STALE', math.inf)
+pytestmark = pytest.mark.usefixtures('patient')
 
 
 @pytest.fixture
@@ -199,11 +194,10 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
 ) -> None:
     file = tmp_path / 'teleoperation.yaml'
     file.write_text(INSTALLED.read_text().replace('timeout: 0.5', 'timeout: 60.0'))
-    words = [f'operator:teleoperation:={file}']
-    words += ['plant:real_time_factor:=0.0', 'plant:lockstep:=true', 'plant:duration:=0.5']
-    words += [f'plant:publish_rate:={1.0 / PERIOD}']
+    words = setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
+    words += setting('plant', publish_rate=1.0 / PERIOD)
     rates = (0.15, 0.1, -0.2)
-    with bench(*(word for parameter in words for word in ('-p', parameter))) as b:
+    with bench(*words, *setting('operator', teleoperation=file)) as b:
         operator = b.add(OperatorNode)
         # Before the order, which would grow old while a plant compiles its kernels. The sample of
         # time 0 is not answered before somebody has asked for motion; the plant repeats it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from longreach_excavator.scenario import dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.terrain import heights
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import Bench, bench, setting
 
 SAMPLE = 10_000_000  # [ns]
 PERIOD = 0.01  # [s]
@@ -37,12 +36,7 @@ valve_commands:
 """
 
 
-def words(**parameters: Any) -> list[str]:
-    told = {'publish_rate': 1.0 / PERIOD, **parameters}
-    return [word for name, value in told.items() for word in ('-p', f'plant:{name}:={value}')]
-
-
-FAST = words(real_time_factor=0.0)
+FAST = setting('plant', real_time_factor=0.0, publish_rate=1.0 / PERIOD)
 
 
 @pytest.fixture(scope='module')
@@ -79,7 +73,7 @@ def scenario(tmp_path: Path) -> Path:
 @pytest.fixture
 def standing() -> Iterator[Rig]:
     """An excavator that nobody drives, paused, in its first sample."""
-    with bench(*FAST, *words(start_paused='true', command_timeout=0.05)) as b:
+    with bench(*FAST, *setting('plant', start_paused=True, command_timeout=0.05)) as b:
         yield Rig(b)
 
 
@@ -90,7 +84,7 @@ def advance(rig: Rig, samples: int) -> None:
 
 
 def test_all_topics_are_the_librarys_run(excavator: ExcavatorParameters, scenario: Path) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.6)) as b:
+    with bench(*FAST, *setting('plant', scenario=scenario, duration=0.6)) as b:
         rig = Rig(b)
         rig.run_to_the_end(61)
     machine = Excavator(excavator, load_scenario(scenario, excavator, 1e-3))
@@ -128,7 +122,7 @@ def test_all_topics_are_the_librarys_run(excavator: ExcavatorParameters, scenari
 def test_a_given_cohesion_is_used_instead_of_the_scenarios(
     excavator: ExcavatorParameters, scenario: Path
 ) -> None:
-    with bench(*FAST, *words(scenario=scenario, duration=0.1, cohesion=3.0e3)) as b:
+    with bench(*FAST, *setting('plant', scenario=scenario, duration=0.1, cohesion=3.0e3)) as b:
         rig = Rig(b)
         rig.run_to_the_end(11)
     given = load_scenario(scenario, excavator, 1e-3).replace(cohesion=3.0e3)
@@ -147,7 +141,7 @@ def test_the_bucket_stops_by_itself_when_it_has_swept(
         'duration: 3.0\npose: dig\ncohesion: 5.0e+3\nsweep_deg: 20.0\n'
         'valve_commands: [{time: 0.0, spools: [0.0, 0.0, 1.0]}]\n'
     )
-    with bench(*FAST, *words(scenario=file, duration=3.0)) as b:
+    with bench(*FAST, *setting('plant', scenario=file, duration=3.0)) as b:
         rig = Rig(b)
         rig.run_to_the_end(301)
     machine = Excavator(excavator, load_scenario(file, excavator, 1e-3))
@@ -176,11 +170,11 @@ def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
 def test_given_forces_end_with_their_scenario(tmp_path: Path) -> None:
     file = tmp_path / 'printed.yaml'
     file.write_text('duration: 0.1\npose: dig\nmode: printed\n')
-    with bench(*FAST, *words(scenario=file)) as b:
+    with bench(*FAST, *setting('plant', scenario=file)) as b:
         rig = Rig(b)
         rig.run_to_the_end(11)
     assert rig.plant.state.forces[2] > 2e5
-    late = words(scenario=file, duration=0.2)
+    late = setting('plant', scenario=file, duration=0.2)
     error = r'duration = 0\.2 s, allowed with mode: printed: up to that of the scenario, 0\.1 s'
-    with bench(*late) as b, pytest.raises(InputError, match=error):
+    with bench(*FAST, *late) as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)

@@ -1,7 +1,5 @@
 """The controllers as a node: in lockstep with the plant it is the library's closed loop."""
 
-import math
-
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
@@ -21,26 +19,17 @@ from longreach_harvester.parameters import JOINTS, default_file, load_harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.spec import HARVESTER
-from longreach_node import qos, samples
+from longreach_node import qos
 from longreach_node.stamps import stamp_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 POSE = (0.1, 0.55, -1.2)
 SAMPLE = 10_000_000  # [ns]
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(samples, 'STALE', math.inf)
+pytestmark = pytest.mark.usefixtures('patient')
 
 
 def shipped(name):
     return HARVESTER.find_scenario(name)
-
-
-def words(*parameters):
-    return [word for parameter in parameters for word in ('-p', parameter)]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +40,8 @@ def test_in_lockstep_it_is_the_librarys_closed_loop(name, machine):
     file = default_file()
     if machine == 'realistic':
         file = file.parent / 'harvester_realistic.yaml'
-    given = [f'{node}:{key}' for node in ('plant', 'controller') for key in
-             (f'scenario:={scenario}', f'file:={file}', 'lockstep:=true')]  # fmt: skip
-    given += ['plant:real_time_factor:=0.0', 'plant:duration:=3.0']
-    with bench(*words(*given)) as b:
+    given = setting('plant', 'controller', scenario=scenario, file=file, lockstep=True)
+    with bench(*given, *setting('plant', real_time_factor=0.0, duration=3.0)) as b:
         b.add(ControllerNode)
         plant = b.add(PlantNode)
         b.until(plant.done.done, 'end')

@@ -1,7 +1,5 @@
 """The operator's station as a node, in lockstep with the plant: the library's closed loop."""
 
-import math
-
 import numpy as np
 import pytest
 from harvesters import STANDARD
@@ -16,17 +14,12 @@ from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import resting_scenario
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node import qos, samples
-from longreach_node.testing import bench
+from longreach_node import qos
+from longreach_node.testing import bench, setting
 
 PERIOD = 0.01  # [s]
 AXES = [0.5, -0.8, 0.0, 0.0, 0.6]
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Let messages wait: this machine may stand still for longer than is usual."""
-    monkeypatch.setattr(samples, 'STALE', math.inf)
+pytestmark = pytest.mark.usefixtures('patient')
 
 
 @pytest.mark.parametrize('control', ['joints', 'tip'])
@@ -35,9 +28,9 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(tmp_path, con
     file.write_text(
         default_file('teleoperation.yaml').read_text().replace('timeout: 0.5', 'timeout: 60.0')
     )
-    words = [f'operator:teleoperation:={file}', f'operator:control:={control}']
-    words += ['plant:real_time_factor:=0.0', 'plant:lockstep:=true', 'plant:duration:=0.5']
-    with bench(*(word for parameter in words for word in ('-p', parameter))) as b:
+    words = setting('operator', teleoperation=file, control=control)
+    words += setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
+    with bench(*words) as b:
         operator = b.add(OperatorNode)
         # The sample of time 0 is not answered before a stick has moved; the plant repeats it.
         plant = b.add(PlantNode)

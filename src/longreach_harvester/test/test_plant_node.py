@@ -9,7 +9,7 @@ from harvesters import REALISTIC, STANDARD, scenario
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
-from test_controller_node import shipped, words
+from test_controller_node import shipped
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.machine import BY_SCENARIO
@@ -19,7 +19,7 @@ from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import LogEvent, load_scenario
 from longreach_node import qos
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 FILE = default_file().parent / 'harvester_realistic.yaml'
 
@@ -27,8 +27,7 @@ FILE = default_file().parent / 'harvester_realistic.yaml'
 @pytest.fixture
 def rig():
     """A plant, paused in its first sample."""
-    given = ('real_time_factor:=0.0', 'start_paused:=true', f'file:={FILE}')
-    with bench(*[word for parameter in given for word in ('-p', parameter)]) as b:
+    with bench(*setting(real_time_factor=0.0, start_paused=True, file=FILE)) as b:
         b.joints = b.listen(JointState, 'joint_states')
         b.plant = b.add(PlantNode)
         b.until(lambda: b.joints, 'first sample')
@@ -95,9 +94,8 @@ def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
 
 
 def test_at_60_samples_per_second_steps_of_a_millisecond_keep_time():
-    given = [f'plant:scenario:={shipped("open_loop")}', 'plant:publish_rate:=60.0']
-    given += ['plant:real_time_factor:=0.0', 'plant:duration:=2.0']
-    with bench(*words(*given)) as b:
+    given = setting(publish_rate=60.0, real_time_factor=0.0, duration=2.0)
+    with bench(*given, *setting(scenario=shipped('open_loop'))) as b:
         plant = b.add(PlantNode)
         b.until(plant.done.done, 'end')
     machine = Harvester(STANDARD, load_scenario(shipped('open_loop')))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harvesters import STANDARD, run_of
 from sensor_msgs.msg import JointState
-from test_controller_node import shipped, words
+from test_controller_node import shipped
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.sensors import SensorKind, TemperatureProfile
@@ -13,7 +13,7 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.sensors import MEASURED, SensorParameters, Sensors, load_sensors
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 IDEAL = SensorKind(rate=None, noise=0.0, bias=(), drift=(), step=0.0)
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
@@ -62,11 +62,10 @@ def test_ideal_sensors_change_nothing_typical_ones_something():
 
 
 def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
-    given = [f'{node}:{key}' for node in ('plant', 'controller') for key in
-             (f'scenario:={shipped("tip")}', 'lockstep:=true')]  # fmt: skip
-    given += ['controller:sensors:=true', 'plant:sensors:=typical']
-    given += ['plant:real_time_factor:=0.0', 'plant:duration:=2.0']
-    with bench(*words(*given)) as b:
+    given = setting('plant', 'controller', scenario=shipped('tip'), lockstep=True)
+    given += setting('controller', sensors=True)
+    given += setting('plant', sensors='typical', real_time_factor=0.0, duration=2.0)
+    with bench(*given) as b:
         shown = b.listen(JointState, 'sensors/joints')
         b.add(ControllerNode)
         plant = b.add(PlantNode)

@@ -15,7 +15,7 @@ from longreach_links.description import robot_description, thickness
 from longreach_links.plant_node import PlantNode
 from longreach_links.visuals import bent_links, functions_at, lumped_places
 from longreach_node import qos
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.basis import basis_of
 from longreach_symbolic.links import chord_ends, load_links
@@ -39,20 +39,16 @@ def scenario(tmp_path):
     return file
 
 
-def words(*given):
-    return [word for parameter in given for word in ('-p', parameter)]
-
-
 def machine(file):
     return FlexibleLinks(LINKS, designed_arm(LINKS), load_scenario(file, LINKS))
 
 
 @pytest.mark.parametrize('lockstep', [True, False])
 def test_nodes_and_library_compute_the_same(scenario, lockstep):
-    given = [f'scenario:={scenario}', f'lockstep:={lockstep}'.lower()]
-    given += ['plant:real_time_factor:=0.0', 'plant:duration:=0.4']
+    given = setting(scenario=scenario, lockstep=lockstep)
+    given += setting('plant', real_time_factor=0.0, duration=0.4)
     # Without the controllers' node the plant follows its scenario by itself.
-    with bench(*words(*given)) as b:
+    with bench(*given) as b:
         joints = b.listen(JointState, 'joint_states', qos.LATCHED_STREAM)
         if lockstep:
             commands = b.listen(JointState, 'joint_command', qos.LATCHED_STREAM)
@@ -79,8 +75,8 @@ def test_nodes_and_library_compute_the_same(scenario, lockstep):
 
 
 def test_torques_by_hand_act_and_after_a_silence_the_brakes_close(scenario):
-    given = [f'scenario:={scenario}', 'real_time_factor:=0.0', 'start_paused:=true']
-    with bench(*words(*given, 'command_timeout:=0.02')) as b:
+    free = {'real_time_factor': 0.0, 'start_paused': True, 'command_timeout': 0.02}
+    with bench(*setting(scenario=scenario, **free)) as b:
         joints = b.listen(JointState, 'joint_states')
         plant = b.add(PlantNode)
         b.until(lambda: joints, 'first sample')
@@ -103,8 +99,8 @@ def test_torques_by_hand_act_and_after_a_silence_the_brakes_close(scenario):
 
 
 def test_the_bent_links_are_drawn(scenario):
-    given = [f'scenario:={scenario}', 'real_time_factor:=0.0', 'duration:=0.4', 'trail:=0.2']
-    with bench(*words(*given)) as b:
+    given = setting(scenario=scenario, real_time_factor=0.0, duration=0.4, trail=0.2)
+    with bench(*given) as b:
         shown = b.listen(MarkerArray, 'shape', qos.VISUAL)
         described = b.listen(String, 'robot_description', qos.VISUAL)
         plant = b.add(PlantNode)
@@ -174,7 +170,7 @@ def test_a_link_is_drawn_bent_to_its_left():
 def test_bad_parameters_are_one_error(tmp_path, given, text):
     arm = tmp_path / 'arm.yaml'
     arm.write_text('{drives: [{gain: 125, rate_gain: 25}], sample_time: 0.001}')
-    with bench(*words(given.format(arm=arm))) as b, pytest.raises(InputError) as raised:
+    with bench('-p', given.format(arm=arm)) as b, pytest.raises(InputError) as raised:
         b.add(PlantNode)
     assert text in str(raised.value)
     assert '\n' not in str(raised.value)
@@ -182,7 +178,7 @@ def test_bad_parameters_are_one_error(tmp_path, given, text):
 
 def test_without_a_scenario_links_rest():
     one = FlexibleLinks(LINKS, designed_arm(LINKS), resting_scenario(LINKS))
-    with bench(*words('real_time_factor:=0.0', 'duration:=0.2')) as b:
+    with bench(*setting(real_time_factor=0.0, duration=0.2)) as b:
         plant = b.add(PlantNode)
         b.until(plant.done.done, 'end')
     np.testing.assert_allclose(plant.state.x, one.initial_state().x, atol=1e-9)

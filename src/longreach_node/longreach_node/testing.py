@@ -110,9 +110,18 @@ class Bench:
         self._threads.shutdown()
 
 
+def setting(*nodes: str, **parameters: object) -> list[str]:
+    """Return ROS arguments that give parameters to some nodes, or to all."""
+    booleans = {True: 'true', False: 'false'}
+    texts = {n: booleans[v] if isinstance(v, bool) else v for n, v in parameters.items()}
+    given = [f'{name}:={text}' for name, text in texts.items()]
+    given = [f'{node}:{one}' for node in nodes for one in given] or given
+    return [word for one in given for word in ('-p', one)]
+
+
 @contextlib.contextmanager
 def bench(*arguments: str, deadline: float = 60.0) -> Iterator[Bench]:
-    """Create a bench with ROS arguments for all nodes, such as ``plant:lockstep:=true``."""
+    """Create a bench with ROS arguments for all nodes, such as :func:`setting`."""
     rclpy.init(args=['--ros-args', *arguments])
     tests = Bench(deadline)
     try:

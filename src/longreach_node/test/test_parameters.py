@@ -16,7 +16,7 @@ from rclpy.parameter import Parameter
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_node.parameters import declare, file_table, table
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +48,9 @@ def declared(*arguments: str, cls: type[Any] = Table) -> Any:
         return declare(b.add(lambda: Node('toy')), cls)
 
 
-def given(**values: str) -> list[str]:
-    return [word for name, value in values.items() for word in ('-p', f'toy:{name}:={value}')]
-
-
 def test_what_is_not_given_comes_from_elsewhere() -> None:
     # What a file says, for example, whose name is a parameter itself.
-    with bench(*given(mass='3.0', name='blue')) as b:
+    with bench(*setting('toy', mass='3.0', name='blue')) as b:
         node = b.add(lambda: Node('toy'))
         found = declare(
             node, Table, otherwise=lambda own: {'mass': 7.0, 'high': float(len(own.name))}
@@ -65,7 +61,7 @@ def test_what_is_not_given_comes_from_elsewhere() -> None:
 
 def test_overrides() -> None:
     assert declared() == Table()
-    words = given(mass='2', count='7', wet='true', name='red', model='nonlinear')
+    words = setting('toy', mass='2', count='7', wet='true', name='red', model='nonlinear')
     found = declared(*words)
     assert found == Table(mass=2.0, count=7, wet=True, name='red', model='nonlinear')
     # An integer is right for a number.
@@ -89,7 +85,7 @@ def test_overrides() -> None:
 )
 def test_refusals_at_start(override: dict[str, str], error: str) -> None:
     with pytest.raises(InputError, match=error):
-        declared(*given(**override))
+        declared(*setting('toy', **override))
 
 
 def test_a_required_parameter() -> None:

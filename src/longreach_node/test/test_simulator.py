@@ -24,7 +24,7 @@ from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import Bench, bench, setting
 
 
 class Slow(Integrator):
@@ -98,17 +98,8 @@ class World:
         self.bench.until(lambda: len(self.samples) >= count, f'sample number {count}')
 
 
-def words(**parameters: object) -> list[str]:
-    texts = {True: 'true', False: 'false'}
-    return [
-        word
-        for name, value in parameters.items()
-        for word in ('-p', f'toy:{name}:={texts[value] if isinstance(value, bool) else value}')
-    ]
-
-
-LOCKSTEP = words(lockstep=True, real_time_factor=0.0)
-FREE = words(real_time_factor=0.0)
+LOCKSTEP = setting('toy', lockstep=True, real_time_factor=0.0)
+FREE = setting('toy', real_time_factor=0.0)
 
 
 # --- parameters --------------------------------------------------------------------------------
@@ -147,7 +138,7 @@ def test_steps_per_sample() -> None:
 
 
 def test_lockstep_counts_steps_and_ends() -> None:
-    with bench(*LOCKSTEP, *words(step=0.0025, duration=0.5)) as b:
+    with bench(*LOCKSTEP, *setting('toy', step=0.0025, duration=0.5)) as b:
         world = World(b)
         b.until(world.toy.done.done, 'end')
         b.until(lambda: len(world.samples) == 51 and len(world.joints) == 51)
@@ -169,7 +160,7 @@ def test_lockstep_counts_steps_and_ends() -> None:
 
 @pytest.mark.parametrize('missing', ['subscriber of /sample', 'publisher of /command'])
 def test_lockstep_does_not_begin_alone(missing: str) -> None:
-    with bench(*LOCKSTEP, *words(start_timeout=0.1)) as b:
+    with bench(*LOCKSTEP, *setting('toy', start_timeout=0.1)) as b:
         if missing.startswith('publisher'):
             b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
@@ -183,7 +174,7 @@ def test_lockstep_does_not_begin_alone(missing: str) -> None:
 
 
 def test_it_waits_for_the_recorder() -> None:
-    with bench(*LOCKSTEP, *words(listeners=1, duration=0.05)) as b:
+    with bench(*LOCKSTEP, *setting('toy', listeners=1, duration=0.05)) as b:
         world = World(b)
         b.settle()
         # joint_states has one listener, /diagnostics and the second one of samples are missing.
@@ -201,7 +192,7 @@ def test_it_waits_for_the_recorder() -> None:
 
 @pytest.mark.parametrize('factor', [0.0, 50.0])
 def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
-    with bench(*words(duration=0.5, real_time_factor=factor)) as b:
+    with bench(*setting('toy', duration=0.5, real_time_factor=factor)) as b:
         world = World(b, answer=False)
         world.toy.watchers = [(world.toy._out, 'watcher')]
         b.settle()
@@ -220,7 +211,7 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
 
 
 def test_without_lockstep_it_starts_alone_after_a_while() -> None:
-    with bench(*FREE, *words(start_timeout=0.05, duration=0.3, command_timeout=0.0)) as b:
+    with bench(*FREE, *setting('toy', start_timeout=0.05, duration=0.3, command_timeout=0.0)) as b:
         toy = b.add(Toy)
         b.until(toy.done.done, 'end')
         assert toy.sample == 30
@@ -251,7 +242,7 @@ def test_pause_step_resume_reset(mode: list[str]) -> None:
 
 
 def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
-    with bench(*FREE, *words(duration=0.05, start_timeout=0.0, companions=1)) as b:
+    with bench(*FREE, *setting('toy', duration=0.05, start_timeout=0.0, companions=1)) as b:
         world = World(b, answer=False)
         b.until(lambda: world.toy.simulation.finished, 'the end')
         answers = [world.service(name) for name in ('pause', 'resume', 'step')]
@@ -272,7 +263,7 @@ def diagnosed(reports: list[DiagnosticArray]) -> dict[str, str]:
 @pytest.mark.parametrize('how', ['at start', 'at run time'])
 def test_the_plant_makes_simulation_time_itself(how: str) -> None:
     # Its timers must not wait for the clock that it publishes.
-    with bench(*words(duration=0.1, use_sim_time=how == 'at start')) as b:
+    with bench(*setting('toy', duration=0.1, use_sim_time=how == 'at start')) as b:
         world = World(b)
         if how == 'at run time':
             world.toy.set_parameters([Parameter('use_sim_time', value=True)])
@@ -282,7 +273,7 @@ def test_the_plant_makes_simulation_time_itself(how: str) -> None:
 
 def test_a_command_from_another_time_is_reported(capfd: Any) -> None:
     stamp = 1_795_358_721 * 10**9
-    with bench(*words(start_paused=True)) as b:
+    with bench(*setting('toy', start_paused=True)) as b:
         world = World(b, answer=False)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.heard(1)
@@ -303,7 +294,7 @@ def test_a_command_from_another_time_is_reported(capfd: Any) -> None:
 def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnostics, 'HOLD', 0.2)
     monkeypatch.setattr(simulation, 'BACKLOG', 0.02)
-    with bench(*words(real_time_factor=10.0, publish_rate=10.0, step=0.1)) as b:
+    with bench(*setting('toy', real_time_factor=10.0, publish_rate=10.0, step=0.1)) as b:
         world = World(b, answer=False)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.toy.integrator.slowness = 0.05
@@ -321,7 +312,7 @@ def test_a_second_publisher_of_the_clock_is_named(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     monkeypatch.setattr(simulator, '_GRAPH_PERIOD', 0.02)
-    with bench(*words(publish_rate=50.0, step=0.02)) as b:
+    with bench(*setting('toy', publish_rate=50.0, step=0.02)) as b:
         world = World(b)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.heard(2)
@@ -338,7 +329,7 @@ def test_a_second_publisher_of_the_clock_is_named(
 
 
 def test_two_plants_of_one_name_are_reported_by_both(capfd: Any) -> None:
-    with bench(*words(start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
+    with bench(*setting('toy', start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
         first, second = b.add(Toy), b.add(Toy)
         b.until(lambda: first._duplicates and second._duplicates, 'warnings')
     said = ''.join(capfd.readouterr())
@@ -346,7 +337,7 @@ def test_two_plants_of_one_name_are_reported_by_both(capfd: Any) -> None:
 
 
 def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
-    with bench(*LOCKSTEP, *words(duration=0.05)) as b:
+    with bench(*LOCKSTEP, *setting('toy', duration=0.05)) as b:
         b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
         begun = time.monotonic()
@@ -370,7 +361,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
 
 
 def test_parameters_at_run_time() -> None:
-    with bench(*words(start_paused=True)) as b:
+    with bench(*setting('toy', start_paused=True)) as b:
         toy = World(b).toy
         before = toy.settings
         assert toy.set_parameters([Parameter('command_timeout', value=0.05)])[0].successful
@@ -379,7 +370,7 @@ def test_parameters_at_run_time() -> None:
 
 def test_a_message_without_subscribers_is_not_made() -> None:
     made: list[int] = []
-    with bench(*words(start_paused=True, start_timeout=0.0)) as b:
+    with bench(*setting('toy', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.publish_joints = lambda _: made.append(1)
         b.until(lambda: toy.simulation.started, 'start')
@@ -391,7 +382,7 @@ def test_a_message_without_subscribers_is_not_made() -> None:
 
 
 def test_it_ends_when_the_last_response_is_sent() -> None:
-    with bench(*words(start_paused=True, start_timeout=0.0)) as b:
+    with bench(*setting('toy', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.standard = SimpleNamespace(answering=1)
         toy.simulation.quit()
@@ -403,7 +394,7 @@ def test_it_ends_when_the_last_response_is_sent() -> None:
 
 @pytest.mark.slow
 def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
-    with bench(*words(start_paused=True, real_time_factor=0.0)) as b:
+    with bench(*setting('toy', start_paused=True, real_time_factor=0.0)) as b:
         toy = b.add(Toy)
         b.until(lambda: toy.simulation.started, 'start')
         assert toy.set_parameters([Parameter('real_time_factor', value=1.0)])[0].successful
