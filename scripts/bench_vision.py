@@ -262,13 +262,7 @@ def disturbances(quick: bool) -> list[Row]:
         seen = windows(evaluation, kind, count, tag=False)
         calls = [prepare(window) for window in seen]
         centers = [call() for call in calls]
-        errors = np.array(
-            [
-                center - window.center
-                for window, center in zip(seen, centers, strict=True)
-                if center is not None
-            ]
-        ).reshape(-1, 2)
+        errors = errors_of(seen, centers)
         wrong = int(np.sum(np.hypot(*errors.T) > 0.5))
         flagged = 100.0 * (1.0 - len(errors) / count)
         note = f'{flagged:.0f} % flagged, {wrong} wrong'
@@ -401,15 +395,16 @@ def median_time(calls: list[Call]) -> float:
     return statistics.median(times)
 
 
+def errors_of(seen: list[Window], centers: list[np.ndarray | None]) -> np.ndarray:
+    """Return the errors (n, 2) of the centres that were found [px]."""
+    pairs = zip(seen, centers, strict=True)
+    found = [center - window.center for window, center in pairs if center is not None]
+    return np.array(found).reshape(-1, 2)
+
+
 def summary(seen: list[Window], centers: list[np.ndarray | None], false: int, empty: int) -> str:
     """Return the accuracy and the reliability of centres as text."""
-    errors = np.array(
-        [
-            center - window.center
-            for window, center in zip(seen, centers, strict=True)
-            if center is not None
-        ]
-    ).reshape(-1, 2)
+    errors = errors_of(seen, centers)
     right = np.hypot(*errors.T) <= 0.5
     wrong = len(errors) - int(right.sum())
     error = f'{np.sqrt(np.mean(errors[right] ** 2)):.4f} px' if right.any() else '-'

@@ -301,13 +301,6 @@ def test_new_lock_makes_environment_and_build_anew(workspace, tree):
     assert not (tree / 'build' / 'old').exists()
 
 
-def test_new_recipe_makes_the_environment_anew(workspace, monkeypatch):
-    workspace.main(['setup'])
-    monkeypatch.setattr(workspace, 'VENV_RECIPE', workspace.VENV_RECIPE + 1)
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ALL + ALL
-
-
 def test_changed_package_is_built_on_top_of_the_old_build(workspace, tree):
     workspace.main(['setup'])
     (tree / 'build' / 'kept').write_text('')
@@ -327,9 +320,15 @@ def test_build_for_another_place_or_python_or_ros_starts_over(workspace, tree, k
     assert not (tree / 'build' / 'old').exists()
 
 
-def test_damaged_stamp_counts_as_none(workspace, tree):
+@pytest.mark.parametrize('change', ['recipe', 'stamp'])
+def test_new_recipe_or_a_damaged_stamp_makes_the_environment_anew(
+    workspace, tree, monkeypatch, change
+):
     workspace.main(['setup'])
-    (tree / '.venv' / 'complete.json').write_text('{"lock": ')
+    if change == 'recipe':
+        monkeypatch.setattr(workspace, 'VENV_RECIPE', workspace.VENV_RECIPE + 1)
+    else:
+        (tree / '.venv' / 'complete.json').write_text('{"lock": ')
     assert workspace.main(['setup']) == 0
     assert workspace.fakes.names == ALL + ALL
 

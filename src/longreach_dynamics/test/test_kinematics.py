@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +17,8 @@ LIMITS = np.radians([[-40.0, 60.0], [-150.0, -10.0], [-140.0, 30.0]])
 START = np.radians([30.0, -60.0, -40.0])
 
 
-def tip(angles: np.ndarray) -> np.ndarray:
-    end = joint_places(LENGTHS, angles)[-1]
+def tip(angles: np.ndarray, lengths: Sequence[float] = LENGTHS) -> np.ndarray:
+    end = joint_places(lengths, angles)[-1]
     return np.array([end.real, end.imag])
 
 
@@ -39,6 +41,17 @@ def test_poses_are_found_again_by_their_tip_and_attitude() -> None:
         np.testing.assert_allclose(tip_and_attitude(found), tip_and_attitude(angles), atol=2e-6)
 
 
+def watched_tip() -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """Return the function ``tip``, and a list of the angles that it is asked for."""
+    asked: list[np.ndarray] = []
+
+    def watched(angles: np.ndarray) -> np.ndarray:
+        asked.append(angles.copy())
+        return tip(angles)
+
+    return asked, watched
+
+
 def test_a_free_joint_stays_where_it_can() -> None:
     # Of the poses with this tip, the one that is nearest: any other is further from the start.
     target = tip(START) + np.array([0.3, -0.2])
@@ -50,12 +63,7 @@ def test_a_free_joint_stays_where_it_can() -> None:
 
 
 def test_limits_are_kept_also_by_what_is_asked() -> None:
-    asked = []
-
-    def watched(angles: np.ndarray) -> np.ndarray:
-        asked.append(angles.copy())
-        return tip(angles)
-
+    asked, watched = watched_tip()
     limits = np.stack([START - 1e-9, START + math.radians(20.0)], axis=1)
     solve_pose(watched, tip(START + 0.05), limits, START)
     assert np.all((np.array(asked) >= limits[:, 0]) & (np.array(asked) <= limits[:, 1]))
@@ -71,24 +79,16 @@ def test_places_out_of_reach_are_refused_with_the_nearest() -> None:
 
 def test_of_poses_far_apart_the_nearest_is_found() -> None:
     # From the start alone another one is found, whose angles are 3.74 rad away.
-    lengths, start = (9.6, 8.6, 8.4, 9.0), np.zeros(4)
     limits = np.radians([[-10.2, 98.8], [-187.2, 18.6], [-185.0, 21.8], [-188.8, 27.0]])
-
-    def place(angles: np.ndarray) -> np.ndarray:
-        end = joint_places(lengths, angles)[-1]
-        return np.array([end.real, end.imag])
-
-    found = solve_pose(place, [-9.927, 5.721], limits, start)
+    place = partial(tip, lengths=(9.6, 8.6, 8.4, 9.0))
+    found = solve_pose(place, [-9.927, 5.721], limits, np.zeros(4))
     np.testing.assert_allclose(place(found), [-9.927, 5.721], atol=2e-6)
     assert np.linalg.norm(found) < 2.7
 
 
 @pytest.mark.parametrize('start', [(0.0, 0.0), (0.3, 0.2)])
 def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, float]) -> None:
-    def place(angles: np.ndarray) -> np.ndarray:
-        end = joint_places((1.0, 0.8), angles)[-1]
-        return np.array([end.real, end.imag])
-
+    place = partial(tip, lengths=(1.0, 0.8))
     limits = np.radians([[-120.0, 120.0], [-120.0, 120.0]])
     found = solve_pose(place, [-0.2, 1.0], limits, np.array(start))
     np.testing.assert_allclose(place(found), [-0.2, 1.0], atol=2e-6)
@@ -97,12 +97,7 @@ def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, flo
 
 @pytest.mark.parametrize('width', [0.0, 1e-12, 1e-8])
 def test_a_joint_whose_limits_coincide_stays(width: float) -> None:
-    asked = []
-
-    def watched(angles: np.ndarray) -> np.ndarray:
-        asked.append(angles.copy())
-        return tip(angles)
-
+    asked, watched = watched_tip()
     limits = LIMITS.copy()
     limits[1] = START[1], START[1] + width
     target = tip(START + np.radians([5.0, 0.0, -8.0]))
