@@ -165,8 +165,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         """Return the state without loads."""
         if not self.state.loads:
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')
-        mass = self.carried()
-        return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
+        return super().released()
 
 
 def shape_to_message(

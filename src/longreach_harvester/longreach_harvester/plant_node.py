@@ -106,11 +106,6 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         state = self.machine.attach(self.state, request.mass)
         return state, f'{request.mass:g} kg in the grapple from {self.time:g} s on'
 
-    def released(self) -> tuple[HarvesterState, str]:
-        """Return the state without a log."""
-        mass = self.carried()
-        return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
-
     def publish_own(self, header: Header) -> None:
         """Publish the readings of the sensors."""
         if self._sensors is not None and self.is_needed(self._measured):

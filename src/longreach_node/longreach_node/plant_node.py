@@ -109,10 +109,10 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     A hydraulic machine: a sample is published as ``joint_states`` and ``hydraulics`` of one stamp.
 
     A subclass provides :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`;
-    with ``takes_loads`` also :meth:`carried`, :meth:`attached` and :meth:`released`. Then there
-    are the services ``~/attach_load`` and ``~/release_load``, and ``load`` with the mass of all
-    loads, at the first sample and whenever it has changed: by a service with the present sample,
-    by the scenario with the sample that follows the change.
+    with ``takes_loads`` also :meth:`carried` and :meth:`attached`, and a machine with ``release``.
+    Then there are the services ``~/attach_load`` and ``~/release_load``, and ``load`` with the
+    mass of all loads, at the first sample and whenever it has changed: by a service with the
+    present sample, by the scenario with the sample that follows the change.
     """
 
     takes_loads: ClassVar[bool] = False
@@ -155,7 +155,9 @@ class HydraulicPlantNode(PlantNode[State, Command]):
 
     def released(self) -> tuple[State, str]:
         """Return the state without loads, and what is said; InputError when there are none."""
-        raise NotImplementedError
+        machine: Any = self.machine
+        mass = self.carried()
+        return machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
 
     # --- what it does ------------------------------------------------------------------------
 
