@@ -9,12 +9,13 @@ from longreach_dynamics.scenarios import ValveCommand
 _SHORTEST, _LONGEST = 0.2, 2.0  # between two commands [s]
 # A way to operate lasts so many commands on average.
 _LASTS = 6
+_STEP = 1e-3  # times are multiples of it [s]
 
 
 def random_operation(
-    random: np.random.Generator, axes: int, duration: float, step: float = 1e-3
+    random: np.random.Generator, axes: int, duration: float
 ) -> tuple[ValveCommand, ...]:
-    """Return what a careless operator does with the valves, every ``step`` [s] or less."""
+    """Return what a careless operator does with the valves."""
     commands, time = [], 0.0
     spools, way = np.zeros(axes), 'full'
     while time < duration:
@@ -28,6 +29,6 @@ def random_operation(
             spools = random.choice([-1.0, 0.0, 1.0], axes)
         else:
             spools = random.uniform(-1.0, 1.0, axes) if way == 'any' else np.zeros(axes)
-        commands.append(ValveCommand(round(time / step) * step, tuple(spools.tolist())))
+        commands.append(ValveCommand(round(time / _STEP) * _STEP, tuple(spools.tolist())))
         time += random.uniform(_SHORTEST, _LONGEST)
     return tuple(commands)
