@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_visuals import some_state
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
@@ -15,7 +16,7 @@ from longreach_boom.sensors import (
     default_file,
     load_sensors,
 )
-from longreach_boom.state import BoomState, StateParts, closed_valves
+from longreach_boom.state import StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 
@@ -23,19 +24,9 @@ RATE = 200.0
 KINDS = ('inclination', 'pressure', 'encoder', 'strain')
 
 
-def state_of(boom):
-    """A bent boom under pressure."""
-    random = np.random.default_rng(3)
-    N, n = boom.size, boom.size * (1 + boom.ritz.functions)
-    angles, h = random.uniform(-0.5, 0.5, N), 0.1 * random.normal(size=n - N)
-    pressures = random.uniform(2e6, 3e7, 2 * N)
-    y = np.concatenate([angles, h, random.normal(size=n), pressures, np.zeros(N)])
-    return BoomState(y, np.zeros(N, dtype=np.int64))
-
-
 @pytest.fixture(scope='module')
 def state(boom):
-    return state_of(boom)
+    return some_state(boom, 3)
 
 
 @pytest.fixture(scope='module')
@@ -75,7 +66,7 @@ def test_ideal_sensors_show_the_truth(boom, rotation):
         ritz=boom.ritz.replace(rotation=rotation, functions=3),
         beams=tuple(b.replace(strain_gauge=StrainGauge(1.0, 0.2, 4e-5)) for b in boom.beams),
     )
-    state = state_of(boom)
+    state = some_state(boom, 3)
     parts = StateParts.of(state.y, boom)
     shown = Sensors(boom, load_sensors(), RATE).read(state, 17)
     for i, beam in enumerate(boom.beams):
@@ -114,6 +105,8 @@ def test_wrong_numbers_of_biases_are_refused(
     text = f'{kind}.{what} has 3 values, allowed: none, 1 for all, or {count}, one for each'
     with pytest.raises(InputError, match=text):
         Sensors(boom, with_kind(ideal, kind, **{what: (0.0, 0.0, 0.0)}), RATE)
+    with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
+        Sensors(boom, ideal.replace(mounting=(0.1, 0.2)), RATE)
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -182,12 +175,6 @@ def test_inertial_sensors_follow_the_motion(boom):
     assert np.abs(felt[:, 1] - boom.gravity).max() > 0.5
     expected = np.concatenate([along, across])
     assert shown[1].accelerations == pytest.approx(expected, rel=1e-3, abs=2e-3)
-
-
-def test_mounting_is_checked(boom):
-    """One angle, or one for each beam."""
-    with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
-        Sensors(boom, load_sensors().replace(mounting=(0.1, 0.2)), RATE)
 
 
 def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:

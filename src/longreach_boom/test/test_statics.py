@@ -24,6 +24,7 @@ POSES = {
     'sprawled': np.zeros(4),
     'site': np.radians([70.0, -50.0, -35.0, -30.0]),
     'low': np.radians([-5.0, 0.0, 0.0, 0.0]),
+    'upright': np.radians([80.0, 0.0, 0.0, 0.0]),
     'folded': np.radians([85.0, -170.0, 10.0, -60.0]),
     'backwards': BACKWARDS,
 }

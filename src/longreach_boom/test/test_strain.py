@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import linalg
+from test_statics import POSES, TIP_LOAD
 
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import chain_base
@@ -14,16 +15,6 @@ from longreach_boom.statics import equilibrium, static_row
 from longreach_boom.strain import curvatures, strains
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
-
-TIP_LOAD = Load(90.0, 3, 9.0)
-POSES = {
-    'sprawled': np.zeros(4),
-    'site': np.radians([70.0, -50.0, -35.0, -30.0]),
-    'low': np.radians([-5.0, 0.0, 0.0, 0.0]),
-    'upright': np.radians([80.0, 0.0, 0.0, 0.0]),
-    'folded': np.radians([85.0, -170.0, 10.0, -60.0]),
-    'backwards': np.radians([85.0, 15.0, 15.0, 15.0]),
-}
 
 
 def finite_elements(boom, angles, loads, elements=20):

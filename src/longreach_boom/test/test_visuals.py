@@ -22,8 +22,8 @@ def some_state(boom, seed):
     random = np.random.default_rng(seed)
     N, n = boom.size, boom.size * (1 + boom.ritz.functions)
     angles = random.uniform(-1.0, 1.0, N)
-    h = 0.2 * random.normal(size=n - N)
-    y = np.concatenate([angles, h, random.normal(size=n), np.full(2 * N, 1e7), np.zeros(N)])
+    h, pressures = 0.2 * random.normal(size=n - N), random.uniform(2e6, 3e7, 2 * N)
+    y = np.concatenate([angles, h, random.normal(size=n), pressures, np.zeros(N)])
     return BoomState(y, np.zeros(N, dtype=np.int64))
 
 
