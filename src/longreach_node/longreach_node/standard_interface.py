@@ -102,18 +102,12 @@ class StandardInterface:
     def callback(self, name: str) -> Callable[[Any, Any], Any]:
         """Return the callback of a service: one of the methods below fills in its response."""
         method = getattr(self, name)
-        if name == 'step_simulation':
 
-            async def wait(request: Any, response: Any) -> Any:
-                with self._result_in(response):
-                    await method(request, response)
-                return response
-
-            return wait
-
-        def answer(request: Any, response: Any) -> Any:
+        async def answer(request: Any, response: Any) -> Any:
             with self._result_in(response):
-                method(request, response)
+                waits = method(request, response)
+                if waits is not None:
+                    await waits
             return response
 
         return answer

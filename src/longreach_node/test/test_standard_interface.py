@@ -105,14 +105,13 @@ class Rig(simulation_rig.Rig):
         self.interface = interface
 
     def begin(self, kind: str, **fields: Any) -> Any:
-        """Call a service, and return its response or the coroutine that waits for it."""
+        """Call a service, and return the coroutine that waits for its response."""
         callback = self.services[f'~/{SERVICES[kind]}']
         return callback(TYPES[kind].Request(**fields), TYPES[kind].Response())
 
     def call(self, kind: str, **fields: Any) -> Any:
         """Call a service and return its response."""
-        answer = self.begin(kind, **fields)
-        return self.finish(answer) if hasattr(answer, 'send') else answer
+        return self.finish(self.begin(kind, **fields))
 
     def result(self, kind: str, **fields: Any) -> tuple[int, str]:
         result = self.call(kind, **fields).result
