@@ -127,3 +127,9 @@ def random_state(links, seed=0):
 def arrays(state):
     """Return q and rates of a state."""
     return np.array([*state.theta, *state.f]), np.array([*state.theta_rate, *state.f_rate])
+
+
+def assert_equal(found, wanted, tolerance=1e-12):
+    for one, other in zip(found, wanted, strict=True):
+        scale = max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)

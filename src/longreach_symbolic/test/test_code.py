@@ -12,7 +12,7 @@ import casadi
 import numpy as np
 import pytest
 import sympy
-from links_reference import arrays, random_links, random_state, reference
+from links_reference import arrays, assert_equal, random_links, random_state, reference
 
 from longreach_dynamics.errors import InputError
 from longreach_symbolic import code
@@ -29,12 +29,6 @@ CASES = [
     pytest.param(6, 2, 'sine', marks=pytest.mark.slow),
 ]
 FLAGS = ('-std=c99', '-O2', '-Wall', '-Wextra', '-Wconversion', '-Werror', '-pedantic')
-
-
-def assert_equal(found, wanted, tolerance=1e-12):
-    for one, other in zip(found, wanted, strict=True):
-        scale = max(1.0, np.abs(other).max())
-        np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)
 
 
 @functools.cache

@@ -1,8 +1,7 @@
 """Reduced form, trace form and automatic differentiation agree, and where the paper does not."""
 
-import numpy as np
 import pytest
-from links_reference import random_links, random_state, reference
+from links_reference import assert_equal, random_links, random_state, reference
 
 from longreach_symbolic.generated import evaluate
 
@@ -12,12 +11,6 @@ CASES = [
     for modes in (1, 2, 4)
     for basis, weighing in (('sine', False), ('cubic', True))
 ] + [(4, 2, 'sine', True), (5, 2, 'cubic', False), (6, 2, 'sine', False), (6, 2, 'cubic', True)]
-
-
-def assert_equal(found, wanted, tolerance):
-    for one, other in zip(found, wanted, strict=True):
-        scale = max(1.0, np.abs(other).max())
-        np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)
 
 
 @pytest.mark.slow_after(4)
