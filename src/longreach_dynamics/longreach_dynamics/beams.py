@@ -94,34 +94,16 @@ def _gauss_rule() -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Piecewise:
-    """A piecewise polynomial, read-only; SciPy's would be a third of the start of a command."""
-
-    powers: np.ndarray
-    edges: np.ndarray
-
-    def __post_init__(self) -> None:
-        """Take the right to write."""
-        self.powers.setflags(write=False)
-        self.edges.setflags(write=False)
-
-    def __call__(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
-        """Return values or derivatives at places [m]; the outer panels go on beyond the ends."""
-        x = np.asarray(x, dtype=float)
-        panel = np.clip(np.searchsorted(self.edges, x, side='right') - 1, 0, self.edges.size - 2)
-        return _power_sum(self.powers[:, panel], x - self.edges[panel], derivative)
-
-    def integrated_twice(self) -> _Piecewise:
-        """Return the second integral; it and its slope are 0 at the first edge."""
-        K, widths = len(self.powers), np.diff(self.edges)
-        powers = np.zeros((K + 2, widths.size))
-        factors = [(k + 1) * (k + 2) for k in range(K)]
-        powers[2:] = self.powers / np.array(factors, dtype=float)[:, None]
-        for panel in range(1, widths.size):
-            for order in (1, 0):
-                powers[order, panel] = _power_sum(powers[:, panel - 1], widths[panel - 1], order)
-        return _Piecewise(powers, self.edges)
+def _integrated_twice(powers: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return the powers of the second integral; it and its slope are 0 at the first edge."""
+    K = len(powers)
+    twice = np.zeros((K + 2, widths.size))
+    factors = [(k + 1) * (k + 2) for k in range(K)]
+    twice[2:] = powers / np.array(factors, dtype=float)[:, None]
+    for panel in range(1, widths.size):
+        for order in (1, 0):
+            twice[order, panel] = _power_sum(twice[:, panel - 1], widths[panel - 1], order)
+    return twice
 
 
 def _power_sum(powers: np.ndarray, distance: np.ndarray, derivative: int) -> np.ndarray:
@@ -133,11 +115,21 @@ def _power_sum(powers: np.ndarray, distance: np.ndarray, derivative: int) -> np.
     return total
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class BendingLine:
-    """A deflection w(x) [m] that keeps the beam's geometric boundary conditions."""
+    """
+    A deflection w(x) [m] that keeps the beam's geometric boundary conditions.
 
-    deflection: _Piecewise
+    A piecewise polynomial, read-only; SciPy's would be a third of the start of a command.
+    """
+
+    powers: np.ndarray
+    edges: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Take the right to write."""
+        self.powers.setflags(write=False)
+        self.edges.setflags(write=False)
 
     @classmethod
     def from_curvature(cls, beam: Beam, curvature: Distribution) -> BendingLine:
@@ -149,31 +141,32 @@ class BendingLine:
         series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
         powers = _SHIFTED_CHEBYSHEV @ series @ np.reshape(values, (left.size, -1)).T
         powers = powers / width ** np.arange(_DEGREE + 1)[:, None]
-        deflection = _Piecewise(powers, beam.grid).integrated_twice()
+        line = cls(_integrated_twice(powers, width), beam.grid)
         if beam.support:
-            slope = -float(deflection(beam.support)) / beam.support
-            powers = deflection.powers.copy()
+            slope = -float(line.at(beam.support)) / beam.support
+            powers = line.powers.copy()
             powers[1] += slope
-            powers[0] += slope * deflection.edges[:-1]
-            deflection = _Piecewise(powers, deflection.edges)
-        return cls(deflection)
+            powers[0] += slope * left
+            line = cls(powers, line.edges)
+        return line
 
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
-        """Return w or a derivative of it at places [m] along the beam."""
-        return self.deflection(x, derivative)
+        """Return w or a derivative at places [m]; the outer panels go on beyond the ends."""
+        x = np.asarray(x, dtype=float)
+        panel = np.clip(np.searchsorted(self.edges, x, side='right') - 1, 0, self.edges.size - 2)
+        return _power_sum(self.powers[:, panel], x - self.edges[panel], derivative)
 
     def scaled(self, factor: float) -> BendingLine:
         """Return the line times a factor."""
-        return BendingLine(_Piecewise(self.deflection.powers * factor, self.deflection.edges))
+        return BendingLine(self.powers * factor, self.edges)
 
     def plus(self, other: BendingLine, factor: float) -> BendingLine:
         """Return this line plus a factor times another of the same beam."""
-        powers = self.deflection.powers + factor * other.deflection.powers
-        return BendingLine(_Piecewise(powers, self.deflection.edges))
+        return BendingLine(self.powers + factor * other.powers, self.edges)
 
     def normalised(self) -> BendingLine:
         """Return the line with w(L) = 1; where a beam bends mainly inboard, its largest is 1."""
-        grid = self.deflection.edges
+        grid = self.edges
         values = self.at(np.append(np.linspace(grid[:-1], grid[1:], 8, endpoint=False), grid[-1]))
         largest = values[np.argmax(np.abs(values))]
         size = values[-1] if abs(values[-1]) > _SMALL_TIP * abs(largest) else largest
