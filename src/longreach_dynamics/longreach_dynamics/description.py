@@ -65,8 +65,7 @@ class Shape(NamedTuple):
     @property
     def points(self) -> np.ndarray:
         """Corners of its convex hull, in the frame of the link, shape (K, 3)."""
-        corners = _corners(self.kind, self.size)
-        return np.asarray(corners @ self.pose[:3, :3].T + self.pose[:3, 3])
+        return placed(_corners(self.kind, self.size), self.pose)
 
 
 class Robot:
@@ -114,12 +113,14 @@ class Robot:
     def bounds(self, positions: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and highest coordinates of its shapes in the root's frame [m]."""
         places = self.place(positions)
-        found = [
-            shape.points @ places[shape.link][:3, :3].T + places[shape.link][:3, 3]
-            for shape in self.shapes
-        ]
-        corners = np.concatenate(found or [[place[:3, 3] for place in places.values()]])
+        found = [placed(shape.points, places[shape.link]) for shape in self.shapes]
+        corners = np.concatenate(found or [place[None, :3, 3] for place in places.values()])
         return corners.min(axis=0), corners.max(axis=0)
+
+
+def placed(points: np.ndarray, transform: np.ndarray) -> np.ndarray:
+    """Return points (..., 3) in the frame into which a transform (4, 4) takes them."""
+    return np.asarray(points @ transform[:3, :3].T + transform[:3, 3])
 
 
 def parse_description(text: str, source: str = 'robot description') -> Robot:

@@ -11,7 +11,7 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_dynamics.description import Robot, Shape
+from longreach_dynamics.description import Robot, Shape, placed
 from longreach_view.drawing import Figures
 from longreach_view.nodes import GHOST, GHOST_COLOUR, FigureNodes, show_points
 from longreach_view.world import Machine, Mounting
@@ -136,7 +136,7 @@ class _MachineScene:
         """Darken the ground below what does not move, in steps that make a soft edge."""
         still, moved = robot.place({}), robot.place(dict.fromkeys(robot.joints, 0.1))
         corners = [
-            shape.points @ still[shape.link][:3, :3].T + still[shape.link][:3, 3]
+            placed(shape.points, still[shape.link])
             for shape in robot.shapes
             if np.array_equal(still[shape.link], moved[shape.link])
         ]

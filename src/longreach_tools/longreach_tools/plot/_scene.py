@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from longreach_dynamics.description import Robot, Shape
+from longreach_dynamics.description import Robot, placed
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import Bag, open_bag
@@ -52,7 +52,7 @@ class Drawn(NamedTuple):
 
     def outlines(self, place: np.ndarray) -> list[Part]:
         """Return the triangles, of the two sides of a beam the near one; T_root_frame (4, 4)."""
-        corners = self.triangles @ place[:3, :3].T + place[:3, 3]
+        corners = placed(self.triangles, place)
         near = corners[:, :, 1].max(axis=1) <= corners[:, :, 1].mean() + _SAME
         return [
             (triangle, (*color, 1.0), False)
@@ -133,9 +133,9 @@ class Scene(NamedTuple):
         replaced = bent.replaced if bent else ()
         # The far side first: y points to the left, away from who looks along it.
         shapes = [shape for shape in self.robot.shapes if shape.link not in replaced]
-        placed = [(_placed(shape, places), shape.color) for shape in shapes]
-        placed.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
-        found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in placed]
+        parts = [(placed(shape.points, places[shape.link]), shape.color) for shape in shapes]
+        parts.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
+        found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in parts]
         # Over the machine: what is in the soil is hidden.
         found += ground.outlines() if ground else []
         for part in bent.parts if bent else ():
@@ -159,12 +159,6 @@ def outline(points: np.ndarray) -> np.ndarray:
     # QJ, because seen from the side flat parts are lines.
     corners: np.ndarray = points[ConvexHull(points, qhull_options='QJ').vertices]
     return corners
-
-
-def _placed(shape: Shape, places: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the corners of a shape in the root link's frame, shape (K, 3)."""
-    transform = places[shape.link]
-    return np.asarray(shape.points @ transform[:3, :3].T + transform[:3, 3])
 
 
 def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
