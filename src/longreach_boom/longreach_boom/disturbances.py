@@ -78,7 +78,7 @@ class TipForce(_Disturbance):
     def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:  # noqa: ARG002
         """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
         found = np.zeros((boom.size, 2))
-        index = boom.place(self.beam or boom.beams[-1].name, 0.0, 'force')
+        index = boom.beam_at(self.beam or boom.beams[-1].name, 0.0, 'force')
         phase = 2.0 * math.pi * self.frequency * (time - self.start)
         found[index] = np.array([self.x, self.z]) * (math.sin(phase) if self.frequency else 1.0)
         return found

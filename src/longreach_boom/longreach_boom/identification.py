@@ -301,9 +301,9 @@ class BoomIdentification(LoadExperiments):
             sources = (Source('sensors/strain', 'strain', b), Source('strain', 'strain', b))
             found.append(MeasuredSignal(f'strain_{number}', '1', sources, '', _STRAINS))
         for marker in machine.markers:
-            for axis, place in (('x', 0), ('z', 8)):
+            for axis, index in (('x', 0), ('z', 8)):
                 tracked = Source(_VISION, f'estimates.{self.positions}.{axis}', marker.name)
-                deviation = f'estimates.{self.positions}_noise_covariance.{place}'
+                deviation = f'estimates.{self.positions}_noise_covariance.{index}'
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)
@@ -380,9 +380,9 @@ def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> 
     if section != (1.0, 0.0, 1.0):
         changes['second_moment'] = scaled(beam.second_moment, *section)
     gauge: dict[str, float] = {}
-    place = beam.strain_gauge.position + own('gauge_shift', 0.0)
-    if place != beam.strain_gauge.position:
-        gauge['position'] = place
+    position = beam.strain_gauge.position + own('gauge_shift', 0.0)
+    if position != beam.strain_gauge.position:
+        gauge['position'] = position
     if f'gauge_sensitivity_{i + 1}' in values:
         modulus = values.get('youngs_modulus', boom.youngs_modulus)
         gauge['gain'] = values[f'gauge_sensitivity_{i + 1}'] * modulus

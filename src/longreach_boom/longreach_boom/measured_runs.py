@@ -209,10 +209,10 @@ def measured(
     interval = (truth.times[-1] - truth.times[0]) / (len(truth.times) - 1)
     unknown = np.array(np.nan)
     signals: dict[str, Signal] = {}
-    for place, kind in enumerate(('inclination', 'pressure', 'encoder', 'strain')):
+    for index, kind in enumerate(('inclination', 'pressure', 'encoder', 'strain')):
         names, values = truth.kinds[kind]
         parameters = getattr(sensors, kind)
-        group = SensorGroup(kind, parameters, len(names), (sensors.seed, place), 1.0 / interval)
+        group = SensorGroup(kind, parameters, len(names), (sensors.seed, index), 1.0 / interval)
         times = truth.times[:: group.every]
         profile = sensors.temperature
         warm = (

@@ -216,7 +216,7 @@ def _constants_of(boom: BoomParameters, loads: tuple[Load, ...], friction: bool)
             raise InputError(f'load on beam {load.beam}, allowed: 0 to {boom.size - 1}')
         if not 0.0 < load.mass < np.inf:
             raise InputError(f'load of {load.mass} kg, allowed: above 0 kg')
-        boom.place(boom.beams[load.beam].name, load.position, 'load')
+        boom.beam_at(boom.beams[load.beam].name, load.position, 'load')
     N, F = boom.size, boom.ritz.functions
     bases = boom_bases(boom)
     mass, moment, inertia = np.zeros(N), np.zeros(N), np.zeros(N)

@@ -299,7 +299,7 @@ class BoomParameters(JointedMachine, Parameters):
                 raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
         for index, marker in enumerate(self.markers):
             if marker.beam:
-                self.place(marker.beam, marker.position, f'markers[{index}]')
+                self.beam_at(marker.beam, marker.position, f'markers[{index}]')
 
     @property
     def size(self) -> int:
@@ -313,7 +313,7 @@ class BoomParameters(JointedMachine, Parameters):
             raise InputError(f'beam = {name!r}, allowed: {" | ".join(names)}')
         return names.index(name)
 
-    def place(self, beam: str, position: float, what: str) -> int:
+    def beam_at(self, beam: str, position: float, what: str) -> int:
         """Return a beam's index after checking a position [m]; errors start with ``what``."""
         try:
             index = self.beam_index(beam)

@@ -63,7 +63,7 @@ class HangingLoad(Parameters):
     def on(self, boom: BoomParameters, what: str = 'load') -> Load:
         """Return the load for the model; an InputError starts with ``what``."""
         name = self.beam or boom.beams[-1].name
-        index = boom.place(name, self.position or 0.0, what)
+        index = boom.beam_at(name, self.position or 0.0, what)
         length = boom.beams[index].length
         return Load(self.mass, index, length if self.position is None else self.position)
 
@@ -178,7 +178,7 @@ class Scenario(Parameters):
         check_times([item.time for item in self.attach], step, 'attach[{}].time')
         check_valve_commands(self.valve_commands, boom.size, step)
         for index, force in enumerate(self.forces):
-            boom.place(force.beam or boom.beams[-1].name, 0.0, f'forces[{index}]')
+            boom.beam_at(force.beam or boom.beams[-1].name, 0.0, f'forces[{index}]')
         if self.trajectory:
             points = self.waypoints(boom)
             trajectory, before = Trajectory.of(points), len(points) - len(self.trajectory)

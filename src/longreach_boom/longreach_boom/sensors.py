@@ -124,13 +124,13 @@ class Sensors:
         kinds = {'inclination': 2 * N, 'pressure': 2 * N, 'encoder': N, 'strain': N}
         # The position in this order is a part of the seed of the noise.
         self._inclination, self._pressure, self._encoder, self._strain = (
-            SensorGroup(name, getattr(parameters, name), count, (seed, place), sample_rate)
-            for place, (name, count) in enumerate(kinds.items())
+            SensorGroup(name, getattr(parameters, name), count, (seed, index), sample_rate)
+            for index, (name, count) in enumerate(kinds.items())
         )
         inertial = {'gyroscope': N, 'accelerometer': 2 * N}
         self._gyroscope, self._accelerometer = (
-            kind and SensorGroup(name, kind, count, (seed, len(kinds) + place), sample_rate)
-            for place, (name, count) in enumerate(inertial.items())
+            kind and SensorGroup(name, kind, count, (seed, len(kinds) + index), sample_rate)
+            for index, (name, count) in enumerate(inertial.items())
             for kind in (getattr(parameters, name),)
         )
         if len(parameters.mounting) not in (0, 1, N):

@@ -93,14 +93,14 @@ def test_beam_knows_sections_and_kinks(boom):
 
 def test_beams_and_places_by_name(boom):
     assert boom.beam_index('beam_3') == 2
-    assert boom.place('beam_2', 8.6, 'load') == 1
+    assert boom.beam_at('beam_2', 8.6, 'load') == 1
     with pytest.raises(InputError, match=r"^beam = 'boom_3', allowed: beam_1 \| beam_2 \| beam_3"):
         boom.beam_index('boom_3')
     with pytest.raises(InputError, match=r"^load: beam = '', allowed: beam_1 \| beam_2"):
-        boom.place('', 1.0, 'load')
+        boom.beam_at('', 1.0, 'load')
     for position in (-0.1, 8.7, math.nan):
         with pytest.raises(InputError, match=rf'^load: position = {position} m, .* \[0, 8\.6\] m'):
-            boom.place('beam_2', position, 'load')
+            boom.beam_at('beam_2', position, 'load')
     with pytest.raises(InputError, match=r"^pose = 'flat', allowed: sprawled \| site \| upright"):
         boom.pose('flat')
 

@@ -299,19 +299,19 @@ class _Search:
                 if known[k + 1] / known[k] > _FINE and np.isfinite(squares[k : k + 2]).all():
                     apart = float(np.linalg.norm(errors[k + 1] - errors[k]))
                     gains[k] = _DETOUR * apart - away[k] - away[k + 1]
-            place = int(gains.argmax())
-            if gains[place] < _LEAST_GAIN:
+            index = int(gains.argmax())
+            if gains[index] < _LEAST_GAIN:
                 break
-            self.errors(math.sqrt(known[place] * known[place + 1]))
+            self.errors(math.sqrt(known[index] * known[index + 1]))
 
     def lowest(self) -> float:
         """Return the best cohesion of the whole range [Pa]."""
         self.best()
         self.explore()
         best, known = self.best(), self.tried()
-        place = known.index(best)
-        low = max(min(known[max(place - 1, 0)], best / _FINE), self._bounds[0])
-        high = min(max(known[min(place + 1, len(known) - 1)], best * _FINE), self._bounds[1])
+        index = known.index(best)
+        low = max(min(known[max(index - 1, 0)], best / _FINE), self._bounds[0])
+        high = min(max(known[min(index + 1, len(known) - 1)], best * _FINE), self._bounds[1])
         return self.minimum(low, high)
 
     def minimum(self, low: float, high: float) -> float:

@@ -117,9 +117,9 @@ def joint_table(excavator: ExcavatorParameters) -> JointTable:
     (from_zero,), rows = read_only((np.zeros(len(JOINTS)),)), np.empty((3, len(JOINTS)))
     positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
     y = np.zeros(2 * RATE)
-    for place, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
+    for row, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
         _linkage_motion(y, pins, from_zero, rows)
-        positions[place], ratios[place] = rows[0], np.abs(rows[2])
+        positions[row], ratios[row] = rows[0], np.abs(rows[2])
     turns = np.unwrap(positions, axis=0)
     low, high = turns.min(axis=0), turns.max(axis=0)
     # Unwrapped angles may be off by whole turns.
