@@ -65,7 +65,10 @@ class SensorGroup:
     ) -> None:
         self._every = _divisor(name, kind.rate, sample_rate)
         self._noise, self._step = kind.noise, kind.step
-        self._key = np.array(key, dtype=np.uint64)
+        # One generator, set to the number of each sample: a new one takes five times as long.
+        bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
+        self._bits, self._state = bits, bits.state
+        self._random = np.random.Generator(bits)
         self._bias = _for_each(f'{name}.bias', kind.bias, count)
         self._drift = _for_each(f'{name}.drift', kind.drift, count)
 
@@ -81,9 +84,9 @@ class SensorGroup:
     def show(self, truth: np.ndarray, warmth: float, sample: int) -> np.ndarray:
         """Return readings (count,) of true values; warmth [K]; sample: of the plant, from 0."""
         # The number of the sample counts blocks that one reading never uses up.
-        counter = np.array([0, sample, 0, 0], dtype=np.uint64)
-        bits = np.random.Philox(key=self._key, counter=counter)
-        return self._shown(truth, self._bias + self._drift * warmth, np.random.Generator(bits))
+        self._state['state']['counter'][1] = sample
+        self._bits.state = self._state
+        return self._shown(truth, self._bias + self._drift * warmth, self._random)
 
     def show_many(
         self, truth: np.ndarray, warmth: np.ndarray, random: np.random.Generator
