@@ -47,8 +47,8 @@ class TopicData(NamedTuple):
         """Return the samples at some of the stamps; of equal ones the last."""
         if time is self.time:
             return self
-        places = np.searchsorted(self.time, time, side='right') - 1
-        return TopicData(time, {name: values[places] for name, values in self.values.items()})
+        rows = np.searchsorted(self.time, time, side='right') - 1
+        return TopicData(time, {name: values[rows] for name, values in self.values.items()})
 
 
 class Restart(NamedTuple):
@@ -82,7 +82,7 @@ class _Reader:
         # What a field of the request is: unknown until a message has it.
         self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
         self._known: dict[str, None] = {}
-        # Places and numbers by field.
+        # Rows and numbers by field.
         self._found: dict[str, tuple[array[int], array[float]]] = {
             field: (array('q'), array('d')) for field in self._is_number
         }
@@ -90,7 +90,7 @@ class _Reader:
     def add(self, time: int, message: Any, data: bytes) -> None:
         """Add a message with its time of recording [ns] and its CDR bytes."""
         stamp = self._stamp(data) if self._stamp else None
-        place = len(self.bag_time)
+        row = len(self.bag_time)
         self.bag_time.append(time)
         self.stamps.append(-1 if stamp is None else stamp)
         everything: dict[str, float] | None = None
@@ -103,20 +103,20 @@ class _Reader:
                 else:
                     self._is_number[field] = True
                     if number is not None:
-                        self._add(field, place, number)
+                        self._add(field, row, number)
                     continue
             if everything is None:
                 everything = numeric_fields(message)
                 self._known |= dict.fromkeys(everything)
             for name in [name for name in everything if is_below(name, field)]:
                 self._is_number[field] = False
-                self._add(name, place, everything[name])
+                self._add(name, row, everything[name])
 
-    def _add(self, field: str, place: int, number: float) -> None:
-        """Add a number of the message at a place."""
-        places, numbers = self._found.setdefault(field, (array('q'), array('d')))
-        if not places or places[-1] != place:
-            places.append(place)
+    def _add(self, field: str, row: int, number: float) -> None:
+        """Add a number of the message of a row."""
+        rows, numbers = self._found.setdefault(field, (array('q'), array('d')))
+        if not rows or rows[-1] != row:
+            rows.append(row)
             numbers.append(number)
 
     def data(self, time: np.ndarray, begin: int) -> TopicData:
@@ -133,13 +133,13 @@ class _Reader:
         result: dict[str, np.ndarray] = {}
         lacking: dict[str, np.ndarray] = {}
         for wanted, is_number in self._is_number.items():
-            for field, (places, numbers) in self._found.items():
+            for field, (rows, numbers) in self._found.items():
                 if field == wanted if is_number else is_below(field, wanted):
                     values = np.full(len(time), math.nan)
-                    values[np.array(places)] = numbers
+                    values[np.array(rows)] = numbers
                     if is_number or not np.isnan(values).all():
                         result[field] = values[order]
-                        present = np.isin(order, np.array(places))
+                        present = np.isin(order, np.array(rows))
                         if not present.all():
                             lacking[field] = present
         return TopicData(time[order], result, lacking)
@@ -242,9 +242,9 @@ def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
     given, found = list(topics), []
     begin = min((int(stamps.min()) for _, stamps in given if len(stamps)), default=0)
     for time, stamps in given:
-        for place in restarts(stamps, begin)[-1:].tolist():
-            middle = (stamps[place] + stamps[place - 1]) // 2
-            found.append(Restart(int(time[place - 1]), int(time[place]), int(middle)))
+        for row in restarts(stamps, begin)[-1:].tolist():
+            middle = (stamps[row] + stamps[row - 1]) // 2
+            found.append(Restart(int(time[row - 1]), int(time[row]), int(middle)))
     if not found:
         return Restart()
     # A topic with few messages shows it late.
@@ -270,8 +270,8 @@ def never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     """
     zeros, others = np.flatnonzero(stamps == 0), np.flatnonzero(stamps)
     values = np.concatenate(([0], stamps[others], [0]))
-    place = np.searchsorted(others, zeros)
-    before, after = values[place], values[place + 1]
+    row = np.searchsorted(others, zeros)
+    before, after = values[row], values[row + 1]
     begins = clock[zeros] < BEGINNING
     if is_wall_clock(int(stamps.max(initial=0))) or (len(zeros) > 1 and not len(others)):
         begins[:] = False

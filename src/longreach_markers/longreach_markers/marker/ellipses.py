@@ -296,12 +296,12 @@ def _rank(  # type: ignore[no-untyped-def]
         here[SCORE] = score
         _inner_edge(u, v, nu, nv, here)
     result = np.empty((count, WIDTH))
-    for place in range(count):
+    for rank in range(count):
         best = 0
         for index in range(count):
             if found[index, SCORE] > found[best, SCORE]:
                 best = index
-        assign(result[place], found[best])
+        assign(result[rank], found[best])
         found[best, SCORE] = -math.inf
     return result
 
@@ -337,9 +337,9 @@ def _sample(  # type: ignore[no-untyped-def]
                 continue
             best[SUPPORT] = 0.0
             for _ in range(_TRIALS):
-                for place in range(5):
+                for slot in range(5):
                     random = (1103515245 * random + 12345) % 2147483648
-                    five[place] = pool[(random >> 8) % size]
+                    five[slot] = pool[(random >> 8) % size]
                 row[A11] = 0.0
                 if not fit_ellipse(u, v, nu, nv, five, row, work):
                     continue

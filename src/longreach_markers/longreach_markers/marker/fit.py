@@ -410,12 +410,12 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
         good[index] = quality[index] < limit and not burnt[index]
     changed = 0
     for index in range(2 * SECTORS):
-        part, place = index // SECTORS * SECTORS, index % SECTORS
+        part, turn = index // SECTORS * SECTORS, index % SECTORS
         use = good[index]
         # An occluder across two sectors extends into the next.
         for side in (-1, 1):
-            next_one = part + (place + side) % SECTORS
-            if not good[next_one] and not good[part + (place + 2 * side) % SECTORS]:
+            next_one = part + (turn + side) % SECTORS
+            if not good[next_one] and not good[part + (turn + 2 * side) % SECTORS]:
                 use = False
         if use != active[index]:
             changed += 1

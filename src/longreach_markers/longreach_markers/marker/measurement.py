@@ -241,8 +241,8 @@ def _to_image(packed, factor, floor, measured):  # type: ignore[no-untyped-def]
         measured[0], measured[1] = distort_point(packed, x, y)
         x, y = (measured[5] - packed[2]) / fx, (measured[6] - packed[3]) / fy
         measured[5], measured[6] = distort_point(packed, x, y)
-        for place in (2, 10):
-            _transform(uu, uv, vu, vv, measured[place : place + 3])
+        for offset in (2, 10):
+            _transform(uu, uv, vu, vv, measured[offset : offset + 3])
         a11, a12, a22 = measured[7], measured[8], measured[9]
         measured[7], measured[8], measured[9] = root_of_square(
             uu * a11 + uv * a12, uu * a12 + uv * a22, vu * a11 + vv * a12, vu * a12 + vv * a22

@@ -72,7 +72,7 @@ from longreach_markers.marker.pixel_steps import (
     R,
     blurred_step,
     fill_block,
-    fill_places,
+    fill_geometry,
     fill_steps,
     normal_density,
 )
@@ -122,27 +122,27 @@ def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
     of the grey level across the outer and the inner edge [1/px]; normal u, v of the edge in the
     image; direction u, v in the plane; pixels for a relative radius of 1.
     """
-    places, own = np.empty((ROWS, BLOCK)), np.empty((9, BLOCK))
+    geometry, own = np.empty((ROWS, BLOCK)), np.empty((9, BLOCK))
     filled = np.empty((3, BLOCK))
     for begin in range(0, samples.shape[1], BLOCK):
         fill_block(samples, begin, filled)
-        fill_places(p, filled, places)
-        _fill_slopes(p, disc, places, own)
+        fill_geometry(p, filled, geometry)
+        _fill_slopes(p, disc, geometry, own)
         size = min(BLOCK, samples.shape[1] - begin)
         slopes[:, begin : begin + size] = own[:, :size]
 
 
 @njit(error_model='numpy', inline='always')
-def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
-    """Fill the slopes of a block of samples from their ``places``; see :func:`fill_slopes`."""
+def _fill_slopes(p, disc, geometry, slopes):  # type: ignore[no-untyped-def]
+    """Fill the slopes of a block of samples from their ``geometry``; see :func:`fill_slopes`."""
     rho = p[RHO]
     ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
     outside_0, outside_u, outside_v = p[OUTSIDE], p[OUTSIDE + 1], p[OUTSIDE + 2]
     band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
     inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
     for k in range(BLOCK):
-        du, dv, r = places[DU, k], places[DV, k], places[R, k]
-        flat, sharp, curve = places[FLAT, k], places[SHARP, k], places[CURVE, k]
+        du, dv, r = geometry[DU, k], geometry[DV, k], geometry[R, k]
+        flat, sharp, curve = geometry[FLAT, k], geometry[SHARP, k], geometry[CURVE, k]
         outside = outside_0 + outside_u * du + outside_v * dv
         band = band_0 + band_u * du + band_v * dv
         inside = inside_0 + inside_u * du + inside_v * dv
@@ -153,8 +153,8 @@ def _fill_slopes(p, disc, places, slopes):  # type: ignore[no-untyped-def]
         slopes[1, k] = (0.0 if r > 1.0 else 1.0) + (ring if r < rho else 0.0)
         slopes[2, k] = (outside - band) * sharp * normal_density(z)
         slopes[3, k] = ring * (band - inside) * sharp * normal_density(z_inner)
-        slopes[4, k], slopes[5, k] = places[MU, k], places[MV, k]
-        slopes[6, k], slopes[7, k] = places[EU, k], places[EV, k]
+        slopes[4, k], slopes[5, k] = geometry[MU, k], geometry[MV, k]
+        slopes[6, k], slopes[7, k] = geometry[EU, k], geometry[EV, k]
         slopes[8, k] = flat
 
 
@@ -221,7 +221,7 @@ def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model='numpy')
-def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped-def]
+def _fill_shades(p, shadow, samples, geometry, shades):  # type: ignore[no-untyped-def]
     """
     Fill the shade of each pixel of a block.
 
@@ -237,7 +237,7 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
         away = along_u * (samples[0, k] - shadow[6]) + along_v * (samples[1, k] - shadow[7])
         z = min(max((away - shadow[1]) * sharp, -FAR), FAR)
         dark, slope = blurred_step(z, 0.0)
-        du, dv = places[DU, k], places[DV, k]
+        du, dv = geometry[DU, k], geometry[DV, k]
         outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
         band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
         inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
@@ -245,23 +245,23 @@ def _fill_shades(p, shadow, samples, places, shades):  # type: ignore[no-untyped
         band *= shadow[4] - 1.0
         inside *= shadow[5] - 1.0
         # Correlation of both blurs.
-        common = (blur_u * places[MU, k] + blur_v * places[MV, k]) * places[SHARP, k] * sharp
-        both = (outside - band) * places[DENSITY, k]
-        both *= 1.0 + 0.5 * common * places[Z_OUTER, k] * z
-        inner = (band - inside) * places[DENSITY_INNER, k]
-        both += inner * (1.0 + 0.5 * common * places[Z_INNER, k] * z)
+        common = (blur_u * geometry[MU, k] + blur_v * geometry[MV, k]) * geometry[SHARP, k] * sharp
+        both = (outside - band) * geometry[DENSITY, k]
+        both *= 1.0 + 0.5 * common * geometry[Z_OUTER, k] * z
+        inner = (band - inside) * geometry[DENSITY_INNER, k]
+        both += inner * (1.0 + 0.5 * common * geometry[Z_INNER, k] * z)
         shades[0, k], shades[1, k], shades[2, k] = dark, slope, z
         shades[3, k] = common * slope * both
 
 
 @njit(error_model='numpy', inline='always')
-def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type: ignore[no-untyped-def]
+def _fill_rows(p, disc, shadow, samples, geometry, shades, rows, errors):  # type: ignore[no-untyped-def]
     """
     Fill derivatives by p, except the perspective, and residuals.
 
     ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) the residuals of
-    all; the last row of ``places`` becomes 0 for clipped pixels. Also fills the change of the grey
-    level with a movement of the edges in proportion to the square of their radius.
+    all; the last row of ``geometry`` becomes 0 for clipped pixels. Also fills the change of the
+    grey level with a movement of the edges in proportion to the square of their radius.
     """
     rho = p[RHO]
     curved_inside = 1.0 if disc else 1.0 / rho
@@ -273,31 +273,31 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
     band_0, band_u, band_v = p[BAND], p[BAND + 1], p[BAND + 2]
     inside_0, inside_u, inside_v = p[INSIDE], p[INSIDE + 1], p[INSIDE + 2]
     for k in range(BLOCK):
-        du, dv, dark = places[DU, k], places[DV, k], shades[0, k]
+        du, dv, dark = geometry[DU, k], geometry[DV, k], shades[0, k]
         light_outside, light_band = 1.0 + dim_outside * dark, 1.0 + dim_band * dark
         light_inside = 1.0 + dim_inside * dark
         outside = (outside_0 + outside_u * du + outside_v * dv) * light_outside
         band = (band_0 + band_u * du + band_v * dv) * light_band
         inside = (inside_0 + inside_u * du + inside_v * dv) * light_inside
-        phi, hole = places[PHI, k], places[HOLE, k]
+        phi, hole = geometry[PHI, k], geometry[HOLE, k]
         value = band + (outside - band) * phi + (inside - band) * hole + shades[3, k]
         error = samples[2, k] - min(value, _FULL)
         errors[k] = error
-        error *= places[SEEN, k]
+        error *= geometry[SEEN, k]
         rows[PARAMETERS, k] = error
         # A clipped value only says that the level is at least that.
-        seen = places[SEEN, k] if value < _FULL else 0.0
-        places[SEEN, k] = seen
-        eu, ev, mu, mv = places[EU, k], places[EV, k], places[MU, k], places[MV, k]
-        flat, sharp, curve = places[FLAT, k], places[SHARP, k], places[CURVE, k]
+        seen = geometry[SEEN, k] if value < _FULL else 0.0
+        geometry[SEEN, k] = seen
+        eu, ev, mu, mv = geometry[EU, k], geometry[EV, k], geometry[MU, k], geometry[MV, k]
+        flat, sharp, curve = geometry[FLAT, k], geometry[SHARP, k], geometry[CURVE, k]
         # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
         # moves by s dA e.
-        by_outer = seen * (outside - band) * places[DENSITY, k] * sharp
-        by_inner = seen * (band - inside) * places[DENSITY_INNER, k] * sharp
+        by_outer = seen * (outside - band) * geometry[DENSITY, k] * sharp
+        by_inner = seen * (band - inside) * geometry[DENSITY_INNER, k] * sharp
         move, stretch = by_outer + by_inner, by_outer + rho * by_inner
-        places[BY_SQUARE, k] = by_outer + rho * rho * by_inner
-        by_variance = by_outer * (curve - 0.5 * places[Z_OUTER, k])
-        by_variance += by_inner * (curve * curved_inside - 0.5 * places[Z_INNER, k])
+        geometry[BY_SQUARE, k] = by_outer + rho * rho * by_inner
+        by_variance = by_outer * (curve - 0.5 * geometry[Z_OUTER, k])
+        by_variance += by_inner * (curve * curved_inside - 0.5 * geometry[Z_INNER, k])
         by_variance *= sharp
         share = seen * hole * light_inside
         rows[INSIDE, k] = share
@@ -323,7 +323,7 @@ def _fill_rows(p, disc, shadow, samples, places, shades, rows, errors):  # type:
 
 
 @njit(error_model='numpy')
-def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignore[no-untyped-def]
+def _add_shadow(p, shadow, samples, geometry, shades, rows, extra):  # type: ignore[no-untyped-def]
     """Fill the derivatives by a shadow's parameters (6, BLOCK), and add its blur to ``rows``."""
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
     along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
@@ -331,8 +331,8 @@ def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignor
         s11 * along_u**2 + 2.0 * s12 * along_u * along_v + s22 * along_v**2 + shadow[2]
     )
     for k in range(BLOCK):
-        du, dv, dark = places[DU, k], places[DV, k], shades[0, k]
-        phi, hole, seen = places[PHI, k], places[HOLE, k], places[SEEN, k]
+        du, dv, dark = geometry[DU, k], geometry[DV, k], shades[0, k]
+        phi, hole, seen = geometry[PHI, k], geometry[HOLE, k], geometry[SEEN, k]
         # Shares of the levels in the pixel, and its change with the distance from the shadow.
         outside = seen * phi * (p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv)
         band = seen * (1.0 - hole - phi) * (p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv)
@@ -354,26 +354,26 @@ def _add_shadow(p, shadow, samples, places, shades, rows, extra):  # type: ignor
 
 
 @njit(error_model='numpy')
-def _fill_bend(q, places, extra):  # type: ignore[no-untyped-def]
+def _fill_bend(q, geometry, extra):  # type: ignore[no-untyped-def]
     """Fill the derivatives by a bend's parameters (3, BLOCK)."""
     for k in range(BLOCK):
-        eu, ev = places[EU, k], places[EV, k]
-        facing = q[3] * places[MU, k] + q[4] * places[MV, k]
-        height = -facing * places[BY_SQUARE, k]
+        eu, ev = geometry[EU, k], geometry[EV, k]
+        facing = q[3] * geometry[MU, k] + q[4] * geometry[MV, k]
+        height = -facing * geometry[BY_SQUARE, k]
         extra[0, k] = height
         extra[1, k] = height * (eu * eu - ev * ev)
         extra[2, k] = height * 2.0 * eu * ev
 
 
 @njit(error_model='numpy')
-def _fill_perspective(p, places, rows):  # type: ignore[no-untyped-def]
+def _fill_perspective(p, geometry, rows):  # type: ignore[no-untyped-def]
     """Fill the derivatives by the perspective in ``rows`` (21, BLOCK)."""
     a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
     for k in range(BLOCK):
         # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
-        eu, ev = places[EU, k], places[EV, k]
-        along = places[MU, k] * (a11 * eu + a12 * ev) + places[MV, k] * (a12 * eu + a22 * ev)
-        along *= places[BY_SQUARE, k]
+        eu, ev = geometry[EU, k], geometry[EV, k]
+        along = geometry[MU, k] * (a11 * eu + a12 * ev) + geometry[MV, k] * (a12 * eu + a22 * ev)
+        along *= geometry[BY_SQUARE, k]
         rows[PERSPECTIVE, k] = along * eu
         rows[PERSPECTIVE + 1, k] = along * ev
 
@@ -403,7 +403,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     moments = np.zeros((active.size if local else 0, 5))
     sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
     table = np.zeros((PARAMETERS + ROWS + 9, BLOCK))
-    rows, places = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + ROWS]
+    rows, geometry = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + ROWS]
     filled, shades, errors = table[-8:-5], table[-5:-1], table[-1]
     shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
     shadow, q = extension, extension
@@ -412,30 +412,30 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     for begin in range(0, count, BLOCK):
         size = min(BLOCK, count - begin)
         fill_block(samples, begin, filled)
-        fill_places(p, filled, places)
+        fill_geometry(p, filled, geometry)
         for k in range(size):
             is_active = active[sector[begin + k]]
             used += is_active
-            places[SEEN, k] = 1.0 if is_active else 0.0
-        places[SEEN, size:] = 0.0
-        is_inside, is_outside = fill_steps(p, disc, extension, places)
+            geometry[SEEN, k] = 1.0 if is_active else 0.0
+        geometry[SEEN, size:] = 0.0
+        is_inside, is_outside = fill_steps(p, disc, extension, geometry)
         if shaded:
-            _fill_shades(p, shadow, filled, places, shades)
-        _fill_rows(p, disc, shadow, filled, places, shades, rows, errors)
+            _fill_shades(p, shadow, filled, geometry, shades)
+        _fill_rows(p, disc, shadow, filled, geometry, shades, rows, errors)
         cost += product(rows, PARAMETERS, rows, PARAMETERS)
         residuals[begin : begin + size] = errors[:size]
         if shaded:
-            _add_shadow(p, shadow, filled, places, shades, rows, extra)
+            _add_shadow(p, shadow, filled, geometry, shades, rows, extra)
         if bent:
-            _fill_bend(q, places, extra)
+            _fill_bend(q, geometry, extra)
         if not known:
-            _fill_perspective(p, places, rows)
+            _fill_perspective(p, geometry, rows)
         if local:
             for k in range(size):
                 index = begin + k
-                z = places[Z_OUTER, k]
-                if not disc and abs(places[Z_INNER, k]) < abs(z):
-                    z = places[Z_INNER, k]
+                z = geometry[Z_OUTER, k]
+                if not disc and abs(geometry[Z_INNER, k]) < abs(z):
+                    z = geometry[Z_INNER, k]
                 nearest[index] = z
                 part = sector[index]
                 moments[part, 0] += 1.0

@@ -211,9 +211,9 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
     for index in range(burnt.size):
         counts[index] = burnt[index]
     for index in range(burnt.size):
-        part, place = index // SECTORS * SECTORS, index % SECTORS
+        part, turn = index // SECTORS * SECTORS, index % SECTORS
         for step in range(-_VEIL, _VEIL + 1):
-            if counts[part + (place + step) % SECTORS] > 0:
+            if counts[part + (turn + step) % SECTORS] > 0:
                 burnt[index] = True
 
 

@@ -34,7 +34,7 @@ _E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8 = (
 _NORMAL_TOP = 1.0 / math.sqrt(2.0 * math.pi)
 _C0 = 0.2316419
 _C1, _C2, _C3, _C4, _C5 = 0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429
-# Rows of the kernels' table of pixels, in :func:`fill_places` and :func:`fill_steps`.
+# Rows of the kernels' table of pixels, in :func:`fill_geometry` and :func:`fill_steps`.
 DU, DV, R, EU, EV, MU, MV, FLAT, SHARP, CURVE = range(10)
 Z_OUTER, Z_INNER, PHI, DENSITY, HOLE, DENSITY_INNER, SEEN, BY_SQUARE = range(10, 18)
 ROWS = 18
@@ -84,13 +84,13 @@ def fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model='numpy', inline='always')
-def fill_places(p, samples, places):  # type: ignore[no-untyped-def]
+def fill_geometry(p, samples, geometry):  # type: ignore[no-untyped-def]
     """
     Fill position and normal of the ellipse for each sample.
 
-    First rows of ``places`` (ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e,
-    the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma
-    over the radius of curvature. Without branches, so that it is vectorised.
+    First rows of ``geometry`` (ROWS, BLOCK): du, dv from the centre; r, the radius in the plane;
+    e, the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of
+    sigma over the radius of curvature. Without branches, so that it is vectorised.
     """
     cu, cv = p[CENTER], p[CENTER + 1]
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
@@ -112,20 +112,20 @@ def fill_places(p, samples, places):  # type: ignore[no-untyped-def]
         mu, mv = mu * flat, mv * flat
         variance = s11 * mu * mu + 2.0 * s12 * mu * mv + s22 * mv * mv
         sharp = 1.0 / math.sqrt(variance)
-        places[DU, k], places[DV, k], places[R, k] = du, dv, r
-        places[EU, k], places[EV, k] = eu, ev
-        places[MU, k], places[MV, k] = mu, mv
-        places[FLAT, k], places[SHARP, k] = flat, sharp
+        geometry[DU, k], geometry[DV, k], geometry[R, k] = du, dv, r
+        geometry[EU, k], geometry[EV, k] = eu, ev
+        geometry[MU, k], geometry[MV, k] = mu, mv
+        geometry[FLAT, k], geometry[SHARP, k] = flat, sharp
         # The curvature of the outer edge's ellipse is 1 / (|A|^2 |B e|^3).
-        places[CURVE, k] = curved * flat * flat * flat * variance * sharp
+        geometry[CURVE, k] = curved * flat * flat * flat * variance * sharp
 
 
 @njit(error_model='numpy', inline='always')
-def fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
+def fill_steps(p, disc, extension, geometry):  # type: ignore[no-untyped-def]
     """
     Fill distances from both edges in sigma, and the blurred steps there.
 
-    Rows of ``places`` after those of :func:`fill_places`: z, outer and inner; share outside of
+    Rows of ``geometry`` after those of :func:`fill_geometry`: z, outer and inner; share outside of
     the outer edge and its derivative by z; share inside of the inner edge and its negative
     derivative. Returns whether a pixel has a part inside, and one outside.
     """
@@ -134,26 +134,26 @@ def fill_steps(p, disc, extension, places):  # type: ignore[no-untyped-def]
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
     sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
     for k in range(BLOCK):
-        scale = places[FLAT, k] * places[SHARP, k]
-        places[Z_OUTER, k] = (places[R, k] - 1.0) * scale + places[CURVE, k]
-        places[Z_INNER, k] = (places[R, k] - rho) * scale + places[CURVE, k] * curved_inside
+        scale = geometry[FLAT, k] * geometry[SHARP, k]
+        geometry[Z_OUTER, k] = (geometry[R, k] - 1.0) * scale + geometry[CURVE, k]
+        geometry[Z_INNER, k] = (geometry[R, k] - rho) * scale + geometry[CURVE, k] * curved_inside
     if extension.size == BEND_SIZE:
         for k in range(BLOCK):
-            eu, ev = places[EU, k], places[EV, k]
-            facing = extension[3] * places[MU, k] + extension[4] * places[MV, k]
+            eu, ev = geometry[EU, k], geometry[EV, k]
+            facing = extension[3] * geometry[MU, k] + extension[4] * geometry[MV, k]
             height = extension[1] * (eu * eu - ev * ev) + extension[2] * 2.0 * eu * ev
-            height = facing * (extension[0] + height) * places[SHARP, k]
-            places[Z_OUTER, k] -= height
-            places[Z_INNER, k] -= rho * rho * height
+            height = facing * (extension[0] + height) * geometry[SHARP, k]
+            geometry[Z_OUTER, k] -= height
+            geometry[Z_INNER, k] -= rho * rho * height
     for k in range(BLOCK):
-        box = 1.0 - sharpest * places[SHARP, k] * places[SHARP, k]
+        box = 1.0 - sharpest * geometry[SHARP, k] * geometry[SHARP, k]
         box *= 0.05 * box
-        z = min(max(places[Z_OUTER, k], -FAR), FAR)
+        z = min(max(geometry[Z_OUTER, k], -FAR), FAR)
         phi, density = blurred_step(z, box)
-        places[Z_OUTER, k], places[PHI, k], places[DENSITY, k] = z, phi, density
-        z = min(max(places[Z_INNER, k], -FAR), FAR)
+        geometry[Z_OUTER, k], geometry[PHI, k], geometry[DENSITY, k] = z, phi, density
+        z = min(max(geometry[Z_INNER, k], -FAR), FAR)
         phi, density = blurred_step(z, box)
-        places[Z_INNER, k] = z
-        places[HOLE, k], places[DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
-    is_inside = product(places, HOLE, places, HOLE) != 0.0
-    return is_inside, product(places, PHI, places, PHI) != 0.0
+        geometry[Z_INNER, k] = z
+        geometry[HOLE, k], geometry[DENSITY_INNER, k] = ring * (1.0 - phi), ring * density
+    is_inside = product(geometry, HOLE, geometry, HOLE) != 0.0
+    return is_inside, product(geometry, PHI, geometry, PHI) != 0.0

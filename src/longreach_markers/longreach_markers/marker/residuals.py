@@ -43,27 +43,27 @@ _BENT_BEFORE = 0.1
 @njit
 def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
     """Return the index of the sample at each pixel of a window (v1 - v0, u1 - u0), -1 for none."""
-    place = np.full((v1 - v0, u1 - u0), -1, np.int64)
+    indices = np.full((v1 - v0, u1 - u0), -1, np.int64)
     for index in range(samples.shape[1]):
-        place[int(samples[4, index]) - v0, int(samples[3, index]) - u0] = index
-    return place
+        indices[int(samples[4, index]) - v0, int(samples[3, index]) - u0] = index
+    return indices
 
 
 @njit
-def measure_noise(place, slopes, sector, active, residuals, correlation):  # type: ignore[no-untyped-def]
+def measure_noise(indices, slopes, sector, active, residuals, correlation):  # type: ignore[no-untyped-def]
     """
     Return the noise [grey levels] where edges have no influence; 0 if uncorrelated or too few.
 
-    ``place`` is that of :func:`index_pixels`, ``slopes`` of :func:`fill_slopes`; fills
+    ``indices`` is that of :func:`index_pixels`, ``slopes`` of :func:`fill_slopes`; fills
     ``correlation``.
     """
     correlation[:] = 0.0
     far, pairs = 0.0, 0
     totals, counts = np.zeros(correlation.shape), np.zeros(correlation.shape)
-    rows, columns = place.shape
+    rows, columns = indices.shape
     for row in range(rows):
         for column in range(columns):
-            here = place[row, column]
+            here = indices[row, column]
             if here < 0 or slopes[0, here] < _FLAT or not active[sector[here]]:
                 continue
             for i in range(min(_FAR + 1, rows - row)):
@@ -71,7 +71,7 @@ def measure_noise(place, slopes, sector, active, residuals, correlation):  # typ
                     # Each pair once.
                     if i == 0 and j <= 0:
                         continue
-                    there = place[row + i, column + j]
+                    there = indices[row + i, column + j]
                     if there < 0 or slopes[0, there] < _FLAT or not active[sector[there]]:
                         continue
                     if slopes[1, here] == slopes[1, there]:
@@ -107,19 +107,19 @@ def measure_noise(place, slopes, sector, active, residuals, correlation):  # typ
 
 
 @njit
-def correlation_factor(place, slopes, sector, active, correlation):  # type: ignore[no-untyped-def]
+def correlation_factor(indices, slopes, sector, active, correlation):  # type: ignore[no-untyped-def]
     """
     Return the factor by which correlation increases the variance of the centre, at least 1.
 
     The estimate is a sum of residuals times the derivatives J by the centre, with the variance 1 +
     2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to independent residuals.
     """
-    rows, columns = place.shape
+    rows, columns = indices.shape
     products = np.zeros(correlation.shape)
     whole = 0.0
     for row in range(rows):
         for column in range(columns):
-            here = place[row, column]
+            here = indices[row, column]
             if here < 0 or not active[sector[here]]:
                 continue
             move = slopes[2, here] + slopes[3, here]
@@ -129,7 +129,7 @@ def correlation_factor(place, slopes, sector, active, correlation):  # type: ign
                 for j in range(max(-_LAGS, -column), min(_LAGS + 1, columns - column)):
                     if i == 0 and j <= 0:
                         continue
-                    there = place[row + i, column + j]
+                    there = indices[row + i, column + j]
                     if there >= 0 and active[sector[there]]:
                         move = slopes[2, there] + slopes[3, there]
                         products[i, j + _FAR] += move * (

@@ -68,7 +68,7 @@ _TO_CHECKSUM = _RECORD.size + 24
 
 
 class _Chunk(NamedTuple):
-    """A chunk by its head: places in the file of its record, the record's end, and its data."""
+    """A chunk by its head: offsets in the file of its record, the record's end, and its data."""
 
     begin: int
     end: int
@@ -97,12 +97,12 @@ class IntactMcap(McapReader):
         self._data_section = (0, 0)
         ending = _ending(self._file)
         end = ending[1] if ending else self._file.seek(0, 2)
-        place, found, checked = len(_MAGIC), 0, 0
-        for chunk in _chunks(self._file, place, end):
-            self._look_between(place, chunk.begin)
+        offset, found, checked = len(_MAGIC), 0, 0
+        for chunk in _chunks(self._file, offset, end):
+            self._look_between(offset, chunk.begin)
             self._add(chunk)
-            place, found, checked = chunk.end, found + 1, checked + bool(chunk.checksum)
-        self._look_between(place, end)
+            offset, found, checked = chunk.end, found + 1, checked + bool(chunk.checksum)
+        self._look_between(offset, end)
         if not found and self._has_loose_messages:
             raise InputError(
                 f'{self.path}: its messages are not in chunks: it can be read if it was closed,'
@@ -126,10 +126,10 @@ class IntactMcap(McapReader):
         )
         sections = []
         data_is_bad = summary_is_bad = False
-        place, expected = self._data_section
+        offset, expected = self._data_section
         if expected:
             sections += ['data section']
-            data_is_bad = expected != _checksum(self._file, 0, place)
+            data_is_bad = expected != _checksum(self._file, 0, offset)
         if ending and ending[2]:
             sections += ['summary']
             summary_is_bad = _is_damaged(self._file, ending)
@@ -165,28 +165,28 @@ class IntactMcap(McapReader):
 
     def _look_between(self, begin: int, end: int) -> None:
         """Look at the records between chunks, whose heads are sound; others are damage."""
-        place = begin
-        while place < end:
-            kind, length = _RECORD.unpack(_read(self._file, place, _RECORD.size).ljust(9, b'\0'))
-            behind = place + _RECORD.size + length
+        offset = begin
+        while offset < end:
+            kind, length = _RECORD.unpack(_read(self._file, offset, _RECORD.size).ljust(9, b'\0'))
+            behind = offset + _RECORD.size + length
             if not 0 < kind <= _DATA_END or kind in (_FOOTER, _MESSAGE, _CHUNK) or behind > end:
                 self._has_loose_messages |= kind == _MESSAGE and bool(self.channels)
                 break
             if kind == _INDEX and self._bad and begin == self._bad[-1][0].end:
-                head = _read(self._file, place + _RECORD.size, _INDEX_HEAD.size)
+                head = _read(self._file, offset + _RECORD.size, _INDEX_HEAD.size)
                 channel, size = _INDEX_HEAD.unpack(head.ljust(_INDEX_HEAD.size, b'\0'))
                 self._bad[-1][1][channel] = size // _INDEX_ENTRY
             elif kind in (_SCHEMA, _CHANNEL):
                 try:
-                    self._define(_read(self._file, place, behind - place))
+                    self._define(_read(self._file, offset, behind - offset))
                 except _BROKEN:
                     break
             elif kind == _DATA_END and length == _DATA_END_SIZE:
-                data = _read(self._file, place + _RECORD.size, length)
-                self._data_section = (place, int.from_bytes(data, 'little'))
-            place = behind
-        if place < end:
-            self._lost.append((place, end))
+                data = _read(self._file, offset + _RECORD.size, length)
+                self._data_section = (offset, int.from_bytes(data, 'little'))
+            offset = behind
+        if offset < end:
+            self._lost.append((offset, end))
 
     def _define(self, records: bytes) -> None:
         """Note the types and topics that are defined by records."""
@@ -224,46 +224,46 @@ class IntactMcap(McapReader):
 def _chunks(file: BinaryIO, begin: int, end: int) -> Iterator[_Chunk]:
     """Yield the chunks with a sound head in a part of a file."""
     while len(window := _read(file, begin, min(_WINDOW, end - begin))) >= _RECORD.size:
-        places = (begin + match.start() for match in _CANDIDATE.finditer(window))
-        chunk = next(filter(None, (_chunk_at(file, place, end) for place in places)), None)
+        offsets = (begin + match.start() for match in _CANDIDATE.finditer(window))
+        chunk = next(filter(None, (_chunk_at(file, offset, end) for offset in offsets)), None)
         if chunk is not None:
             yield chunk
         # A head may begin in this window and end in the next one.
         begin = chunk.end if chunk else begin + len(window) - _RECORD.size + 1
 
 
-def _chunk_at(file: BinaryIO, place: int, end: int) -> _Chunk | None:
-    """Return the chunk at a place of a file; None if there is none, or its head is damaged."""
-    head = _read(file, place, _LONGEST_HEAD).ljust(_LONGEST_HEAD, b'\0')
+def _chunk_at(file: BinaryIO, offset: int, end: int) -> _Chunk | None:
+    """Return the chunk at an offset of a file; None if there is none, or its head is damaged."""
+    head = _read(file, offset, _LONGEST_HEAD).ljust(_LONGEST_HEAD, b'\0')
     _, length = _RECORD.unpack_from(head)
     first, last, size, checksum = _CHUNK_HEAD.unpack_from(head, _RECORD.size)
     fields = io.BytesIO(head[_RECORD.size + _CHUNK_HEAD.size :])
     compression = fields.read(int.from_bytes(fields.read(4), 'little'))
     stored = int.from_bytes(fields.read(8), 'little')
-    data = place + _RECORD.size + _CHUNK_HEAD.size + fields.tell()
-    behind = place + _RECORD.size + length
+    data = offset + _RECORD.size + _CHUNK_HEAD.size + fields.tell()
+    behind = offset + _RECORD.size + length
     if compression not in _COMPRESSIONS or data + stored != behind or behind > end:
         return None
-    return _Chunk(place, behind, data, compression.decode(), size, checksum, (first, last))
+    return _Chunk(offset, behind, data, compression.decode(), size, checksum, (first, last))
 
 
 def _messages_in(records: bytes) -> tuple[Counter[int], list[int]]:
     """Return the number of messages by channel, and their times; raise for a damaged structure."""
-    counts, times, place = Counter[int](), [], 0
-    while place < len(records):
-        kind, length = _RECORD.unpack_from(records, place)
-        place += _RECORD.size
+    counts, times, offset = Counter[int](), [], 0
+    while offset < len(records):
+        kind, length = _RECORD.unpack_from(records, offset)
+        offset += _RECORD.size
         least = _MESSAGE_HEAD.size if kind == _MESSAGE else 0
         if (
             kind not in (_SCHEMA, _CHANNEL, _MESSAGE)
-            or not least <= length <= len(records) - place
+            or not least <= length <= len(records) - offset
         ):
             raise ReaderError('no record')
         if kind == _MESSAGE:
-            channel, _, time, _ = _MESSAGE_HEAD.unpack_from(records, place)
+            channel, _, time, _ = _MESSAGE_HEAD.unpack_from(records, offset)
             counts[channel] += 1
             times.append(time)
-        place += length
+        offset += length
     return counts, times
 
 
@@ -305,9 +305,9 @@ def _checksum(file: BinaryIO, begin: int, end: int, checksum: int = 0) -> int:
     return checksum
 
 
-def _read(file: BinaryIO, place: int, size: int) -> bytes:
+def _read(file: BinaryIO, offset: int, size: int) -> bytes:
     """Return bytes of a file; fewer at its end."""
-    file.seek(place)
+    file.seek(offset)
     return file.read(size)
 
 
