@@ -88,9 +88,20 @@ class Robot:
                 f'robot description {name}: {len(roots)} links without a parent, allowed: 1'
             )
         self.root = next(iter(roots))
-        self.joints = {joint.name: joint for joint in self._from_root()}
+        self.joints = {joint.name: self._led(joint) for joint in self._from_root()}
         if len(self.joints) != len(joints):
             raise InputError(f'robot description {name}: its joints form a loop')
+
+    def _led(self, joint: Joint) -> Joint:
+        """Return a joint that mimics one that mimics no other; InputError for a circle of them."""
+        for _ in self.joints:
+            leader = None if joint.mimic is None else self.joints.get(joint.mimic[0])
+            if joint.mimic is None or leader is None or leader.mimic is None:
+                return joint
+            _, factor, offset = joint.mimic
+            first, before, moved = leader.mimic
+            joint = joint._replace(mimic=(first, factor * before, factor * moved + offset))
+        raise InputError(f'robot description {self.name}: joint {joint.name} mimics itself')
 
     def _from_root(self) -> Iterator[Joint]:
         """Yield the joints so that parents come first."""

@@ -90,13 +90,16 @@ class Linkage(Parameters):
             'triangle': ('near', 'far', 'offset_angle', 'retracted')
         }
         own['rocker'] = ('lever', 'shape', 'offset')
+        has = f'kind {self.kind} has {", ".join(own[self.kind])}'
         for kind, names in own.items():
             for name in names:
-                if (getattr(self, name) is None) == (kind == self.kind):
-                    what = 'is missing' if kind == self.kind else f'belongs to kind {kind}'
+                is_given = getattr(self, name) is not None
+                if is_given and kind != self.kind:
                     raise InputError(
-                        f'{name} {what}; kind {self.kind} has {", ".join(own[self.kind])}'
+                        f'{name} belongs to kind {kind}; {has}; null takes away that of a base'
                     )
+                if not is_given and kind == self.kind:
+                    raise InputError(f'{name} is missing; {has}')
 
     def row(self) -> np.ndarray:
         """Return the numbers for compiled code, shape (5,)."""

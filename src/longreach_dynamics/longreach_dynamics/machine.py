@@ -99,7 +99,7 @@ def by_scenario(memory: None, cycle: int, state: object) -> tuple[None, ByScenar
 
 def step_time(count: int, step: float) -> float:
     """Return the time of a step [s], without the last bits that a product of floats adds."""
-    return round(count * step, 12)
+    return float(f'{count * step:.15g}')
 
 
 def step_count(time: float, step: float, what: str) -> int:

@@ -165,19 +165,19 @@ class Parameters:
         on. ``value`` is what a YAML file could hold. InputError for a path that leads nowhere,
         with what would be allowed there, or a value that is not allowed.
         """
-        name, _, rest = path.partition('.')
+        return self.with_values({path: value})
+
+    def with_values(self, changes: Mapping[str, Any]) -> Self:
+        """Return a copy with values by path changed, checked when all of them are; InputError."""
         fields = {field.name for field in dataclasses.fields(self)}
-        if name not in fields:
-            raise InputError(f'{name} is unknown, allowed here: {_names(type(self))}')
-        if not rest:
-            return self.replace(**{name: value})
-        inner = getattr(self, name)
-        if isinstance(inner, tuple):
-            key, _, rest = rest.partition('.')
-            index = _index(inner, key, name)
-            changed = value if not rest else _deeper(inner[index], rest, value, f'{name}.{key}')
-            return self.replace(**{name: (*inner[:index], changed, *inner[index + 1 :])})
-        return self.replace(**{name: _deeper(inner, rest, value, name)})
+        changed, inner = _parted(changes)
+        for name in (*changed, *inner):
+            if name not in fields:
+                raise InputError(f'{name} is unknown, allowed here: {_names(type(self))}')
+        for name, deeper in inner.items():
+            before = self.replace(**{name: changed[name]}) if name in changed else self
+            changed[name] = _deeper(getattr(before, name), deeper, name)
+        return self.replace(**changed)
 
     def as_mapping(self) -> dict[str, Any]:
         """Return nested mappings and lists from which :func:`from_mapping` makes the same."""
@@ -216,12 +216,34 @@ def place_of(values: Any, path: str) -> tuple[str, ...]:
     return found
 
 
-def _deeper(inner: Any, path: str, value: Any, name: str) -> Any:
-    """Return an inner object with one value changed; ``name`` goes before its errors."""
+def _parted(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return values by name, and by name those by path below it."""
+    whole: dict[str, Any] = {}
+    deeper: dict[str, dict[str, Any]] = {}
+    for path, value in changes.items():
+        name, _, rest = path.partition('.')
+        if rest:
+            deeper.setdefault(name, {})[rest] = value
+        else:
+            whole[name] = value
+    return whole, deeper
+
+
+def _deeper(inner: Any, changes: Mapping[str, Any], name: str) -> Any:
+    """Return an inner object or list with values changed; ``name`` goes before its errors."""
+    if isinstance(inner, tuple):
+        items = list(inner)
+        whole, deeper = _parted(changes)
+        for key, value in whole.items():
+            items[_index(inner, key, name)] = value
+        for key, below in deeper.items():
+            index = _index(inner, key, name)
+            items[index] = _deeper(items[index], below, f'{name}.{key}')
+        return tuple(items)
     if not isinstance(inner, Parameters):
-        raise InputError(f'{name}.{path} is unknown, allowed here: {name}, a value')
+        raise InputError(f'{name}.{next(iter(changes))} is unknown, allowed here: {name}, a value')
     try:
-        return inner.with_value(path, value)
+        return inner.with_values(changes)
     except InputError as error:
         raise InputError(f'{name}.{error}') from error
 
@@ -389,8 +411,10 @@ def _merged(below: Any, above: Any) -> Any:
     if isinstance(below, dict) and isinstance(above, dict):
         changed = {key: _merged(below.get(key), value) for key, value in above.items()}
         return {**below, **changed}
+    # An empty list has no names: it takes the place of the one below.
     named = (
-        isinstance(above, list)
+        above
+        and isinstance(above, list)
         and isinstance(below, list)
         and all(isinstance(e, dict) and isinstance(e.get('name'), str) for e in [*below, *above])
     )

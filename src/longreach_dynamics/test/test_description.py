@@ -40,6 +40,22 @@ def test_poses_follow_joints_whose_parents_come_later_in_the_file():
     np.testing.assert_allclose(places['tip'][:3, 0], [0.0, out / 2.5, up / 2.5], atol=1e-12)
 
 
+MIMIC = """
+  <joint name="{}" type="revolute"><parent link="tip"/><child link="{}"/><axis xyz="0 0 1"/>
+    <mimic joint="{}" multiplier="{}" offset="{}"/></joint><link name="{}"/></robot>"""
+
+
+def test_a_joint_mimics_one_that_mimics_another():
+    text = URDF.replace('</robot>', MIMIC.format('a', 'c', 'b', 3.0, 0.0, 'c'))
+    robot = parse_description(
+        text.replace('</robot>', MIMIC.format('b', 'd', 'turn', 2.0, 0.1, 'd'))
+    )
+    assert robot.joints['a'].position({'turn': 0.2}) == pytest.approx(3.0 * (2.0 * 0.2 + 0.1))
+    assert robot.joints['a'].leader == 'turn'
+    with pytest.raises(InputError, match=r'joint [ab] mimics itself'):
+        parse_description(text.replace('</robot>', MIMIC.format('b', 'd', 'a', 1.0, 0.0, 'd')))
+
+
 def test_shapes_limits_and_bounds():
     robot = parse_description(URDF)
     (tube,) = [shape for shape in robot.shapes if shape.link == 'beam']

@@ -256,6 +256,8 @@ def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
         'machine': {'count': 1},
         'parts': [{'name': 'a', 'x': 1}, {'name': 'b', 'x': 2, 'y': 3}, {'name': 'c', 'x': 4}],
     }
+    file.write_text('base: base.yaml\nparts: []\n')
+    assert parameters._with_base(load_yaml(file), file)['parts'] == []
     (tmp_path / 'third.yaml').write_text('base: own.yaml\n')
     with pytest.raises(InputError, match=r'third.yaml: base = .own.yaml. has a base itself'):
         load(Machine, tmp_path / 'third.yaml')

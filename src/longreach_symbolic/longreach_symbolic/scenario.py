@@ -82,7 +82,10 @@ class Circle(Parameters):
             most, _ = _most_bent(tuple(lengths))
             bend = brentq(lambda b: abs(_polygon(lengths, b)) - wanted, 0.0, most, xtol=1e-15)
             bend *= -1.0 if self.bend == 'up' else 1.0
-        first = direction - cmath.phase(_polygon(lengths, bend))
+        # By the angle from the links' mean direction, which has no jump either.
+        mean = 0.5 * bend * (len(lengths) - 1)
+        away = cmath.phase(_polygon(lengths, bend) * cmath.rect(1.0, -mean))
+        first = direction - mean - away
         return np.array([first] + [bend] * (len(lengths) - 1))
 
 

@@ -279,9 +279,18 @@ def test_gains_that_do_not_hold_the_weight_are_refused():
 
 
 @pytest.mark.parametrize('bend', ['up', 'down'])
-@pytest.mark.parametrize('lengths', [(0.475, 0.435), (1.0, 0.5, 2.0), (1.0,) * 12])
-def test_links_on_a_circle_are_a_polygon_that_ends_there(lengths, bend):
-    circle = CIRCLE.replace(bend=bend)
+@pytest.mark.parametrize(
+    ('lengths', 'circle'),
+    [
+        ((0.475, 0.435), CIRCLE),
+        ((1.0, 0.5, 2.0), CIRCLE),
+        ((1.0,) * 12, CIRCLE),
+        # Where the end comes behind the first link.
+        ((0.6, 1.1, 1.9), Circle(centre=(0.09, 0.5), radius=0.18, period=10.0)),
+    ],
+)
+def test_links_on_a_circle_are_a_polygon_that_ends_there(lengths, circle, bend):
+    circle = circle.replace(bend=bend)
     circle.check_lengths(lengths)
     links = chain(len(lengths))
     links = links.replace(

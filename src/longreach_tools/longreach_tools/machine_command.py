@@ -207,23 +207,14 @@ def _machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) 
 
 
 def _changed(values: Any, changes: Iterable[tuple[str, Any]], *, of_scenario: bool) -> Any:
-    """
-    Return parameters, or a scenario, with those changes by path that are for them.
-
-    Values that bound each other are allowed in any order: what is refused is tried again.
-    """
-    left = {k: v for k, v in dict(changes).items() if k.startswith(_SCENARIO) is of_scenario}
-    while left:
-        refused: dict[str, InputError] = {}
-        for path, value in left.items():
-            try:
-                values = values.with_value(path.removeprefix(_SCENARIO), value)
-            except InputError as error:
-                refused[path] = error
-        if len(refused) == len(left):
-            raise next(iter(refused.values()))
-        left = {path: left[path] for path in refused}
-    return values
+    """Return parameters, or a scenario, with those changes by path that are for them."""
+    return values.with_values(
+        {
+            path.removeprefix(_SCENARIO): value
+            for path, value in changes
+            if path.startswith(_SCENARIO) is of_scenario
+        }
+    )
 
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:

@@ -38,6 +38,8 @@ class Rope(Parameters):
     def check(self):
         if self.length > self.longest:
             raise InputError(f'length = {self.length}, allowed: up to longest = {self.longest}')
+        if self.longest > 50.0 * self.length:
+            raise InputError(f'longest = {self.longest}, allowed: up to 50 times length')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +130,8 @@ def test_a_scenario_is_run_written_and_drawn(swing, capsys):
         (('--set', 'length=010'), [20.0] * 3),
         (('--set', 'length=2', '--set', 'scenario.height=0.5'), [1.0] * 3),
         (('--set', 'length=40', '--set', 'longest=50'), [80.0] * 3),
+        # Neither alone.
+        (('--set', 'length=60', '--set', 'longest=90'), [120.0] * 3),
         (('--set', 'length=2', '--set', 'length=3'), [6.0] * 3),
         (('--duration', '0.4'), [3.0] * 5),
         (('--sample-time', '0.2'), [3.0] * 2),
