@@ -36,10 +36,10 @@ Group = list[tuple[int, Any]]
 Found = tuple[float, list[Any]]
 
 # How often a job's process may be killed before the job is given up; how long a scheduler may take
-# to answer, and a cluster be without workers [s].
+# to answer, and a cluster be without workers, which a busy computer starts slowly [s].
 _MOST_KILLS = 3
 _CONNECT = 10.0
-_SILENCE = 30.0
+_SILENCE = 90.0
 # Time that a group of jobs should take [s], its largest size, and groups under way a worker.
 _GROUP_TIME, _MOST_JOBS, _UNDER_WAY = 0.2, 2000, 3
 # Small matrices are slower with several threads, and the cores have their processes.
