@@ -6,12 +6,15 @@ Beside the state it finds unknown forces on the pistons, which is where friction
 pressures go, an unknown vertical force at the tip, which is an error of the payload, and the
 biases of the gyroscopes. The regulator minimises
 
-    int |tip velocity|^2 + beta |s - s_w|^2 + rho |v|^2 dt
+    int |tip velocity|^2 + c |tip - rest|^2 + beta |s - s_w|^2 + rho |v|^2 dt
 
 about the rest that follows from these forces with the oil s_w that is wanted, so that it damps,
-does not drift and does not fight the load. Sources: Kwakernaak and Sivan, Linear Optimal Control
-Systems, 1972, for both; Henikl, Kemmetmueller, Kugi, Automation in Construction 2016, for the
-measurements of such booms.
+does not drift and does not fight the load. Without the second part a tip that friction holds
+beside its rest creeps back for seconds. That part is left out of the answer to the operator, where
+the boom is to stop soon, not at a place: a model of the boom without disturbances is stopped so,
+and the boom is kept at the model. Sources: Kwakernaak and Sivan, Linear Optimal Control Systems,
+1972, for both; Henikl, Kemmetmueller, Kugi, Automation in Construction 2016, for the measurements
+of such booms.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from longreach_control.controller import DampingController, Measured, Wanted
-from longreach_control.plant import RHO, Situation, delayed, regulator
+from longreach_control.plant import PLACE, RHO, Situation, delayed, regulator
 from longreach_dynamics.control import held_input
 
 # How fast what was asked for is caught up with [1/s].
@@ -30,10 +33,12 @@ _CATCHING = 1.0
 # Standard deviations of the noise of readings: encoders [m], forces [N], gyroscopes [rad/s].
 _READINGS = 2e-5, 2e3, 3e-3
 # Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
-# pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s]. An
-# error of the payload also acts by its inertia, as an impulse at the tip [N s]: without it the
-# observer trusts modes that are those of another load, and keeps them swinging after a release.
-_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER, _INERTIA = 2e-3, 5e3, 100.0, 1e-5, 1e-4, 15.0
+# pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s]. Forces
+# that are found late leave the tip beside its rest for seconds; found too soon for friction that
+# holds it far beside, they move its rest along with its vibration (Plant.share). An error of the
+# payload also acts by its inertia, as an impulse at the tip [N s]: without it the observer trusts
+# modes that are those of another load, and keeps them swinging after a release.
+_OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER, _INERTIA = 2e-3, 1.5e4, 300.0, 1e-5, 1e-4, 15.0
 # Standard deviation of the biases at first [rad/s].
 _UNKNOWN = 2e-3
 
@@ -60,8 +65,8 @@ class Observer:
         for part, growth in (
             (at.rate, _OTHER),
             (at.oil, _OIL),
-            (at.forces, _FORCE),
-            (at.payload, _PAYLOAD),
+            (at.forces, _FORCE * plant.share),
+            (at.payload, _PAYLOAD * plant.share),
             (slice(whole, total), _BIAS),
         ):
             noise[part] += growth**2 * T
@@ -110,13 +115,13 @@ class ModalFeedback(DampingController):
         self.observer = Observer(self)
         A, B, at = self.observer.A, self.observer.B, self.plant.states
         # The unknown forces, which the regulator cannot move, are left out of its design.
-        kept = [*range(at.moved), *range(at.size, len(A))]
-        Q, R = self.plant.cost(len(kept)), RHO * np.eye(B.shape[1])
-        gain, _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, R)
-        self._gain = np.zeros((B.shape[1], len(A)))
-        self._gain[:, kept] = gain
+        self._kept = kept = [*range(at.moved), *range(at.size, len(A))]
+        self._gain, self._stopping = np.zeros((2, B.shape[1], len(A)))
+        for gain, place in ((self._gain, PLACE), (self._stopping, 0.0)):
+            Q, R = self.plant.cost(len(kept), place), RHO * np.eye(B.shape[1])
+            gain[:, kept], _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, R)
         self._resting = self.plant.resting()
-        self._way = OilReference(self)
+        self._way, self._model = OilReference(self), np.zeros(len(A))
 
     def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
         """Return velocities that damp and follow."""
@@ -124,22 +129,29 @@ class ModalFeedback(DampingController):
         return np.asarray(v - self._gain @ apart)
 
     def follow(self, measured: Measured, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
-        """Return how the state differs from a boom that follows without vibration, and its v."""
+        """Return how the state differs from that of the model that follows, and its velocities."""
         at, way = self.plant.states, self._way
         x = self.observer.update(measured)
         _, oil = self.oil(measured, wanted)
-        unknown = x[at.moved : at.size]
+        N, unknown = len(oil), x[at.moved : at.size]
+        by_oil, by_unknown = self._resting[:, :N], self._resting[:, N:]
         still = np.concatenate(
             [
-                self._resting @ np.concatenate([way.oil, unknown]),
-                self._resting[:, : len(oil)] @ way.flow,
+                by_oil @ way.oil,
+                by_oil @ way.flow,
                 way.oil,
                 way.flow,
-                unknown,
+                np.zeros(len(unknown)),
                 way.pending.ravel(),
             ]
         )
-        return x - still, way.advance(wanted.velocities, oil)
+        there = self._model
+        v = way.advance(wanted.velocities, oil) - self._stopping @ (there - still)
+        self._model = self.observer.A @ there + self.observer.B @ v
+        apart = x - there
+        apart[at.q] -= by_unknown @ unknown
+        apart[at.moved : at.size] = 0.0
+        return apart, v
 
     def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
         """Run a cycle, and tell the observer what was commanded."""

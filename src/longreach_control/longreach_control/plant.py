@@ -37,8 +37,12 @@ from longreach_machine import linearize
 
 # Time in which unknown forces on the pistons fade in the observer's model [s].
 FADING = 4.0
-# Weights of oil [1/s^2] and velocities of the valves beside that of the tip's velocity.
-BETA, RHO = 5.0, 60.0
+# Weights of oil [1/s^2] and velocities of the valves beside that of the tip's velocity, and of the
+# tip's distance from its rest in units of the first mode's frequency.
+BETA, RHO, PLACE = 5.0, 60.0, 1.5
+# Where friction can hold the tip farther beside its rest, it is brought there with less force [m]:
+# pistons would hunt between their stops.
+_BESIDE = 6e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +126,8 @@ class Plant:
     actuators : Actuators
     valve_time : float
         Time constant of the slowest spool [s].
+    static : ndarray, shape (N,)
+        Static friction of the pistons [N].
     """
 
     stiffness: np.ndarray
@@ -135,6 +141,7 @@ class Plant:
     rest: Equilibrium
     actuators: Actuators
     valve_time: float
+    static: np.ndarray
 
     @classmethod
     def of(cls, situation: Situation) -> Plant:
@@ -172,6 +179,7 @@ class Plant:
             rest=rest,
             actuators=actuators,
             valve_time=max(cylinder.valve.time_constant for cylinder in boom.cylinders),
+            static=np.array([cylinder.friction.static for cylinder in boom.cylinders]),
         )
 
     @property
@@ -186,6 +194,13 @@ class Plant:
         return np.sqrt(squares.real[order]) / (2.0 * np.pi), vectors.real[:, order]
 
     @property
+    def share(self) -> float:
+        """Share in (0, 1] of the haste with which the tip is brought to its rest, see _BESIDE."""
+        N = len(self.oil)
+        beside = float(np.linalg.norm(self.tip @ self.resting()[:, N : 2 * N] * self.static))
+        return min(1.0, _BESIDE / beside) ** 3 if beside else 1.0
+
+    @property
     def states(self) -> States:
         """Where the parts of :meth:`state_space` are."""
         n, N = self.piston.shape
@@ -198,10 +213,11 @@ class Plant:
         causes = np.hstack([self.piston * self.oil, self.piston, self.tip_force[:, 1:]])
         return np.asarray(np.linalg.solve(self.closed, causes))
 
-    def cost(self, size: int) -> np.ndarray:
-        """Return Q of (tip velocity)^2 + BETA s^2 for so many states, (size, size)."""
-        at, Q = self.states, 1e-10 * np.eye(size)
-        Q[at.rate, at.rate] += self.tip.T @ self.tip
+    def cost(self, size: int, place: float = PLACE) -> np.ndarray:
+        """Return Q of |tip'|^2 + place share w_1^2 |tip|^2 + BETA s^2 for so many states."""
+        at, Q, tip = self.states, 1e-10 * np.eye(size), self.tip.T @ self.tip
+        Q[at.rate, at.rate] += tip
+        Q[at.q, at.q] += place * self.share * (2.0 * np.pi * self.modes()[0][0]) ** 2 * tip
         Q[at.oil, at.oil] += BETA * np.eye(len(self.oil))
         return Q
 

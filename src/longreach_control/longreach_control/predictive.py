@@ -1,7 +1,7 @@
 """
 Model predictive control: the cost of the modal feedback over a horizon, within limits.
 
-Every ``EVERY`` cycles a quadratic program finds velocities over a horizon of some 50 ms each that
+Every ``EVERY`` cycles a quadratic program finds velocities over a horizon of some 20 ms each that
 keep within the fastest piston velocity and the forces at which relief valves open; the first is
 commanded. The cost beyond the horizon is that of the regulator, so that without active limits both
 agree. Solver: OSQP (Stellato and others, Math. Prog. Comp. 12, 2020), started from the solution
@@ -15,11 +15,12 @@ from scipy import sparse
 
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
-from longreach_control.plant import RHO, Situation, delayed, regulator, relief_settings
-from longreach_dynamics.control import Horizon, held_input
+from longreach_control.plant import RHO, Situation, regulator, relief_settings
+from longreach_dynamics.control import Horizon
 
-# Cycles between two programs; steps of a horizon.
-EVERY, HORIZON = 5, 16
+# Cycles between two programs; steps of a horizon. Held for 5 cycles, velocities keep a boom
+# swinging whose pistons stick.
+EVERY, HORIZON = 2, 16
 # Share of the relief pressure that a prediction may reach.
 _PRESSURE = 0.95
 
@@ -30,10 +31,10 @@ class PredictiveControl(ModalFeedback):
     def __init__(self, situation: Situation) -> None:
         super().__init__(situation)
         plant, N, at = self.plant, len(self.plant.oil), self.plant.states
-        period = EVERY * situation.sample_time
-        self._steps = max(1, round(situation.delay / period))
-        A, B = (part[: at.moved] for part in plant.state_space())
-        A, B = delayed(*held_input(A[:, : at.moved], B, period), self._steps)
+        # Of the regulator's model, with velocities that are held for a step.
+        A, B = self.observer.A[np.ix_(self._kept, self._kept)], self.observer.B[self._kept]
+        B = sum((np.linalg.matrix_power(A, k) @ B for k in range(EVERY)), np.zeros_like(B))
+        A = np.linalg.matrix_power(A, EVERY)
         size = len(A)
         # Sums over longer steps than the regulator's, of both parts of the cost.
         Q, R = plant.cost(size), RHO * np.eye(N)
@@ -77,14 +78,7 @@ class PredictiveControl(ModalFeedback):
 
     def _solve(self, apart: np.ndarray) -> np.ndarray:
         """Return the first velocities of the program from a state apart from its rest."""
-        N, at = len(self.plant.oil), self.plant.states
-        # Commands under way, as means over the longer steps of the program.
-        under_way = apart[at.size :].reshape(-1, N)
-        means = [
-            part.mean(axis=0) if len(part) else np.zeros(N)
-            for part in np.array_split(under_way, self._steps)
-        ]
-        start = np.concatenate([apart[: at.moved], *means])
+        start = apart[self._kept]
         offset, bound = self._force_free @ start, self._bound
         self._solver.update(
             q=self._g @ start,
@@ -95,4 +89,4 @@ class PredictiveControl(ModalFeedback):
         if found.x is None or not np.isfinite(found.x).all():
             # Without a solution the regulator, whose cost is the same.
             return np.asarray(-self._gain @ apart)
-        return np.asarray(found.x[:N])
+        return np.asarray(found.x[: len(self._held)])

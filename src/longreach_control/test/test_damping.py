@@ -411,6 +411,17 @@ def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
     assert after < 2.0 < before
 
 
+@pytest.mark.parametrize(
+    ('what', 'end', 'most'), [('pick_up', START, 0.8), ('stop', START + 3.0, 0.4)]
+)
+def test_the_tip_is_brought_to_its_rest_but_stops_where_it_is(
+    boom: BoomParameters, what: str, end: float, most: float
+) -> None:
+    """Against friction that would hold it beside; an operator's stop asks for no place."""
+    trace = run_case(Case(postures(boom, 40)[39], what), boom, ModalFeedback, end + 4.0)
+    assert settling_time(trace.tip[trace.time >= end], 0.01) < most
+
+
 def test_motion_is_no_vibration() -> None:
     """A tip that stops, or goes to another place and rests, does not vibrate; a sine does."""
     time = SAMPLE_TIME * np.arange(2000)
