@@ -9,12 +9,12 @@ biases of the gyroscopes. The regulator minimises
     int |tip velocity|^2 + c |tip - rest|^2 + beta |s - s_w|^2 + rho |v|^2 dt
 
 about the rest that follows from these forces with the oil s_w that is wanted, so that it damps,
-does not drift and does not fight the load. Without the second part a tip that friction holds
-beside its rest creeps back for seconds. That part is left out of the answer to the operator, where
-the boom is to stop soon, not at a place: a model of the boom without disturbances is stopped so,
-and the boom is kept at the model. Sources: Kwakernaak and Sivan, Linear Optimal Control Systems,
-1972, for both; Henikl, Kemmetmueller, Kugi, Automation in Construction 2016, for the measurements
-of such booms.
+does not drift and does not fight the load. Without the second term a tip that friction holds away
+from its rest creeps back for seconds. Commands of the operator are answered without that term,
+because the boom is to stop soon, not at a position: a model of the boom without disturbances
+follows them so, and the regulator keeps the boom at the model. Sources: Kwakernaak and Sivan,
+Linear Optimal Control Systems, 1972, for both; Henikl, Kemmetmueller, Kugi, Automation in
+Construction 2016, for the measurements of such booms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from longreach_control.controller import DampingController, Measured, Wanted
-from longreach_control.plant import PLACE, RHO, Situation, delayed, regulator
+from longreach_control.plant import POSITION, RHO, Situation, delayed, regulator
 from longreach_dynamics.control import held_input
 
 # How fast what was asked for is caught up with [1/s].
@@ -34,10 +34,10 @@ _CATCHING = 1.0
 _READINGS = 2e-5, 2e3, 3e-3
 # Growth in the root of a second of what is unknown: velocity of the oil [m/s], forces on the
 # pistons [N], force at the tip [N], biases of the gyroscopes [rad/s], accelerations [1/s]. Forces
-# that are found late leave the tip beside its rest for seconds; found too soon for friction that
-# holds it far beside, they move its rest along with its vibration (Plant.share). An error of the
-# payload also acts by its inertia, as an impulse at the tip [N s]: without it the observer trusts
-# modes that are those of another load, and keeps them swinging after a release.
+# that are found late leave the tip away from its rest for seconds; where friction can hold it far
+# away, forces that are found too soon move its rest along with its vibration (Plant.share). An
+# error of the payload also acts by its inertia, as an impulse at the tip [N s]: without it the
+# observer trusts modes that are those of another load, and keeps them swinging after a release.
 _OIL, _FORCE, _PAYLOAD, _BIAS, _OTHER, _INERTIA = 2e-3, 1.5e4, 300.0, 1e-5, 1e-4, 15.0
 # Standard deviation of the biases at first [rad/s].
 _UNKNOWN = 2e-3
@@ -117,8 +117,8 @@ class ModalFeedback(DampingController):
         # The unknown forces, which the regulator cannot move, are left out of its design.
         self._kept = kept = [*range(at.moved), *range(at.size, len(A))]
         self._gain, self._stopping = np.zeros((2, B.shape[1], len(A)))
-        for gain, place in ((self._gain, PLACE), (self._stopping, 0.0)):
-            Q, R = self.plant.cost(len(kept), place), RHO * np.eye(B.shape[1])
+        for gain, position in ((self._gain, POSITION), (self._stopping, 0.0)):
+            Q, R = self.plant.cost(len(kept), position), RHO * np.eye(B.shape[1])
             gain[:, kept], _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, R)
         self._resting = self.plant.resting()
         self._way, self._model = OilReference(self), np.zeros(len(A))

@@ -37,12 +37,12 @@ from longreach_machine import linearize
 
 # Time in which unknown forces on the pistons fade in the observer's model [s].
 FADING = 4.0
-# Weights of oil [1/s^2] and velocities of the valves beside that of the tip's velocity, and of the
-# tip's distance from its rest in units of the first mode's frequency.
-BETA, RHO, PLACE = 5.0, 60.0, 1.5
-# Where friction can hold the tip farther beside its rest, it is brought there with less force [m]:
-# pistons would hunt between their stops.
-_BESIDE = 6e-3
+# Weights, that of the tip's velocity being 1: of oil [1/s^2], of the valves' velocities, and of
+# the tip's position, over the square of the first mode's angular frequency.
+BETA, RHO, POSITION = 5.0, 60.0, 1.5
+# Where friction can hold the tip farther from its rest than this [m], its position counts less:
+# pistons would oscillate between sticking and sliding.
+_HELD = 6e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,10 +195,10 @@ class Plant:
 
     @property
     def share(self) -> float:
-        """Share in (0, 1] of the haste with which the tip is brought to its rest, see _BESIDE."""
+        """Factor in (0, 1] on the weight of the tip's position, less where friction holds more."""
         N = len(self.oil)
-        beside = float(np.linalg.norm(self.tip @ self.resting()[:, N : 2 * N] * self.static))
-        return min(1.0, _BESIDE / beside) ** 3 if beside else 1.0
+        held = float(np.linalg.norm(self.tip @ self.resting()[:, N : 2 * N] * self.static))
+        return min(1.0, _HELD / held) ** 3 if held else 1.0
 
     @property
     def states(self) -> States:
@@ -213,11 +213,11 @@ class Plant:
         causes = np.hstack([self.piston * self.oil, self.piston, self.tip_force[:, 1:]])
         return np.asarray(np.linalg.solve(self.closed, causes))
 
-    def cost(self, size: int, place: float = PLACE) -> np.ndarray:
-        """Return Q of |tip'|^2 + place share w_1^2 |tip|^2 + BETA s^2 for so many states."""
+    def cost(self, size: int, position: float = POSITION) -> np.ndarray:
+        """Return Q of |tip'|^2 + position share w_1^2 |tip|^2 + BETA s^2, of so many states."""
         at, Q, tip = self.states, 1e-10 * np.eye(size), self.tip.T @ self.tip
         Q[at.rate, at.rate] += tip
-        Q[at.q, at.q] += place * self.share * (2.0 * np.pi * self.modes()[0][0]) ** 2 * tip
+        Q[at.q, at.q] += position * self.share * (2.0 * np.pi * self.modes()[0][0]) ** 2 * tip
         Q[at.oil, at.oil] += BETA * np.eye(len(self.oil))
         return Q
 

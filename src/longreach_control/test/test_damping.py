@@ -417,7 +417,7 @@ def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
 def test_the_tip_is_brought_to_its_rest_but_stops_where_it_is(
     boom: BoomParameters, what: str, end: float, most: float
 ) -> None:
-    """Against friction that would hold it beside; an operator's stop asks for no place."""
+    """Against friction that would hold it away; an operator's stop asks for no position."""
     trace = run_case(Case(postures(boom, 40)[39], what), boom, ModalFeedback, end + 4.0)
     assert settling_time(trace.tip[trace.time >= end], 0.01) < most
 
