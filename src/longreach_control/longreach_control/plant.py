@@ -195,7 +195,7 @@ class Plant:
 
     @property
     def share(self) -> float:
-        """Factor in (0, 1] on the weight of the tip's position, less where friction holds more."""
+        """Factor in (0, 1] on the position's weight and on growths of forces, see _HELD."""
         N = len(self.oil)
         held = float(np.linalg.norm(self.tip @ self.resting()[:, N : 2 * N] * self.static))
         return min(1.0, _HELD / held) ** 3 if held else 1.0
