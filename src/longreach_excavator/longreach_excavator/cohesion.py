@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.measurements import Measurements, kind_of
 from longreach_excavator.parameters import ExcavatorParameters
@@ -237,7 +238,7 @@ class _Search:
             self._interval = SAMPLE_TIME
         if times is not None:
             samples = max(math.ceil(times[-1] / self._interval - 1e-9), 1)
-            duration = round(samples * self._interval, 12)
+            duration = step_time(samples, self._interval)
             self._scenario = scenario.replace(duration=duration)
 
     def result(self, cohesion: float) -> ExcavatorRun:

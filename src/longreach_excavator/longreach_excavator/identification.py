@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.cohesion import BOUNDS, roughly
 from longreach_excavator.columns import COLUMNS
@@ -79,7 +80,7 @@ class ExcavatorIdentification(SpoolIdentification):
                 f' least {SAMPLE_TIME:g} s'
             )
         scenario = Scenario(
-            duration=round(samples * SAMPLE_TIME, 12),
+            duration=step_time(samples, SAMPLE_TIME),
             pose_deg=tuple(math.degrees(np.interp(start, *angle[:2])) for angle in angles),
             depth=self.depth,
             valve_commands=_commands(start, spools),

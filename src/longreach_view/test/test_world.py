@@ -143,6 +143,15 @@ def test_a_series_keeps_the_latest_leaves_out_what_is_late_and_begins_anew_after
     assert series.window(-math.inf, math.inf).tolist() == [[1.0], [0.0]]
 
 
+def test_a_live_chart_has_a_minute_of_a_signal_at_1000_hz():
+    signal = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(0.0))
+    world.plot([signal])
+    for k in range(60_001):
+        world.series[signal].append(0.001 * k, 0.0)
+    assert world.series[signal].window(0.0, 60.0).shape[1] >= 60_000
+
+
 def test_signals_that_a_first_message_does_not_have_are_found_later():
     world = World(lambda message: dict.fromkeys(message.name, 0.0))
     for time, names in ((0.0, []), (0.1, ['a']), (1.0, ['a', 'b']), (2.0, ['b'])):
