@@ -214,7 +214,7 @@ class Plant:
         return np.asarray(np.linalg.solve(self.closed, causes))
 
     def cost(self, size: int, position: float = POSITION) -> np.ndarray:
-        """Return Q of |tip'|^2 + position share w_1^2 |tip|^2 + BETA s^2, of so many states."""
+        """Return Q (size, size) of ``|tip'|^2 + position share w_1^2 |tip|^2 + BETA s^2``."""
         at, Q, tip = self.states, 1e-10 * np.eye(size), self.tip.T @ self.tip
         Q[at.rate, at.rate] += tip
         Q[at.q, at.q] += position * self.share * (2.0 * np.pi * self.modes()[0][0]) ** 2 * tip
