@@ -202,8 +202,19 @@ def test_two_types_on_a_topic_and_unknown_types_are_said_once(tmp_path, node):
     assert [m.data for _, m in contents(tmp_path / 'bag', '/good')] == [1]
 
 
-@pytest.mark.parametrize(('durability', 'first'), [(1, 0), (2, 5)])
-def test_what_a_publisher_keeps_is_heard_from_the_first_message_on(node, durability, first):
+@pytest.mark.parametrize(
+    ('durability', 'late', 'again', 'numbers'),
+    [
+        (1, 5, 0, range(20)),
+        (2, 5, 0, range(5, 20)),
+        # The new subscription gets only a part of what is kept, or nothing.
+        (1, 0, 6, range(20)),
+        (1, 0, 20, range(20)),
+    ],
+)
+def test_what_a_publisher_keeps_is_heard_from_the_first_message_on(
+    node, durability, late, again, numbers
+):
     """The topic is known from its subscriber, as that of commands to a waiting plant."""
     listener = Listener(node, '/n', Float64)
     subscriptions = Subscriptions(node, lambda name: name == '/n', lambda _: None)
@@ -213,16 +224,29 @@ def test_what_a_publisher_keeps_is_heard_from_the_first_message_on(node, durabil
     for k in range(20):
         publisher.publish(Float64(data=float(k)))
     wait_for(lambda: listener.take() and len(listener.received) == 20, 'all messages')
-    # The subscription did not match before the sixth message.
-    handle = subscriptions.topics['/n'].subscription.handle
-    with handle:
-        assert all(handle.take_message(Float64, True) for _ in range(5))
+
+    def lose(count):
+        """Read the next messages, as if they had not come."""
+        lost, handle = [], subscriptions.topics['/n'].subscription.handle
+
+        def have_come():
+            while len(lost) < count and (message := handle.take_message(Float64, True)):
+                lost.append(message)
+            return len(lost) == count
+
+        with handle:
+            wait_for(have_come, 'the next messages')
+
+    # The subscription did not match before these.
+    lose(late)
     assert subscriptions.take() == []
     subscriptions.follow_publishers()
+    lose(again)
     taken = []
-    wait_for(lambda: taken.extend(subscriptions.take()) or len(taken) >= 20 - first, 'the rest')
-    numbers = [deserialize_message(data, Float64).data for *_, data in taken]
-    assert numbers == [float(k) for k in range(first, 20)]
+    if again < 20:
+        wait_for(lambda: taken.extend(subscriptions.take()) or len(taken) >= len(numbers), 'all')
+    taken.extend(subscriptions.take(last=True))
+    assert [deserialize_message(data, Float64).data for *_, data in taken] == list(numbers)
 
 
 def test_a_best_effort_publisher_that_comes_later_is_heard(tmp_path, node):

@@ -133,6 +133,7 @@ def _loop(
             break
     subscriptions.collect_losses()
     subscriptions.follow_publishers()
+    recorder.add(subscriptions.take(last=True))
     recorder.finish(subscriptions.topics.values())
 
 

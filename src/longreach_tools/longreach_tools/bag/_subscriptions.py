@@ -8,6 +8,7 @@ messages per second, and leaves the rest to the recorded processes.
 
 from __future__ import annotations
 
+import math
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -48,8 +49,8 @@ class RecordedTopic:
     subscription: Any = None
     publishers: int = 0
     # Messages of publishers that were not looked at yet: a topic is known from its subscribers,
-    # too, and a publisher that keeps messages will send all of them again.
-    held: list[Taken] | None = None
+    # too, and a publisher that keeps messages should send all of them to a new subscription.
+    held: list[Taken] = field(default_factory=list)
     _several_publishers: bool = False
     _last_number: int | None = None
     _lost_by_number: int = 0
@@ -126,6 +127,7 @@ class Subscriptions:
         """Check for new and ended publishers, and change the QoS if a new one requires it."""
         for topic in self.topics.values():
             if self._node.count_publishers(topic.name) != topic.publishers:
+                is_first = not topic.offers
                 try:
                     self._look_at_publishers(topic)
                 except InputError as error:
@@ -134,14 +136,14 @@ class Subscriptions:
                     continue
                 wanted = subscription_profile(topic.offers, topic.typename)
                 now = topic.subscription.qos_profile
-                is_first = topic.held is not None and bool(topic.offers)
+                is_first = is_first and bool(topic.offers)
                 if is_looser(wanted, now) or (is_first and wanted.durability != now.durability):
                     self._node.destroy_subscription(topic.subscription)
                     self._open(topic)
-            if topic.held is not None:
+            if topic.subscription.qos_profile.durability.name == 'VOLATILE':
                 # Of a publisher that keeps nothing, or that came and went.
                 self._released += topic.held
-                topic.held = None if topic.offers else []
+                topic.held = []
 
     def _look_at_publishers(self, topic: RecordedTopic) -> None:
         """Update the QoS offered by the publishers; InputError for one with another type."""
@@ -158,11 +160,11 @@ class Subscriptions:
                     f'{topic.typename} than this machine; build both from the same source'
                 )
 
-    def take(self) -> list[Taken]:
-        """Read all queues."""
+    def take(self, last: bool = False) -> list[Taken]:
+        """Read all queues; ``last``: nothing is held back any longer."""
         taken, self._released = self._released, []
         for topic in self.topics.values():
-            target = taken if topic.held is None else topic.held
+            fresh: list[Taken] = []
             message, handle = topic.message, topic.subscription.handle
             with handle:
                 while (item := handle.take_message(message, True)) is not None:
@@ -170,7 +172,15 @@ class Subscriptions:
                     # Middlewares without these times return zero.
                     received = about['received_timestamp'] or time.time_ns()
                     topic.note_number(about['publication_sequence_number'])
-                    target.append((about['source_timestamp'] or received, topic, received, data))
+                    fresh.append((about['source_timestamp'] or received, topic, received, data))
+            if last or (topic.offers and fresh):
+                # What the new subscription did not get again.
+                begin = min((item[0] for item in fresh), default=math.inf)
+                taken += [item for item in topic.held if item[0] < begin]
+                taken += fresh
+                topic.held = []
+            else:
+                topic.held += fresh
         return taken
 
     def collect_losses(self) -> None:
@@ -219,8 +229,6 @@ class Subscriptions:
     def _open(self, topic: RecordedTopic) -> None:
         """Subscribe with a QoS that is compatible with all publishers."""
         from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
-
-        topic.held = None if topic.offers else []
 
         def subscribe(callback: Callable[[object], None] | None) -> Any:
             return self._node.create_subscription(
