@@ -19,15 +19,18 @@ from longreach_dynamics.runs import Columns
 from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_node.frames import FrameParameters
+from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table
+from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_tools.testing import Outcome
 
 Spec = MachineSpec[Any, Any, Any]
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = {entry.name: entry for entry in entry_points(group=MACHINE_GROUP)}
 WITH_URDF_FILE = ('boom', 'crane', 'excavator')
-WITH_OPERATOR = ('excavator', 'harvester')
+# Their rows are in the README of longreach_node.
+SHARED = (MachineParameters, SimulatorParameters, DrawingParameters, OperatorParameters)
 
 # Tables of a README beside those of its nodes and of the columns of a run: module, name.
 TABLES = {
@@ -184,16 +187,20 @@ def test_the_installed_file_describes_the_installed_machine(name: str) -> None:
 # --- tables ----------------------------------------------------------------------------------
 
 
+def test_readme_of_nodes_has_the_parameters_that_machines_share() -> None:
+    expected = table(*SHARED)
+    readme = (ROOT / 'src/longreach_node/README.md').read_text(encoding='utf-8')
+    assert expected in readme, f'the table shall be\n{expected}'
+
+
 def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
     package = type(spec).__module__.split('.')[0]
     readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
     tables = [spec.columns(parameters_of(spec)).markdown()]
-    if spec.name in WITH_OPERATOR:
-        tables.append(table(OperatorParameters))
     for path in sorted((ROOT / 'src' / package / package).glob('*_node.py')):
         module = importlib.import_module(f'{package}.{path.stem}')
         tables += [
-            table(cls)
+            table(cls, without=SHARED)
             for cls in vars(module).values()
             if isinstance(cls, type)
             and issubclass(cls, FrameParameters)

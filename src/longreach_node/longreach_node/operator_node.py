@@ -32,7 +32,7 @@ from longreach_node.parameters import declare
 class OperatorParameters(FrameParameters):
     """Parameters of an operator node; see :meth:`SticksParameters.controlling`."""
 
-    file: str = quantity('machine file; empty: the installed one', '', default='')
+    file: str = quantity("the machine's file; empty: the installed one", '', default='')
     teleoperation: str = quantity('teleoperation file; empty: the installed one', '', default='')
     control: str = choice(
         "what sticks move; file: the teleoperation file's choice",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -169,17 +169,28 @@ class _Changes:
         return self._values.replace(**changes)
 
 
-def table(cls: type[Parameters]) -> str:
-    """Return the parameters of a node as a table in Markdown, for its README."""
-    types = typing.get_type_hints(cls)
+def table(*classes: type[Parameters], without: Iterable[type[Parameters]] = ()) -> str:
+    """
+    Return parameters of nodes as a table in Markdown, for a README.
+
+    A row that classes share stands once, one that stands alike in those of ``without`` not at all.
+    """
+    rows = dict.fromkeys(row for cls in classes for row in _parameter_rows(cls))
+    for row in (row for cls in without for row in _parameter_rows(cls)):
+        rows.pop(row, None)
     lines = ['| name | type | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
+    return '\n'.join([*lines, *rows])
+
+
+def _parameter_rows(cls: type[Parameters]) -> Iterator[str]:
+    """Yield the rows of a node's parameters."""
+    types = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
         rule, kind = rule_of(field), types[field.name]
         default = 'required' if field.default is dataclasses.MISSING else repr(field.default)
         allowed = _allowed(rule, kind).replace('|', '\\|')
         meaning = rule.description + ('' if rule.read_only else ' (can be changed at run time)')
-        lines.append(f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |')
-    return '\n'.join(lines)
+        yield f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |'
 
 
 def file_table(cls: type[Parameters]) -> str:
