@@ -7,6 +7,7 @@ more than half a pixel from its own marker, of whatever cause.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from longreach_markers.marker import detection
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_markers.tracking import association
+from longreach_markers.tracking.association import _between
 from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
@@ -49,6 +51,7 @@ class Stage:
         seed: int = 1,
         clutter: int = 5,
         noise: float = 2.5,
+        line_time: float = 0.0,
         **parameters: float,
     ) -> None:
         self.places = np.array(places, dtype=float).reshape(-1, 3)
@@ -66,7 +69,8 @@ class Stage:
         )
         self.simulator = CameraSimulator(CAMERA, POSE, scene)
         self.rng = np.random.default_rng(seed)
-        rig = Rig({'left': MOUNTED}, PLANE, tuple(markers), TrackingParameters(**parameters))
+        mounted = dataclasses.replace(MOUNTED, line_time=line_time)
+        rig = Rig({'left': mounted}, PLANE, tuple(markers), TrackingParameters(**parameters))
         self.stereo = RigTracker(rig)
         self.tracker = self.stereo.trackers['left']
         self.seen: dict[str, Observation] = {}
@@ -745,3 +749,17 @@ def test_images_times_markers_and_pixels_that_cannot_be():
     # Nothing has happened.
     stage.update(1.0 + 1 / RATE)
     assert stage.statuses() == [TRACKED]
+
+
+@pytest.mark.parametrize('line_time', [0.0, 1e-5])
+def test_neighbours_in_other_rows_are_known_from_each_other_after_both_were_hidden(line_time):
+    """What counts is how they moved in the same images, whenever their rows were read."""
+    stage = Stage([[-0.5, 0.0, 0.4], [0.5, 0.0, -0.4]], line_time=line_time)
+    stage.start()
+    for k in range(1, 6):
+        stage.update(k / 15.0)
+    assert stage.statuses() == [TRACKED, TRACKED]
+    between = _between(stage.tracker.tracks['a'], stage.tracker.tracks['b'])
+    assert len(between) == 5
+    apart = stage.centers[1] - stage.centers[0]
+    np.testing.assert_allclose([row[1:] for row in between], [apart] * 5, atol=0.3)

@@ -140,6 +140,17 @@ def test_patterns(tmp_path: Path) -> None:
             ['20249901_115959.5.png', '20249901_120000.0.png'],
             [115_959_500_000_000, 120_000 * 10**9],
         ),
+        # Of whole seconds, over the end of a minute.
+        (
+            ['c_20240101_115959.png', 'c_20240101_120000.png', 'c_20240101_120001.png'],
+            [1_704_110_399 * 10**9, 1_704_110_400 * 10**9, 1_704_110_401 * 10**9],
+        ),
+        # Of other lengths, as Python writes them: not in the order of the names.
+        (
+            ['l_0.05.png', 'l_0.1.png', 'l_0.15.png', 'l_0.2.png'],
+            [50_000_000, 100_000_000, 150_000_000, 200_000_000],
+        ),
+        (['l_12.5.png'], [12_500_000_000]),
         (['12.5.png', 'other.png'], [None, None]),
         (['0001.png', '0002.png'], [None, None]),
     ],
@@ -148,6 +159,7 @@ def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> 
     for number, name in enumerate(names):
         write(tmp_path / name, image(number))
     assert [frame.stamp for frame in open_source(tmp_path)] == stamps
+    assert middles(open_source(tmp_path)) == list(range(len(names)))
 
 
 def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:

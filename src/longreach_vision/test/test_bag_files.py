@@ -38,8 +38,10 @@ def frames():
     found = []
     for k, status in enumerate(('TRACKED', 'UNCERTAIN', 'LOST')):
         stamp = BEGIN + 66_666_667 * k
-        frame = frame_at(stamp * 1e-9, status, gap=0.002)
         stamps = {'left': stamp, 'right': stamp + 2_000_000}
+        # As the tracker takes it: off by 200 ns, because of the size of the times.
+        gap = stamps['right'] * 1e-9 - stamp * 1e-9
+        frame = frame_at(stamp * 1e-9, status, gap=gap)
         if k == 2:
             del frame.observations['right'], stamps['right']
             object.__setattr__(frame, 'gap', math.nan)

@@ -116,6 +116,15 @@ def seen(
     return sightings
 
 
+def test_of_a_long_recording_nothing_is_forgotten():
+    sightings, images = seen(0.0, duration=0.1), 20_001
+    for k in range(images):
+        one = {'left': {NAMES[0]: seen_at(100.0, 100.0)}}
+        sightings.add(RigFrame(1.0 + k, math.nan, one, {}))
+    times = sightings.table('left', NAMES[0])[:, 0]
+    assert (len(times), times[0]) == (images + 3, 0.0)
+
+
 # The last two: more than one image, and more than a period of the motion's faster part.
 @pytest.mark.parametrize('offset', [0.015, -0.002, 1.0 / 30.0, -0.2, 0.6])
 def test_an_offset_is_found(offset):

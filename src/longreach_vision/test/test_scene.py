@@ -221,11 +221,12 @@ def test_a_path_that_cannot_be_is_refused(
         MarkerPath(('a',), times, positions, velocities)
 
 
+@pytest.mark.parametrize('start', [0.0, 1.7e9])
 @pytest.mark.parametrize('time', [-0.1, 1.1, float('nan')])
-def test_a_path_ends(time: float) -> None:
-    path = MarkerPath(('a',), np.array([0.0, 1.0]), np.zeros((2, 1, 3)))
-    with pytest.raises(InputError, match=r'allowed for this path: \[0, 1\] s'):
-        path.at(time)
+def test_a_path_ends(time: float, start: float) -> None:
+    path = MarkerPath(('a',), start + np.array([0.0, 1.0]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match='allowed for this path: '):
+        path.at(start + time)
 
 
 # --- images between samples ----------------------------------------------------------------------

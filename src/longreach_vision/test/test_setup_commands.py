@@ -204,6 +204,10 @@ LAYOUT = 'rig.yaml: the layout of this file does not allow'
         ('cameras: {left: 0}\nmarkers: [{name: a}]\n...\n', LAYOUT),
         ('cameras: &c {left: 0}\nmarkers: *c\n', LAYOUT),
         ('crane: {car_mass: 10.0}\n', 'rig.yaml: crane is unknown, allowed in a rig'),
+        (
+            'cameras:\n  top: {calibration: a.yaml}\n  left: {calibration: b.yaml}\n',
+            'rig.yaml also has the camera top, which ',
+        ),
         ('cameras: {left: 0,\nright: 1}\nmarkers: [a]\n', ''),
         ('"cameras": 0\nmarkers:\n- a\n', ''),
     ],

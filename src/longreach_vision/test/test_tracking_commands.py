@@ -98,6 +98,10 @@ def test_a_truth_may_contain_the_offset_of_a_marker(capsys, tmp_path):
         call(*words, '--truth', truth)
         said = 'truth of one: includes the offset' in capsys.readouterr().out
         assert said == included
+        # The simulator draws the marker at the same place from both.
+        told = printed(capsys, 'simulate', truth, '--rig', words[-1], '--rate', 4)
+        assert [one['tracked'] for one in told['markers']] == [5, 5]
+        assert [one['in_plane']['rms'] < 1e-3 for one in told['errors']] == [True, True]
 
 
 def test_nothing_to_be_seen_is_a_failure(capsys, tmp_path):

@@ -154,6 +154,25 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
     assert [image_to_gray(image)[0, 0] for image in images] == [0, 1, 3, 4]
 
 
+def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path) -> None:
+    """The right camera lost its first pictures, and one more."""
+    for name, numbers in (('left', range(6)), ('right', (2, 3, 5))):
+        (tmp_path / name).mkdir()
+        for number in numbers:
+            picture = np.full((HEIGHT, WIDTH), number, np.uint8)
+            cv2.imwrite(str(tmp_path / name / f'img_{number:04d}.png'), picture)
+    sources = f'left={tmp_path}/left right={tmp_path}/right'
+    given = words(sources=sources, frame_rate=100.0, stamps='source', pace='delivered')
+    with bench(*given, *words(listeners=1)) as tests:
+        images = [tests.listen(Image, f'{name}/image_raw', QOS) for name in ('left', 'right')]
+        node = tests.add(VideoNode)
+        tests.until(node.done.done, 'the end of both')
+    for found, count in zip(images, (6, 3), strict=True):
+        assert len(found) == count
+        numbers = [int(image_to_gray(image)[0, 0]) for image in found]
+        assert stamps(found) == [10_000_000 * number for number in numbers]
+
+
 def test_stamps_of_the_file(tmp_path: Path) -> None:
     for moment in ('7.5', '7.75', '8.25'):
         cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))

@@ -36,10 +36,10 @@ _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
-# A date and the time of day, as of date +%Y%m%d_%H%M%S.%N.
+# A date and the time of day, as of date +%Y%m%d_%H%M%S or +%Y%m%d_%H%M%S.%N.
 _TIME_OF_DAY = re.compile(
     r'(?:^|\D)(20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))[-_T]?'
-    r'((?:[01]\d|2[0-3])[0-5]\d[0-5]\d)\.(\d{1,9})$'
+    r'((?:[01]\d|2[0-3])[0-5]\d[0-5]\d)(?:\.(\d{1,9}))?$'
 )
 # Least step of numbers that count frames, in their common divisor, at most; that of times in names
 # (of milliseconds, for example) is larger.
@@ -85,11 +85,14 @@ def stored_source(device: str, options: dict[str, Any]) -> ImageSource:
 
 
 class Pictures(ImageSource):
-    """Picture files, in natural order."""
+    """Picture files, in natural order, or by the times in names that are equal before them."""
 
     def __init__(self, name: str, files: list[Path], **options: Any) -> None:
         super().__init__(name, **options)
         self.files = tuple(sorted(files, key=natural_order))
+        timed = [_stamp_in(path.stem) for path in self.files]
+        if len({before for before, _ in filter(None, timed)}) == 1 and all(timed):
+            self.files = tuple(path for _, path in sorted(zip(timed, self.files, strict=True)))
         self.count = len(files)
         self._stamps = _stamps_in(self.files)
         # Pictures without times are counted: a number that is missing is a lost frame.
@@ -141,8 +144,8 @@ def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
 
 def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
     """Return the times [ns] in the names of all files, or None for each."""
-    known = [stamp for path in paths if (stamp := _stamp_in(path.stem)) is not None]
-    if len(known) < len(paths) or len(paths) < 2:
+    known = [found[1] for path in paths if (found := _stamp_in(path.stem))]
+    if len(known) < len(paths):
         return [None] * len(paths)
     for before, after, path in zip([-1, *known], known, paths, strict=False):
         if after >= _LAST:
@@ -159,15 +162,18 @@ def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
     return known
 
 
-def _stamp_in(stem: str) -> int | None:
-    """Return the time [ns] at the end of a name, or None."""
+def _stamp_in(stem: str) -> tuple[str, int] | None:
+    """Return the time [ns] at the end of a name, behind what is before it, or None."""
     if found := _TIME_OF_DAY.search(stem):
         day = datetime.strptime(found[1] + found[2], '%Y%m%d%H%M%S').replace(tzinfo=UTC)
-        return round(day.timestamp()) * 10**9 + int(found[3].ljust(9, '0'))
-    if found := _SECONDS.search(stem):
-        return int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
-    found = _NANOSECONDS.search(stem)
-    return int(found[1]) if found else None
+        stamp = round(day.timestamp()) * 10**9 + int((found[3] or '').ljust(9, '0'))
+    elif found := _SECONDS.search(stem):
+        stamp = int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
+    elif found := _NANOSECONDS.search(stem):
+        stamp = int(found[1])
+    else:
+        return None
+    return stem[: found.start(1)], stamp
 
 
 def stored_picture(path: Path) -> np.ndarray:

@@ -479,7 +479,8 @@ class CameraTracker:
         if seen.status == TRACKED:
             track.reference, track.trusted_time = seen, time
             track.keep(image_time, time, seen)
-            track.path.append((time, *seen.center.tolist()))
+            # Of the image, which markers in other rows share.
+            track.path.append((image_time, *seen.center.tolist()))
             if track.doubt:
                 return may_be(seen, track.doubt)
         return seen

@@ -30,15 +30,15 @@ class Sightings:
     Parameters
     ----------
     rig : Rig
-    limit : int
-        Number of latest sightings kept of each marker and camera.
+    limit : int, optional
+        Number of latest sightings kept of each marker and camera; all by default.
 
     Attributes
     ----------
     rig : Rig
     """
 
-    def __init__(self, rig: Rig, limit: int = 20_000) -> None:
+    def __init__(self, rig: Rig, limit: int | None = None) -> None:
         self.rig = rig
         # Time, u, v and the covariance of the centre.
         self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(

@@ -46,7 +46,14 @@ def write_localisation(
         side: _beside(getattr(reference.cameras, side).calibration, file, out)
         for side in reference.sides
     }
-    entries: dict[str, Any] = {'cameras': _cameras(found.poses, calibrations)}
+    cameras = _cameras(found.poses, calibrations)
+    known = _entries_of(out).get('cameras')
+    if others := sorted(set(known).difference(cameras)) if isinstance(known, dict) else []:
+        raise InputError(
+            f'{out} also has the camera {", ".join(others)}, which {file} has not, and which would'
+            ' be lost; measure all cameras, or give a new name'
+        )
+    entries: dict[str, Any] = {'cameras': cameras}
     if found.plane is not None:
         plane = found.plane.plane
         assert plane.covariance is not None

@@ -17,7 +17,7 @@ from longreach_vision.commands.arguments import (
     rig_files,
     rig_of,
 )
-from longreach_vision.commands.track_output import Targets, track_markers
+from longreach_vision.commands.track_output import Targets, in_plane, track_markers
 from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.simulator.scene import CameraLook, load_look
 from longreach_vision.simulator.sequences import (
@@ -73,7 +73,7 @@ def _read(arguments: argparse.Namespace) -> list[Path | None]:
 def _run_simulate(arguments: argparse.Namespace) -> None:
     """Run ``simulate``."""
     rig = rig_of(arguments)
-    path = motion_of(arguments.path, arguments.truth_topic).of(rig.names)
+    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic).of(rig.names))
     times = frame_times(path, arguments.rate, arguments.duration)
     targets = Targets(arguments, rig.names, _read(arguments))
     simulators = simulators_of(rig, _look_of(arguments))
@@ -85,7 +85,7 @@ def _run_render(arguments: argparse.Namespace) -> None:
     """Run ``render``."""
     rig = rig_of(arguments)
     check_places({'--out': arguments.out}, _read(arguments))
-    path = motion_of(arguments.path, arguments.truth_topic)
+    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic))
     times = frame_times(path, arguments.rate, arguments.duration)
     simulators = simulators_of(rig, _look_of(arguments))
     render_sequence(simulators, path, times, arguments.out, rig.delays)

@@ -16,7 +16,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.pictures import Picture
 from longreach_markers.io.source_base import ImageSource
 from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import Rig
+from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_markers.tracking.follower import Followed, Follower, follow
 from longreach_markers.tracking.image_sets import ImageSet
@@ -341,16 +341,29 @@ def _centres(rig: Rig, path: MarkerPath) -> tuple[MarkerPath, list[str]]:
     """
     included = []
     for marker in rig.markers:
-        along = marker.offset
-        if not along or marker.name not in path.names:
-            continue
-        k = path.names.index(marker.name)
-        away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
-        if abs(float(np.median(away)) - along) < 0.5 * abs(along):
+        if _is_centre(rig, marker, path):
             included.append(marker.name)
-        else:
-            path = path.moved(marker.name, along * rig.plane.normal)
+        elif marker.offset and marker.name in path.names:
+            path = path.moved(marker.name, marker.offset * rig.plane.normal)
     return path, included
+
+
+def in_plane(rig: Rig, path: MarkerPath) -> MarkerPath:
+    """Return the path of the markers in the plane, from which the simulator draws the centres."""
+    for marker in rig.markers:
+        if _is_centre(rig, marker, path):
+            path = path.moved(marker.name, -marker.offset * rig.plane.normal)
+    return path
+
+
+def _is_centre(rig: Rig, marker: MarkerOnRig, path: MarkerPath) -> bool:
+    """Return whether a path has the centre of a marker that is off the plane."""
+    along = marker.offset
+    if not along or marker.name not in path.names:
+        return False
+    k = path.names.index(marker.name)
+    away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
+    return abs(float(np.median(away)) - along) < 0.5 * abs(along)
 
 
 def _summary(result: dict[str, Any]) -> Iterator[str]:

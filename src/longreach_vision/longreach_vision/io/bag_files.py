@@ -38,6 +38,8 @@ _TRUTH = 'longreach_msgs/msg/MarkerPositions'
 _IMAGE = 'sensor_msgs/msg/Image'
 _COMPRESSED = 'sensor_msgs/msg/CompressedImage'
 _SECOND = 1_000_000_000  # [ns]
+# Largest error of a recorded difference of stamps, which was one of times in seconds [ns].
+_ROUNDED = 1_000
 
 
 def _nanoseconds(message: Any) -> int:
@@ -243,22 +245,23 @@ class _Observed:
         first, *others = self._cameras
         stamps: dict[str, int | None] = {first: stamp}
         for name in others:
-            stamps[name] = stamp + apart if len(others) == 1 else self._of_set(name, stamp, apart)
+            near = (stamp + apart,) * 2 if len(others) == 1 else (stamp - apart, stamp + apart)
+            stamps[name] = self._only_one(name, *sorted(near))
         found: list[dict[str, Any] | None] = []
         for name, at in stamps.items():
             message = None if at is None else self._messages[name].get(at)
             found.append(None if message is None else {o.name: o for o in message.observations})
         return found
 
-    def _of_set(self, camera: str, stamp: int, apart: int) -> int | None:
+    def _only_one(self, camera: str, first: int, last: int) -> int | None:
         """
-        Return the stamp of a camera's image in a set of three or more [ns]; None if unclear.
+        Return the stamp of a camera's image between two times [ns]; None if unclear.
 
         Only the largest difference of the stamps of a set is recorded.
         """
         stamps = self._stamps[camera]
-        begin = bisect.bisect_left(stamps, stamp - abs(apart))
-        end = bisect.bisect_right(stamps, stamp + abs(apart))
+        begin = bisect.bisect_left(stamps, first - _ROUNDED)
+        end = bisect.bisect_right(stamps, last + _ROUNDED)
         return stamps[begin] if end - begin == 1 else None
 
 

@@ -255,4 +255,8 @@ class _Schedule:
                 'frame_rate = 0 Hz, allowed for pictures without times in their names: the rate'
                 ' at which they were taken'
             )
-        return round(frame.number * 1e9 / rate)
+        number, named = frame.number, self._source.numbers
+        if named is not None and named.step:
+            # Equal numbers in names are equal times of all cameras.
+            number += named.first // named.step
+        return round(number * 1e9 / rate)

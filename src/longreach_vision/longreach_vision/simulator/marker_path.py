@@ -125,7 +125,7 @@ class MarkerPath:
         """Return positions (n, 3) [m] and velocities (n, 3) [m/s] at a time [s]."""
         first, last = self.times[0], self.times[-1]
         # Tolerance for rounding errors of accumulated times.
-        slack = 1e-9 * max(1.0, abs(first), abs(last))
+        slack = 1e-9 + 4.0 * np.spacing(max(abs(first), abs(last)))
         if not first - slack <= time <= last + slack:
             raise InputError(f'time = {time:g} s, allowed for this path: [{first:g}, {last:g}] s')
         if self.times.size == 1:
