@@ -169,14 +169,19 @@ class Boom:
         first: int,
         steps: int,
         every: int,
-    ) -> tuple[BoomState, np.ndarray, np.ndarray]:
-        """Advance; return the state, and states and modes of every ``every``-th step (0: none)."""
+    ) -> tuple[BoomState, np.ndarray, np.ndarray, np.ndarray]:
+        """
+        Advance; return the state, and y, modes and forces of every ``every``-th step (0: none).
+
+        Forces (rows, N, 2) are those of disturbances over the step that ends at a row.
+        """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
         last = first + steps
         rows = (last // every - first // every) if every else 0
         table = np.empty((rows, state.y.size))
         mode_table = np.empty((rows, state.modes.size), dtype=np.int64)
+        force_table = np.zeros((rows, self.parameters.size, 2))
         y, modes, loads = state.y.copy(), state.modes.copy(), state.loads
         cuts = {at for at, _ in self._load_changes}
         if command is BY_SCENARIO:
@@ -198,6 +203,7 @@ class Boom:
                 if forces is None or begin % self._hold == 0:
                     forces = self.forces_at(begin, y)
                 constants = constants.pulled(forces)
+                force_table[row:] = forces
             taken, status = advance_motion(
                 y,
                 modes,
@@ -213,9 +219,10 @@ class Boom:
             if taken < end - begin:
                 kept = (begin + taken) // every - first // every if every else 0
                 text = self._failure(status, begin + taken, y, modes, loads, commanded)
-                raise PartialRunError(text, table[:kept], mode_table[:kept])
+                tables = table, mode_table, force_table
+                raise PartialRunError(text, *(table[:kept] for table in tables))
             row = (end // every - first // every) if every else 0
-        return BoomState(y, modes, loads, forces), table, mode_table
+        return BoomState(y, modes, loads, forces), table, mode_table, force_table
 
     @property
     def _hold(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -59,14 +58,14 @@ def simulate(
         follower = BoomFollower(parameters, scenario, every * step)
         start = follower.begin(scenario.angles(parameters))
         trajectory, command = start.trajectory, _following(boom, follower, start)
-    first = (state.y, state.modes)
-    times, (rows, modes), _, message = record(
+    first = (state.y, state.modes, np.zeros((parameters.size, 2)))
+    times, (rows, modes, forces), _, message = record(
         boom, state, first, samples, every, command=command, progress=progress
     )
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
-    strain = _strains_of(boom, every, rows, modes)
+    strain = _strains_of(boom, every, rows, modes, forces)
     table = series(parameters, times, rows, modes, strain)
     if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
@@ -93,25 +92,25 @@ def _following(
     return command
 
 
-def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Return the strains of all rows, each with the loads of the step that ends at it."""
+def _strains_of(
+    boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray, forces: np.ndarray
+) -> np.ndarray:
+    """Return the strains of all rows, each with loads and forces of the step that ends at it."""
     parameters, scenario = boom.parameters, boom.scenario
     carried = scenario.carried(parameters)
     # A change acts from its step on; the row at that time is still without it.
     edges = [round(time / boom.step) // every + 1 for time, _ in carried[1:]]
-    parts = [
-        BoomState(rows[first:end], modes[first:end], loads)
-        for first, end, (_, loads) in zip([0, *edges], [*edges, len(rows)], carried, strict=True)
-    ]
+    pieces = zip([0, *edges], [*edges, len(rows)], carried, strict=True)
     if scenario.is_disturbed:
-        # Of each row, the forces of the step that ends at it.
-        ends = itertools.count(-1, every)
-        parts = [
-            BoomState(y, mode, part.loads, boom.forces_at(max(next(ends), 0), y))
-            for part in parts
-            for y, mode in zip(part.y, part.modes, strict=True)
+        states = [
+            BoomState(rows[k], modes[k], loads, forces[k])
+            for first, end, (_, loads) in pieces
+            for k in range(first, min(end, len(rows)))
         ]
-        return np.array([strains(parameters, part, scenario.friction) for part in parts])
+        return np.array([strains(parameters, state, scenario.friction) for state in states])
+    parts = [
+        BoomState(rows[first:end], modes[first:end], loads) for first, end, (_, loads) in pieces
+    ]
     return np.concatenate([strains(parameters, part, scenario.friction) for part in parts])
 
 

@@ -12,7 +12,10 @@ from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import closed_valves
+from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.scenarios import ValveCommand
 
 
 @pytest.mark.parametrize('file', ['boom.yaml', 'boom_on_truck.yaml'])
@@ -121,6 +124,27 @@ def test_division_into_calls_changes_nothing(boom):
     for k in range(125):
         parts = machine.advance(parts, still, k * 0.008, 0.008)
     assert np.array_equal(whole.y, parts.y)
+
+
+@pytest.mark.parametrize('sample_time', [0.005, 0.003])
+def test_strains_are_those_that_a_plant_publishes(boom, sample_time):
+    """With the forces that act, those of the hold before, and none in the first sample."""
+    scenario = Scenario(
+        duration=0.3,
+        pose='site',
+        loads=(HangingLoad(mass=90.0),),
+        release=(0.15,),
+        valve_commands=(ValveCommand(time=0.0, spools=(0.5, -0.5, 0.0, 0.0)),),
+        forces=(TipForce(start=0.0, end=0.2, z=-500.0),),
+        gusts=(Gust(start=0.0, end=1.0, speed=15.0),),
+    )
+    run = simulate(boom, scenario, sample_time=sample_time)
+    machine = Boom(boom, scenario)
+    state, expected = machine.initial_state(), []
+    for k in range(len(run.table)):
+        expected.append(strains(boom, state).ravel())
+        state = machine.advance(state, BY_SCENARIO, k * sample_time, sample_time)
+    np.testing.assert_array_equal(run.columns_like('strain'), expected)
 
 
 @pytest.mark.parametrize(

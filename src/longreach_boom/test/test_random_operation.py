@@ -64,7 +64,7 @@ def gained(machine, load, rows, modes):
 def test_operation_ends_no_run_and_breaks_no_bound(seed, boom):
     machine, state = started(boom, seed)
     count = round(DURATION / STEP)
-    _, rows, modes = machine.advance_recorded(state, BY_SCENARIO, 0, count, 1)
+    _, rows, modes, _ = machine.advance_recorded(state, BY_SCENARIO, 0, count, 1)
     rows, modes = np.vstack([state.y, rows]), np.vstack([state.modes, modes])
     assert len(rows) == count + 1
     assert np.isfinite(rows).all()

@@ -97,7 +97,7 @@ def test_rows_do_not_depend_on_how_many_are_asked_for(boom, every):
     command = BoomCommand((0.3, 0.0, -0.3, 0.0))
     all_states = plant.advance_recorded(start, command, 0, 1000, 1)[1]
     middle = plant.advance(start, command, 0.0, 0.377)
-    end, table, modes = plant.advance_recorded(middle, command, 377, 623, every)
+    end, table, modes, _ = plant.advance_recorded(middle, command, 377, 623, every)
     wanted = [k for k in range(378, 1001) if k % every == 0]
     assert table.shape == (len(wanted), 36)
     assert modes.shape == (len(wanted), 4)

@@ -198,7 +198,11 @@ class Excavator:
                     state._replace(swept=swept), commanded, forces, begin, end, every, table, row
                 )
             else:
-                state = self._go_on(state, command, None, begin, end, every, table, row)
+                # Loose cylinders have no oil, whoever commands the valves.
+                given = zip(CYLINDERS, command.forces, strict=True)
+                loose = tuple(0.0 if name in self.scenario.loose else F for name, F in given)
+                commanded = command._replace(forces=loose)
+                state = self._go_on(state, commanded, None, begin, end, every, table, row)
         return state, table
 
     def _pieces(

@@ -75,27 +75,34 @@ def opening_for_velocity(
     """
     Return the opening of a valve, in [-1, 1], for a piston velocity [m/s] under a load [N].
 
-    Henikl 2015, (24), without its laminar term, solved for the opening, as above; 1 or -1 where
-    the velocity cannot be reached. The load is p_1 A_1 - p_2 A_2.
+    Henikl 2015, (24), without its laminar term, with the hoses behind the valve, solved for the
+    opening, as above; 1 or -1 where the velocity cannot be reached. The load is p_1 A_1 - p_2 A_2.
     """
     if velocity == 0.0:
         return 0.0
     head, rod = cylinder.head_area, cylinder.rod_area
     supply, tank, ratio = oil.supply_pressure, oil.tank_pressure, cylinder.valve.area_ratio
-    full = oil.contraction * math.sqrt(2.0 / oil.density) * cylinder.valve.area
+    flow = oil.contraction * math.sqrt(2.0 / oil.density)
+    area = cylinder.valve.area * (1.0 if velocity > 0.0 else cylinder.valve.retracting)
+    loss = cylinder.hose.loss(oil.contraction) if cylinder.hose else 0.0
     throttled = head**3 + rod**3 / ratio**2
     if velocity > 0.0:
         driving = supply * head - tank * rod - load
         # Pressure drop across the rod side's orifice when the head side cavitates.
         drop = (oil.vapour_pressure * head - load) / rod - tank
-        behind = rod / ratio
+        pushed, behind = rod, ratio * area
     else:
         driving = load + supply * rod - tank * head
         drop = (load + oil.vapour_pressure * rod) / head - tank
-        behind = head
-    opening = abs(velocity) / full * math.sqrt(throttled / driving) if driving > 0.0 else 1.0
+        pushed, behind = head, area
+    opening = 1.0
+    left = flow**2 * driving - loss * (head**3 + rod**3) * velocity**2
+    if left > 0.0:
+        opening = abs(velocity) / area * math.sqrt(throttled / left)
     if drop > 0.0:
-        opening = min(opening, behind * abs(velocity) / (full * math.sqrt(drop)))
+        needed = pushed * abs(velocity) / (flow * math.sqrt(drop))
+        if loss * needed**2 < 1.0:
+            opening = min(opening, needed / (behind * math.sqrt(1.0 - loss * needed**2)))
     return math.copysign(min(opening, 1.0), velocity)
 
 

@@ -205,6 +205,15 @@ def test_energy_of_digs(excavator, cohesion, law):
         check_energy(machine, run(machine, 120))
 
 
+def test_loose_cylinders_stay_loose_whoever_commands(excavator):
+    machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', loose=CYLINDERS[2:]))
+    state = machine.initial_state()
+    alone = machine.advance(state, BY_SCENARIO, 0.0, 0.5)
+    commanded = machine.advance(state, ExcavatorCommand((0.0, 0.0, 0.0)), 0.0, 0.5)
+    np.testing.assert_array_equal(commanded.y, alone.y)
+    assert commanded.forces == alone.forces == (None, None, 0.0)
+
+
 def test_energy_of_free_swing_into_the_stops(excavator):
     scenario = Scenario(duration=10.0, pose='tucked', loose=CYLINDERS, soil=False)
     machine = Excavator(excavator, scenario)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.hydraulics import valve_flows, valve_opening
+from longreach_dynamics.hydraulics import HoseParameters, valve_flows, valve_opening
 from longreach_dynamics.teleoperation import (
     PATTERNS,
     OperatorState,
@@ -159,7 +159,11 @@ def stationary_velocity(
     """
     oil = excavator.oil
     head, rod, valve = cylinder.head_area, cylinder.rod_area, cylinder.valve
-    areas = abs(opening) * valve.area, abs(opening) * valve.area * valve.area_ratio
+    full = valve.area * (valve.retracting if opening < 0.0 else 1.0)
+    openings = abs(opening) * full, abs(opening) * full * valve.area_ratio
+    # Valve and hose in series: their pressure drops add.
+    loss = cylinder.hose.loss(oil.contraction) if cylinder.hose else 0.0
+    areas = [(area**-2 + loss) ** -0.5 for area in openings]
     coefficient = oil.contraction * math.sqrt(2.0 / oil.density)
 
     def speeds(p1: float) -> tuple[float, float]:
@@ -189,7 +193,10 @@ def test_openings_give_their_velocities_under_any_load(random_excavator):
     for _ in range(60):
         excavator = random_excavator(random)
         oil = excavator.oil
-        for cylinder in excavator.cylinders:
+        for known in excavator.cylinders:
+            valve = known.valve.replace(retracting=random.uniform(0.3, 1.0))
+            hose = HoseParameters(random.uniform(2.0, 12.0), 0.012, 0.03, 1e9)
+            cylinder = known.replace(valve=valve, hose=hose if random.random() < 0.5 else None)
             strongest = oil.supply_pressure * cylinder.head_area
             load, velocity = random.uniform(-3.0, 3.0) * strongest, random.uniform(-0.2, 0.2)
             opening = opening_for_velocity(velocity, load, cylinder, oil)
