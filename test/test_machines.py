@@ -184,6 +184,26 @@ def test_the_installed_file_describes_the_installed_machine(name: str) -> None:
                 assert made == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ('machine', 'scenario', 'late'),
+    [
+        ('boom', 'wave', 'trajectory[0] is at 1 s'),
+        ('crane', 'task_b', 'set_points[1] is at 16 s'),
+        ('excavator', 'cycle', 'valve_commands[1] is at 4 s'),
+        ('harvester', 'open_loop', 'spools.swing[1] is at 1 s'),
+        ('harvester', 'tip', 'the end of tip is at 37.2 s'),
+        ('links', 'swing', 'trajectory[0] is at 5 s'),
+    ],
+)
+def test_what_a_shorter_run_does_not_reach_is_said(machine: str, scenario: str, late: str) -> None:
+    spec: Spec = ENTRIES[machine].load()
+    parameters, options = parameters_of(spec), spec.options()
+    given = spec.load_scenario(spec.find_scenario(scenario), parameters, options)
+    run = spec.simulate(parameters, given.replace(duration=0.5), options)
+    (said,) = [text for text in run.warnings() if 'not reached' in text]
+    assert said.startswith(f'after the end of the run, not reached: {late}')
+
+
 # --- tables ----------------------------------------------------------------------------------
 
 

@@ -69,7 +69,8 @@ def simulate(
     table = series(parameters, times, rows, modes, strain)
     if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
-    late = late_events(scenario, 'release', 'attach', 'forces', 'pumping', 'gusts')
+    events = 'valve_commands', 'release', 'attach', 'forces', 'pumping', 'gusts'
+    late = late_events(scenario, *events, paths=('trajectory',))
     return BoomRun(parameters, columns, table, rows, cavitated, message=message, late=late)
 
 

@@ -79,7 +79,7 @@ def simulate(
         message = str(error)
     table = table[: row + 1]
     table[:, 6] = load_position(table[:, 1:6], crane.constants)
-    late = late_events(scenario, 'disturbances')
+    late = late_events(scenario, 'set_points', 'disturbances')
     return CraneRun(parameters, columns, table, tuple(crossings), message=message, late=late)
 
 

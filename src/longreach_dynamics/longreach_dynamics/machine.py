@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -154,17 +155,19 @@ def sample_counts(duration: float, sample_time: float, step: float, width: int) 
     return every, samples
 
 
-def late_events(scenario: Any, *names: str) -> tuple[str, ...]:
+def late_events(scenario: Any, *names: str, paths: Sequence[str] = ()) -> tuple[str, ...]:
     """
-    Return which entries of a scenario's lists are at its end or later, where they do not act.
+    Return which entries of a scenario's lists the run does not reach.
 
-    Entries have a ``time`` or a ``start`` [s], or are times; ``duration`` is the scenario's.
+    Those of ``names`` act from their time on, and not at the end of the run; the last point of a
+    path may be there. Entries have a ``time`` or a ``start`` [s], are times, or begin with it.
     """
     found = []
-    for name in names:
-        for k, item in enumerate(getattr(scenario, name)):
+    for name in (*names, *paths):
+        for k, item in enumerate(operator.attrgetter(name)(scenario)):
             time = getattr(item, 'time', getattr(item, 'start', item))
-            if time >= scenario.duration:
+            time = time[0] if isinstance(time, tuple) else time
+            if time > scenario.duration or (time == scenario.duration and name in names):
                 found.append(f'{name}[{k}] is at {time:g} s')
     return tuple(found)
 

@@ -26,6 +26,8 @@ Parameters = TypeVar('Parameters')
 
 # Most steps in one call of compiled code, a fraction of a second: an interrupt is handled between.
 _PIECE = 20_000
+# Entries after the end of a run that its warning names.
+_NAMED = 3
 
 # Units of figures for those of tables.
 _FACTORS = {
@@ -300,7 +302,10 @@ class Run(Generic[Parameters]):
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about the run, one line each."""
-        return tuple(f'{what}, after the end of the run: it does not act' for what in self.late)
+        if not self.late:
+            return ()
+        more = f', and {len(self.late) - _NAMED} more' if len(self.late) > _NAMED else ''
+        return (f'after the end of the run, not reached: {", ".join(self.late[:_NAMED])}{more}',)
 
     def report(self) -> dict[str, Any]:
         """Return the summary with units, status and message; None for non-finite values."""

@@ -161,8 +161,16 @@ def test_what_a_scenario_has_after_its_end_is_said() -> None:
         release=(1.9, 2.0),
         attach=(at(time=1.0), at(time=3.0)),
         gusts=(at(start=2.5),),
+        trajectory=(at(time=2.0), at(time=2.5)),
+        spools=at(boom=((0.0, 1.0), (3.0, 0.0))),
     )
+    late = late_events(scenario, paths=('trajectory', 'spools.boom'))
+    assert late == ('trajectory[1] is at 2.5 s', 'spools.boom[1] is at 3 s')
     late = late_events(scenario, 'release', 'attach', 'gusts')
     assert late == ('release[1] is at 2 s', 'attach[1] is at 3 s', 'gusts[0] is at 2.5 s')
-    said = 'gusts[0] is at 2.5 s, after the end of the run: it does not act'
-    assert run_of(TABLE, late=late).warnings()[-1] == said
+    said = (
+        'after the end of the run, not reached: release[1] is at 2 s, attach[1] is at 3 s,'
+        ' gusts[0] is at 2.5 s'
+    )
+    assert run_of(TABLE, late=late).warnings() == (said,)
+    assert run_of(TABLE, late=2 * late).warnings() == (f'{said}, and 3 more',)

@@ -215,7 +215,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return [name for name, force in zip(CYLINDERS, given, strict=True) if np.isnan(force)]
 
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about cavitation, missing stops, depth: swing, and units."""
+        """Return warnings about cavitation, missing stops, depth: swing, units, and events."""
         vapour, cohesion = self.parameters.oil.vapour_pressure, self.parameters.soil.cohesion
         found = [
             f'{name} ran out of oil for some time (cavitation): its pressure stood at the vapour'
@@ -231,7 +231,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         found += self._swing_warning()
         if self.machine.scenario.soil and 0.0 < cohesion < _LEAST_COHESION:
             found += [f'the cohesion is {cohesion:g} Pa, in Pa, not kPa; soils have 0 to 1e5 Pa']
-        return tuple(found)
+        return (*found, *super().warnings())
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""

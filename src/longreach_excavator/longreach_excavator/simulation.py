@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longreach_dynamics.machine import BY_SCENARIO, sample_counts
+from longreach_dynamics.machine import BY_SCENARIO, late_events, sample_counts
 from longreach_dynamics.runs import record
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
@@ -50,7 +50,10 @@ def simulate(
     first = (state.y,)
     times, (rows,), _, message = record(machine, state, first, samples, every, ended=ended)
     table = series(machine, times, rows)
-    return ExcavatorRun(machine.parameters, columns, table, machine, rows, message=message)
+    late = late_events(scenario, 'valve_commands')
+    return ExcavatorRun(
+        machine.parameters, columns, table, machine, rows, message=message, late=late
+    )
 
 
 def warm_up() -> None:

@@ -23,7 +23,7 @@ from longreach_harvester.parameters import (
     HarvesterParameters,
     load_harvester,
 )
-from longreach_harvester.scenario import Scenario, resting_scenario
+from longreach_harvester.scenario import Scenario, SpoolKnots, resting_scenario
 from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 
@@ -274,7 +274,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
         columns,
         series(machine, times, table),
         message=message,
-        late=late_events(machine.scenario, 'attach', 'release'),
+        late=_late(machine.scenario),
         state=state,
         as_printed=machine.as_printed,
         wall_time=wall_time,
@@ -305,3 +305,11 @@ def warm_up() -> None:
         harvester = Harvester(load_harvester(), scenario, model=model)
         simulate(harvester)
     harvester.joint_sample(harvester.initial_state(), (0.0,) * len(JOINTS))
+
+
+def _late(scenario: Scenario) -> tuple[str, ...]:
+    """Return what a run does not reach."""
+    knots = [f'spools.{field.name}' for field in dataclasses.fields(SpoolKnots)]
+    late = late_events(scenario, 'attach', 'release', paths=knots)
+    end = sum(segment.duration for segment in scenario.tip)
+    return (*late, f'the end of tip is at {end:g} s') if end > scenario.duration else late

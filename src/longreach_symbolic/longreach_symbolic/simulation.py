@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import BY_SCENARIO, by_scenario, closed_loop, sample_counts
+from longreach_dynamics.machine import (
+    BY_SCENARIO,
+    by_scenario,
+    closed_loop,
+    late_events,
+    sample_counts,
+)
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.links import Links, chord_ends, load_links
@@ -119,9 +125,9 @@ def simulate(machine: FlexibleLinks) -> LinksRun:
     wanted = np.array([scenario.angles(time, machine.links) for time in times])
     ends, aims = (chord_ends(machine.links, theta)[:, -1] for theta in (table[:, :count], wanted))
     away = np.hypot(*(ends - aims).T)
-    return LinksRun(
-        machine.links, columns, np.column_stack((times, table, ends, aims, away)), message=message
-    )
+    found = np.column_stack((times, table, ends, aims, away))
+    late = late_events(scenario, paths=('trajectory',))
+    return LinksRun(machine.links, columns, found, message=message, late=late)
 
 
 def warm_up() -> None:
