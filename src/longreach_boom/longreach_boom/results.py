@@ -12,7 +12,13 @@ import numpy as np
 from longreach_boom.kinematics import TRUCK_JOINTS, beam_frames, point_motion, truck_frame
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, truck_of
+from longreach_boom.state import (
+    BoomCommand,
+    StateParts,
+    hydraulic_forces,
+    piston_positions,
+    truck_of,
+)
 from longreach_boom.statics import beyond_relief
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
@@ -146,7 +152,11 @@ def series(
 
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
-    """A simulated run with its states (rows, 2 n + 3 N), and the cylinders that cavitated."""
+    """
+    A simulated run with its states (rows, 2 n + 3 N), and the cylinders that cavitated.
+
+    ``command``: of a controller to the last row; None without one.
+    """
 
     UNITS: ClassVar = {
         'duration': 's',
@@ -162,6 +172,7 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
+    command: BoomCommand | None = None
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""

@@ -15,7 +15,7 @@ from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_posi
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import late_events, sample_counts, step_time
 from longreach_dynamics.runs import record
-from longreach_dynamics.trajectory_following import FollowerState
+from longreach_dynamics.trajectories import Trajectory
 
 
 def simulate(
@@ -53,13 +53,9 @@ def simulate(
     columns = columns_of(parameters, followed=bool(scenario.trajectory))
     width = len(columns) + state.y.size
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
-    command = trajectory = None
-    if scenario.trajectory:
-        follower = BoomFollower(parameters, scenario, every * step)
-        start = follower.begin(scenario.angles(parameters))
-        trajectory, command = start.trajectory, _following(boom, follower, start)
+    trajectory, command = following(boom, every * step)
     first = (state.y, state.modes, np.zeros((parameters.size, 2)))
-    times, (rows, modes, forces), _, message = record(
+    times, (rows, modes, forces), state, message = record(
         boom, state, first, samples, every, command=command, progress=progress
     )
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
@@ -67,17 +63,27 @@ def simulate(
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
     strain = _strains_of(boom, every, rows, modes, forces)
     table = series(parameters, times, rows, modes, strain)
-    if trajectory is not None:
+    answer = None
+    if trajectory is not None and command is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
+        answer = None if message else command(samples, state)
     events = 'valve_commands', 'release', 'attach', 'forces', 'pumping', 'gusts'
     late = late_events(scenario, *events, paths=('trajectory',))
-    return BoomRun(parameters, columns, table, rows, cavitated, message=message, late=late)
+    return BoomRun(parameters, columns, table, rows, cavitated, answer, message=message, late=late)
 
 
-def _following(
-    boom: Boom, follower: BoomFollower, memory: FollowerState
-) -> Callable[[int, BoomState], BoomCommand]:
-    """Return the commands of the controller to its samples, in their order."""
+def following(
+    boom: Boom, sample_time: float
+) -> tuple[Trajectory | None, Callable[[int, BoomState], BoomCommand] | None]:
+    """
+    Return the trajectory of a scenario, and the controller's commands to samples, in their order.
+
+    None for a scenario without a trajectory.
+    """
+    if not boom.scenario.trajectory:
+        return None, None
+    follower = BoomFollower(boom.parameters, boom.scenario, sample_time)
+    memory = follower.begin(boom.scenario.angles(boom.parameters))
     N = boom.parameters.size
 
     def command(sample: int, state: BoomState) -> BoomCommand:
@@ -90,7 +96,7 @@ def _following(
         memory, spools = follower.cycle(memory, time, measured)
         return spools
 
-    return command
+    return memory.trajectory, command
 
 
 def _strains_of(

@@ -16,7 +16,7 @@ from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
-from longreach_boom.simulation import simulate
+from longreach_boom.simulation import following, simulate
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, quantity
@@ -129,19 +129,22 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
 
         check_instant(time, scenario.duration, options.sample_time)
         machine, _, _ = self.cosimulation(parameters, scenario, options)
-        state, command = machine.initial_state(), None
+        state = machine.initial_state()
+        spools = spools_at(scenario.valve_commands, time, parameters.size)
+        _, command = following(machine, options.sample_time)
+        answer = command(0, state) if command else None
         if time:
             run = self.simulate(parameters, scenario.replace(duration=time), options)
             run.check()
+            answer = run.command
             modes = run.columns_like('mode')[-1].astype(np.int64)
             state = BoomState(run.states[-1], modes)
         loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
         state = state._replace(loads=loads)
-        if not scenario.trajectory:
-            command = spools_at(scenario.valve_commands, time, parameters.size)
         if scenario.is_disturbed:
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
-        return smooth_model(parameters, state, scenario.friction, free, command)
+        spools = answer.spools if answer else spools
+        return smooth_model(parameters, state, scenario.friction, free, spools)
 
     def cosimulation(
         self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions

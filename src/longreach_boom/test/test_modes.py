@@ -13,7 +13,7 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, StateParts
+from longreach_boom.state import BoomCommand, BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.friction import AT_HEAD_END, AT_ROD_END, STUCK
@@ -209,6 +209,19 @@ def test_a_model_says_what_its_spools_and_pistons_cannot_do(boom: BoomParameters
     assert held == [
         f'cylinder_{k} rests at an end of its stroke: its joint is locked' for k in (3, 4)
     ]
+
+
+@pytest.mark.parametrize('time', [0.0, 1.005, 3.0])
+def test_a_model_of_a_trajectory_has_the_command_of_its_controller(boom, time) -> None:
+    scenario = BOOM.load_scenario(BOOM.find_scenario('wave'), boom, BOOM.options())
+    smooth = BOOM.smooth(boom, scenario, BOOM.options(), time, False)
+    run = simulate(boom, scenario.replace(duration=time + 0.005))
+    modes = run.columns_like('mode')[-2].astype(np.int64)
+    state = BoomState(smooth.x, modes, scenario.initial_loads(boom))
+    spools = tuple(smooth.u[: boom.size].tolist())
+    assert any(spools) == (time > 0.0)
+    after = Boom(boom, scenario).advance(state, BoomCommand(spools), time, 0.005)
+    np.testing.assert_array_equal(after.y, run.states[-1])
 
 
 def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> None:
