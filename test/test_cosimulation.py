@@ -63,11 +63,18 @@ def simulated(
     ],
 )
 def test_an_fmu_moves_as_the_machine(
-    tmp_path: Path, name: str, scenario: str, spools: tuple[float, ...], output: str, start: float
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    scenario: str,
+    spools: tuple[float, ...],
+    output: str,
+    start: float,
 ) -> None:
     """Bit for bit, under constant spools."""
     file = tmp_path / f'{name}.fmu'
     assert cli.main([name, 'fmu', '--scenario', scenario, '--out', str(file)]) == 0
+    assert 'its inputs command it; of the scenario it has the start' in capsys.readouterr().err
     assert validate_fmu(str(file)) == []
     spec: Any = getattr(import_module(f'longreach_{name}.spec'), name.upper())
     options = spec.options()

@@ -26,6 +26,8 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 
+# Tolerance of whole numbers of samples.
+_WHOLE = 1e-6
 _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
 
 
@@ -117,6 +119,14 @@ class Sensors:
     ) -> None:
         if not 0.0 < sample_rate < math.inf:
             raise InputError(f'sample_rate = {sample_rate} Hz, allowed: (0, inf) Hz')
+        for name in ('delay', 'jitter'):
+            value = getattr(parameters, name)
+            samples = value * sample_rate
+            if abs(samples - round(samples)) > _WHOLE * max(1.0, samples):
+                raise InputError(
+                    f'{name} = {value:g} s, allowed at {sample_rate:g} samples per second: whole'
+                    f' samples of {1.0 / sample_rate:g} s; change it or publish_rate'
+                )
         self._boom, self._friction = boom, friction
         self._temperature = parameters.temperature
         self._sample_rate = sample_rate

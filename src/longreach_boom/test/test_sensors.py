@@ -182,3 +182,11 @@ def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
     file.write_text(default_file().read_text() + 'jitter: 0.02\n')
     with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
         load_sensors(file)
+
+
+@pytest.mark.parametrize('given', [{'delay': 0.002}, {'delay': 0.01, 'jitter': 0.002}])
+def test_a_delay_of_a_part_of_a_sample_is_refused(boom: BoomParameters, given) -> None:
+    parameters = load_sensors('typical').replace(**given)
+    with pytest.raises(InputError, match=r'= 0\.002 s, allowed at 200 samples per second'):
+        Sensors(boom, parameters, 200.0)
+    Sensors(boom, parameters, 1000.0)

@@ -70,7 +70,9 @@ class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
         times, angles = cycle_references(self.machine, self.scenario, self.controller)
         left = np.isnan(angles).any(axis=0)
         angles = np.where(left, self.scenario.angles, angles)
-        rates = np.gradient(angles, times, axis=0)
+        rates = np.zeros_like(angles)
+        if len(times) > 1:
+            rates = np.gradient(angles, times, axis=0)
         # The references end there, and so do those of the library.
         rates[-1] = 0.0
         return _Plan(times, angles, rates, tuple(left.tolist()))

@@ -112,6 +112,13 @@ def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
     assert np.isfinite(reference.angles[2])
 
 
+def test_a_scenario_of_one_cycle_is_followed():
+    scenario = load_scenario(shipped('sine')).replace(duration=0.004)
+    guidance = HarvesterFollower(STANDARD, load_controller(), scenario)
+    still = Measurement(np.array([0.0, 0.60, -1.6]))
+    assert guidance.answer(None, 0.0, still)[1] == (0.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     ('word', 'error'),
     [
