@@ -484,12 +484,9 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
 
         with writing(arguments.out) as file:
             write_fmu(file, spec, machine, scenario, options)
-        inputs = ', '.join(
-            signal.name for signal in spec.cosimulation(machine, scenario, options)[1]
-        )
         print(
-            f'{arguments.out}: commanded by its inputs {inputs}; of the scenario it has the start,'
-            ' loads and disturbances, not the commands',
+            f'{arguments.out}: its inputs command it; of the scenario it has the start, loads and'
+            ' disturbances',
             file=sys.stderr,
         )
 
