@@ -110,7 +110,9 @@ class StaticBoom:
             values = root.values
             if i:
                 before = shown.get(f'inclination_tip_{i}', shown[f'inclination_root_{i}'])
-                values = values - np.interp(root.times, before.times, before.values)
+                # Rows without a reading are left out, as those of one that fails for some time.
+                there = np.isfinite(before.values)
+                values = values - np.interp(root.times, before.times[there], before.values[there])
             joint = Signal(root.times, values, root.deviation)
             found[f'cylinder_{i + 1}'] = Motion(joint, _STILL_ANGLE, 'rad')
         return found
@@ -120,7 +122,7 @@ class StaticBoom:
     ) -> StaticPose:
         """Return what was measured in a stretch; InputError when a needed signal has no rows."""
         means = stretch.means
-        inclined = 'piston_1' not in means
+        inclined = any(f'piston_{i + 1}' not in means for i in range(machine.size))
         family = 'inclination_root' if inclined else 'piston'
         wanted = [f'{n}_{i + 1}' for n in (family, 'p_head', 'p_rod') for i in range(machine.size)]
         for name in wanted:

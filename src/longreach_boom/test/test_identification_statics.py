@@ -210,6 +210,22 @@ def test_friction_is_found_from_both_directions(small):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize('seed', range(4))
+def test_the_noise_of_few_poses_is_that_of_their_means_at_least(small, seed):
+    fit = identified(small, drawn(small, np.random.default_rng(seed), count=4)).estimate.fit
+    assert min(fit[f'strain_{i}'].deviation for i in (1, 2)) >= 1e-7
+
+
+def test_a_gauge_that_shows_nothing_is_named(small: BoomParameters) -> None:
+    poses = [
+        pose._replace(measured={k: v for k, v in pose.measured.items() if k != 'strain_2'})
+        for pose in drawn(small, np.random.default_rng(1))
+    ]
+    said = [text for text in identified(small, poses).warnings if 'not estimated' in text]
+    assert len(said) == 1
+    assert said[0].startswith('gauge_sensitivity_2: not estimated, as their gauges have no mean')
+
+
 def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> None:
     few, many = (
         identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate
@@ -407,6 +423,14 @@ def test_stretches_of_a_simulated_recording(boom, recording):
     inclined, _ = still_poses(BOOM.statics(), boom, [without], shortest=3.0)
     assert inclined[1].setting.inclined
     assert [pose.directions['force_3'] for pose in inclined] == [1, -1, 1]
+    # So they do without one encoder, and with a gap in an inclination while nothing moves.
+    shown = {k: v for k, v in recording.signals.items() if k != 'piston_3'}
+    tip = shown['inclination_tip_2']
+    gap = np.where(np.abs(tip.times - 8.0) < 0.05, np.nan, tip.values)
+    shown['inclination_tip_2'] = tip._replace(values=gap)
+    again, _ = still_poses(BOOM.statics(), boom, [recording._replace(signals=shown)], shortest=3.0)
+    assert [pose.directions for pose in again] == [pose.directions for pose in inclined]
+    assert [pose.setting for pose in again] == [pose.setting for pose in inclined]
 
 
 def test_recordings_that_are_of_no_use(boom, recording):

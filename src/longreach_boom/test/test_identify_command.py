@@ -118,6 +118,10 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--parameters', 'friction'), 'poses at rest tell'),
         (('--static', '{poses}', '--payload', 'other.csv=3'), 'allowed recordings: poses.csv'),
         (('--static', '{poses}', '--payload', 'poses.csv=x'), 'allowed: RECORDING=NUMBER'),
+        (
+            ('--static', '{poses}', '--payload', 'poses.csv=3', '--payload', 'poses.csv=5'),
+            '--payload gives poses.csv two values, allowed: one',
+        ),
         (('--static', '{poses}', '{poses}'), 'poses.csv twice'),
         (('--release', '{poses}'), 'no event release or attach'),
         (('--release', '{poses}', '--signals', 'sound'), '--signals sound, allowed: pressures'),
@@ -208,9 +212,13 @@ def test_a_release_gives_the_modulus(release, tmp_path, capsys):
     start.write_text(yaml.safe_dump(known | {'youngs_modulus': load_boom().youngs_modulus}))
     words = ('boom', '--release', release, *RELEASE, '--file', start, '--duration', '2')
     words += ('--parameters', 'youngs_modulus', '--signals', 'strain,inclination')
+    # What is not estimated has no profile, which does not cost the result.
+    words += ('--profile', 'bulk_modulus')
     report = tmp_path / 'report.html'
     assert run(*words, '--format', 'json', '--report', report) == 0
-    result = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert 'no profile of bulk_modulus: profile of ' in err
+    result = json.loads(out)
     entry = result['parameters']['youngs_modulus']
     error = abs(entry['value'] - TRUTH['youngs_modulus'])
     # From one period of a load and dimensions that are known to a percent.

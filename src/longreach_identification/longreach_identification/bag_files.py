@@ -77,7 +77,13 @@ def read_recording(
         for (_, before), (time, mass) in itertools.pairwise(changes)
         if mass != before
     )
-    carried = {'payload': max(mass for _, mass in changes)} if changes else {}
+    masses = sorted({mass for _, mass in changes})
+    if sum(mass > 0.0 for mass in masses) > 1 and 'payload' not in (conditions or {}):
+        raise InputError(
+            f'{bag}: the load has {", ".join(f"{mass:g}" for mass in masses)} kg, allowed: one'
+            ' mass and none; split the recording'
+        )
+    carried = {'payload': masses[-1]} if masses else {}
     return Recording(
         Path(bag).name,
         {name: found[name] for name in order},

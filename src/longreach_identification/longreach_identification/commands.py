@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.demo_commands import DEMO, run_demo
 from longreach_identification.pages import PAGES, page_of, signal_patterns
 from longreach_identification.plan_commands import configure_plan
@@ -199,7 +199,7 @@ def _run(arguments: argparse.Namespace) -> None:
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
-    more = _profiles(arguments, found)
+    more, failed = _profiles(arguments, found)
     if arguments.out is not None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
@@ -208,7 +208,7 @@ def _run(arguments: argparse.Namespace) -> None:
             text = report_of(found, files, arguments, planted, more)
             path.write_text(text, encoding='utf-8')
     print_result({**found.to_dict(), **more}, text_of(found, more), arguments.format)
-    for text in found.warnings:
+    for text in (*found.warnings, *failed):
         print(f'longreach identify: {text}', file=sys.stderr)
 
 
@@ -237,23 +237,33 @@ def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -
             raise InputError(f'--{what} is for recordings of motion; give --release')
 
 
-def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any]:
-    """Return the profile likelihoods that are asked for."""
+def _profiles(
+    arguments: argparse.Namespace, found: Identified
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the profile likelihoods that are asked for, and why others are missing."""
     if not arguments.profile or found.dynamics is None:
-        return {}
+        return {}, []
     from longreach_identification.estimation import profile
 
-    profiles = {}
+    profiles, failed = {}, []
     for name in arguments.profile:
-        one = profile(
-            found.dynamics.problem,
-            found.dynamics.estimate,
-            name,
-            processes=arguments.processes,
-            cluster=arguments.cluster,
-        )
+        # What was identified before, in minutes, is not lost.
+        try:
+            one = profile(
+                found.dynamics.problem,
+                found.dynamics.estimate,
+                name,
+                processes=arguments.processes,
+                cluster=arguments.cluster,
+            )
+        except LongreachError as error:
+            failed.append(f'no profile of {name}: {error}')
+            continue
+        except KeyboardInterrupt:
+            failed.append(f'interrupted: no profile of {name} and those after it')
+            break
         profiles[name] = {'values': one.values.tolist(), 'increase': one.increase.tolist()}
-    return {'profiles': profiles}
+    return {'profiles': profiles}, failed
 
 
 def _read(
@@ -276,7 +286,7 @@ def _read(
     def one(path: Path) -> Recording:
         conditions = {'payload': payloads[path.name]} if path.name in payloads else {}
         at = [(events[path.name], 'release')] if path.name in events else []
-        if path.suffix == '.csv':
+        if path.suffix.lower() == '.csv':
             return read_csv(path, signals, columns, events=at, conditions=conditions)
         from longreach_identification.bag_files import read_recording
 
@@ -299,5 +309,6 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
             raise InputError(f'{what} {entry}, allowed: RECORDING=NUMBER')
         if Path(name).name not in known:
             raise InputError(f'{what} {entry}: allowed recordings: {", ".join(known)}')
-        found[Path(name).name] = value
+        if found.setdefault(Path(name).name, value) != value:
+            raise InputError(f'{what} gives {name} two values, allowed: one')
     return found

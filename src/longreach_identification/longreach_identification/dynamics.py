@@ -229,6 +229,12 @@ def identify(
         for recording in recordings
         if (names := _constant(recording, _resolutions(recordings), settings.signals))
     ]
+    silent += [
+        f'{", ".join(names)} of {recording.name} have no row in the motion that is compared, and'
+        ' count nothing: is their clock another one?'
+        for recording, used in zip(recordings, problem.recordings, strict=True)
+        if (names := _unseen(recording, used, settings.signals))
+    ]
     return Found(
         found._replace(warnings=(*silent, *found.warnings)),
         problem,
@@ -500,6 +506,17 @@ def _constant(
         and steps[name] == 0.0
         and np.isnan(shown.deviation).all()
         and np.unique(shown.values[np.isfinite(shown.values)]).size == 1
+    ]
+
+
+def _unseen(recording: Recording, used: Recording, patterns: Sequence[str]) -> list[str]:
+    """Return signals that are to be compared and have rows, but none in the motion."""
+    return [
+        name
+        for name, shown in recording.signals.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        and name not in used.signals
+        and np.unique(shown.values[np.isfinite(shown.values)]).size > 1
     ]
 
 

@@ -69,6 +69,8 @@ DRIFT = 3.3e-9
 # which is left at stops is half of it.
 _BEYOND_FRICTION = 2.0
 _FORCES, _GAUGES, _OF_GAUGE = 'force_*', 'strain_*', ('bias', 'drift')
+# Beginning of the names of gauges' factors.
+_SENSITIVITY = 'gauge_sensitivity_'
 
 
 class StaticPose(NamedTuple):
@@ -294,6 +296,17 @@ def identify_statics(
     gauges = [name for name in measured if fnmatchcase(name, _GAUGES)]
     unknowns = _unknowns(statics, machine, parameters, gauges)
     names = tuple(unknown.name for unknown in unknowns)
+    missing = [
+        entry.name
+        for entry in statics.page.free_parameters(machine)
+        if entry.name.startswith(_SENSITIVITY) and entry.name not in names
+        if any(fnmatchcase(entry.name, pattern) for pattern in parameters)
+    ]
+    if missing:
+        warnings.append(
+            f'{", ".join(missing)}: not estimated, as their gauges have no mean in any pose; they'
+            ' are not recorded, or too seldom'
+        )
     recordings = list(dict.fromkeys(pose.recording for pose in poses))
     index = np.array([recordings.index(pose.recording) for pose in poses])
     nuisances = [
@@ -321,6 +334,13 @@ def identify_statics(
         Recording(recording, _as_signals(poses, used, index == number, measured))
         for number, recording in enumerate(recordings)
     ]
+    # Of few poses the scatter can be smaller than what the means allow.
+    floors = {
+        name: float(
+            np.median([p.measured[name].standard_error for p in poses if name in p.measured])
+        )
+        for name in measured
+    }
     model = statics.model(machine, poses)
     times = _since_middle(poses, index)
     # Such as the friction of a cylinder whose force is not used.
@@ -334,7 +354,7 @@ def identify_statics(
         slopes = predict.slopes if predict is not None and number > 1 else None
         predict = _Linear(model, unknowns, measured, index, recordings, times, slopes)
         before = found
-        found = estimate(Problem(predict, data, unknowns, prior))
+        found = estimate(Problem(predict, data, unknowns, prior, floors=floors))
         if found.status == INTERRUPTED:
             break
         unknowns = [
@@ -595,7 +615,7 @@ def _unknowns(
         if not any(fnmatchcase(parameter.name, pattern) for parameter in free):
             names = ', '.join(parameter.name for parameter in free)
             raise InputError(f'parameter {pattern!r}, allowed: {names}')
-    measured = {f'gauge_sensitivity_{name.rpartition("_")[2]}' for name in gauges}
+    measured = {f'{_SENSITIVITY}{name.rpartition("_")[2]}' for name in gauges}
     return [
         Unknown(p.name, start[p.name], p.lowest, p.highest)
         for p in free

@@ -63,13 +63,15 @@ class Oscillator(Identifiable):
 
 
 def found(
-    shown: np.ndarray, times: np.ndarray, clocks: Mapping[str, tuple[str, ...]] | None = None
+    shown: np.ndarray,
+    times: np.ndarray,
+    clocks: Mapping[str, tuple[str, ...]] | None = None,
+    others: Mapping[str, Signal] | None = None,
 ) -> dynamics.Found:
     """Identify from a frequency of 3 rad/s."""
     noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
-    recording = Recording(
-        'run', {'motion': Signal(times, shown + noise, np.full(times.size, np.nan))}
-    )
+    own = {'motion': Signal(times, shown + noise, np.full(times.size, np.nan))}
+    recording = Recording('run', {**own, **(others or {})})
     return dynamics.identify(
         Oscillator(), 3.0, [recording], ['frequency'],
         dynamics.Settings(offsets=(), clocks=clocks or {}, horizons=()),
@@ -98,6 +100,14 @@ def test_clocks_that_are_late_are_named(late: float, told: bool) -> None:
     assert estimate.value('delay_sensors@run') == pytest.approx(late, abs=0.01)
     text = 'the sensors of run seem to be 0.30 s late against the event'
     assert (text in ' '.join(estimate.warnings)) == told
+
+
+def test_signals_of_another_clock_are_named() -> None:
+    times = np.arange(-1.0, DURATION, 0.02)
+    shown = np.sin(3.4 * times.clip(0.0))
+    late = Signal(times + 1.7e9, shown, np.full(times.size, np.nan))
+    warnings = found(shown, times, others={'camera': late}).estimate.warnings
+    assert warnings[0].startswith('camera of run have no row in the motion that is compared')
 
 
 def test_what_no_parameters_explain_is_named() -> None:

@@ -172,18 +172,23 @@ def test_a_bag_with_sensors_truth_and_markers(tmp_path: Path, start: int) -> Non
     np.testing.assert_allclose(tip.deviation, 2e-4)
 
 
+@pytest.mark.parametrize('again', [5.0, 3.0])
 @pytest.mark.parametrize('start', [0, 1_700_000_000_123_456_789])
 def test_loads_tell_events_and_payload_on_the_clock_of_the_signals(
-    tmp_path: Path, start: int
+    tmp_path: Path, start: int, again: float
 ) -> None:
     rows = messages(start)
-    for k, mass in ((0, 5.0), (8, 0.0), (12, 3.0)):
+    for k, mass in ((0, 5.0), (8, 0.0), (12, again)):
         stamp = start + k * 10_000_000
         load = InertiaStamped()
         load.header.stamp.sec, load.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
         load.inertia.m = mass
         rows.append(('load', stamp, load))
     bag = write_bag(tmp_path / 'bag', 'a', sorted(rows, key=lambda row: row[1]))
+    if again != 5.0:
+        with pytest.raises(InputError, match='has 0, 3, 5 kg, allowed: one mass and none'):
+            read_recording(bag, SIGNALS)
+        return
     found = read_recording(bag, SIGNALS)
     assert [what for _, what in found.events] == ['release', 'attach']
     np.testing.assert_allclose([time for time, _ in found.events], [0.08, 0.12], atol=1e-9)
