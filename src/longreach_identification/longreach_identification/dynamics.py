@@ -110,6 +110,8 @@ class Found:
             'derived': {
                 name: {'value': value, 'standard_error': error if math.isfinite(error) else None}
                 for name, (value, error) in self.derived.items()
+                # What follows from nothing that was estimated is no result.
+                if error != 0.0
             },
         }
 

@@ -135,7 +135,7 @@ def identify_machine(
     motion: Sequence[Recording],
     parameters: Sequence[str],
     *,
-    signals: Sequence[str] = ('*',),
+    signals: Sequence[str] | None = None,
     shortest: float = 5.0,
     duration: float = 8.0,
     validation: Sequence[str] = (),
@@ -145,7 +145,8 @@ def identify_machine(
     """
     Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    ``shortest`` is the shortest stretch at rest [s]; the next ones are those of
+    ``signals`` are patterns, by default those that the machine names, ``shortest`` is the shortest
+    stretch at rest [s]; the next ones are those of
     :class:`longreach_identification.dynamics.Settings`, ``workers`` those of ``identify``.
     """
     if not static and not motion:
@@ -188,7 +189,7 @@ def identify_machine(
             motion,
             rest,
             Settings(
-                signals=signals,
+                signals=page.compared if signals is None else signals,
                 prior=at_rest.prior() if at_rest else None,
                 fixed=biases,
                 duration=duration,
