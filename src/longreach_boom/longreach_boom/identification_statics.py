@@ -109,8 +109,10 @@ class StaticBoom:
             root = shown[f'inclination_root_{i + 1}']
             values = root.values
             if i:
-                before = shown.get(f'inclination_tip_{i}', shown[f'inclination_root_{i}'])
-                # Rows without a reading are left out, as those of one that fails for some time.
+                before, below = shown.get(f'inclination_tip_{i}'), shown[f'inclination_root_{i}']
+                if before is None or not np.isfinite(before.values).any():
+                    before = below
+                # Without rows that have no reading, which would count for all later ones.
                 there = np.isfinite(before.values)
                 values = values - np.interp(root.times, before.times[there], before.values[there])
             joint = Signal(root.times, values, root.deviation)

@@ -131,9 +131,10 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         machine, _, _ = self.cosimulation(parameters, scenario, options)
         state = machine.initial_state()
         spools = spools_at(scenario.valve_commands, time, parameters.size)
-        _, command = following(machine, options.sample_time)
-        answer = command(0, state) if command else None
-        if time:
+        if not time:
+            _, command = following(machine, options.sample_time)
+            answer = command(0, state) if command else None
+        else:
             run = self.simulate(parameters, scenario.replace(duration=time), options)
             run.check()
             answer = run.command
