@@ -29,11 +29,9 @@ PAGES = [
 _BLOCKS = re.MULTILINE | re.DOTALL
 # Pages whose code is run elsewhere, or needs what a reader has.
 ELSEWHERE = {
-    'docs/crane.md': 'a plant that runs',
     'docs/identification.md-0': 'recordings of a machine',
     'docs/identification.md-2': 'its results',
     'docs/symbolic.md': 'longreach_symbolic/test/test_docs.py, with generated files',
-    'src/longreach_boom/README.md-3': 'the recording of the command above',
     'src/longreach_markers/README.md': 'its test_readme.py, with images',
     'src/longreach_symbolic/README.md': 'its test_readme.py',
     'src/longreach_vision/README.md': 'its test_readme.py, with images',
