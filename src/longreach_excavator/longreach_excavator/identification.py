@@ -42,6 +42,9 @@ _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
 # A spool that moved by less than this share of its stroke has not moved.
 _STILL = 1e-3
+# Longest interval of rows between which a spool may jump [s], and the least jump: its time is
+# known to half of the interval.
+_SEEN, _JUMP = 0.06, 0.1
 # Shortest time constant of a spool in a file [s].
 _AT_ONCE = 5e-3
 
@@ -86,7 +89,7 @@ class ExcavatorIdentification(SpoolIdentification):
             valve_commands=_commands(start, spools),
         )
         scenario.check_with(machine, STEP)
-        return SpoolRun(scenario, start, end)
+        return SpoolRun(scenario, start, end, _doubt(recording.name, start, spools))
 
     def run(self, machine: ExcavatorParameters, scenario: Scenario) -> ExcavatorRun:
         """Return the run of a scenario, whose spools are followed at once."""
@@ -138,6 +141,20 @@ def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:
             cylinder.replace(valve=cylinder.valve.replace(time_constant=_AT_ONCE, rate=None))
             for cylinder in machine.cylinders
         )
+    )
+
+
+def _doubt(name: str, start: float, spools: list[Signal]) -> str:
+    """Return a warning where it is not known when spools jumped; empty: it is."""
+    longest = 0.0
+    for signal in spools:
+        jumps = (np.abs(np.diff(signal.values)) > _JUMP) & (signal.times[1:] > start)
+        longest = max(longest, float(np.diff(signal.times)[jumps].max(initial=0.0)))
+    if longest <= _SEEN:
+        return ''
+    return (
+        f'spools of {name} jump between rows that are {longest:.2g} s apart, so that the time is'
+        ' not known: errors can be several times larger; record spools at 20 Hz or more'
     )
 
 

@@ -74,6 +74,18 @@ def test_spools_are_followed_without_lag(excavator):
         assert np.abs(values - run.column(name)).max() < 5e-4, name
 
 
+@pytest.mark.parametrize(('every', 'said'), [(1, False), (5, True)])
+def test_spools_that_jump_between_distant_rows_are_named(excavator, every, said):
+    """Rows are 20 ms apart."""
+    recording = recorded(excavator, 'swing')
+    spool = recording.signals['spool_bucket']
+    late = spool._replace(values=np.where(spool.times < 6.0, 0.0, 1.0))
+    signals = {**recording.signals, 'spool_bucket': late}
+    seldom = {name: Signal(*(part[::every] for part in one)) for name, one in signals.items()}
+    experiment = EXCAVATOR.experiment(excavator, recording._replace(signals=seldom))
+    assert EXCAVATOR.doubts(excavator, experiment).startswith('spools of dig jump') == said
+
+
 def test_cells_without_a_spool_leave_the_others(excavator: ExcavatorParameters) -> None:
     recording = recorded(excavator, 'swing')
     whole = EXCAVATOR.experiment(excavator, recording).scenario

@@ -243,6 +243,7 @@ class SpoolRun(NamedTuple):
     scenario: Any
     start: float  # time of the recording at time 0 of the scenario [s]
     end: float  # [s]
+    doubt: str = ''  # why standard errors do not hold
 
 
 class SpoolIdentification(Identifiable):
@@ -318,6 +319,10 @@ class SpoolIdentification(Identifiable):
             if name not in allowed:
                 raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
         return {name: np.interp(at, rows, run.column(name)) for name, at in times.items()}
+
+    def doubts(self, machine: Any, experiment: SpoolRun) -> str:  # noqa: ARG002
+        """Return why standard errors of this experiment do not hold; empty: they do."""
+        return experiment.doubt
 
     def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
         """Return errors of the first joint angles [rad], each of a single noisy sample."""

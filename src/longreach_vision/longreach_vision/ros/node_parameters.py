@@ -190,8 +190,8 @@ class VideoNodeParameters(ImageParameters):
         default='real_time',
     )
     stamps: str = choice(
-        'stamps of a file: from now on, or its own times (else by numbers in names, or from 0), for'
-        ' several synchronised cameras',
+        'stamps of a file: from now on, or its own times (else by numbers in names, or from 0),'
+        ' for several synchronised cameras',
         ('now', 'source'),
         default='now',
     )
