@@ -136,8 +136,8 @@ def test_energy_balance_contains_stops_and_lines_that_lack_oil(options):
 
 def test_steps_that_lose_energy_are_said():
     """Spools that switch every 15 ms, at first in too long steps."""
-    way = [0.08 * (-1) ** (k // 2) for k in range(534)]
-    times = [0.015 * ((k + 1) // 2) for k in range(534)]
+    way = [0.08 * (-1) ** (k // 2) for k in range(532)]
+    times = [0.015 * ((k + 1) // 2) for k in range(532)]
     knots = list(zip(times, way, strict=True))
     rough, fine = (run_of(scenario(4.0, boom=knots), step=h) for h in (1e-3, 2.5e-4))
     assert rough.energy_error() > 1e-3 > fine.energy_error()
