@@ -237,3 +237,21 @@ def test_lost_reader_ends_everything(tmp_path, monkeypatch):
     assert 'Traceback' not in result.stderr
     (log,) = (tmp_path / 'log').glob('*/launch.log')
     assert 'shutting down: the output is no longer read' in log.read_text()
+
+
+def test_an_end_is_noticed_though_its_signal_does_not_interrupt_the_wait(tmp_path):
+    """As that of a signal just before the wait: here another thread receives it."""
+    file = tmp_path / 'quiet.launch.xml'
+    quiet = "sh -c 'exec >&amp;- 2>&amp;-; sleep 0.3'"
+    file.write_text(f'<launch><executable cmd="{quiet}"/></launch>')
+    script = (
+        'import signal, sys, threading, time\n'
+        'threading.Thread(target=time.sleep, args=(60.0,), daemon=True).start()\n'
+        'signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})\n'
+        f'sys.argv = ["longreach", "launch", {str(file)!r}]\n'
+        'from longreach_tools.cli import console; console()\n'
+    )
+    call = [sys.executable, '-c', script]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    assert 'process has finished cleanly' in result.stdout

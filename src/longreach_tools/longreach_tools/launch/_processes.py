@@ -21,6 +21,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -151,6 +152,12 @@ class _Supervisor:
 
         for number in (*_SIGNALS, signal.SIGCHLD):
             signal.signal(number, handle)
+        # Handlers run when the loop wakes up, which a signal just before its wait would not cause.
+        heard, woken = socket.socketpair()
+        for end in (heard, woken):
+            end.setblocking(False)
+        loop.add_reader(heard, heard.recv, 4096)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
         try:
             await asyncio.gather(*(self._keep(process) for process in processes))
             if self._failure:
@@ -160,6 +167,10 @@ class _Supervisor:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            loop.remove_reader(heard)
+            heard.close()
+            woken.close()
         return self._failure
 
     def _signalled(self, number: signal.Signals) -> None:
