@@ -56,7 +56,8 @@ class SensorParameters(Parameters):
         default=(),
     )
     delay: float = quantity(
-        'from a reading to its message, of all sensors; stamps are those of the readings',
+        'from a reading to its message, of all sensors, in whole samples of the plant; stamps are'
+        ' those of the readings',
         's',
         at_least=0.0,
         at_most=10.0,

@@ -150,10 +150,15 @@ class Excavator:
         if self._given is not None:
             forces = self._given.at(np.array(time)).tolist()
             return ExcavatorCommand(CLOSED.spools, tuple(forces))
-        loose = tuple(0.0 if name in self.scenario.loose else None for name in CYLINDERS)
         commands = () if swept else self.scenario.valve_commands
         spools = spools_at(commands, time, len(CYLINDERS))
-        return ExcavatorCommand(spools, loose)
+        return self._with_loose(ExcavatorCommand(spools))
+
+    def _with_loose(self, command: ExcavatorCommand) -> ExcavatorCommand:
+        """Return a command in which cylinders that are loose have no oil, whoever gave it."""
+        pairs = zip(CYLINDERS, command.forces, strict=True)
+        forces = tuple(0.0 if name in self.scenario.loose else F for name, F in pairs)
+        return command._replace(forces=forces)
 
     def advance(
         self,
@@ -198,11 +203,7 @@ class Excavator:
                     state._replace(swept=swept), commanded, forces, begin, end, every, table, row
                 )
             else:
-                # Loose cylinders have no oil, whoever commands the valves.
-                given = zip(CYLINDERS, command.forces, strict=True)
-                loose = tuple(0.0 if name in self.scenario.loose else F for name, F in given)
-                commanded = command._replace(forces=loose)
-                state = self._go_on(state, commanded, None, begin, end, every, table, row)
+                state = self._go_on(state, command, None, begin, end, every, table, row)
         return state, table
 
     def _pieces(
@@ -246,6 +247,7 @@ class Excavator:
     ) -> ExcavatorState:
         """Take steps with one command, or varying forces in its place, and fill table[row:]."""
         _check_command(command)
+        command = self._with_loose(command)
         y = self._with_oil(state, command)
         prescribed = command.forces
         if forces is None:

@@ -147,8 +147,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
             )
         machine = Excavator(parameters, scenario, options.step, options.tolerance)
         inputs = [Signal(f'spool_{name}', '1') for name in CYLINDERS]
-        loose = machine.scenario_command(0.0, False).forces
-        return machine, inputs, lambda u: ExcavatorCommand(tuple(u), loose)
+        return machine, inputs, lambda u: ExcavatorCommand(tuple(u))
 
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""

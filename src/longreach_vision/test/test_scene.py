@@ -221,11 +221,13 @@ def test_a_path_that_cannot_be_is_refused(
         MarkerPath(('a',), times, positions, velocities)
 
 
-@pytest.mark.parametrize('start', [0.0, 1.7e9])
+@pytest.mark.parametrize(
+    ('start', 'ends'), [(0.0, r'\[0, 1\] s'), (1.7e9, r'\[1700000000, 1700000001\] s')]
+)
 @pytest.mark.parametrize('time', [-0.1, 1.1, float('nan')])
-def test_a_path_ends(time: float, start: float) -> None:
+def test_a_path_ends(time: float, start: float, ends: str) -> None:
     path = MarkerPath(('a',), start + np.array([0.0, 1.0]), np.zeros((2, 1, 3)))
-    with pytest.raises(InputError, match='allowed for this path: '):
+    with pytest.raises(InputError, match=f'allowed for this path: {ends}'):
         path.at(start + time)
 
 

@@ -90,11 +90,15 @@ class Pictures(ImageSource):
     def __init__(self, name: str, files: list[Path], **options: Any) -> None:
         super().__init__(name, **options)
         self.files = tuple(sorted(files, key=natural_order))
-        timed = [_stamp_in(path.stem) for path in self.files]
-        if len({before for before, _ in filter(None, timed)}) == 1 and all(timed):
-            self.files = tuple(path for _, path in sorted(zip(timed, self.files, strict=True)))
         self.count = len(files)
-        self._stamps = _stamps_in(self.files)
+        timed = [found for path in self.files if (found := _stamp_in(path.stem))]
+        self._stamps: list[int] | list[None] = [None] * self.count
+        if len(timed) == self.count:
+            if len({before for before, _ in timed}) == 1:
+                pairs = sorted(zip(timed, self.files, strict=True))
+                timed, self.files = [found for found, _ in pairs], tuple(path for _, path in pairs)
+            self._stamps = [stamp for _, stamp in timed]
+            _check_stamps(self._stamps, self.files)
         # Pictures without times are counted: a number that is missing is a lost frame.
         self._numbers: Sequence[int] = range(self.count)
         if self._stamps[:1] == [None]:
@@ -142,11 +146,8 @@ def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
     return ahead, Numbers(numbers[0], numbers[-1], step)
 
 
-def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
-    """Return the times [ns] in the names of all files, or None for each."""
-    known = [found[1] for path in paths if (found := _stamp_in(path.stem))]
-    if len(known) < len(paths):
-        return [None] * len(paths)
+def _check_stamps(known: Sequence[int], paths: Sequence[Path]) -> None:
+    """Raise InputError unless the times [ns] in the names of files increase."""
     for before, after, path in zip([-1, *known], known, paths, strict=False):
         if after >= _LAST:
             raise InputError(
@@ -159,7 +160,6 @@ def _stamps_in(paths: Sequence[Path]) -> list[int] | list[None]:
                 f' {before / 1e9:.9f} s of the previous picture; name pictures by increasing'
                 ' times, or number them'
             )
-    return known
 
 
 def _stamp_in(stem: str) -> tuple[str, int] | None:

@@ -46,9 +46,10 @@ def write_localisation(
         side: _beside(getattr(reference.cameras, side).calibration, file, out)
         for side in reference.sides
     }
-    cameras = _cameras(found.poses, calibrations)
-    known = _entries_of(out).get('cameras')
-    if others := sorted(set(known).difference(cameras)) if isinstance(known, dict) else []:
+    cameras, old = _cameras(found.poses, calibrations), _entries_of(out)
+    known = old.get('cameras')
+    others = sorted(set(known).difference(cameras)) if isinstance(known, dict) else []
+    if others:
         raise InputError(
             f'{out} also has the camera {", ".join(others)}, which {file} has not, and which would'
             ' be lost; measure all cameras, or give a new name'
@@ -63,7 +64,7 @@ def write_localisation(
             'centroid': plane.centroid.tolist(),
             'covariance': plane.covariance.ravel().tolist(),
         }
-    is_example = not markers and 'markers' not in _entries_of(out)
+    is_example = not markers and 'markers' not in old
     if markers or is_example:
         named = [{'name': name, 'radius': radius} for name, radius in markers]
         entries['markers'] = named or _EXAMPLE

@@ -127,7 +127,8 @@ class MarkerPath:
         # Tolerance for rounding errors of accumulated times.
         slack = 1e-9 + 4.0 * np.spacing(max(abs(first), abs(last)))
         if not first - slack <= time <= last + slack:
-            raise InputError(f'time = {time:g} s, allowed for this path: [{first:g}, {last:g}] s')
+            allowed = f'[{first:.13g}, {last:.13g}] s'
+            raise InputError(f'time = {time:.13g} s, allowed for this path: {allowed}')
         if self.times.size == 1:
             return self._positions[0].copy(), self._velocities[0].copy()
         k = int(np.clip(np.searchsorted(self.times, time, 'right') - 1, 0, self.times.size - 2))
