@@ -180,6 +180,7 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
             'duration is -3 steps, allowed: 0 or more',
         ),
         (lambda x: advanced(x, (0.0, 0.0)), 'command has 2 spools and 3 forces, allowed: 3 each'),
+        (lambda x: advanced(x, ZERO, (None, 0.0)), 'command has 3 spools and 2 forces'),
         (lambda x: advanced(x, (0.0, 1.001, 0.0)), 'spools = (0.0, 1.001, 0.0), allowed: [-1, 1]'),
         (lambda x: advanced(x, (0.0, 0.0, math.nan)), 'spools = (0.0, 0.0, nan), allowed'),
         (lambda x: advanced(x, ZERO, (None, math.inf, 0.0)), 'forces = (None, inf, 0.0), allowed'),
