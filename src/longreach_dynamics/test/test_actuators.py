@@ -78,6 +78,13 @@ def rates(a: Actuators, y: np.ndarray, velocity: float = 0.0, i: int = 0) -> np.
     return dy
 
 
+def fed(a: Actuators, y: np.ndarray, rail: float) -> np.ndarray:
+    """Return what each valve takes from the rail [m^3/s]."""
+    N = len(a.table)
+    flows = [spool_flows(y, 0, i, rail, a.table)[:2] for i in range(N)]
+    return np.array([q1 if y[2 * N + i] >= 0.0 else -q2 for i, (q1, q2) in enumerate(flows)])
+
+
 # Relief and make-up valves.
 
 
@@ -158,35 +165,18 @@ def test_all_valves_only_take_power() -> None:
     a = actuators(full, full, oil=OIL.replace(pump=PUMP))
     for _ in range(300):
         y = state(*((*random.uniform(0.0, 400e5, 2), random.uniform(-1.0, 1.0)) for _ in 'ab'))
-        rail, fed, lost = rail_pressure(y, 0, a.table), 0.0, 0.0
+        rail, tank = rail_pressure(y, 0, a.table), OIL.tank_pressure
         for i in range(2):
             q1, q2, p1, p2 = spool_flows(y, 0, i, rail, a.table)
-            port_1, port_2 = (
-                (rail, OIL.tank_pressure)
-                if y[4 + i] >= 0.0
-                else (
-                    OIL.tank_pressure,
-                    rail,
-                )
-            )
-            parts = [q1 * (port_1 - p1), q2 * (p2 - port_2)]
+            port_1, port_2 = (rail, tank) if y[4 + i] >= 0.0 else (tank, rail)
+            assert min(q1 * (port_1 - p1), q2 * (p2 - port_2)) >= 0.0
             for p in (p1, p2):
-                parts.append(port_flows(p, HEAD_RELIEF, i, a.table) * (OIL.tank_pressure - p))
-            assert min(parts) >= 0.0
-            fed += q1 if y[4 + i] >= 0.0 else -q2
-            lost += sum(parts)
+                assert port_flows(p, HEAD_RELIEF, i, a.table) * (tank - p) >= 0.0
         # Between the constant supply pressure and the rail the pump loses, too.
-        assert fed * (OIL.supply_pressure - rail) >= 0.0
+        assert fed(a, y, rail).sum() * (OIL.supply_pressure - rail) >= 0.0
 
 
 # The pump.
-
-
-def fed(a: Actuators, y: np.ndarray, rail: float) -> np.ndarray:
-    """Return what each valve takes from the rail [m^3/s]."""
-    N = len(a.table)
-    flows = [spool_flows(y, 0, i, rail, a.table)[:2] for i in range(N)]
-    return np.array([q1 if y[2 * N + i] >= 0.0 else -q2 for i, (q1, q2) in enumerate(flows)])
 
 
 @pytest.mark.parametrize(
@@ -211,10 +201,8 @@ def test_valves_take_what_the_pump_gives(
 
 def test_limited_pump_slows_all_that_move() -> None:
     y = state((100e5, 50e5, 0.8), (150e5, 40e5, 0.5), (60e5, 120e5, -0.6))
-    free, limited = (
-        actuators(*[CYLINDER] * 3),
-        actuators(*[CYLINDER] * 3, oil=OIL.replace(pump=PUMP)),
-    )
+    free = actuators(*[CYLINDER] * 3)
+    limited = actuators(*[CYLINDER] * 3, oil=OIL.replace(pump=PUMP))
     unlimited = fed(free, y, rail_pressure(y, 0, free.table))
     shared = fed(limited, y, rail_pressure(y, 0, limited.table))
     assert np.all(unlimited > 0.0)

@@ -124,21 +124,13 @@ def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
 # Textbook: uniform beams.
 
 
-def clamped_force(s: np.ndarray) -> np.ndarray:
-    return s**2 * (3.0 - s) / 2.0
-
-
-def clamped_moment(s: np.ndarray) -> np.ndarray:
-    return s**2
-
-
-def clamped_weight(s: np.ndarray) -> np.ndarray:
-    return s**2 * (6.0 - 4.0 * s + s**2) / 3.0
-
-
 @pytest.mark.parametrize(
     ('load', 'expected'),
-    [('force', clamped_force), ('moment', clamped_moment), ('weight', clamped_weight)],
+    [
+        ('force', lambda s: s**2 * (3.0 - s) / 2.0),
+        ('moment', lambda s: s**2),
+        ('weight', lambda s: s**2 * (6.0 - 4.0 * s + s**2) / 3.0),
+    ],
 )
 def test_uniform_cantilever(load: str, expected: Callable[[np.ndarray], np.ndarray]) -> None:
     s = np.linspace(0.0, 1.0, 57)
@@ -202,33 +194,15 @@ def test_strong_taper_by_quadrature(tip: float) -> None:
     places = np.array([1.0, 4.0, 8.5, LENGTH])
 
     def deflection(x: float) -> float:
-        value, _ = quad(
-            lambda s: (x - s) * (LENGTH - s) / float(beam.bending_stiffness(s)),
-            0.0,
-            x,
-            epsabs=0.0,
-            epsrel=1e-12,
-        )
-        return float(value)
+        def curving(s: float) -> float:
+            return (x - s) * (LENGTH - s) / float(beam.bending_stiffness(s))
+
+        return float(quad(curving, 0.0, x, epsabs=0.0, epsrel=1e-12)[0])
 
     expected = np.array([deflection(x) for x in places])
     np.testing.assert_allclose(
         tip_force_line(beam).at(places), expected / expected[-1], rtol=1e-6, atol=0.0
     )
-
-
-@pytest.mark.parametrize('support', [0.0, 2.4])
-@pytest.mark.parametrize('line', LINES.values())
-def test_lines_keep_the_geometric_conditions(
-    line: Callable[[Beam], BendingLine], support: float
-) -> None:
-    bent = line(kinked(support))
-    assert bent.at(0.0) == 0.0
-    if support:
-        assert bent.at(support) == pytest.approx(0.0, abs=1e-15)
-    else:
-        assert bent.at(0.0, 1) == 0.0
-    assert bent.at(LENGTH) == pytest.approx(1.0, abs=1e-15)
 
 
 def test_quadrature_is_exact_for_products_of_functions() -> None:
@@ -299,38 +273,29 @@ def test_fit_reports_its_error(support: float) -> None:
     assert errors[0] > 1e-2
 
 
-@pytest.mark.parametrize('support', [0.0, 2.4])
-@pytest.mark.parametrize('last', [False, True])
-@pytest.mark.parametrize('name', BASIS_SETS)
-def test_functions_are_orthogonal_and_normalised(name: str, last: bool, support: float) -> None:
-    basis = ritz_basis(kinked(support), last, name, 3)
-    products = integrals(basis)
-    sizes = np.sqrt(np.diag(products))
-    np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(3), atol=1e-9)
-    np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-12)
-
-
 # Ritz functions.
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('section', [tapered, kinked])
 @pytest.mark.parametrize('last', [False, True])
 @pytest.mark.parametrize('name', BASIS_SETS)
-def test_one_to_five_functions(name: str, last: bool, support: float) -> None:
-    beam = tapered(support)
+def test_one_to_five_functions(
+    name: str, last: bool, section: Callable[[float], Beam], support: float
+) -> None:
+    beam = section(support)
     x, _ = beam.gauss()
     largest = ritz_basis(beam, last, name, 5).at(x)
     for count in range(1, 6):
         basis = ritz_basis(beam, last, name, count)
-        values = basis.at(x)
-        assert values.shape == (count, x.size)
         # More functions are added to those there are.
-        np.testing.assert_allclose(values, largest[:count], atol=1e-8)
-        products = np.array([[beam.integral(a * b) for b in values] for a in values])
+        np.testing.assert_allclose(basis.at(x), largest[:count], atol=1e-8)
+        products = integrals(basis)
         sizes = np.sqrt(np.diag(products))
-        np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(count), atol=1e-7)
+        left = products / np.outer(sizes, sizes) - np.eye(count)
+        assert np.abs(left).max() < (1e-9 if count <= 3 else 1e-7)
         np.testing.assert_allclose(basis.at(0.0), 0.0, atol=1e-14)
-        np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-10)
+        np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-12 if count <= 3 else 1e-10)
         held = basis.at(support) if support else basis.at(0.0, 1)
         np.testing.assert_allclose(held, 0.0, atol=1e-10)
 
@@ -392,7 +357,6 @@ def test_moment_set_holds_the_lines_of_tip_force_and_moment(support: float) -> N
     ('beam', 'arguments', 'message'),
     [
         ({'length': 0.0}, {}, r'length = 0.0 m, allowed: \(0, inf\) m'),
-        ({'length': math.nan}, {}, r'length = nan m, allowed: \(0, inf\) m'),
         ({'support': -0.1}, {}, r'support = -0.1 m, allowed: \[0, 9\.6\) m'),
         ({'support': LENGTH}, {}, r'support = 9.6 m, allowed: \[0, 9\.6\) m'),
         ({}, {'basis': 'eigen'}, r"basis = 'eigen', allowed: printed \| moment"),

@@ -101,12 +101,7 @@ def with_mass(beta: float, mass: float) -> np.ndarray:
 
 
 def test_cantilever_has_textbook_frequencies() -> None:
-    betas = [
-        1.8751040687119611,
-        4.6940911329741745,
-        7.8547574382376126,
-        10.995540734875467,
-    ]
+    betas = [1.8751040687119611, 4.6940911329741745, 7.8547574382376126, 10.995540734875467]
     modes = chain_modes([uniform()], elements=60, count=4)
     # The error grows with the fourth power of the wave number: (beta h)^4 / 1440.
     np.testing.assert_allclose(modes.frequencies, hertz(betas), rtol=1e-6)
@@ -246,31 +241,12 @@ def frame_frequencies(beams: list[ChainBeam], elements: int, count: int) -> np.n
         bend, axial = np.ix_([1, 2, 4, 5], [1, 2, 4, 5]), np.ix_([0, 3], [0, 3])
         k[axial] = ea / h * np.array([[1, -1], [-1, 1]])
         m[axial] = sigma * h / 6.0 * np.array([[2, 1], [1, 2]])
-        k[bend] = (
-            ei
-            / h**3
-            * np.array(
-                [
-                    [12, 6 * h, -12, 6 * h],
-                    [6 * h, 4 * h**2, -6 * h, 2 * h**2],
-                    [-12, -6 * h, 12, -6 * h],
-                    [6 * h, 2 * h**2, -6 * h, 4 * h**2],
-                ]
-            )
-        )
-        m[bend] = (
-            sigma
-            * h
-            / 420.0
-            * np.array(
-                [
-                    [156, 22 * h, 54, -13 * h],
-                    [22 * h, 4 * h**2, 13 * h, -3 * h**2],
-                    [54, 13 * h, 156, -22 * h],
-                    [-13 * h, -3 * h**2, -22 * h, 4 * h**2],
-                ]
-            )
-        )
+        # Of displacements and turns in units of 1 / h, at both ends.
+        bending = [[12, 6, -12, 6], [6, 4, -6, 2], [-12, -6, 12, -6], [6, 2, -6, 4]]
+        moving = [[156, 22, 54, -13], [22, 4, 13, -3], [54, 13, 156, -22], [-13, -3, -22, 4]]
+        units = np.outer([1, h, 1, h], [1, h, 1, h])
+        k[bend] = ei / h**3 * units * bending
+        m[bend] = sigma * h / 420.0 * units * moving
         turn = linalg.block_diag(*2 * [np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])])
         for e in range(elements):
             at = slice(3 * (i * elements + e), 3 * (i * elements + e) + 6)
@@ -285,8 +261,7 @@ def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
     beams = []
     for i, angle in enumerate(angles):
         scale = 0.5**i
-        length = 8.0 - i
-        beams.append(ChainBeam(length, constant(SIGMA * scale), constant(EI * scale**2), angle))
+        beams.append(ChainBeam(8.0 - i, constant(SIGMA * scale), constant(EI * scale**2), angle))
     expected = frame_frequencies(beams, 20, 5)
     np.testing.assert_allclose(chain_modes(beams, count=5).frequencies, expected, rtol=1e-5)
 
@@ -337,7 +312,7 @@ def test_quadrature_is_exact_for_polynomial_sections() -> None:
 # Weight.
 
 
-def heavy_frequencies(load: float, count: int, hinged: bool = False) -> np.ndarray:
+def heavy_frequencies(load: float, count: int, hinged: bool) -> np.ndarray:
     """
     Return frequencies of a vertical beam with L = sigma = EI = 1 and the weight ``load``.
 
@@ -359,24 +334,21 @@ def heavy_frequencies(load: float, count: int, hinged: bool = False) -> np.ndarr
     return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi))
 
 
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize('load', [-10.0, -7.0, 1.0, 30.0])
-def test_vertical_beam_under_its_weight(load: float) -> None:
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize(
+    ('load', 'hinged'),
+    [(-10.0, False), (20.0, True), (-7.0, False), (1.0, False), (30.0, False)],
+)
+def test_vertical_beam_under_its_weight(load: float, hinged: bool) -> None:
     beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN if load > 0.0 else UP)
-    modes = chain_modes([beam], elements=40, count=3, gravity=abs(load))
-    np.testing.assert_allclose(modes.frequencies, heavy_frequencies(load, 3), rtol=2e-6)
-    assert (modes.frequencies[0] < 0.0) == (load < -7.8373)
+    joints = [0.0] if hinged else None
+    found = chain_modes([beam], 40, 3, joints, gravity=abs(load)).frequencies
+    np.testing.assert_allclose(found, heavy_frequencies(load, 3, hinged), rtol=2e-6)
+    assert (found[0] < 0.0) == (load < -7.8373)
     # The sign of gravity is that of the direction.
     turned = beam._replace(angle=-beam.angle)
-    again = chain_modes([turned], elements=40, count=3, gravity=-abs(load))
-    np.testing.assert_allclose(again.frequencies, modes.frequencies, rtol=1e-9)
-
-
-def test_hinged_hanging_beam_under_its_weight() -> None:
-    beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN)
-    modes = chain_modes([beam], 40, 3, joint_stiffness=[0.0], gravity=20.0)
-    expected = heavy_frequencies(20.0, 3, hinged=True)
-    np.testing.assert_allclose(modes.frequencies, expected, rtol=2e-6)
+    again = chain_modes([turned], 40, 3, joints, gravity=-abs(load)).frequencies
+    np.testing.assert_allclose(again, found, rtol=1e-9)
 
 
 def test_column_buckles_at_the_greenhill_height() -> None:
@@ -403,8 +375,7 @@ def test_hanging_stiff_beam_is_a_pendulum() -> None:
 def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> None:
     # Potential energy at finite rotations, differentiated twice numerically.
     lengths, sigmas, joints = np.array([5.0, 4.0, 3.0]), [150.0, 90.0, 60.0], [4e5, 1e5, 2e4]
-    place, mass, gravity = 1.3, 250.0, 9.81
-    load_on = 1
+    place, mass, gravity, load_on = 1.3, 250.0, 9.81, 1
 
     def points(turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return 12 points of each link and that of the point mass, shape (37, 2), with masses."""
@@ -432,9 +403,8 @@ def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> Non
     K = np.diag(joints)
     for i, j in itertools.product(range(3), repeat=2):
         a, b = steps[i], steps[j]
-        K[i, j] += (potential(a + b) - potential(a - b) - potential(b - a) + potential(-a - b)) / (
-            4.0 * d * d
-        )
+        signed = potential(a + b) - potential(a - b) - potential(b - a) + potential(-a - b)
+        K[i, j] += signed / (4.0 * d * d)
     values = linalg.eigh(K, M, eigvals_only=True)
     expected = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
 
@@ -494,12 +464,8 @@ def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
     expected = elastica_tip(load, angle)
     for count in (4, 8, 16):
         beams = [ChainBeam(1.0 / count, constant(1.0), constant(1.0), angle)] * count
-        errors.append(
-            [
-                np.abs(chain_equilibrium(beams, 4, load, foreshortening)[-1] - expected).max()
-                for foreshortening in (True, False)
-            ]
-        )
+        tips = [chain_equilibrium(beams, 4, load, shorter)[-1] for shorter in (True, False)]
+        errors.append(np.abs(np.array(tips) - expected).max(axis=1))
     # The bending of one beam is in error by its third or second order, and there are more beams.
     orders = np.log2(np.array(errors)[:-1] / np.array(errors)[1:])
     assert np.all(orders > [2.7, 1.8])
@@ -670,28 +636,17 @@ def test_shape_of_the_cantilever() -> None:
         ([], {}, 'beams is empty'),
         ([uniform()], {'elements': 0}, 'elements = 0, allowed'),
         ([uniform()], {'elements': 2.5}, 'elements = 2.5, allowed'),
-        ([uniform()], {'elements': math.nan}, 'elements = nan, allowed'),
-        ([uniform()], {'count': 0}, r'count = 0, allowed .* \[1, 40\]'),
         ([uniform()], {'elements': 2, 'count': 5}, r'\[1, 4\]; take more elements'),
         ([uniform()], {'gravity': math.inf}, 'gravity = inf'),
         ([uniform()], {'joint_stiffness': [1.0, 1.0]}, '2 values, allowed: one for each of the 1'),
         ([uniform()], {'joint_stiffness': [-1.0]}, r'joint_stiffness\[0\] = -1.0'),
-        ([uniform()], {'joint_stiffness': [math.nan]}, r'joint_stiffness\[0\] = nan'),
         ([uniform(), uniform(0.0)], {}, r'beams\[1\].length = 0.0'),
-        ([uniform(math.inf)], {}, r'beams\[0\].length = inf'),
         ([uniform(angle=math.nan)], {}, r'beams\[0\].angle = nan'),
         ([uniform(support=LENGTH)], {}, r'beams\[0\].support = 9.0, allowed: \[0, 9\) m'),
         ([uniform(support=-1.0)], {}, r'beams\[0\].support = -1.0'),
-        ([uniform(support=math.nan)], {}, r'beams\[0\].support = nan'),
         ([uniform(breaks=(1.0, 9.5))], {}, r'beams\[0\].breaks: x = 9.5, allowed: \[0, 9\] m'),
-        ([uniform(breaks=(math.nan,))], {}, r'beams\[0\].breaks: x = nan'),
         ([uniform(masses=((-0.1, 1.0),))], {}, r'beams\[0\].masses: x = -0.1'),
-        ([uniform(masses=((1.0, -1.0),))], {}, r'beams\[0\].masses: m = -1.0'),
-        (
-            [uniform(masses=((1.0, math.inf),))],
-            {},
-            r'beams\[0\].masses: m = inf, allowed: \[0, inf\) kg',
-        ),
+        ([uniform(masses=((1.0, -1.0),))], {}, r'masses: m = -1.0, allowed: \[0, inf\) kg'),
         (
             [uniform(mass_per_length=lambda x: 5.0 - x)],
             {},
@@ -722,9 +677,7 @@ def test_what_falls_over_has_no_equilibrium(gravity: float) -> None:
 
 def test_what_cannot_be_resolved_is_no_result() -> None:
     stiff = uniform(bending_stiffness=constant(1e16 * EI))
-    with pytest.raises(
-        LongreachError, match=r'8 modes cannot be distinguished .* ask for fewer modes'
-    ):
+    with pytest.raises(LongreachError, match=r'8 modes cannot be distinguished .* fewer modes'):
         chain_modes([stiff, uniform()], elements=2, count=8)
     with pytest.raises(LongreachError, match='beyond comparison with the stiffness'):
         chain_modes([uniform(angle=UP)], gravity=1e200)
