@@ -74,34 +74,19 @@ main: {bore: 0.3, rod: 1e-1}
 
 
 def test_mapping_becomes_nested_objects_with_defaults() -> None:
-    machine = from_mapping(Machine, values())
+    machine = from_mapping(Machine, values(mass=7, joints=2.0, weights=[1, 2, 3], limit=4))
     assert machine == Machine(
-        mass=10.0,
+        mass=7.0,
         cylinders=(Cylinder(0.1, 0.05), Cylinder(0.2, 0.1)),
         main=Cylinder(0.3, 0.1),
+        joints=2,
+        limit=4.0,
     )
-    assert (machine.joints, machine.oil, machine.limit) == (3, 'mineral', None)
-
-
-def test_numbers_get_the_type_of_their_field() -> None:
-    machine = from_mapping(Machine, values(mass=7, joints=2.0, weights=[1, 2, 3], limit=4))
-    assert type(machine.mass) is float
-    assert type(machine.joints) is int
+    assert (machine.oil, machine.name, machine.locked) == ('mineral', 'arm', False)
+    kinds = [type(value) for value in (machine.mass, machine.joints, machine.limit)]
+    assert kinds == [float, int, float]
     assert [type(weight) for weight in machine.weights] == [float] * 3
-    assert type(machine.limit) is float
-
-
-def test_objects_are_frozen() -> None:
-    machine = from_mapping(Machine, values())
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        machine.mass = 1.0  # type: ignore[misc]
-    assert hash(machine) == hash(from_mapping(Machine, values()))
-
-
-def test_replace_checks_again() -> None:
-    machine = from_mapping(Machine, values())
     assert machine.replace(mass=2).mass == 2.0
-    assert machine.mass == 10.0
     with pytest.raises(InputError, match=r'mass = -1, allowed: \(0, inf\) kg'):
         machine.replace(mass=-1)
 
@@ -114,29 +99,22 @@ def test_replace_checks_again() -> None:
         ({'cylinders': [{'bore': 0.1, 'rod': 0.0}, {'bor': 1}]}, r'^cylinders\[1\]\.bor is unk'),
         ({'mass': ...}, r'^mass is missing: mass \[kg\]'),
         ({'main': {'bore': 0.1}}, r'^main\.rod is missing: rod diameter \[m\]'),
-        ({'cylinders': [{'rod': 0.1}]}, r'^cylinders\[0\]\.bore is missing'),
         ({'mass': math.nan}, r'^mass = nan, allowed: \(0, inf\) kg'),
-        ({'mass': math.inf}, r'^mass = inf, allowed: \(0, inf\) kg'),
         ({'mass': 10**400}, r'^mass = .*more than 300 digits'),
         ({'mass': True}, r'^mass = True, allowed: a number in \(0, inf\) kg'),
         ({'mass': '10'}, r"^mass = '10', allowed: a number in"),
-        ({'mass': [1.0]}, r'^mass = \[1\.0\], allowed: a number'),
         ({'mass': 0.0}, r'^mass = 0\.0, allowed: \(0, inf\) kg'),
         ({'main': {'bore': 0.6, 'rod': 0.1}}, r'^main\.bore = 0\.6, allowed: \(0, 0\.5\] m'),
         ({'main': {'bore': 0.1, 'rod': -1e-9}}, r'^main\.rod = -1e-09, allowed: \[0, inf\) m'),
-        ({'main': {'bore': 0.1, 'rod': 0.1}}, r'^main: rod = 0\.1 m, allowed: below bore'),
         (
             {'cylinders': [{'bore': 0.1, 'rod': 0.2}]},
-            r'^cylinders\[0\]: rod = 0\.2 m, allowed: below bore = 0\.1 m',
+            r'^cylinders\[0\]: rod = 0\.2 m, allowed: bel',
         ),
         ({'main': 3.0}, r'^main = 3\.0, allowed: a mapping with the keys bore, rod'),
-        ({'cylinders': {'bore': 0.1}}, r'^cylinders = .*, allowed: a list'),
         ({'cylinders': 'ab'}, r"^cylinders = 'ab', allowed: a list"),
         ({'joints': 2.5}, r'^joints = 2\.5, allowed: an integer in \[1, 8\)'),
         ({'joints': 8}, r'^joints = 8, allowed: \[1, 8\)'),
         ({'weights': [1.0, 2.0]}, r'^weights has 2 values, allowed: 3'),
-        ({'weights': [1.0, 2.0, math.nan]}, r'^weights\[2\] = nan, allowed'),
-        ({'weights': [1.0, 'x', 3.0]}, r"^weights\[1\] = 'x', allowed: a number"),
         ({'poles': [[1.0, 2.0], [1.0]]}, r'^poles\[1\] has 1 values, allowed: 2'),
         ({'poles': [[1.0, None]]}, r'^poles\[0\]\[1\] = None, allowed: a number'),
         ({'oil': 'olive'}, r"^oil = 'olive', allowed: mineral \| ester"),
@@ -167,14 +145,10 @@ def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Pa
     ('text', 'message'),
     [
         ('mass: 1\nmass: 2\n', r"machine\.yaml:2:1: .*the key 'mass' stands twice"),
-        ('main:\n  bore: 1\n  rod: 2\n  bore: 1\n', r"machine\.yaml:4:3: .*'bore' stands twice"),
         ('mass: [1, 2\n', r'machine\.yaml:2:1: not valid YAML'),
-        ('mass: 1\n\tmain: 2\n', r'machine\.yaml:2:1: not valid YAML'),
         ('? [1, 2]\n: 3\n', r'machine\.yaml:1:3: .*a key must be a name'),
         ('mass: !!python/name:os.system\n', r'machine\.yaml:1:7: not valid YAML'),
-        ('mass: *nowhere\n', r'machine\.yaml:1:7: not valid YAML'),
         ('mass: \x00\n', r'machine\.yaml: not valid YAML'),
-        ('- 1\n- 2\n', r'machine\.yaml: the top of the file must be a mapping'),
         ('', r'machine\.yaml: the top of the file must be a mapping'),
         ('mass: 1\n---\nmass: 2\n', r'machine\.yaml:2:1: not valid YAML'),
         (b'\xff\xfe\x00\x80\x81', r'machine\.yaml cannot be read: not a text file'),
@@ -217,23 +191,16 @@ def laughs(levels: int) -> str:
 
 
 def test_aliases_are_bounded_by_what_they_repeat(tmp_path: Path) -> None:
-    file = tmp_path / 'machine.yaml'
-    file.write_text(laughs(3))
-    assert len(load_yaml(file)['a2']) == 10
-    file.write_text(laughs(9))
+    assert len(load_yaml(write(tmp_path, laughs(3)))['a2']) == 10
     with pytest.raises(InputError, match=r'machine\.yaml:6:.*: more than 200000 values, counting'):
-        load_yaml(file)
-    file.write_text('a: &a [1, *a]\n')
+        load_yaml(write(tmp_path, laughs(9)))
     with pytest.raises(InputError, match=r'machine\.yaml:1:11: .*an alias contains itself'):
-        load_yaml(file)
+        load_yaml(write(tmp_path, 'a: &a [1, *a]\n'))
 
 
-def test_a_large_value_is_shown_in_part(tmp_path: Path) -> None:
-    file = tmp_path / 'machine.yaml'
-    file.write_text(laughs(5) + 'mass: *a4\n')
-    with pytest.raises(InputError) as caught:
-        from_mapping(Machine, values(mass=load_yaml(file)['mass']))
-    assert len(str(caught.value)) < 1500
+def test_a_large_value_is_shown_in_part() -> None:
+    with pytest.raises(InputError, match=r'^mass = \[(1, ){12}\.\.\.\], allowed: a number'):
+        from_mapping(Machine, values(mass=[1] * 1000))
 
 
 def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
@@ -258,35 +225,25 @@ def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
     }
     file.write_text('base: base.yaml\nparts: []\n')
     assert parameters._with_base(load_yaml(file), file)['parts'] == []
-    (tmp_path / 'third.yaml').write_text('base: own.yaml\n')
-    with pytest.raises(InputError, match=r'third.yaml: base = .own.yaml. has a base itself'):
-        load(Machine, tmp_path / 'third.yaml')
-    (tmp_path / 'fourth.yaml').write_text('base: 3\n')
-    with pytest.raises(InputError, match=r'fourth.yaml: base = 3, allowed: the name of a file'):
-        load(Machine, tmp_path / 'fourth.yaml')
-    (tmp_path / 'fifth.yaml').write_text('base: none.yaml\n')
-    with pytest.raises(InputError, match=r'fifth.yaml: base = .none.yaml.: .* cannot be'):
-        load(Machine, tmp_path / 'fifth.yaml')
 
 
 @pytest.mark.parametrize(
-    ('entries', 'error'),
+    ('text', 'error'),
     [
-        (
-            '[{name: b, x: 1}, {name: b, x: 2}]',
-            r'own\.yaml: .* b, b, allowed: each name once',
-        ),
-        ('[{name: [1], x: 1}]', r'own\.yaml: '),
+        ('base: own.yaml', 'base = .own.yaml. has a base itself'),
+        ('base: 3', 'base = 3, allowed: the name of a file'),
+        ('base: none.yaml', 'base = .none.yaml.: .* cannot be'),
+        ('base: base.yaml\nparts: [{name: b}, {name: b}]', '.* b, b, allowed: each name once'),
+        ('base: base.yaml\nparts: [{name: [1], x: 1}]', ''),
     ],
 )
-def test_names_that_match_no_entry_of_the_base_for_sure_are_refused(
-    tmp_path: Path, entries: str, error: str
+def test_files_that_do_not_fit_their_base_are_refused(
+    tmp_path: Path, text: str, error: str
 ) -> None:
-    base = {'machine': {'count': 1}, 'parts': [{'name': 'b', 'x': 2}]}
-    (tmp_path / 'base.yaml').write_text(yaml.safe_dump(base))
-    (tmp_path / 'own.yaml').write_text(f'base: base.yaml\nparts: {entries}\n')
-    with pytest.raises(InputError, match=error):
-        load(Machine, tmp_path / 'own.yaml')
+    (tmp_path / 'base.yaml').write_text('parts: [{name: b, x: 2}]')
+    (tmp_path / 'own.yaml').write_text('base: base.yaml')
+    with pytest.raises(InputError, match=rf'machine\.yaml: {error}'):
+        load(Machine, write(tmp_path, text))
 
 
 def test_a_mapping_of_parameters_gives_them_back_through_yaml(tmp_path: Path) -> None:

@@ -75,7 +75,6 @@ class Outcome(NamedTuple):
     status: int
     calls: int
     last_time: float
-    given: np.ndarray
 
 
 Run = Callable[..., Outcome]
@@ -94,11 +93,10 @@ def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
         budget: int = EVALUATIONS,
     ) -> Outcome:
         u = np.array([float(kind), 0.0, -math.inf])
-        given = np.array(state)
         x, evaluations, step, status = integrate(
-            time, duration, given, u, p, relative, absolute, first_step, budget
+            time, duration, np.array(state), u, p, relative, absolute, first_step, budget
         )
-        return Outcome(x, evaluations, step, status, int(u[1]), float(u[2]), given)
+        return Outcome(x, evaluations, step, status, int(u[1]), float(u[2]))
 
     return run
 
@@ -119,15 +117,6 @@ def stiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: i
 
 NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
 both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
-
-
-@pytest.mark.slow
-@both
-def test_harmonic_oscillator_over_ten_periods(run: Run) -> None:
-    omega = 3.0
-    duration = 10.25 * 2.0 * math.pi / omega
-    outcome = run(OSCILLATOR, omega, [1.0, 0.0], duration, 1e-11, 1e-12)
-    assert outcome.state == pytest.approx([0.0, -omega], abs=2e-7)
 
 
 def test_nonstiff_is_exact_to_rounding_at_the_tightest_useful_tolerance() -> None:
@@ -163,13 +152,7 @@ def test_van_der_pol_against_scipy() -> None:
 
     duration = 900.0  # beyond the first jump, at about 807
     expected = solve_ivp(
-        derivative,
-        (0.0, duration),
-        [2.0, 0.0],
-        'Radau',
-        rtol=1e-11,
-        atol=1e-13,
-        jac=jacobian,
+        derivative, (0.0, duration), [2.0, 0.0], 'Radau', rtol=1e-11, atol=1e-13, jac=jacobian
     ).y[:, -1]
     outcome = STIFF(VAN_DER_POL, 1e3, [2.0, 0.0], duration, 1e-9, 1e-11)
     assert outcome.status == Status.DONE
@@ -191,20 +174,17 @@ def test_error_follows_the_tolerance(run: Run, problem_kind: int) -> None:
     assert errors == sorted(errors, reverse=True)
 
 
-def huge_steps(
-    run: Run, kind: int, p: float, state: list[float], step: float, count: int
-) -> float:
-    """Return x_0 after steps of one size, which a huge tolerance accepts as they are."""
-    x = state
+def huge_steps(run: Run, kind: int, p: float, start: float, step: float, count: int = 1) -> float:
+    """Return x after steps of one size, which a huge tolerance accepts as they are."""
+    x = start
     for index in range(count):
-        outcome = run(kind, p, x, step, 1e9, 1e9, first_step=step, time=index * step)
-        x = outcome.state.tolist()
-    return x[0]
+        x = run(kind, p, [x], step, 1e9, 1e9, first_step=step, time=index * step).state[0]
+    return x
 
 
 def test_order_eight_of_the_nonstiff_formula() -> None:
     exact = math.exp(math.sin(2.0))
-    errors = [abs(huge_steps(NONSTIFF, GROWTH, 0.0, [1.0], 2.0 / n, n) - exact) for n in (2, 4, 8)]
+    errors = [abs(huge_steps(NONSTIFF, GROWTH, 0.0, 1.0, 2.0 / n, n) - exact) for n in (2, 4, 8)]
     orders = [math.log2(errors[i] / errors[i + 1]) for i in range(2)]
     assert min(orders) > 7.5
 
@@ -212,8 +192,8 @@ def test_order_eight_of_the_nonstiff_formula() -> None:
 @pytest.mark.parametrize(('run', 'degree'), [(NONSTIFF, 7), (STIFF, 4)])
 def test_one_step_integrates_polynomials_up_to_the_order(run: Run, degree: int) -> None:
     for power in range(degree + 1):
-        assert huge_steps(run, POWER, float(power), [0.0], 1.0, 1) == pytest.approx(1.0, abs=1e-13)
-    assert abs(huge_steps(run, POWER, degree + 1.0, [0.0], 1.0, 1) - 1.0) > 1e-6
+        assert huge_steps(run, POWER, float(power), 0.0, 1.0) == pytest.approx(1.0, abs=1e-13)
+    assert abs(huge_steps(run, POWER, degree + 1.0, 0.0, 1.0) - 1.0) > 1e-6
 
 
 @pytest.mark.parametrize('z', [-0.1, -1.0, -10.0, -1e3, -1e6])
@@ -221,7 +201,7 @@ def test_one_stiff_step_is_the_stability_function_of_radau_iia(z: float) -> None
     # The (2, 3) Pade approximation of exp: Hairer & Wanner II, section IV.3, table 3.1.
     expected = (1 + 2 * z / 5 + z**2 / 20) / (1 - 3 * z / 5 + 3 * z**2 / 20 - z**3 / 60)
     # The Jacobian by differences is good to about 1e-8.
-    actual = huge_steps(STIFF, DECAY, -z, [1.0], 1.0, 1)
+    actual = huge_steps(STIFF, DECAY, -z, 1.0, 1.0)
     assert actual == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
