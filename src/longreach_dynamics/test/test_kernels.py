@@ -47,8 +47,6 @@ for line in sys.stdin:
 
 # Value, cache hits, cache misses and number of signatures of one fresh process.
 Outcome = tuple[float, int, int, int]
-
-
 MODULES = {
     '__init__': '',
     'inner': """
@@ -166,16 +164,15 @@ def test_cache_is_used_until_a_called_module_changes(
     assert run(package) == (7.0, 0, 1, 1)
     assert run(package) == (7.0, 1, 0, 1)
     # The kernel's own file stays as it is.
-    edit(package / 'inner.py', '+ 1.0', '+ 2.0')
-    assert run(package) == (8.0, 0, 1, 1)
-    edit(package / 'maker.py', '+ 0.0', '+ 0.5')
-    assert run(package) == (8.5, 0, 1, 1)
-    edit(package / 'constants.py', '0.0', '1.0')
-    assert run(package) == (9.5, 0, 1, 1)
-    edit(package / 'aside.py', '0.0 * x', '1.0 * x')
-    assert run(package) == (11.5, 0, 1, 1)
-    edit(package / 'plain.py', '0.0 * x', '2.0 * x')
-    assert run(package) == (15.5, 0, 1, 1)
+    for name, old, new, value in (
+        ('inner', '+ 1.0', '+ 2.0', 8.0),
+        ('maker', '+ 0.0', '+ 0.5', 8.5),
+        ('constants', '0.0', '1.0', 9.5),
+        ('aside', '0.0 * x', '1.0 * x', 11.5),
+        ('plain', '0.0 * x', '2.0 * x', 15.5),
+    ):
+        edit(package / f'{name}.py', old, new)
+        assert run(package) == (value, 0, 1, 1)
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
     assert run(package) == (15.5, 1, 0, 1)
@@ -276,18 +273,16 @@ def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(
 ) -> None:
     assert run(package) == (5.0, 0, 1, 1)
     assert run(package) == (5.0, 1, 0, 1)
-    edit(nested / 'deep.py', '2.0', '3.0')
-    assert run(package) == (6.0, 0, 1, 1)
-    edit(nested / 'first.py', '0.0 * x', '1.0 * x')
-    assert run(package) == (8.0, 0, 1, 1)
-    edit(nested / 'second.py', '0.0 * x', '1.0 * x')
-    assert run(package) == (10.0, 0, 1, 1)
-    edit(nested / 'wide.py', '0.0 * x', '1.0 * x')
-    assert run(package) == (12.0, 0, 1, 1)
-    edit(nested / 'defaults.py', 'FACTOR = 1.0', 'FACTOR = 2.0')
-    assert run(package) == (14.0, 0, 1, 1)
-    edit(nested / 'defaults.py', 'ADDED = 1.0', 'ADDED = 2.0')
-    assert run(package) == (15.0, 0, 1, 1)
+    for name, old, new, value in (
+        ('deep', '2.0', '3.0', 6.0),
+        ('first', '0.0 * x', '1.0 * x', 8.0),
+        ('second', '0.0 * x', '1.0 * x', 10.0),
+        ('wide', '0.0 * x', '1.0 * x', 12.0),
+        ('defaults', 'FACTOR = 1.0', 'FACTOR = 2.0', 14.0),
+        ('defaults', 'ADDED = 1.0', 'ADDED = 2.0', 15.0),
+    ):
+        edit(nested / f'{name}.py', old, new)
+        assert run(package) == (value, 0, 1, 1)
 
 
 @jitclass([('factor', float64)])

@@ -95,7 +95,7 @@ def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, flo
     assert np.all((found >= limits[:, 0]) & (found <= limits[:, 1]))
 
 
-@pytest.mark.parametrize('width', [0.0, 1e-12, 1e-8])
+@pytest.mark.parametrize('width', [0.0, 1e-8])
 def test_a_joint_whose_limits_coincide_stays(width: float) -> None:
     asked, watched = watched_tip()
     limits = LIMITS.copy()

@@ -164,12 +164,15 @@ def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not
     assert all('killed 3 times' in one for one in killed)
 
 
-def test_a_cluster_that_has_lost_all_workers_is_an_error(monkeypatch):
+def test_a_cluster_that_exists_is_used_and_an_error_when_it_has_lost_all_workers(monkeypatch):
     distributed = pytest.importorskip('distributed')
     with distributed.LocalCluster(
         1, threads_per_worker=1, dashboard_address=None, host='127.0.0.1'
     ) as cluster:
-        outcomes = each_outcome(square, range(10**9), 10**9, cluster=cluster.scheduler_address)
+        address = cluster.scheduler_address
+        for _ in range(2):
+            assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
+        outcomes = each_outcome(square, range(10**9), 10**9, cluster=address)
         next(outcomes)
         monkeypatch.setattr(parallel, '_SILENCE', 0.2)
         cluster.scale(0)
@@ -182,16 +185,6 @@ def test_a_cluster_that_has_lost_all_workers_is_an_error(monkeypatch):
 def test_errors_of_a_job_are_raised(where):
     with pytest.raises(InputError, match='number = 5'):
         run_jobs(refused, [5, 5], **where)
-
-
-def test_a_cluster_that_exists_is_used_and_goes_on(tmp_path: Path):
-    distributed = pytest.importorskip('distributed')
-    with distributed.LocalCluster(
-        1, threads_per_worker=1, dashboard_address=None, host='127.0.0.1'
-    ) as cluster:
-        for _ in range(2):
-            address = cluster.scheduler_address
-            assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
 
 
 @pytest.mark.slow_after(1)

@@ -15,8 +15,7 @@ from longreach_dynamics.resources import data_directory, open_text, share_direct
 def test_first_prefix_that_has_the_package_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ('a', 'b', 'c'):
-        (tmp_path / name).mkdir()
+    (tmp_path / 'a').mkdir()
     for name in ('b', 'c'):
         (tmp_path / name / 'share' / 'crane').mkdir(parents=True)
     prefixes = [str(tmp_path / name) for name in ('missing', 'a', 'b', 'c')]
@@ -69,9 +68,7 @@ def test_a_missing_file_is_told_with_those_that_are_there(tmp_path: Path) -> Non
         with pytest.raises(InputError, match=error), open_text(tmp_path / name):
             pass
 
-    check(
-        'foo.yaml', r'foo\.yaml cannot be read: No such.*; in that directory are task_b\.yaml, tas'
-    )
+    check('foo.yaml', r'foo\.yaml cannot be read: No such.*; in that directory are task_b\.yaml')
     check('foo.csv', r'No such file or directory$')
     for k in range(30):
         (tmp_path / f'wave_{k}.yaml').touch()

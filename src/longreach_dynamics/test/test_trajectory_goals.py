@@ -21,44 +21,43 @@ def goal(path: float = 0.1, end: float = 0.01, time: float = 2.0) -> Goal:
     return Goal(JOINTS, trajectory, Tolerances(np.full(2, path), np.full(2, end), time))
 
 
+def judged(goal: Goal, time: float, angles: np.ndarray) -> tuple[Outcome, str]:
+    """Return result and text of a goal that is no longer active."""
+    verdict = goal.judge(time, angles)
+    assert verdict is not None
+    return verdict.outcome, verdict.text
+
+
 def test_on_the_way_the_path_counts() -> None:
     middle = goal().trajectory.at(11.0).angles
     assert goal().judge(11.0, middle + 0.099) is None
-    verdict = goal().judge(11.0, middle + np.array([0.0, -0.2]))
-    assert verdict is not None
-    assert verdict.outcome is Outcome.PATH_TOLERANCE_VIOLATED
-    assert verdict.text == 'second is off the path by 11.46 deg, allowed: 5.73 deg'
+    text = 'second is off the path by 11.46 deg, allowed: 5.73 deg'
+    found = judged(goal(), 11.0, middle + np.array([0.0, -0.2]))
+    assert found == (Outcome.PATH_TOLERANCE_VIOLATED, text)
     assert goal(path=math.inf).judge(11.0, middle + 3.0) is None
 
 
 def test_after_the_end_the_goal_counts() -> None:
     assert goal().judge(12.0, THERE + 0.05) is None
     assert goal().judge(14.0, THERE + 0.05) is None
-    verdict = goal().judge(13.0, THERE + 0.009)
-    assert verdict is not None
-    assert (verdict.outcome, verdict.text) == (
-        Outcome.SUCCESSFUL,
-        'goal reached 1.000 s after its time',
-    )
-    verdict = goal().judge(14.01, THERE + np.array([0.05, 0.0]))
-    assert verdict is not None
-    assert verdict.outcome is Outcome.GOAL_TOLERANCE_VIOLATED
-    assert verdict.text.startswith('first is off the goal by 2.865 deg, allowed: 0.573 deg')
+    found = judged(goal(), 13.0, THERE + 0.009)
+    assert found == (Outcome.SUCCESSFUL, 'goal reached 1.000 s after its time')
+    outcome, text = judged(goal(), 14.01, THERE + np.array([0.05, 0.0]))
+    assert outcome is Outcome.GOAL_TOLERANCE_VIOLATED
+    assert text.startswith('first is off the goal by 2.865 deg, allowed: 0.573 deg')
 
 
 @pytest.mark.parametrize('tolerance', [0.1, math.inf])
 def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance: float) -> None:
-    lost = np.array([math.nan, 0.5])
-    judged = goal(path=tolerance, end=tolerance)
-    verdict = judged.judge(11.999, lost)
-    assert verdict is not None
-    assert verdict.outcome is Outcome.PATH_TOLERANCE_VIOLATED
-    assert verdict.text.startswith('first is off the path by nan deg')
-    assert judged.judge(13.0, lost) is None
-    verdict = judged.judge(14.01, lost)
-    assert verdict is not None
-    assert verdict.outcome is Outcome.GOAL_TOLERANCE_VIOLATED
-    assert verdict.text.startswith('first is off the goal by nan deg')
+    lost, one = np.array([math.nan, 0.5]), goal(path=tolerance, end=tolerance)
+    assert one.judge(13.0, lost) is None
+    for time, violated, name in (
+        (11.999, Outcome.PATH_TOLERANCE_VIOLATED, 'path'),
+        (14.01, Outcome.GOAL_TOLERANCE_VIOLATED, 'goal'),
+    ):
+        outcome, text = judged(one, time, lost)
+        assert outcome is violated
+        assert text.startswith(f'first is off the {name} by nan deg')
 
 
 def test_waypoints() -> None:
