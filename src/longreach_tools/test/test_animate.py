@@ -13,11 +13,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.description import parse_description
 from longreach_tools.plot._movie import _extent, _holding, _pauses
 from longreach_tools.plot._picture import Picture, Strip, spans
 from longreach_tools.plot._scene import outline, read_scene
-from longreach_tools.plot._units import installed_description
 from longreach_tools.testing import Outcome, write_bag
 
 NANOSECONDS = 1_000_000_000
@@ -76,17 +74,6 @@ def arm(tmp_path):
     return described(tmp_path / 'run', rows())
 
 
-def test_links_are_where_the_joints_put_them():
-    robot = parse_description(DESCRIPTION)
-    places = robot.place({'slide': 0.5, 'turn': math.pi / 2.0})
-    assert places['arm'] @ [2.0, 0.0, 0.0, 1.0] == pytest.approx([0.5, 0.0, 3.0, 1.0])
-    # Turned back by the joint that follows, and half a radian further.
-    turned = places['ball'][:3, :3] @ [1.0, 0.0, 0.0]
-    assert turned == pytest.approx([math.cos(0.5), 0.0, math.sin(0.5)])
-    assert robot.joints['slide'].units == ('m', 'm/s', 'N')
-    assert robot.joints['turn'].units == ('rad', 'rad/s', 'N m')
-
-
 def test_outline_is_the_convex_hull():
     points = np.array([(0, 0), (1, 0), (0.5, 0.2), (1, 1), (0, 1), (0.5, 0), (0, 0)], dtype=float)
     assert sorted(outline(points).tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -97,6 +84,9 @@ def test_outline_is_the_convex_hull():
 def test_scene_is_drawn_in_the_pose_of_the_time(arm):
     scene = read_scene(arm, '')
     assert scene.source == f'/arm/robot_description of {arm}'
+    units = {name: joint.units for name, joint in scene.robot.joints.items()}
+    assert units['slide'] == ('m', 'm/s', 'N')
+    assert units['turn'] == ('rad', 'rad/s', 'N m')
     # Half way between two samples, at 45 degrees and 0.5 m.
     parts = {tuple(color): corners for corners, color, _ in scene.outlines(1.0)}
     box = parts[1.0, 0.0, 0.0, 1.0]
@@ -104,13 +94,6 @@ def test_scene_is_drawn_in_the_pose_of_the_time(arm):
     grey = [corners for corners, color, _ in scene.outlines(1.0) if color[0] == 0.6]
     far = max(corners[:, 0].max() for corners in grey)
     assert far == pytest.approx(0.5 + 2.0 / math.sqrt(2.0) + 0.3, abs=0.01)
-
-
-def test_installed_description_is_found_by_its_joints():
-    found = installed_description(['car_joint', 'cable_joint'])
-    assert found is not None
-    assert found[1].name == 'crane'
-    assert installed_description(['no_such_joint']) is None
 
 
 def triangle(x, y):
@@ -226,13 +209,6 @@ def test_gif_moves_and_traces_grow(arm, tmp_path, capsys):
         assert (np.abs(one[30:, :160] - other[30:, :160]).sum(axis=2) > 100).any()
 
 
-def test_speed_and_window_select_the_pictures(arm, tmp_path, capsys):
-    out = tmp_path / 'a.gif'
-    words = ('--size', '200x120', '--from', '0.5', '--to', '1.5', '--speed', '2', '--no-traces')
-    done = Outcome(capsys, 'animate', arm, '--out', out, *words)
-    assert '6 pictures, 0.6 s' in done.out
-
-
 @pytest.mark.parametrize('ending', ['mp4', 'webm'])
 def test_video_has_the_pictures(arm, tmp_path, capsys, ending):
     cv2 = pytest.importorskip('cv2', reason='videos are written by OpenCV')
@@ -265,11 +241,11 @@ def test_webp_of_twice_the_size_and_resolution_has_text_of_twice_the_size(arm, t
     assert heights[2] == pytest.approx(heights[0], abs=1)
 
 
-def test_wall_time_is_drawn_from_the_first_sample(tmp_path, capsys):
+def test_speed_and_window_select_the_pictures_from_the_first_sample_on(tmp_path, capsys):
     bag = described(tmp_path / 'run', rows(start=1_700_000_000 * NANOSECONDS))
-    words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--to', '1', '--rate', '5')
-    done = Outcome(capsys, 'animate', bag, *words)
-    assert '6 pictures' in done.out, done.err
+    words = ('--size', '200x120', '--from', '0.5', '--to', '1.5', '--speed', '2')
+    done = Outcome(capsys, 'animate', bag, '--out', tmp_path / 'a.gif', *words)
+    assert '6 pictures, 0.6 s' in done.out
     assert not done.err
 
 
