@@ -7,32 +7,24 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import CraneCommand, CraneSensors
-from rclpy.context import Context
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
-from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import try_shutdown
 from rosgraph_msgs.msg import Clock
-from std_msgs.msg import Float64, Int32, String
+from std_msgs.msg import Float64, Header, Int32, String
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_tools.bag import BagWriter, open_bag, read_bag, recover
 from longreach_tools.bag._play import PlayOptions, play
 from longreach_tools.bag._record import Recorder, RecordOptions, record
 from longreach_tools.bag._stamps import stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic, Subscriptions
-from longreach_tools.bag._topics import (
-    MachineTypes,
-    publisher_profile,
-    recorded,
-)
+from longreach_tools.bag._topics import MachineTypes, publisher_profile, quiet_node, recorded
 from longreach_tools.fields import Signal
 from longreach_tools.signals import read_signals
 
@@ -44,28 +36,14 @@ DEEP = QoSProfile(depth=1000)
 
 
 @pytest.fixture(autouse=True)
-def own_domain(tmp_path, monkeypatch):
+def own_domain(monkeypatch):
     monkeypatch.setenv('ROS_DOMAIN_ID', os.environ['LONGREACH_TEST_QUIET_DOMAIN'])
-    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     monkeypatch.setattr('longreach_tools.bag._play.WAIT_LIMIT', DEADLINE)
-
-
-@contextmanager
-def participant():
-    context = Context()
-    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-    made = rclpy.create_node(
-        'tester', context=context, enable_rosout=False, start_parameter_services=False
-    )
-    yield made
-    made.destroy_node()
-    try_shutdown(context=context)
 
 
 @pytest.fixture
 def node(own_domain):
-    with participant() as made:
+    with quiet_node('tester') as made:
         yield made
 
 
@@ -106,13 +84,9 @@ class Recording:
         return {topic.name: topic for topic in self.result.topics}
 
 
-def sensors(k, step=0.01):
-    message = CraneSensors()
-    nanoseconds = round(k * step * 1e9)
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, 1_000_000_000)
-    message.header.frame_id = 'track'
-    message.car_position = float(k)
-    return message
+def sensors(k):
+    header = Header(stamp=stamp_of(k * 10_000_000), frame_id='track')
+    return CraneSensors(header=header, car_position=float(k))
 
 
 def contents(path, topic):
@@ -189,7 +163,7 @@ def test_two_types_on_a_topic_and_unknown_types_are_said_once(tmp_path, node):
     good = node.create_publisher(Int32, '/good', 10)
     node.create_publisher(Int32, '/twice', 10)
     recording = Recording(tmp_path / 'bag')
-    with participant() as other:
+    with quiet_node('other') as other:
         other.create_publisher(Float64, '/twice', 10)
         matched(good)
         good.publish(Int32(data=1))
@@ -310,10 +284,6 @@ class Listener:
         return self.received
 
 
-def clock_ns(message):
-    return message.clock.sec * 1_000_000_000 + message.clock.nanosec
-
-
 def test_play_twice_with_clock_offset_and_remap(tmp_path, node):
     bag = make_bag(tmp_path / 'bag')
     numbers = Listener(node, '/renamed', Int32)
@@ -334,7 +304,7 @@ def test_play_twice_with_clock_offset_and_remap(tmp_path, node):
     wait_for(lambda: len(numbers.take()) + len(clock.take()) == published, 'all messages')
     assert [m.data for m in numbers.received] == 2 * list(range(10, 31))
     ticks = [100_000_000 + k * 20_000_000 for k in range(11)]
-    assert [clock_ns(m) for m in clock.received] == 2 * ticks
+    assert [nanoseconds_of(m.clock) for m in clock.received] == 2 * ticks
     assert not [line for line in lines if 'not all subscribers' in line]
 
 
