@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.launch import find_launch_file, survey
+from longreach_tools.launch import find_launch_file
 from longreach_tools.launch._evaluate import ParameterFile, Process, evaluate_launch_file
 
 FILES = Path(__file__).parent / 'launch_files'
@@ -15,25 +15,8 @@ Evaluate = Callable[..., list[Process]]
 
 
 @pytest.fixture
-def prefix(tmp_path):
-    """Make a prefix with the package demo, which has the executable talk."""
-    prefix = tmp_path / 'prefix'
-    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
-    index.mkdir(parents=True)
-    (index / 'demo').touch()
-    executable = prefix / 'lib' / 'demo' / 'talk'
-    executable.parent.mkdir(parents=True)
-    executable.write_text('#!/bin/sh\n')
-    executable.chmod(0o755)
-    return prefix
-
-
-@pytest.fixture
 def evaluate(prefix):
-    environment = {
-        'PATH': os.environ['PATH'],
-        'AMENT_PREFIX_PATH': str(prefix),
-    }
+    environment = {'PATH': os.environ['PATH'], 'AMENT_PREFIX_PATH': str(prefix)}
 
     def evaluate(file, **arguments):
         path = FILES / f'{file}.launch.xml' if isinstance(file, str) else file
@@ -57,11 +40,6 @@ def written(tmp_path):
 def logged(processes):
     """Return what the commands would print."""
     return [' '.join(map(str, process.command[1:])) for process in processes]
-
-
-def words(process):
-    """Return the command after the executable, parameter files as a placeholder."""
-    return ['FILE' if isinstance(w, ParameterFile) else w for w in process.command[1:]]
 
 
 def parameters(process):
@@ -110,11 +88,7 @@ def test_values_and_scopes(evaluate, file, arguments, expected):
         ('arguments', {'need': 'a'}, "no argument 'need'; allowed: mode, needed, optional"),
         ('arguments', {'need': 'a', 'needed': 'a'}, "no argument 'need'; allowed: mode, needed"),
         ('conditions', {'on': '0'}, r":6: argument 'only_when_off' is not set"),
-        (
-            'include_count',
-            {'count': '-1'},
-            r':4: includes are nested deeper than 64 files',
-        ),
+        ('include_count', {'count': '-1'}, ':4: includes are nested deeper than 64 files'),
     ],
 )
 def test_refused_arguments(evaluate, file, arguments, complaint):
@@ -165,24 +139,15 @@ def test_parameters(evaluate):
     assert {name: type(value) for name, value in found.items()} == {
         name: type(value) for name, value in expected.items()
     }
-    keys = {
-        key
-        for word in process.command
-        if isinstance(word, ParameterFile)
-        for key in yaml.safe_load(word.text)
-    }
-    assert keys == {'/ns/n'}
 
 
 def test_parameter_files(evaluate):
     (process,) = evaluate('parameter_files')
-    assert words(process) == [
-        *('--ros-args', '-r', '__node:=n', '--params-file', str(FILES / 'plain.yaml')),
-        *('--params-file', 'FILE'),
-    ]
-    (file,) = [word.text for word in process.command if isinstance(word, ParameterFile)]
+    *words, file = process.command[1:]
+    given = ('--params-file', str(FILES / 'plain.yaml'), '--params-file')
+    assert words == ['--ros-args', '-r', '__node:=n', *given]
     # Without a namespace the node's full name is not known.
-    assert yaml.safe_load(file) == {'/**': {'ros__parameters': {'rate': 3.0}}}
+    assert yaml.safe_load(file.text) == {'/**': {'ros__parameters': {'rate': 3.0}}}
 
 
 def test_processes(evaluate, written, prefix):
@@ -272,37 +237,20 @@ NODE = '<node pkg="demo" exec="talk"'
 @pytest.mark.parametrize(
     ('body', 'complaint'),
     [
-        (
-            '<nodes/>',
-            r':2: <nodes> inside <launch> is not known here \(allowed: arg, exec.*use ros2 launch',
-        ),
-        (
-            '<let name="a" value="b"><arg name="x"/></let>',
-            '<arg> inside <let> is not known here .allowed: none',
-        ),
-        (
-            '<group scoped="false"/>',
-            "the attribute 'scoped' of <group> is not known here .allowed: if, unless",
-        ),
-        (
-            '<executable cmd="$(find-exec sh)"/>',
-            r':2: cmd=.* the substitution \$\(find-exec\) is not known here .allowed: and, c',
-        ),
+        ('<nodes/>', ':2: <nodes> inside <launch> is not known here .allowed: arg, .*use ros2 l'),
+        ('<let name="a" value="b"><arg name="x"/></let>', '<arg> inside <let> .*allowed: none'),
+        ('<group scoped="false"/>', "attribute 'scoped' of <group> .*allowed: if, unless"),
+        ('<executable cmd="$(find-exec sh)"/>', r':2: cmd=.* \$\(find-exec\) is .*allowed: and'),
         ('<let name="a"/>', "<let> needs the attribute 'value'"),
         ('<executable cmd="echo a" if="1" unless="1"/>', "both 'if' and 'unless'"),
         ('<executable cmd="echo a" if="yes"/>', ':2: if="yes": .* allowed: true, false, 1, 0'),
         ('<executable cmd="$(var x)"/>', r":2: cmd=\"\$\(var x\)\": .* 'x' is not set here"),
-        ('<executable cmd="$(var x"/>', r':2: cmd="\$\(var x": .* is not closed'),
-        ('<executable cmd="echo $(var x" if="0"/>', 'is not closed'),
+        ('<executable cmd="$(var x" if="0"/>', r':2: cmd="\$\(var x": .* is not closed'),
         ('text', "text 'text' inside <launch>"),
-        ('<arg name="a" default="c"><choice value="b"/></arg>', "'a' is 'c'; allowed: b"),
         ('<include file="/nowhere.launch.xml"/>', ':2: file: there is no launch file'),
         (f'<include file="{__file__}"/>', 'is not a launch file in XML; use ros2 launch'),
         ('<node pkg="nothing" exec="talk"/>', ":2: .*package 'nothing' is not found"),
-        (
-            '<node pkg="demo" exec="shout"/>',
-            ":2: .*'demo' has no executable 'shout' .*talk",
-        ),
+        ('<node pkg="demo" exec="shout"/>', ":2: .*'demo' has no executable 'shout' .*talk"),
         (f'{NODE} name="a-b"/>', "'a-b' is not a node name"),
         (f'{NODE} namespace="1x"/>', "namespace: '/1x' is not a namespace"),
         (f'{NODE} output="paper"/>', "output: 'paper'; allowed: screen, log$"),
@@ -312,21 +260,13 @@ NODE = '<node pkg="demo" exec="talk"'
         (f'{NODE} respawn_max_retries="1.5"/>', 'allowed: a whole number'),
         (f'{NODE} on_exit="restart"/>', 'on_exit="restart"; allowed: shutdown'),
         (f'{NODE} args="\'$(dirname)\'"/>', 'quotes cannot enclose a substitution'),
-        (f'{NODE}><param name="a"/></node>', "<param> needs 'name' and 'value'"),
         (f'{NODE}><param name="a" from="b"/></node>', "<param> needs 'name' and 'value'"),
         (f'{NODE}><param from="/nowhere.yaml"/></node>', "there is no file '/nowhere.yaml'"),
-        (
-            f'{NODE}><param name="a" value="1" type="int"/></node>',
-            "type 'int' of <param> is not known here .allowed: yaml, str",
-        ),
+        (f'{NODE}><param name="a" value="1" type="int"/></node>', "'int' of .*allowed: yaml, str"),
         (f'{NODE}><param name="a" value="[1, x]"/></node>', "param 'a': .*no list of one of"),
         ('<executable cmd=""/>', 'cmd is empty'),
         ('<executable cmd="no-such-program"/>', "no executable 'no-such-program' on PATH"),
         ('<push_ros_namespace namespace="a//b"/>', ":2: namespace: '/a//b' is not a namespace"),
-        (
-            f'{NODE}><param name="a" value="{{b: 1}}"/></node>',
-            "param 'a': .* is no bool, int, float",
-        ),
         (f'{NODE}><param name="a" value=""/></node>', "param 'a': '' is no bool, int"),
         (f'{NODE}><param name="a" value="@x"/></node>', 'param .*; type="str" makes a text'),
         (f'{NODE}><param name="a" value="\'$(dirname)\'"/></node>', 'quotes around a substit'),
@@ -347,11 +287,10 @@ def test_refused_file(body, complaint, evaluate, written):
         ('x $(var  a)', 'empty argument at column 9; arguments are separated by one space'),
         ('$()', r'no name after "\$\(" at column 1'),
         ('$(var x(y)', r"'\(' at column 8 inside a substitution; put the argument in quotes"),
-        ('$(var)', r'\$\(var\) got 0 arguments, takes 1 or 2'),
+        ('$(var)', r'\$\(var\) got 0 arguments, takes 1 or 2; .* needs quotes'),
         ('$(var c)', "'c' is not set here; set are: a, b, s p$"),
         ("$(var 'a)", "the quote ' at column 7 is not closed"),
         ("$(var 'a'b)", r"expected \"\)\", found 'b'"),
-        ('$(not a b)', r'\$\(not\) got 2 arguments, takes 1; .* needs quotes'),
         ('$(not maybe)', "'maybe' is neither true nor false"),
         ("$(command 'false')", 'ended with exit code 1'),
         ("$(command 'no-such-program')", 'cannot be run'),
@@ -375,24 +314,11 @@ def test_refused_root(evaluate, written, tmp_path):
         evaluate(tmp_path / 'none.launch.xml')
 
 
-def test_survey_finds_arguments_of_included_files(tmp_path):
-    found = survey(FILES / 'include.launch.xml', {}, {})
-    assert list(found) == ['who', 'tone']
-    assert found['who'].default is None
-    assert found['tone'].default == 'plain'
-    arguments = survey(FILES / 'arguments.launch.xml', {}, {})
-    assert arguments['mode'].choices == ('fast', 'slow')
-    assert arguments['needed'].description == 'must be given'
-    assert arguments['optional'].default == '$(var needed)_too'
-    assert list(survey(FILES / 'include_count.launch.xml', {}, {})) == ['count']
-
-
 def test_launch_file_by_name(prefix, tmp_path):
-    environment = {'AMENT_PREFIX_PATH': f'{tmp_path / "other"}{os.pathsep}{prefix}'}
+    environment = {'AMENT_PREFIX_PATH': f'{tmp_path / "other"}'}
     with pytest.raises(InputError, match="package 'longreach_bringup' is not found"):
         find_launch_file('crane', environment)
-    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
-    (index / 'longreach_bringup').touch()
+    environment['AMENT_PREFIX_PATH'] += f'{os.pathsep}{prefix}'
     directory = prefix / 'share' / 'longreach_bringup' / 'launch'
     directory.mkdir(parents=True)
     (directory / 'crane.launch.xml').write_text('<launch/>')
