@@ -204,26 +204,6 @@ def test_linear_held_car_leaves_a_linear_pendulum(crane: CraneParameters) -> Non
     assert dx == pytest.approx([4.0 * 2.0, 0.0, 0.0, 0.1, omega_rate], rel=1e-14)
 
 
-def test_load_position(crane):
-    states = np.array([[0.0, 1.0, 0.0, 0.5, 0.0], [0.0, -2.0, 0.0, -0.1, 0.0]])
-    nonlinear = np.asarray(load_position(states, Constants.of(crane)))
-    assert nonlinear == pytest.approx([1.0 + 5.0 * math.sin(0.5), -2.0 - 5.0 * math.sin(0.1)])
-    linear = load_position(states, Constants.of(crane, linear=True))
-    assert linear == pytest.approx([3.5, -2.5])
-    assert load_position(states[0], Constants.of(crane)) == pytest.approx(nonlinear[0])
-
-
-def test_energy_is_that_of_two_point_masses(crane: CraneParameters) -> None:
-    x = np.array([0.0, 1.0, 0.7, 0.6, -0.4])
-    vx = 0.7 + 5.0 * math.cos(0.6) * -0.4
-    vz = 5.0 * math.sin(0.6) * -0.4
-    by_hand = 5.0 * 0.7**2 + 50.0 * (vx**2 + vz**2) + 981.0 * 5.0 * (1.0 - math.cos(0.6))
-    assert energy(x, Constants.of(crane)) == pytest.approx(by_hand, rel=1e-14)
-    small = np.array([0.0, 1.0, 7e-5, 6e-5, -4e-5])
-    linear = energy(small, Constants.of(crane, linear=True))
-    assert linear == pytest.approx(energy(small, Constants.of(crane)), rel=1e-7)
-
-
 @pytest.mark.parametrize('model', ['nonlinear', 'linear'])
 def test_energy_is_kept_without_friction(model, crane):
     start = InitialState(car_velocity=0.5, angle=1.2, angular_velocity=-0.3)

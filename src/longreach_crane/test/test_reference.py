@@ -82,14 +82,9 @@ class Plant:
     def advance(self, x, force, disturbance, braked, duration):
         if self.model == 'linear':
             return self.advance_linear(x, force, disturbance, braked, duration)
+        function, step = self.derivative(force, disturbance, braked), None if braked else duration
         solution = solve_ivp(
-            self.derivative(force, disturbance, braked),
-            (0.0, duration),
-            x,
-            self.method,
-            rtol=1e-13,
-            atol=1e-15,
-            first_step=None if braked else duration,
+            function, (0.0, duration), x, self.method, rtol=1e-13, atol=1e-15, first_step=step
         )
         assert solution.success
         return np.asarray(solution.y[:, -1])
@@ -103,20 +98,11 @@ class Plant:
         p = self.crane
         d_c = p.brake_friction if braked else p.car_friction
         held = braked and self.brake == 'rigid'
-        mass = np.array(
-            [
-                [p.car_mass + p.load_mass, p.load_mass * p.cable_length],
-                [p.load_mass * p.cable_length, p.load_mass * p.cable_length**2],
-            ]
-        )
-        r, d_l = p.cable_length, p.load_friction
+        m_l, r, d_l = p.load_mass, p.cable_length, p.load_friction
+        mass = np.array([[p.car_mass + m_l, m_l * r], [m_l * r, m_l * r**2]])
         # Generalised forces on (x_c, alpha) for f_c, x_c, x_c', alpha, alpha', f, f_d.
-        forces = np.array(
-            [
-                [1, 0, -d_c - d_l, 0, -d_l * r, 0, 1],
-                [0, 0, -d_l * r, -p.load_mass * p.gravity * r, -d_l * r * r, 0, r],
-            ]
-        )
+        on_car = [1, 0, -d_c - d_l, 0, -d_l * r, 0, 1]
+        forces = np.array([on_car, [0, 0, -d_l * r, -m_l * p.gravity * r, -d_l * r * r, 0, r]])
         if held:
             accelerations = np.vstack([np.zeros(7), forces[1] / mass[1, 1]])
         else:
@@ -140,16 +126,7 @@ def reference(machinery, m, scenario, plant):
     p, controller = machinery.crane, machinery.controller
     T = controller.sample_time
     cycles = round(scenario.duration / T)
-    start = scenario.initial_state
-    x = np.array(
-        [
-            start.motor_force,
-            start.car_position,
-            start.car_velocity,
-            start.angle,
-            start.angular_velocity,
-        ]
-    )
+    x = np.array(dataclasses.astuple(scenario.initial_state))
     M, d, b, h = m.M.tolist(), m.d.tolist(), m.b.tolist(), m.h.tolist()
     q, put_out, computed = [0.0] * 5, 0.0, 0.0
     since = None
@@ -171,9 +148,7 @@ def reference(machinery, m, scenario, plant):
             emergency = True
         if controller.output == 'same_cycle':
             q, computed = observe(put_out)
-            force = computed
-        else:
-            force = computed
+        force = computed
         if abs(force) >= controller.brake_condition:
             since = None
         elif since is None:
@@ -247,9 +222,7 @@ def test_nonlinear_tasks(task, output, matrices, brake, machinery, task_b, task_
 
 
 @pytest.mark.slow_after(4)
-@pytest.mark.parametrize(
-    ('task', 'output', 'matrices', 'brake'), list(itertools.product(*CHOICES))
-)
+@pytest.mark.parametrize(('task', 'output', 'matrices', 'brake'), [*itertools.product(*CHOICES)])
 def test_linear_tasks(task, output, matrices, brake, machinery, task_b, task_c):
     compare(
         with_variant(machinery, output, matrices),
@@ -286,9 +259,8 @@ LIVELY = Scenario(
     ids=['short', 'long', 'moon'],
 )
 def test_other_cranes_and_scenarios(changes, output, brake, machinery):
-    other = with_variant(machinery, output, 'auto').replace(
-        crane=machinery.crane.replace(**changes)
-    )
+    crane = machinery.crane.replace(**changes)
+    other = with_variant(machinery, output, 'auto').replace(crane=crane)
     m = controller_matrices(other.crane, other.controller, other.design)
     compare(other, LIVELY, Plant(other.crane, 'nonlinear', brake), m)
 
@@ -298,11 +270,7 @@ def test_other_cranes_and_scenarios(changes, output, brake, machinery):
 def test_other_controllers(output, brake, machinery):
     # A wide brake condition makes the brake close and open several times, at speed.
     controller = machinery.controller.replace(
-        output=output,
-        sample_time=0.02,
-        maximum_force=45.0,
-        brake_condition=8.0,
-        steady_time=0.1,
+        output=output, sample_time=0.02, maximum_force=45.0, brake_condition=8.0, steady_time=0.1
     )
     other = machinery.replace(controller=controller)
     m = controller_matrices(other.crane, controller, other.design)
@@ -368,15 +336,10 @@ def test_touch_between_two_samples_is_found_twice(side, depth, machinery):
     for _ in range(8):
         scenario = Scenario(duration=0.01, initial_state=InitialState(*start.tolist()))
         force = simulate(machinery, scenario).column('command')[0]
-        path = solve_ivp(
-            plant.derivative(force, 0.0, False),
-            (0.0, 0.01),
-            start,
-            'DOP853',
-            rtol=1e-13,
-            atol=1e-15,
-            t_eval=np.linspace(0.0, 0.01, 2001),
-        ).y[1]
+        function, times = plant.derivative(force, 0.0, False), np.linspace(0.0, 0.01, 2001)
+        path = solve_ivp(function, (0.0, 0.01), start, 'DOP853', times, rtol=1e-13, atol=1e-15).y[
+            1
+        ]
         start[1] += side * (5.0 + depth - (side * path).max())
     result = simulate(machinery, scenario)
     assert np.abs(result.column('car_position')).max() < 5.0

@@ -2,12 +2,7 @@
 
 import pytest
 
-from longreach_crane.scenario import (
-    Disturbance,
-    Scenario,
-    SetPoint,
-    load_scenario,
-)
+from longreach_crane.scenario import Disturbance, Scenario, SetPoint, load_scenario
 from longreach_dynamics.errors import InputError
 
 T = 0.01
@@ -22,12 +17,6 @@ disturbances:
   - {time: 42.0, duration: 1.0, force: -200.0}
   - {time: 46.0, duration: 1.0, force: 200.0}
 """
-
-
-def load_text(tmp_path, text, sample_time=T):
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(text)
-    return load_scenario(file, sample_time)
 
 
 def test_set_points_hold_from_their_cycle_on(task_c):
@@ -62,12 +51,11 @@ def test_overlapping_disturbances_add_up():
         ('time: 42.0', 'time: 42.001', r'yaml: disturbances\[0\]\.time = 42\.001 s, allowed: who'),
         ('time: 46.0, duration: 1.0', 'time: 46.0, duration: 1.005',
          r'yaml: disturbances\[1\]\.duration = 1\.005 s, allowed: who'),
-        ('diagnosis: true', 'diagnose: true', r'yaml: diagnose is unknown, allowed here: dura'),
-        ('{time: 16.0', '{tiem: 16.0', r'yaml: set_points\[1\]\.tiem is unknown, .*time, car_po'),
         ('{time: 16.0', '{time: 0.0', r'set_points\[1\]\.time = 0\.0 s, allowed: after'),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused_by_path(old, new, message, tmp_path):
-    assert old in TASK_C
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(TASK_C.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
-        load_text(tmp_path, TASK_C.replace(old, new, 1))
+        load_scenario(file, T)
