@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +36,6 @@ from independent_renderer import (
     rim_points,
     truth,
 )
-
-Detector = Callable[
-    [np.ndarray, np.ndarray, float, PinholeCamera, np.ndarray],
-    tuple[str, np.ndarray | None, np.ndarray | None],
-]
 
 # What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker,
 # 'dappled' shade made of spots of light.
@@ -78,35 +73,20 @@ class Case(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """
-    Least covariance (2, 2) of any unbiased estimate [px^2].
+    """Least covariance (2, 2) of any unbiased estimate [px^2]."""
 
-    Of the projected centre with the plane's normal known, and of the ellipse's centre without.
-    """
-
-    known: np.ndarray
-    ellipse_center: np.ndarray
+    known: np.ndarray  # of the projected centre, with the plane's normal known
+    ellipse_center: np.ndarray  # without
 
 
 class Report(NamedTuple):
-    """
-    What a detector reached.
+    """What a detector reached, by errors of TRACKED observations."""
 
-    Errors are those of TRACKED observations: per-axis RMS [px]. ``wrong`` counts those above 0.5
-    px, ``flagged`` is the share of the others. ``ratio`` is the RMS of errors over that of the
-    Cramer-Rao bound, over the cases for which it was asked; ``normalised`` is the mean of e' C^-1
-    e / 2, 1 if covariances are honest. ``errors`` (n, 2) has all cases; NaN where no centre was
-    returned; ``worst`` the cases with the largest errors that were not flagged.
-    """
-
-    count: int
-    rms: float
-    flagged: float
-    wrong: int
-    ratio: float
-    normalised: float
-    errors: np.ndarray
-    worst: list[int]
+    rms: float  # per axis [px]
+    flagged: float  # share of the other observations
+    wrong: list[int]  # the cases with an error above WRONG
+    ratio: float  # of the RMS to that of the Cramer-Rao bound, where it was asked for
+    normalised: float  # mean of e' C^-1 e / 2, 1 if covariances are honest
 
 
 def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
@@ -127,10 +107,12 @@ def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
 def _case(kind: str, rng: np.random.Generator) -> Case:
     """Return one random case."""
     scene = _base_scene(rng, bright=(130.0, 180.0) if kind == 'shading' else (150.0, 210.0))
-    center, ellipse, _ = truth(scene)
+    center, ellipse, rim = truth(scene)
     length = 2.0 * ellipse.axes[0]
     direction = rng.uniform(0.0, 2.0 * math.pi)
     along = np.array([math.cos(direction), math.sin(direction)])
+    reaches = (rim - center) @ along
+    extent = float(reaches.max())
     strength = 0.4 if kind == 'shading' else rng.uniform(0.0, 0.1)
     turn, bend = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(-0.1, 0.1) * strength
     scene = scene.changed(shading=Shading(strength, turn, bend, tuple(center), length))
@@ -142,25 +124,23 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
         scene = scene.changed(motion=float(kind[-1]), motion_direction=direction)
     elif kind == 'bar':
         width = max(2.0, rng.uniform(0.1, 0.3) * length / 2.0)
-        at = center + rng.uniform(0.2, 0.9) * _extent(scene, along) * along
+        at = center + rng.uniform(0.2, 0.9) * extent * along
         scene = scene.changed(bars=(Bar(tuple(at), direction, width, grey),))
     elif kind == 'hidden':
-        rim = project(scene.camera, rim_points(scene))
-        edge = np.quantile((rim - center) @ along, 1.0 - 0.35)
-        bar = Bar(tuple(center + edge * along), direction, math.inf, grey)
-        scene = scene.changed(bars=(bar,))
+        # A half-plane.
+        at = center + (np.quantile(reaches, 1.0 - 0.35) + 500.0) * along
+        scene = scene.changed(bars=(Bar(tuple(at), direction, 1000.0, grey),))
     elif kind in ('glare_third', 'glare_more'):
         share = rng.uniform(0.25, 1.0 / 3.0) if kind == 'glare_third' else rng.uniform(0.5, 0.8)
         scene = scene.changed(glare=(_glare(scene, direction, share, rng),))
     elif kind in ('highlight', 'light_spot'):
         # Round and soft, on the rim: the one is beyond the sensor's range, the other is not.
-        at = center + _extent(scene, along) * along
+        at = center + extent * along
         width = rng.uniform(0.55, 0.75) * ellipse.axes[0]
         amplitude = rng.uniform(150.0, 400.0) if kind == 'highlight' else rng.uniform(20.0, 60.0)
         scene = scene.changed(glare=(Glare(tuple(at), width, amplitude, 2.0),))
     elif kind in ('shadow', 'shadow_rim'):
         # Through the marker, or within 3 px of the rim; as of a boom some metres away.
-        extent = _extent(scene, along)
         away = rng.uniform(-0.8, 0.8) * extent
         if kind == 'shadow_rim':
             away = extent + rng.uniform(-3.0, 3.0)
@@ -216,13 +196,9 @@ def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
     if rng.random() < 0.5:
         k1, k2 = rng.uniform(-0.2, 0.1), rng.uniform(-0.05, 0.05)
         distortion = (k1, k2, *rng.uniform(-1e-3, 1e-3, 2), 0.0)
-    camera = PinholeCamera(
-        fx=focal,
-        fy=focal * rng.uniform(0.999, 1.001),
-        cx=1225.5 + rng.uniform(-20.0, 20.0),
-        cy=1026.5 + rng.uniform(-20.0, 20.0),
-        distortion=distortion,
-    )
+    fy = focal * rng.uniform(0.999, 1.001)
+    cx, cy = 1225.5 + rng.uniform(-20.0, 20.0), 1026.5 + rng.uniform(-20.0, 20.0)
+    camera = PinholeCamera(fx=focal, fy=fy, cx=cx, cy=cy, distortion=distortion)
     size, tilt = rng.uniform(10.0, 30.0), math.radians(rng.uniform(0.0, 60.0))
     pixel = rng.uniform([130.0, 130.0], [camera.width - 130.0, camera.height - 130.0])
     ray = back_project(camera, pixel)
@@ -268,12 +244,6 @@ def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
     )
 
 
-def _extent(scene: Scene, along: np.ndarray) -> float:
-    """Return how far the marker reaches from its centre in a direction of the image [px]."""
-    rim = project(scene.camera, rim_points(scene))
-    return float(((rim - truth(scene)[0]) @ along).max())
-
-
 def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generator) -> Glare:
     """Return glare that leaves less than half of the contrast on a share of the marker's area."""
     center, ellipse, _ = truth(scene)
@@ -285,19 +255,16 @@ def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generato
     length, turn = width * rng.uniform(1.3, 2.5), rng.uniform(0.0, math.pi)
     # Bright parts saturate there, and dark ones are raised to half of the contrast below.
     covering = 255.0 - 0.5 * (scene.background + scene.marker)
-    amplitude = 350.0
-    covered = math.log(amplitude / covering) ** (1.0 / power)
+    glare = Glare((0.0, 0.0), width, 350.0, power, length, turn)
+    covered = math.log(glare.amplitude / covering) ** (1.0 / power)
     along = np.array([math.cos(direction), math.sin(direction)])
-
-    def at(away: float) -> Glare:
-        return Glare(tuple(center + away * along), width, amplitude, power, length, turn)
-
     near, far = 0.0, 2.0 * float(ellipse.axes[0]) + covered * length
     for _ in range(30):
         away = 0.5 * (near + far)
-        hidden = np.mean(at(away).distance(*pixels.T) < covered)
+        moved = glare._replace(at=tuple(center + away * along))
+        hidden = np.mean(moved.distance(*pixels.T) < covered)
         near, far = (away, far) if hidden > share else (near, away)
-    return at(near)
+    return glare._replace(at=tuple(center + near * along))
 
 
 @functools.lru_cache(maxsize=100)
@@ -345,7 +312,7 @@ def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     visible = (exact > 0.0) & (exact < 255.0)
     slopes, moves = [], []
     for name, step in steps.items():
-        ends = [_moved(scene, name, sign * step) for sign in (1.0, -1.0)]
+        ends = [_moved(scene, **{name: sign * step}) for sign in (1.0, -1.0)]
         above, below = (render_exact(end, OVERSAMPLING) for end in ends)
         slopes.append((above - below)[visible] / (2.0 * step))
         moves.append((truth(ends[0])[1].center - truth(ends[1])[1].center) / (2.0 * step))
@@ -353,27 +320,26 @@ def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     return J @ J.T / (scene.noise**2 + 1.0 / 12.0), np.array(moves).T
 
 
-def _moved(scene: Scene, name: str, step: float) -> Scene:
-    """Return the scene with one unknown changed."""
-    if name in ('u', 'v'):
-        pixel = project(scene.camera, np.array(scene.center))
-        pixel['uv'.index(name)] += step
-        return scene.changed(center=tuple(back_project(scene.camera, pixel) * scene.center[2]))
-    if name == 'size':
-        return scene.changed(radius=scene.radius * (1.0 + step))
-    if name in ('tilt_1', 'tilt_2'):
-        *axes, normal = plane_axes(scene)
-        axis = axes[int(name[-1]) - 1]
-        turned = math.cos(step) * normal + math.sin(step) * np.cross(axis, normal)
-        return scene.changed(normal=tuple(turned))
-    if name in ('shade_u', 'shade_v'):
-        s = scene.shading
-        u, v = s.strength * math.cos(s.direction), s.strength * math.sin(s.direction)
-        u, v = (u + step, v) if name == 'shade_u' else (u, v + step)
+def _moved(
+    scene: Scene, u=0.0, v=0.0, size=0.0, tilt_1=0.0, tilt_2=0.0, shade_u=0.0, shade_v=0.0, **more
+) -> Scene:
+    """Return the scene with unknowns changed."""
+    pixel = np.add(project(scene.camera, np.array(scene.center)), (u, v))
+    first, second, normal = plane_axes(scene)
+    turned = normal + tilt_1 * np.cross(first, normal) + tilt_2 * np.cross(second, normal)
+    s = scene.shading
+    across = s.strength * math.cos(s.direction) + shade_u
+    down = s.strength * math.sin(s.direction) + shade_v
+    return scene.changed(
+        center=tuple(back_project(scene.camera, pixel) * scene.center[2]),
+        normal=tuple(turned),
+        radius=scene.radius * (1.0 + size),
         # The bend is along the direction and stays as it is for small steps.
-        shading = Shading(math.hypot(u, v), math.atan2(v, u), s.bend, s.at, s.length)
-        return scene.changed(shading=shading)
-    return scene.changed(**{name: getattr(scene, name) + step})
+        shading=Shading(
+            math.hypot(across, down), math.atan2(down, across), s.bend, s.at, s.length
+        ),
+        **{name: getattr(scene, name) + step for name, step in more.items()},
+    )
 
 
 def rms(covariance: np.ndarray) -> float:
@@ -381,14 +347,8 @@ def rms(covariance: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.trace(covariance, axis1=-2, axis2=-1)) / 2.0))
 
 
-@functools.lru_cache(maxsize=100)
-def _rendered(scene: Scene) -> Rendered:
-    """Return the window of a case; another detector is shown the same one."""
-    return render(scene, OVERSAMPLING)
-
-
 def evaluate(
-    detector: Detector, cases: Iterable[Case], bounds: int = 0, ellipse_center: bool = False
+    detector: Callable, cases: Sequence[Case], bounds: int = 0, ellipse_center: bool = False
 ) -> Report:
     """
     Return what a detector reaches.
@@ -396,38 +356,31 @@ def evaluate(
     ``bounds``: for how many of the first cases the Cramer-Rao bound is calculated (a second each);
     ``ellipse_center``: compare with the ellipse's centre instead of that of the circle.
     """
-    tracked, errors, squares, limits, reached = [], [], [], [], []
+    errors, squares, limits, wrong = [], [], [], []
     for k, case in enumerate(cases):
-        window = _rendered(case.scene)
+        window = render(case.scene, OVERSAMPLING)
         normal = np.array(case.normal or case.scene.normal)
         status, center, covariance = detector(
             window.image, case.at(window), case.radius(window), window.camera, normal
         )
-        expected = window.ellipse.center if ellipse_center else window.center
-        error = np.full(2, np.nan) if center is None else np.asarray(center) - expected
-        tracked.append(status == 'TRACKED')
-        errors.append(error)
-        if not tracked[-1]:
+        if status != 'TRACKED':
             continue
-        if covariance is not None and np.isfinite(covariance).all():
-            squares.append(float(error @ np.linalg.solve(covariance, error)) / 2.0)
+        error = center - (window.ellipse.center if ellipse_center else window.center)
+        errors.append(error)
+        squares.append(error @ np.linalg.solve(covariance, error) / 2.0)
+        # NaN is wrong too.
+        if not math.hypot(*error) <= WRONG:
+            wrong.append(k)
         if k < bounds:
             one = bound(case.scene)
             limits.append(one.ellipse_center if ellipse_center else one.known)
-            reached.append(error)
-    all_errors, is_tracked = np.array(errors), np.array(tracked)
-    good = all_errors[is_tracked]
-    sizes = np.where(is_tracked, np.hypot(*all_errors.T), -1.0)
+    count, bounded = max(len(errors), 1), np.linalg.norm(errors[: len(limits)])
     return Report(
-        count=len(tracked),
-        rms=float(np.sqrt(np.mean(good**2))) if good.size else math.nan,
-        flagged=float(1.0 - is_tracked.mean()),
-        # NaN is wrong too.
-        wrong=int(np.sum(~(sizes <= WRONG))),
-        ratio=float(np.sqrt(np.mean(np.square(reached)))) / rms(np.array(limits))
+        rms=float(np.linalg.norm(errors)) / math.sqrt(2.0 * count),
+        flagged=1.0 - len(errors) / len(cases),
+        wrong=wrong,
+        ratio=bounded / math.sqrt(2.0 * len(limits)) / rms(np.array(limits))
         if limits
         else math.nan,
-        normalised=float(np.mean(squares)) if squares else math.nan,
-        errors=all_errors,
-        worst=np.argsort(-sizes)[:5].tolist(),
+        normalised=sum(squares) / count,
     )

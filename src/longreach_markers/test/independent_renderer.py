@@ -18,11 +18,11 @@ to 255. Metres in the optical frame: x right, y down, z forward.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.special import ndtr
 
 OVERSAMPLING = 8
 # The point spread function ends there [standard deviations].
@@ -31,8 +31,7 @@ REACH = 5.0
 STEP = 1e-3
 
 
-@dataclass(frozen=True)
-class PinholeCamera:
+class PinholeCamera(NamedTuple):
     """A camera: focal lengths and principal point [px]; distortion k1, k2, p1, p2, k3."""
 
     width: int = 2452
@@ -44,16 +43,14 @@ class PinholeCamera:
     distortion: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """What the marker is fixed on: half its size in radii of the marker, 'square' or 'round'."""
 
     size: float = 2.0
     shape: str = 'square'
 
 
-@dataclass(frozen=True)
-class Shading:
+class Shading(NamedTuple):
     """Illumination 1 + strength t + bend t^2, t = (p - at).(direction) / length."""
 
     strength: float = 0.0
@@ -63,34 +60,26 @@ class Shading:
     length: float = 40.0  # [px]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A straight occluder without end, through a point; infinite width hides a half-plane."""
+class Bar(NamedTuple):
+    """A straight occluder without end."""
 
-    at: tuple[float, float]  # a point of its axis; of its edge if the width is infinite
+    at: tuple[float, float]  # a point of its axis
     direction: float  # of its normal
     width: float  # [px]
     grey: float
 
 
-@dataclass(frozen=True)
-class Shadow:
-    """
-    Less light: on one side of a straight edge, or everywhere but in round spots.
-
-    ``light`` is the share of the light that is left, ``penumbra`` the width over which it changes
-    linearly [px].
-    """
+class Shadow(NamedTuple):
+    """Less light: on one side of a straight edge, or everywhere but in round spots."""
 
     at: tuple[float, float]  # a point of the edge
     direction: float  # into the shadow
-    light: float
-    penumbra: float = 1.0
+    light: float  # share that is left
+    penumbra: float = 1.0  # width over which light changes linearly [px]
     spots: tuple[tuple[float, float, float], ...] = ()  # centre and radius [px]
 
 
-@dataclass(frozen=True)
-class Glare:
+class Glare(NamedTuple):
     """Added light: amplitude exp(-d^power), d the distance over width; longer in one direction."""
 
     at: tuple[float, float]
@@ -101,39 +90,33 @@ class Glare:
     direction: float = 0.0
 
     def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return d of pixels."""
         along, across = along_and_across(self, u, v)
         return np.hypot(along / (self.length or self.width), across / self.width)
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """
     One marker and everything that disturbs its image.
 
-    ``inner`` is the ratio of the inner radius, 0 for a disc. ``background`` is the grey level
-    around the marker: of its card, or of everything if there is none; ``inside`` that within a
-    ring; ``surroundings`` that beyond the card. ``neighbours`` are the centres of equal markers
-    in the same plane, in radii, along the plane's axes. A bowed paper touches the plane at the
-    marker's centre, and its rim is nearer to the camera if ``bow`` is positive; lengths on it stay
-    the same. ``window`` (first column, first row, width, height) is 6 radii wide if it is None.
+    A bowed paper touches the plane at the marker's centre, and its rim is nearer to the camera if
+    ``bow`` is positive; lengths on it stay the same.
     """
 
     camera: PinholeCamera = PinholeCamera()
     center: tuple[float, float, float] = (0.0, 0.0, 20.0)
     normal: tuple[float, float, float] = (0.0, 0.0, -1.0)
     radius: float = 0.1  # [m]
-    inner: float = 0.0
+    inner: float = 0.0  # ratio of the inner radius, 0 for a disc
     roll: float = 0.0  # of the plane's axes about the normal [rad]
-    background: float = 200.0
+    background: float = 200.0  # grey of the card, or of everything if there is none
     marker: float = 50.0
-    inside: float = 200.0
-    surroundings: float = 110.0
+    inside: float = 200.0  # within a ring
+    surroundings: float = 110.0  # beyond the card
     card: Card | None = None
+    # Centres of equal markers, in radii along the plane's axes.
     neighbours: tuple[tuple[float, float], ...] = ()
     present: bool = True  # without it, only surroundings and what is in front of them
     clutter: int = 0  # elements on the surroundings
-    clutter_contrast: float = 80.0
     shading: Shading = Shading()
     shadows: tuple[Shadow, ...] = ()
     bars: tuple[Bar, ...] = ()
@@ -149,37 +132,31 @@ class Scene:
     median: bool = False  # of 3 x 3 noisy pixels
     jpeg: int = 0  # quality of a compressed image; 0: none
     shear: tuple[float, float] = (0.0, 0.0)  # of a rolling shutter, per row from the centre's [px]
+    # First column, first row, width and height [px]; 6 radii wide if it is None.
     window: tuple[int, int, int, int] | None = None
     seed: int = 0
 
     def changed(self, **changes: object) -> Scene:
         """Return the scene with some fields replaced."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return self._replace(**changes)
 
 
 class EllipseTruth(NamedTuple):
-    """An ellipse: centre [px], semi-axes with the larger first [px], angle of the major axis."""
+    """The ellipse that is fitted to the image of the outer edge."""
 
     center: np.ndarray
-    axes: np.ndarray
-    angle: float
+    axes: np.ndarray  # semi-axes, the larger first
 
 
 class Rendered(NamedTuple):
-    """
-    A window and its truth; all positions are in pixels of the window.
-
-    ``exact`` is the image without noise and rounding, not clipped; ``center`` the projected centre
-    of the circle; ``ellipse`` is fitted to the image of the outer edge; ``camera`` is that whose
-    full frame is the window.
-    """
+    """A window and its truth; all positions are in pixels of the window."""
 
     image: np.ndarray
-    exact: np.ndarray
-    center: np.ndarray
+    exact: np.ndarray  # without noise, rounding and clipping
+    center: np.ndarray  # of the circle, projected
     ellipse: EllipseTruth
     rim: np.ndarray
-    camera: PinholeCamera
+    camera: PinholeCamera  # whose full frame is the window
 
 
 def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
@@ -199,7 +176,7 @@ def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
     center, ellipse, rim = truth(scene)
     ellipse = ellipse._replace(center=ellipse.center - (u0, v0))
     cx, cy = scene.camera.cx - u0, scene.camera.cy - v0
-    camera = replace(scene.camera, width=width, height=height, cx=cx, cy=cy)
+    camera = scene.camera._replace(width=width, height=height, cx=cx, cy=cy)
     return Rendered(image, exact, center - (u0, v0), ellipse, rim - (u0, v0), camera)
 
 
@@ -309,17 +286,10 @@ def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray
 def truth(scene: Scene) -> tuple[np.ndarray, EllipseTruth, np.ndarray]:
     """Return projected centre, ellipse and rim [px of the full frame]."""
     rim = project(scene.camera, rim_points(scene))
-    return project(scene.camera, np.array(scene.center)), fit_ellipse(rim), rim
-
-
-def fit_ellipse(points: np.ndarray) -> EllipseTruth:
-    """Return the ellipse of least algebraic distance to points (n, 2) that are nearly on one."""
-    mean = points.mean(axis=0)
-    center, (one, other), degrees = cv2.fitEllipseDirect((points - mean).astype(np.float32))
-    angle = math.radians(degrees if one > other else degrees + 90.0)
-    return EllipseTruth(
-        mean + center, np.sort([one, other])[::-1] / 2.0, math.remainder(angle, math.pi)
-    )
+    mean = rim.mean(axis=0)
+    center, axes, _ = cv2.fitEllipseDirect((rim - mean).astype(np.float32))
+    ellipse = EllipseTruth(mean + center, np.sort(axes)[::-1] / 2.0)
+    return project(scene.camera, np.array(scene.center)), ellipse, rim
 
 
 def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
@@ -333,11 +303,8 @@ def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
 
     def ramp(x: np.ndarray) -> np.ndarray:
         """Return the second integral of the Gaussian."""
-        if blur == 0.0:
-            return np.maximum(x, 0.0)
-        s = x / blur
-        below = np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in s])
-        return x * below + blur / math.sqrt(2.0 * math.pi) * np.exp(-0.5 * s * s)
+        s = x / max(blur, 1e-12)
+        return x * ndtr(s) + blur / math.sqrt(2.0 * math.pi) * np.exp(-0.5 * s * s)
 
     weights = np.diff(ramp(edges + 0.5) - ramp(edges - 0.5))
     return weights / weights.sum(), pad
@@ -456,10 +423,8 @@ def _illuminated(
     for bar in scene.bars:
         distance, _ = along_and_across(bar, u, v)
         normal = math.cos(bar.direction), math.sin(bar.direction)
-        half = 0.0 if math.isinf(bar.width) else 0.5 * bar.width
-        share = _half_plane(distance + half, *normal, side)
-        if half > 0.0:
-            share -= _half_plane(distance - half, *normal, side)
+        share = _half_plane(distance + 0.5 * bar.width, *normal, side)
+        share -= _half_plane(distance - 0.5 * bar.width, *normal, side)
         cells += share * (bar.grey - cells)
     for one in scene.glare:
         cells += one.amplitude * np.exp(-(one.distance(u, v) ** one.power))
@@ -481,7 +446,7 @@ def _draw_clutter(scene: Scene, around: np.ndarray, oversampling: int) -> None:
         return middle + np.array([along + across, across - along, -along - across, along - across])
 
     for _ in range(scene.clutter):
-        grey = scene.surroundings + scene.clutter_contrast * rng.uniform(-1.0, 1.0)
+        grey = scene.surroundings + 80.0 * rng.uniform(-1.0, 1.0)
         grey = float(np.clip(grey, 5.0, 250.0))
         middle = rng.uniform(0.0, 1.0, 2) * [width, height]
         turn = rng.uniform(0.0, math.pi)
@@ -502,12 +467,8 @@ def _draw_clutter(scene: Scene, around: np.ndarray, oversampling: int) -> None:
                 place = middle + length * rng.uniform(-0.6, 0.6, 2)
                 angle = turn + math.pi / 2.0 * rng.integers(2)
                 fill(stroke(place, angle, length, thick), grey)
+    v, u = np.ogrid[:height, :width]
     for _ in range(2):
         angle, period = rng.uniform(0.0, math.pi), oversampling * rng.uniform(3.0, 15.0)
-        phase = (
-            2.0
-            * math.pi
-            / period
-            * np.add.outer(math.sin(angle) * np.arange(height), math.cos(angle) * np.arange(width))
-        )
-        around += 0.05 * scene.clutter_contrast * np.cos(phase + rng.uniform(0.0, 6.0))
+        phase = 2.0 * math.pi / period * (math.sin(angle) * v + math.cos(angle) * u)
+        around += 4.0 * np.cos(phase + rng.uniform(0.0, 6.0))

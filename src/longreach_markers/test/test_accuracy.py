@@ -21,8 +21,6 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import TRACKED, UNCERTAIN, Observation, detect
 
 COUNT = 60
-# How many of them the Cramer-Rao bound is calculated for.
-BOUNDS = 60
 MANY = 2000
 # Largest error [px], and the documented share of windows that are flagged: of 200 windows in the
 # table of docs/vision.md, or of 60 windows with the seed 77 (marker/limits.py).
@@ -55,18 +53,8 @@ NONE_SEEN, BY_CHANCE = 1e-3, 1e-3
 
 
 def window_camera(camera: PinholeCamera) -> Camera:
-    """Return the renderer's camera as one of the library."""
-    return Camera(
-        'window',
-        camera.width,
-        camera.height,
-        camera.fx,
-        camera.fy,
-        camera.cx,
-        camera.cy,
-        'plumb_bob',
-        camera.distortion,
-    )
+    *values, distortion = camera
+    return Camera('window', *values, 'plumb_bob', distortion)
 
 
 def tracked(image, at, radius, camera, normal):
@@ -82,9 +70,9 @@ def tracked_alone(image, at, radius, camera, normal):
 
 
 @functools.cache
-def report(kind: str, bounds: int = 0) -> Report:
+def report(kind: str) -> Report:
     """Return what the detector reaches on the windows of one kind."""
-    return evaluate(tracked, scenes(kind, COUNT, seed=11), bounds)
+    return evaluate(tracked, scenes(kind, COUNT, seed=11))
 
 
 @pytest.mark.slow_after(2)
@@ -92,7 +80,7 @@ def report(kind: str, bounds: int = 0) -> Report:
 def test_centre_is_as_exact_as_promised(kind):
     reached = report(kind)
     largest, flagged = GOALS[kind]
-    assert reached.wrong == 0, reached
+    assert not reached.wrong, reached
     # Not more often than documented, but for what chance allows.
     most = binom.ppf(1.0 - BY_CHANCE, COUNT, max(flagged, NONE_SEEN))
     assert round(COUNT * reached.flagged) <= most, reached
@@ -102,33 +90,18 @@ def test_centre_is_as_exact_as_promised(kind):
 
 @pytest.mark.slow
 def test_centre_is_near_the_best_that_is_possible():
-    reached = report('base', BOUNDS)
+    reached = evaluate(tracked, scenes('base', COUNT, seed=11), bounds=COUNT)
     assert reached.ratio <= 1.5, reached
 
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
-    'kind',
-    [
-        'base',
-        'shading',
-        'noise',
-        'neighbours',
-        'highlight',
-        'shadow',
-        *BEYOND_THE_MODEL[:4],
-        'jpeg_85',
-    ],
+    'kind', ['base', 'shading', 'noise', 'neighbours', 'highlight', 'shadow', *BEYOND_THE_MODEL]
 )
 def test_stated_covariance_is_honest(kind):
+    # Without any bends that of bowed paper would be 300 times too small; without those that are
+    # not significant, 1.3 to 3.3 times.
     assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
-
-
-@pytest.mark.slow
-def test_covariance_knows_of_bent_paper():
-    # Without any bends it would be 300 times too small; without those that are not significant,
-    # 1.3 to 3.3 times.
-    assert 0.5 <= report('bowed').normalised <= 2.0, report('bowed')
 
 
 @pytest.mark.slow
@@ -141,7 +114,7 @@ def test_covariance_knows_of_bends_of_any_size(sag):
         for case in scenes('bowed', 200, seed=15)
     ]
     reached = evaluate(tracked, cases)
-    assert reached.wrong == 0, reached
+    assert not reached.wrong, reached
     assert 0.5 <= reached.normalised <= 2.0, reached
 
 
@@ -149,7 +122,7 @@ def test_covariance_knows_of_bends_of_any_size(sag):
 def test_few_windows_show_an_honest_covariance(kind):
     # As above, with the scatter of 12 windows.
     reached = evaluate(tracked, scenes(kind, 12, seed=12))
-    assert reached.wrong == 0, reached
+    assert not reached.wrong, reached
     assert reached.flagged <= 0.5, reached
     assert 0.3 <= reached.normalised <= 2.5, reached
 
@@ -193,7 +166,7 @@ def test_a_tilted_or_stretched_marker_has_an_honest_covariance(inner):
 def test_covariance_knows_of_prints_out_of_round(aspect):
     cases = [c._replace(scene=c.scene.changed(aspect=aspect)) for c in scenes('base', COUNT, 11)]
     reached = evaluate(tracked, cases)
-    assert reached.wrong == 0, reached
+    assert not reached.wrong, reached
     assert 0.3 <= reached.normalised <= 1.0, reached
 
 
@@ -218,7 +191,7 @@ def test_a_spot_of_light_in_a_disc_is_no_inner_edge():
     case = scenes('dappled', 23, seed=77)[22]
     assert case.scene.inner == 0.0
     reached = evaluate(tracked, [case])
-    assert reached.wrong == 0, reached
+    assert not reached.wrong, reached
     assert reached.flagged == 1.0, reached
 
 
@@ -237,8 +210,8 @@ def test_glare_over_more_than_a_third_is_flagged():
 
 @pytest.mark.slow
 def test_centre_of_the_ellipse_needs_no_camera():
-    reached = evaluate(tracked_alone, scenes('base', COUNT, 11), BOUNDS, ellipse_center=True)
-    assert reached.wrong == 0, reached
+    reached = evaluate(tracked_alone, scenes('base', COUNT, 11), COUNT, ellipse_center=True)
+    assert not reached.wrong, reached
     assert reached.flagged <= 0.02, reached
     assert reached.rms <= 0.012, reached
     assert reached.ratio <= 1.5, reached
@@ -248,12 +221,11 @@ def test_centre_of_the_ellipse_needs_no_camera():
 @pytest.mark.timeout(600)
 def test_no_window_is_wrong_without_a_flag():
     reached = evaluate(tracked, scenes('all', MANY, seed=20))
-    kinds = [KINDS[k % len(KINDS)] for k in reached.worst[:3]]
-    assert reached.wrong == 0, (reached, reached.worst[:3], kinds)
+    assert not reached.wrong, (reached, [KINDS[k % len(KINDS)] for k in reached.wrong])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_clutter_is_no_marker_in_many_windows():
     reached = evaluate(tracked, scenes('empty', 500, seed=21))
-    assert reached.flagged == 1.0, (reached, reached.worst[:3])
+    assert reached.flagged == 1.0, reached
