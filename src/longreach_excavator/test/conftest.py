@@ -1,15 +1,21 @@
-"""Excavators to test with: the installed one, and random ones that could be built."""
+"""Excavators to test with: the installed ones, and random ones that could be built."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from longreach_dynamics.resources import share_directory
 from longreach_excavator.linkage import Linkage
+from longreach_excavator.machine import STEP
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import load_scenario
+from longreach_excavator.simulation import simulate
 
 
 @pytest.fixture(scope='session')
@@ -20,8 +26,24 @@ def excavator() -> ExcavatorParameters:
 
 @pytest.fixture(scope='session')
 def standard() -> ExcavatorParameters:
-    """The installed excavator file."""
     return load_excavator()
+
+
+@pytest.fixture(scope='session')
+def realistic() -> ExcavatorParameters:
+    return load_excavator(default_file('realistic'))
+
+
+@pytest.fixture(scope='session')
+def cycle(standard: ExcavatorParameters) -> ExcavatorRun:
+    """The installed scenario that digs, carries and dumps."""
+    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
+    return simulate(standard, load_scenario(file, standard, STEP))
+
+
+def varied(part: Any, **changes: Callable[[float], float]) -> Any:
+    """Return a part with values changed by functions, one after the other."""
+    return part.replace(**{name: change(getattr(part, name)) for name, change in changes.items()})
 
 
 @pytest.fixture(scope='session')
@@ -44,39 +66,17 @@ def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorP
             return value + random.uniform(-5.0, 5.0)
 
         while True:
-            chassis = excavator.chassis.replace(
-                lhe=length(excavator.chassis.lhe), lah=length(excavator.chassis.lah)
-            )
-            boom, arm, bucket = (
-                link.replace(
-                    length=length(link.length),
-                    mass=other(link.mass),
-                    center=other(link.center),
-                    center_deg=angle(link.center_deg),
-                    inertia=other(link.inertia),
-                )
-                for link in (excavator.boom, excavator.arm, excavator.bucket)
-            )
-            boom = boom.replace(
-                lab=length(boom.lab),
-                lai=length(boom.lai),
-                beta_2_deg=angle(boom.beta_2_deg),
-                beta_3_deg=angle(boom.beta_3_deg),
-            )
-            arm = arm.replace(
-                lcf=length(arm.lcf),
-                lcj=length(arm.lcj),
-                lcl=arm.lcl / excavator.arm.length * arm.length,
-                beta_5_deg=arm.beta_5_deg + random.uniform(-1.0, 1.0),
-                beta_6_deg=angle(arm.beta_6_deg),
-                beta_7_deg=angle(arm.beta_7_deg),
-            )
-            bucket = bucket.replace(
-                ldp=length(bucket.ldp),
-                llk=length(bucket.llk),
-                lpk=length(bucket.lpk),
-                beta_8_deg=angle(bucket.beta_8_deg),
-            )
+            chassis = varied(excavator.chassis, lhe=length, lah=length)
+            kinds = {'length': length, 'mass': other, 'center': other}
+            kinds |= {'center_deg': angle, 'inertia': other}
+            links = (excavator.boom, excavator.arm, excavator.bucket)
+            boom, arm, bucket = (varied(link, **kinds) for link in links)
+            boom = varied(boom, lab=length, lai=length, beta_2_deg=angle, beta_3_deg=angle)
+            lcl = arm.lcl / excavator.arm.length * arm.length
+            arm = varied(arm.replace(lcl=lcl), lcf=length, lcj=length)
+            arm = arm.replace(beta_5_deg=arm.beta_5_deg + random.uniform(-1.0, 1.0))
+            arm = varied(arm, beta_6_deg=angle, beta_7_deg=angle)
+            bucket = varied(bucket, ldp=length, llk=length, lpk=length, beta_8_deg=angle)
 
             parts = SimpleNamespace(chassis=chassis, boom=boom, arm=arm, bucket=bucket)
             linkage = Linkage(ExcavatorParameters.pins(parts))  # type: ignore[arg-type]
@@ -87,26 +87,18 @@ def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorP
             limits = low + share * (high - low)
             ends = np.sort(linkage.lengths(limits), axis=0)
             cylinders = []
-            for k, cylinder in enumerate(excavator.cylinders):
+            for cylinder, (shortest, longest) in zip(excavator.cylinders, ends.T, strict=True):
                 bore = other(cylinder.bore)
-                valve = cylinder.valve
-                cylinders.append(
-                    cylinder.replace(
-                        bore=bore,
-                        rod=bore * random.uniform(0.5, 0.8),
-                        retracted=float(ends[0, k]),
-                        stroke=float(ends[1, k] - ends[0, k]),
-                        dead_length=other(cylinder.dead_length),
-                        line_volume=other(cylinder.line_volume),
-                        viscous=other(cylinder.viscous),
-                        valve=valve.replace(
-                            area=other(valve.area),
-                            area_ratio=other(valve.area_ratio),
-                            dead_band=random.uniform(0.0, 0.2),
-                            time_constant=other(valve.time_constant),
-                        ),
-                    )
+                sized = cylinder.replace(
+                    bore=bore,
+                    rod=bore * random.uniform(0.5, 0.8),
+                    retracted=float(shortest),
+                    stroke=float(longest - shortest),
                 )
+                sized = varied(sized, dead_length=other, line_volume=other, viscous=other)
+                valve = varied(sized.valve, area=other, area_ratio=other)
+                valve = valve.replace(dead_band=random.uniform(0.0, 0.2))
+                cylinders.append(sized.replace(valve=varied(valve, time_constant=other)))
             pose = limits[0] + random.uniform(0.02, 0.98, 3) * (limits[1] - limits[0])
             return excavator.replace(
                 gravity=random.uniform(1.0, 20.0),

@@ -18,17 +18,10 @@ THESIS = ('--file', default_file('thesis'))
 
 
 def test_dig_as_json(capsys):
+    """The thesis' motion took about six seconds; its soil reached 86 kN."""
     words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
     found = Outcome(capsys, 'excavator', *words).json
-    assert {
-        'sweep_deg',
-        'time_to_sweep_s',
-        'stalled',
-        'peak_soil_force_n',
-        'peak_reactions_n',
-    } <= set(found)
     assert set(found['peak_reactions_n']) == {'boom_chassis', 'arm_boom', 'bucket_arm'}
-    # The thesis' motion took about six seconds; its soil reached 86 kN.
     assert 5.0 < found['time_to_sweep_s'] < 7.0
     assert 108.9 < found['sweep_deg'] < 114.0
     assert found['peak_soil_force_n'] == pytest.approx(86.47e3, rel=1e-3)
@@ -77,17 +70,12 @@ def test_the_installed_scenarios_are_the_digging(capsys):
 
 
 def test_the_tooth_is_where_it_shall_be(capsys):
-    words = ('pose', '--tip', '6,-1', '--format', 'json')
-    near = Outcome(capsys, 'excavator', *words).json
-    assert near['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
-    # Where a search from the installed pose alone ends elsewhere.
-    words = ('pose', '--tip', '5.7746,3.3506', '--format', 'json')
-    behind = Outcome(capsys, 'excavator', *words).json
-    assert behind['tip_m'] == pytest.approx([5.7746, 3.3506], abs=1e-5)
-    words = ('pose', '--tip', '6,-1,-80', '--degrees', '--format', 'json')
-    turned = Outcome(capsys, 'excavator', *words).json
-    assert turned['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
-    assert sum(turned['theta_deg']) == pytest.approx(-80.0, abs=1e-4)
+    # At the second place a search from the installed pose alone ends elsewhere.
+    for target in ('6,-1', '5.7746,3.3506', '6,-1,-80'):
+        words = ('pose', '--tip', target, '--degrees', '--format', 'json')
+        found = Outcome(capsys, 'excavator', *words).json
+        assert found['tip_m'] == pytest.approx(np.fromstring(target, sep=',')[:2], abs=1e-5)
+    assert sum(found['theta_deg']) == pytest.approx(-80.0, abs=1e-4)
 
 
 def test_pose_in_angles_and_lengths_is_one(capsys):

@@ -14,7 +14,7 @@ from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_descr
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE
-from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.parameters import ExcavatorParameters
 
 LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 'lpk')
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
@@ -42,20 +42,15 @@ def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameter
     return excavator.replace(**links, chassis=chassis.replace(**sizes), cylinders=cylinders)
 
 
-@pytest.fixture(scope='module')
-def installed() -> ExcavatorParameters:
-    return load_excavator()
-
-
 @pytest.fixture(scope='module', params=range(6))
 def some_excavator(
     request: pytest.FixtureRequest,
-    installed: ExcavatorParameters,
+    standard: ExcavatorParameters,
     random_excavator: Callable[..., ExcavatorParameters],
 ) -> ExcavatorParameters:
     """The installed excavator, a small and a large one of its shape, and others."""
     if request.param < 3:
-        return resized(installed, (1.0, 0.3, 2.5)[request.param])
+        return resized(standard, (1.0, 0.3, 2.5)[request.param])
     other = random_excavator(np.random.default_rng(request.param))
     counted = zip(other.cylinders, (3, 1, 2), strict=True)
     return other.replace(cylinders=tuple(c.replace(count=count) for c, count in counted))
@@ -133,13 +128,11 @@ def test_joints_are_those_of_joint_states(some_excavator):
     assert moving == set(JOINTS)
     ends = some_excavator.joint_limits()
     for k, cylinder in enumerate(some_excavator.cylinders):
-        joint = joints[f'{cylinder.name}_joint']
+        joint, piston = (joints[f'{cylinder.name}_{part}'] for part in ('joint', 'cylinder'))
         assert numbers(joint, 'axis', 'xyz').tolist() == [0.0, -1.0, 0.0]
-        limits = [numbers(joint, 'limit', name)[0] for name in ('lower', 'upper')]
-        assert limits == pytest.approx(ends[k].tolist(), abs=1e-10)
-        piston = joints[f'{cylinder.name}_cylinder']
-        limits = [numbers(piston, 'limit', name)[0] for name in ('lower', 'upper')]
-        assert limits == pytest.approx([0.0, cylinder.stroke], abs=1e-10)
+        for moved, span in ((joint, ends[k].tolist()), (piston, [0.0, cylinder.stroke])):
+            limits = [numbers(moved, 'limit', name)[0] for name in ('lower', 'upper')]
+            assert limits == pytest.approx(span, abs=1e-10)
         force = some_excavator.oil.supply_pressure * cylinder.head_area
         assert numbers(piston, 'limit', 'effort')[0] == pytest.approx(force, rel=1e-9)
 
@@ -194,15 +187,11 @@ def test_rods_are_never_seen_to_leave_their_barrels(some_excavator):
         for part in ('barrel', 'rod'):
             link = root.find(f"link[@name='{cylinder.name}_cylinder_{part}']")
             assert link is not None
-            tubes = [
-                visual
-                for visual in link.findall('visual')
-                if numbers(visual, 'origin', 'rpy')[1] != 0.0
-            ]
-            assert len(tubes) == cylinder.count
+            visuals = link.findall('visual')
+            tubes = [one for one in visuals if numbers(one, 'origin', 'rpy')[1] != 0.0]
             sides = [numbers(tube, 'origin', 'xyz')[1] for tube in tubes]
             # Side by side, and the same way on both sides of the middle.
-            assert len(set(sides)) == cylinder.count
+            assert len(set(sides)) == len(tubes) == cylinder.count
             assert sum(sides) == pytest.approx(0.0, abs=1e-12)
             length = numbers(tubes[0], 'geometry/cylinder', 'length')[0]
             centre = numbers(tubes[0], 'origin', 'xyz')[0]

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
-from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
-from longreach_excavator.state import CLOSED
+from longreach_excavator.inverse import Motion, inverse
+from longreach_excavator.machine import STEP
+from longreach_excavator.scenario import load_scenario
 from longreach_excavator.statics import holding_forces, standing
 
 FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
@@ -27,40 +26,21 @@ def write(tmp_path: Path, text: str, name: str = 'forces.csv') -> Path:
 # --- the installed file, with the notes' numbers ----------------------------------------------
 
 
-def test_installed_pins(excavator):
-    # beta_1, Lci, Lld, which follow from the others.
+def test_installed_excavator(excavator):
+    # beta_1, Lci, beta_4, Lld, which follow from the others.
     pins = excavator.pins()
     assert math.degrees(math.atan2(-pins.e.imag, pins.e.real)) == pytest.approx(53.5, abs=0.05)
     assert abs(pins.i - pins.c) == pytest.approx(2.516, abs=2e-3)
+    assert 180.0 - np.angle(pins.i - pins.c, deg=True) == pytest.approx(27.26, abs=0.05)
     assert abs(pins.l - pins.d) == pytest.approx(0.436, abs=2e-3)
     # A link's radius of gyration is well below its length: the inertia is about the centre.
     for link in (excavator.boom, excavator.arm, excavator.bucket):
         assert 0.2 < math.sqrt(link.inertia / link.mass) / link.length < 0.4
-
-
-def test_installed_cylinders(excavator):
-    boom, _, bucket = excavator.cylinders
-    assert (bucket.retracted, bucket.extended) == pytest.approx((1.577, 2.599), abs=1e-9)
-    assert np.degrees(excavator.joint_limits()[2]) == pytest.approx([-105.0, 60.0], abs=0.3)
-    # A pair of boom cylinders has twice the area and twice the filled volume.
-    assert boom.count == 2
-    assert boom.head_area == pytest.approx(2.0 * math.pi * 0.06**2, rel=1e-14)
-    assert boom.rod_area == pytest.approx(2.0 * math.pi * (0.06**2 - 0.0425**2), rel=1e-14)
-    assert boom.head_volume == pytest.approx(0.05 * boom.head_area + 3e-3, rel=1e-14)
-    assert boom.rod_volume == pytest.approx(1.31 * boom.rod_area + 3e-3, rel=1e-14)
     # The thesis' 290 kN are within what pump and bore can do; 200 L/min pass the valve.
-    oil, valve = excavator.oil, bucket.valve
+    oil, bucket = excavator.oil, excavator.cylinders[2]
     assert bucket.head_area * oil.supply_pressure > 290e3
-    flow = oil.contraction * valve.area * math.sqrt(2.0 / oil.density * oil.supply_pressure)
-    assert flow * 6e4 == pytest.approx(200.0, rel=0.02)
-
-
-def test_thesis_begins_with_the_tooth_in_front(excavator):
-    # 54.45 deg before the vertical, half of the sweep.
-    turned = math.degrees(excavator.pose('dig').sum())
-    assert turned == pytest.approx(-90.0 + 54.45, abs=1e-9)
-    low = math.degrees(excavator.joint_limits()[2, 0])
-    assert math.degrees(excavator.pose('dig')[2]) - 108.9 > low
+    speed = oil.contraction * math.sqrt(2.0 / oil.density * oil.supply_pressure)
+    assert bucket.valve.area * speed * 6e4 == pytest.approx(200.0, rel=0.02)
 
 
 # --- scenarios --------------------------------------------------------------------------------
@@ -76,29 +56,6 @@ def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
         given = load_scenario(file, excavator, STEP).given_forces(excavator)
         assert given is not None
         assert given.at(np.array([0.5])).tolist() == [[15.0, 15.0, 10.0]]
-
-
-def test_dig_is_the_thesis(excavator):
-    scenario = dig_scenario('hydraulic', 15e3)
-    assert scenario.valve_commands == (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
-    assert (scenario.mode, scenario.sweep_deg, scenario.depth) == ('hydraulic', 108.9, 'swing')
-    assert dig_scenario('printed').valve_commands == ()
-    assert scenario.excavator(excavator).soil.cohesion == 15e3
-    assert dig_scenario().excavator(excavator) is excavator
-    # Half of the sweep is the angle in (5.7).
-    assert pytest.approx(2.0 * 54.45) == SWEEP_DEG
-
-
-def test_soil_begins_at_the_edge_of_the_bucket(excavator):
-    scenario = dig_scenario()
-    q = np.cumsum(excavator.pose('dig'))
-    joint = 5.648 * math.sin(q[0]) + 2.889 * math.sin(q[1])
-    edge = joint + 1.448 * math.sin(q[2])
-    assert scenario.surface_height(excavator) == pytest.approx(edge, abs=1e-12)
-    assert scenario.counted_joint(excavator) == pytest.approx(joint, abs=1e-12)
-    assert math.isnan(scenario.replace(depth='surface').counted_joint(excavator))
-    assert scenario.replace(surface=0.0).surface_height(excavator) == 0.0
-    assert scenario.replace(soil=False).surface_height(excavator) == -math.inf
 
 
 def test_trend_lines_at_hand_computed_times():
@@ -158,34 +115,13 @@ def test_pressures_become_forces_without_forces(tmp_path, excavator, more):
 # --- a pose at rest ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('seed', range(3))
-def test_moments_of_the_weight_about_each_joint(standard, seed):
-    low, high = standard.joint_limits().T
-    q = np.random.default_rng(seed).uniform(low, high)
-    links, linkage, e = (standard.boom, standard.arm, standard.bucket), standard.linkage(), 1e-6
-    turned = np.cumsum(q)
-    joints = np.concatenate([[0.0], np.cumsum([link.length for link in links] * np.cos(turned))])
-    centers = [
-        joints[k] + link.center * np.cos(turned[k] + np.radians(link.center_deg))
-        for k, link in enumerate(links)
-    ]
-    forces = holding_forces(standard, q)
-    for k in range(3):
-        weights = [links[i].mass * standard.gravity for i in range(3)]
-        moment = sum(weights[i] * (centers[i] - joints[k]) for i in range(k, 3))
-        up, down = (q + e * np.eye(3)[k], q - e * np.eye(3)[k])
-        lever = (linkage.lengths(up)[k] - linkage.lengths(down)[k]) / (2.0 * e)
-        assert forces[k] * lever == pytest.approx(moment, rel=1e-6, abs=1e-3)
-
-
-def test_pressures_hold_the_machine(excavator):
-    machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
-    state = machine.initial_state()
-    after = machine.advance(state, CLOSED, 0.0, 1.0)
-    assert np.abs(after.y[:6] - state.y[:6]).max() < 1e-10
-    row = standing(excavator, state.y[:3])
-    np.testing.assert_array_equal(row['p_head_pa'], state.y[6:9])
-    for force, head, rod, c in zip(
-        row['force_n'], row['p_head_pa'], row['p_rod_pa'], excavator.cylinders, strict=True
-    ):
-        assert head * c.head_area - rod * c.rod_area == pytest.approx(force, rel=1e-12)
+def test_forces_and_pressures_at_rest_are_those_of_a_motion_that_stands_still(standard):
+    still = np.zeros((1, 3))
+    for q in np.random.default_rng(0).uniform(*standard.joint_limits().T, (3, 3)):
+        found = inverse(standard, Motion(np.zeros(1), q[None], still, still))
+        forces = [found.column(f'pin_force_{c.name}')[0] for c in standard.cylinders]
+        np.testing.assert_allclose(holding_forces(standard, q), forces, rtol=1e-9)
+        row = standing(standard, q)
+        heads, rods = np.array([(c.head_area, c.rod_area) for c in standard.cylinders]).T
+        pushes = heads * row['p_head_pa'] - rods * row['p_rod_pa']
+        np.testing.assert_allclose([row['force_n'], pushes], [forces, forces], rtol=1e-9)

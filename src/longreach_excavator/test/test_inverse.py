@@ -26,9 +26,15 @@ REST = np.zeros((1, 3))
 @pytest.fixture(scope='module', params=['hydraulic', 'printed'])
 def run(request: pytest.FixtureRequest, excavator: ExcavatorParameters) -> ExcavatorRun:
     """Return a dig, with each step as a row."""
-    duration = 3.0 if request.param == 'hydraulic' else 0.12
-    scenario = dig_scenario(request.param, 20e3, duration, depth='surface')
-    return simulate(excavator, scenario, sample_time=1e-3)
+    turned = excavator.with_value('soil.m_45', -4e3)
+    cases = {
+        'hydraulic': (excavator, dig_scenario('hydraulic', 20e3, 3.0, depth='surface')),
+        'printed': (excavator, dig_scenario('printed', 20e3, 0.12, depth='surface')),
+        # Soil in the bucket, and the thesis' moment of the soil.
+        'carried': (excavator, dig_scenario(cohesion=12e3, depth='terrain')),
+        'moment': (turned, dig_scenario('thesis', 12e3)),
+    }
+    return simulate(*cases[request.param], sample_time=1e-3)
 
 
 def table_of(
@@ -73,49 +79,21 @@ def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
 # Against runs
 
 
-@pytest.mark.parametrize('depth', ['terrain', 'swing'])
-def test_loads_of_soil_in_the_bucket_are_its_own(excavator, depth):
-    """Of soil that is carried, and of the thesis' moment on the bucket."""
-    if depth == 'terrain':
-        dug = simulate(excavator, dig_scenario(cohesion=12e3, depth=depth))
-        assert dug.column('bucket_mass').max() > 500.0
-    else:
-        turned = excavator.with_value('soil.m_45', -4e3)
-        dug = simulate(turned, dig_scenario('thesis', 12e3), sample_time=1e-3)
-    found = inverse(dug.parameters, motion_from(table_of(dug)))
-    for name in (*(f'pin_force_{name}' for name in CYLINDERS), 'force_lk', 'force_pk'):
-        expected = dug.column(name)
-        np.testing.assert_allclose(found.column(name), expected, atol=1e-9 * np.ptp(expected))
-    for pin, joint in (('a', 'boom_chassis'), ('c', 'arm_boom'), ('d', 'bucket_arm')):
-        expected = dug.column(f'load_{joint}')
-        np.testing.assert_allclose(found.column(f'pin_{pin}'), expected, rtol=1e-9)
-
-
+@pytest.mark.parametrize('run', ['hydraulic', 'printed', 'carried', 'moment'], indirect=True)
 def test_loads_of_a_simulated_dig_are_its_own(run):
+    assert (run.column('bucket_mass').max() > 500.0) == (run.machine.scenario.depth == 'terrain')
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     same = [*(f'{kind}_{name}' for kind in ('force', 'pin_force', 'length') for name in CYLINDERS)]
     same += ['force_lk', 'force_pk', 'soil_x', 'soil_z', 'tip_x', 'tip_z', 'soil_force']
     for name in same:
         expected = run.column(name)
         assert np.allclose(found.column(name), expected, rtol=0.0, atol=1e-9 * np.ptp(expected))
-    joints = {
-        'pin_a': 'boom_chassis',
-        'pin_c': 'arm_boom',
-        'pin_d': 'bucket_arm',
-        'pin_b': 'boom',
-        'pin_f': 'arm',
-        'pin_k': 'bucket',
-        'pin_l': 'lk',
-        'pin_p': 'pk',
-    }
-    for pin, joint in joints.items():
-        for axis in 'xz':
-            expected = run.column(f'{joint}_{axis}')
-            difference = found.column(f'{pin}_{axis}') - expected
-            assert np.abs(difference).max() < 1e-9 * np.abs(expected).max()
-        assert np.allclose(
-            found.column(pin), np.hypot(*[found.column(f'{pin}_{a}') for a in 'xz'])
-        )
+    joints = ('boom_chassis', 'arm_boom', 'bucket_arm', *CYLINDERS, 'lk', 'pk')
+    for pin, joint in zip('acdbfklp', joints, strict=True):
+        forces = found.stack([f'pin_{pin}_{axis}' for axis in 'xz'])
+        expected = run.stack([f'{joint}_{axis}' for axis in 'xz'])
+        assert np.all(np.abs(forces - expected).max(axis=0) < 1e-9 * np.abs(expected).max(axis=0))
+        assert np.allclose(found.column(f'pin_{pin}'), np.hypot(*forces.T))
 
 
 def test_soil_law_is_that_of_the_run(run):
@@ -181,14 +159,7 @@ def test_pose_at_rest_is_statics_by_hand(excavator):
     still = Motion(np.zeros(1), q[None], REST, REST, np.array([[-3e4, 1e4]]))
     found = inverse(excavator, still)
     turned, links = np.cumsum(q), [excavator.boom, excavator.arm, excavator.bucket]
-    joints = np.concatenate(
-        [
-            [0.0],
-            np.cumsum(
-                [link.length * np.exp(1j * t) for link, t in zip(links, turned, strict=True)]
-            ),
-        ]
-    )
+    joints = np.cumsum([0.0, *([link.length for link in links] * np.exp(1j * turned))])
     centers = [
         joint + link.center * np.exp(1j * (t + math.radians(link.center_deg)))
         for joint, link, t in zip(joints, links, turned, strict=False)
@@ -201,12 +172,8 @@ def test_pose_at_rest_is_statics_by_hand(excavator):
         arm = joints[3] - joints[k]
         moment -= arm.real * 1e4 - arm.imag * -3e4
         assert math.isclose(found.column(f'torque_{k + 2}')[0], moment, rel_tol=1e-12)
-        lengths = []
-        for way in (-1e-6, 1e-6):
-            moved = q.copy()
-            moved[k] += way
-            lengths.append(excavator.linkage().lengths(moved)[k])
-        lever = (lengths[1] - lengths[0]) / 2e-6
+        shift = 1e-6 * np.eye(3)[k]
+        lever = np.diff(excavator.linkage().lengths([q - shift, q + shift]), axis=0)[0, k] / 2e-6
         assert math.isclose(found.column(f'force_{name}')[0], moment / lever, rel_tol=1e-8)
     # All that the chassis gives is the weight and what the tooth takes.
     base = [found.column(f'pin_a_{axis}')[0] - found.column(f'pin_e_{axis}')[0] for axis in 'xz']
