@@ -1,6 +1,5 @@
 """Tables, JSON, CSV files and pictures."""
 
-import argparse
 import contextlib
 import csv
 import errno
@@ -20,7 +19,6 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import (
     PICTURES,
-    add_format,
     check_output,
     check_places,
     figure,
@@ -34,10 +32,6 @@ from longreach_tools.output import (
 
 
 def test_format(capsys):
-    parser = argparse.ArgumentParser()
-    add_format(parser)
-    assert parser.parse_args([]).format == 'table'
-    assert parser.parse_args(['--format', 'json']).format == 'json'
     result = {'x': 0.1 + 0.2, 'name': 'a'}
     print_result(result, 'for people', 'table')
     assert capsys.readouterr().out == 'for people\n'
@@ -143,10 +137,16 @@ def test_a_link_stays_and_its_file_is_written(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def read_later(pipe):
-    """Read a named pipe in a thread, as opening it waits for the other end."""
+def read_later(pipe, size=-1):
+    """Read a new named pipe in a thread, as opening it waits for the other end."""
+    os.mkfifo(pipe)
     read = []
-    thread = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+
+    def run():
+        with pipe.open('rb', buffering=0) as stream:
+            read.append(stream.read(size))
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, read
 
@@ -154,12 +154,11 @@ def read_later(pipe):
 @pytest.mark.parametrize('linked', [False, True])
 def test_a_pipe_gets_the_bytes_and_stays(tmp_path, linked):
     pipe = tmp_path / 'pipe.csv'
-    os.mkfifo(pipe)
+    thread, read = read_later(pipe)
     name = tmp_path / 'link' if linked else pipe
     if linked:
         name.symlink_to(pipe)
     check_output(name)
-    thread, read = read_later(pipe)
     with writing(name) as path:
         assert path.parent != tmp_path
         path.write_bytes(bytes(200_000))
@@ -172,14 +171,7 @@ def test_a_pipe_gets_the_bytes_and_stays(tmp_path, linked):
 
 def test_a_reader_of_a_pipe_that_leaves(tmp_path):
     pipe = tmp_path / 'pipe'
-    os.mkfifo(pipe)
-
-    def read_a_byte():
-        with pipe.open('rb', buffering=0) as stream:
-            stream.read(1)
-
-    thread = threading.Thread(target=read_a_byte, daemon=True)
-    thread.start()
+    thread, _ = read_later(pipe, 1)
     with (
         pytest.raises(LongreachError, match='pipe cannot be written: Broken pipe'),
         writing(pipe) as path,
