@@ -31,19 +31,9 @@ DISTORTIONS = [
 ]
 
 
-def camera_with(model: str, focal: float, distortion: tuple[float, ...], **changes: Any) -> Camera:
-    values: dict[str, Any] = {
-        'name': 'left',
-        'width': WIDTH,
-        'height': HEIGHT,
-        'fx': focal,
-        'fy': 1.003 * focal,
-        'cx': 1231.7,
-        'cy': 1018.2,
-        'model': model,
-        'distortion': distortion,
-    }
-    return Camera(**(values | changes))
+def camera_with(model: str, focal: float, distortion: tuple[float, ...]) -> Camera:
+    size = WIDTH, HEIGHT
+    return Camera('left', *size, focal, 1.003 * focal, 1231.7, 1018.2, model, distortion)
 
 
 def pixels_of(camera: Camera, count: int = 2000, seed: int = 1) -> np.ndarray:
@@ -123,19 +113,14 @@ def test_unreachable_pixels_and_rays_are_nan_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize('wrong', [math.nan, math.inf, -math.inf])
-def test_numbers_that_are_not_finite_are_refused(camera: Camera, wrong: float) -> None:
+def test_numbers_that_are_not_finite_and_points_behind_are_refused(camera, wrong: float) -> None:
     with pytest.raises(InputError, match='has no ray'):
         camera.undistort((wrong, 10.0))
     with pytest.raises(InputError, match='have no pixel'):
         camera.distort((0.0, wrong))
-    with pytest.raises(InputError, match='has no pixel'):
-        camera.project((0.0, wrong, 1.0))
-
-
-@pytest.mark.parametrize('z', [0.0, -3.0, math.nan])
-def test_points_that_are_not_in_front_are_refused(camera: Camera, z: float) -> None:
-    with pytest.raises(InputError, match=r'point \(0.1, 0.2, .*\) m .* has no pixel'):
-        camera.project([(0.0, 0.0, 1.0), (0.1, 0.2, z)])
+    for point in ((0.0, wrong, 1.0), (0.1, 0.2, math.nan), (0.1, 0.2, 0.0), (0.1, 0.2, -3.0)):
+        with pytest.raises(InputError, match=rf'point \({point[0]:g}, .*\) m .* has no pixel'):
+            camera.project([(0.3, 0.0, 1.0), point])
 
 
 def test_wrong_shapes_are_refused(camera: Camera) -> None:
@@ -154,37 +139,26 @@ def test_a_fisheye_may_see_sideways_in_the_corners_of_its_image() -> None:
     )
 
 
+FOLDS = 'folds over within the image'
+
+
 @pytest.mark.parametrize(
     ('changes', 'text'),
     [
         ({'fx': math.nan}, r'fx = nan, allowed: \(0, inf\) px'),
-        ({'fy': 0.0}, r'fy = 0.0, allowed: \(0, inf\) px'),
         ({'fx': 8.0, 'fy': 8.0}, r'fx = 8 px, allowed .*: \[122.6, 490400\] px; is it in mm'),
         ({'fx': 2.2e6, 'fy': 2.2e6}, r'fx = 2\.2e\+06 px, allowed for an image of 2452 px'),
         ({'fx': 22034.0}, 'differ by a factor of more than 4'),
-        ({'width': 0}, r'width = 0, allowed: \[1,'),
-        ({'width': 2452.5}, 'width = 2452.5, allowed: an integer'),
         ({'cx': 12000.0}, 'cx = 12000 px, allowed for an image of 2452 px.*another image size'),
         ({'model': 'fisheye'}, r"model = 'fisheye', allowed: plumb_bob \| rational_polynomial"),
-        (
-            {'distortion': (0.1,)},
-            'distortion has 1 coefficients, allowed for plumb_bob: 0 or 4 or',
-        ),
+        ({'distortion': (0.1,)}, 'has 1 coefficients, allowed for plumb_bob: 0 or 4 or 5'),
         ({'distortion': (0.1, math.nan, 0.0, 0.0)}, r'distortion\[1\] = nan'),
-        ({'model': 'rational_polynomial', 'distortion': (0.0,) * 5}, 'rational_polynomial: 8'),
         ({'model': 'rational_polynomial', 'distortion': (0.0,) * 12}, 'leave them out if'),
         ({'model': 'equidistant', 'distortion': ()}, 'has 0 coefficients, allowed for equi'),
-        ({'distortion': (-0.9, 0.0, 0.0, 0.0)}, 'folds over within the image'),
-        ({'distortion': (-0.35, 0.2, 0.0, 0.0, -9.0)}, 'corners of the image'),
-        ({'distortion': (0.0, 0.0, 0.5, 0.0)}, 'folds over within the image'),
-        (
-            {'model': 'rational_polynomial', 'distortion': (0.0,) * 5 + (4.0, 0.0, 0.0)},
-            'folds over within the image',
-        ),
-        (
-            {'model': 'equidistant', 'distortion': (-0.8, 0.0, 0.0, 0.0)},
-            'folds over within the image',
-        ),
+        ({'distortion': (-0.35, 0.2, 0.0, 0.0, -9.0)}, FOLDS),
+        ({'distortion': (0.0, 0.0, 0.5, 0.0)}, FOLDS),
+        ({'model': 'rational_polynomial', 'distortion': (0.0,) * 5 + (4.0, 0.0, 0.0)}, FOLDS),
+        ({'model': 'equidistant', 'distortion': (-0.8, 0.0, 0.0, 0.0)}, FOLDS),
     ],
 )
 def test_impossible_cameras_are_refused(changes: dict[str, Any], text: str) -> None:
@@ -202,9 +176,9 @@ def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> N
     assert (scaled.width, scaled.height) == (round(WIDTH * factor), round(HEIGHT * factor))
 
 
-@pytest.mark.parametrize('factor', [0.0, -1.0, math.nan, math.inf, 1e-9])
+@pytest.mark.parametrize('factor', [0.0, math.nan, math.inf])
 def test_impossible_scales_are_refused(factor: float) -> None:
-    with pytest.raises(InputError, match=r'factor = |width = 0'):
+    with pytest.raises(InputError, match='factor = '):
         camera_with('plumb_bob', 4800.0, ()).scaled(factor)
 
 
@@ -247,24 +221,13 @@ def file_with(directory: Path, old: str = '', new: str = '') -> Path:
 
 
 def test_files_of_ros_are_read(tmp_path: Path) -> None:
-    assert read_camera(file_with(tmp_path)) == Camera(
-        name='narrow_stereo',
-        width=640,
-        height=480,
-        fx=438.783367,
-        fy=437.302876,
-        cx=305.593336,
-        cy=243.738352,
-        model='plumb_bob',
-        distortion=(-0.361976, 0.11051, 0.001014, 0.000505, 0.0),
-    )
-
-
-def test_old_files_have_no_model_and_numbers_as_names(tmp_path: Path) -> None:
+    numbers = 640, 480, 438.783367, 437.302876, 305.593336, 243.738352
+    lens = 'plumb_bob', (-0.361976, 0.11051, 0.001014, 0.000505, 0.0)
+    assert read_camera(file_with(tmp_path)) == Camera('narrow_stereo', *numbers, *lens)
+    # Old files have no model, and numbers as names.
     path = file_with(tmp_path, 'distortion_model: plumb_bob\n')
     path.write_text(path.read_text().replace('narrow_stereo', '14092'))
-    camera = read_camera(path)
-    assert (camera.model, camera.name) == ('plumb_bob', '14092')
+    assert read_camera(path) == Camera('14092', *numbers, *lens)
 
 
 def test_what_is_written_is_read_again_to_the_last_bit(camera: Camera, tmp_path: Path) -> None:
@@ -292,20 +255,16 @@ def test_opencv_reads_the_same_numbers(tmp_path: Path) -> None:
     ('old', 'new', 'text'),
     [
         ('image_width: 640\n', '', 'image_width is missing'),
-        ('image_width: 640', 'image_width: none', "image_width = 'none', allowed: an integer"),
         ('image_height: 480', 'image_height: 0', r'image_height = 0, allowed: \[1'),
-        ('camera_matrix', 'camera_matrx', 'camera_matrix is missing'),
         ('  data: [438.78', '  dota: [438.78', 'camera_matrix = .*allowed: a mapping with rows'),
         ('438.783367', '.nan', r'camera_matrix.data\[0\] = nan, allowed: a finite number'),
         ('438.783367', 'f', r"camera_matrix.data\[0\] = 'f', allowed: a number"),
         ('305.593336', '30559.0', r'camera_matrix.data\[2\] = 30559 px, allowed'),
         ('437.302876, ', '', r'camera_matrix has 3 x 3 and 8 values, allowed: 3 x 3'),
-        ('438.783367,   0.     ', '438.783367,   0.5    ', r'camera_matrix.data = .*\[fx, 0, cx'),
+        ('438.783367,   0.     ', '438.783367,   0.5    ', r'\[fx, 0, cx, 0,.*is not calibrated'),
         ('plumb_bob', 'fisheye', "distortion_model = 'fisheye', allowed: plumb_bob"),
-        ('plumb_bob', 'equidistant', 'distortion_coefficients.data has 5 coefficients, allowed'),
         (', 0.000000]', ']', 'distortion_coefficients has 1 x 5 and 4 values'),
         ('-0.361976', '-9.0', r'distortion_coefficients.data = .* folds over within the image'),
-        ('image_width: 640', 'image_width: [640', 'not valid YAML'),
     ],
 )
 def test_errors_of_files_name_file_and_key(tmp_path: Path, old: str, new: str, text: str) -> None:
@@ -315,17 +274,6 @@ def test_errors_of_files_name_file_and_key(tmp_path: Path, old: str, new: str, t
     assert str(caught.value).startswith(str(path))
 
 
-def test_a_camera_that_was_never_calibrated_is_told(tmp_path: Path) -> None:
-    zeros = ', '.join(['0.0'] * 9)
-    text = WRITTEN_BY_ROS.split('  data: [438')[0] + f'  data: [{zeros}]\n'
-    path = tmp_path / 'camera.yaml'
-    path.write_text(text + 'distortion_model' + WRITTEN_BY_ROS.split('distortion_model', 1)[1])
-    with pytest.raises(InputError, match='all 0 is a camera that is not calibrated'):
-        read_camera(path)
-
-
-def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='cannot be read'):
-        read_camera(tmp_path / 'none.yaml')
+def test_files_that_cannot_be_written_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='cannot be written'):
         write_camera(camera_with(*DISTORTIONS[0]), tmp_path / 'none' / 'camera.yaml')

