@@ -10,10 +10,11 @@ import pytest
 from independent_views import digitised, view
 from small_commands import call
 from small_rig import NAMES, START, small_rig, write_small_rig
+from swinging import followed
 
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.tracking import gap_noise
-from longreach_markers.tracking.rig_tracker import RigTracker
+from longreach_markers.tracking.follower import Follower
 
 COUNT, RATE = 60, 30.0
 
@@ -36,19 +37,12 @@ def pictures() -> dict[str, list[np.ndarray]]:
 
 def ratio(shown: dict[str, list[np.ndarray]]) -> float:
     """Return the mean squared error in the plane over its covariance, after a second."""
-    rig = small_rig()
-    tracker, squares = RigTracker(rig), []
-    for k in range(COUNT):
-        images = {side: one[k] for side, one in shown.items()}
-        times = dict.fromkeys(images, k / RATE)
-        if k == 0:
-            tracker.start(images, times)
-        estimates = tracker.update(images, times).estimates
-        if k < COUNT // 2:
-            continue
+    rig, squares = small_rig(), []
+    frames = followed(Follower(rig), lambda side, k: shown[side][k], COUNT, RATE)
+    for k, frame in list(enumerate(frames))[COUNT // 2 :]:
         for name, place in zip(NAMES, places(k / RATE), strict=True):
-            if estimates[name].status == 'TRACKED':
-                found = estimates[name].in_plane
+            if frame.estimates[name].status == 'TRACKED':
+                found = frame.estimates[name].in_plane
                 error = rig.plane.axes @ (found.position - place)
                 stated = rig.plane.axes @ found.covariance @ rig.plane.axes.T
                 squares.append(float(error @ np.linalg.solve(stated, error)) / 2.0)
@@ -92,11 +86,6 @@ def test_track_says_it(capfd, tmp_path, pictures):
 
 @pytest.mark.slow
 def test_without_noise_apart_from_stated_nothing_is_added(pictures):
-    tracker = RigTracker(small_rig())
-    for k in range(COUNT):
-        images = {side: one[k] for side, one in pictures.items()}
-        times = dict.fromkeys(images, k / RATE)
-        if k == 0:
-            tracker.start(images, times)
-        tracker.update(images, times)
-    assert tracker.gap_noise.excess == 1.0
+    follower = Follower(small_rig())
+    followed(follower, lambda side, k: pictures[side][k], COUNT, RATE)
+    assert follower.tracker.gap_noise.excess == 1.0

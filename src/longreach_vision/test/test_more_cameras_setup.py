@@ -14,15 +14,16 @@ from known_rig import LENS, POSES, change, mapping, pose_error
 from rig_files import write_rig
 from small_commands import call, printed, refused
 from small_path import write_path
-from small_rig import NAMES, START, seen_at
+from small_rig import NAMES, START
+from swinging import TOP, frames_seen, sightings_of
 from test_more_cameras import THREE, only, rig_of_three
 from test_pose_agreement import bumped, recorded, rig_of_four
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.files import write_camera
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.rig import Rig, load_rig
 from longreach_markers.setup.known_distance import DistanceCheck
 from longreach_markers.setup.localisation import localise
 from longreach_markers.setup.reference_points import load_reference, reference_file
@@ -30,13 +31,11 @@ from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
 from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
 from longreach_markers.tracking.rig_tracker import RigFrame
-from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.commands.check_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
 
 DELAYS = {'left': 0.0, 'right': 0.015, 'top': 0.006}
 LENGTH = float(np.linalg.norm(START[1] - START[0]))
-TOP = Pose.from_look_at((14.0, -20.0, 9.0), (13.5, 0.0, 4.0))
 
 
 # --- clocks and a known distance, from pictures ---------------------------------------------
@@ -102,56 +101,17 @@ def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
 # --- cameras that do not see the same markers -----------------------------------------------
 
 
-def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> Sightings:
-    """Return sightings of three markers, each camera of its own ones, with delays."""
-    rig, frames = swinging_frames(seen, line_times)
-    sightings = Sightings(rig)
-    for frame in frames:
-        sightings.add(frame)
-    return sightings
-
-
-def swinging_frames(
-    seen: dict[str, tuple[int, ...]], line_times: dict[str, float]
-) -> tuple[Rig, list[RigFrame]]:
-    """Return the rig, and the results of which :func:`swinging` has the sightings."""
-    poses = POSES | {'top': TOP}
-    names = ('one', 'two', 'three')
-    places = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
-    rng = np.random.default_rng(1)
-    rig = Rig(
-        {name: MountedCamera(LENS, pose) for name, pose in poses.items()},
-        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
-        tuple(MarkerOnRig(name, 0.18) for name in names),
-    )
-    frames = []
-
-    def shown(camera: str, time: float, k: int) -> np.ndarray:
-        swing = np.sin(1.6 * time + k) + 0.3 * np.sin(4.1 * time + 2.0 * k)
-        place = places[k] + swing * np.array([0.0, 0.0, 1.0])
-        return np.asarray(LENS.project(poses[camera].to_camera(place)))
-
-    for k in range(180):
-        observations = {}
-        for camera, which in seen.items():
-            time = k / 30.0 - DELAYS[camera]
-            line_time = line_times.get(camera, 0.0)
-            observations[camera] = {}
-            for m in which:
-                pixel = shown(camera, time, m)
-                for _ in range(5 if line_time else 0):
-                    row = pixel[1] - 0.5 * (LENS.height - 1.0)
-                    pixel = shown(camera, time + line_time * row, m)
-                one = seen_at(*(pixel + 0.02 * rng.standard_normal(2)))
-                one = dataclasses.replace(one, covariance=4e-4 * np.eye(2))
-                observations[camera][names[m]] = one
-        times = dict.fromkeys(seen, k / 30.0)
-        frames.append(RigFrame(k / 30.0, 0.0, observations, {}, times=times))
-    return rig, frames
+def shown(**markers: str) -> tuple[Rig, list[RigFrame]]:
+    """Return what cameras see of a swing, each of its own markers."""
+    names = {camera: tuple(text.split()) for camera, text in markers.items()}
+    delays = {camera: DELAYS[camera] for camera in markers}
+    return frames_seen(delays, shown=names, duration=6.0, seed=1)
 
 
 def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
-    clocks = compare_clocks(swinging({'left': (0, 1), 'right': (0, 1, 2), 'top': (2,)}, {}))
+    clocks = compare_clocks(
+        sightings_of(*shown(left='one two', right='one two three', top='three'))
+    )
     for name in ('right', 'top'):
         offset, deviation = clocks.offsets[name]
         assert abs(offset - DELAYS[name]) < min(1e-3, 4.0 * deviation)
@@ -162,7 +122,7 @@ def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
 
 
 def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
-    rig, frames = swinging_frames({'left': (0, 1, 2), 'right': (), 'top': (0, 1, 2)}, {})
+    rig, frames = shown(left='one two three', right='', top='one two three')
     judge = CameraJudge(rig, 100.0)
     for frame in frames:
         judge.add(frame)
@@ -177,14 +137,13 @@ def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
 
 
 def test_a_camera_apart_from_all_others_has_no_offset() -> None:
-    clocks = compare_clocks(swinging({'left': (0, 1), 'right': (0, 1), 'top': (2,)}, {}))
+    clocks = compare_clocks(sightings_of(*shown(left='one two', right='one two', top='three')))
     assert list(clocks.offsets) == ['right']
     assert [one.cameras for one in clocks.failed] == [('left', 'top'), ('right', 'top')]
 
 
 def test_a_line_time_that_all_cameras_have() -> None:
-    rolling = dict.fromkeys(THREE, 15e-6)
-    clocks = compare_clocks(swinging(dict.fromkeys(THREE, (0, 1, 2)), rolling))
+    clocks = compare_clocks(sightings_of(*frames_seen(DELAYS, line_time=15e-6, duration=6.0)))
     line_time, deviation, cameras = clocks.line_time()
     assert abs(line_time - 15e-6) < 4.0 * deviation
     assert set(cameras) == set(THREE)

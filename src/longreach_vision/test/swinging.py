@@ -1,0 +1,139 @@
+"""Markers that swing before two cameras or more, with faults; images that are followed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from known_rig import LENS, POSES
+from small_rig import seen_at
+
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.io.pictures import Picture
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
+from longreach_markers.tracking.clock_offset import ClockOffset, estimate_offset
+from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.sightings import Sightings
+
+PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
+NAMES = ('one', 'two', 'three')
+PIXEL = 0.02  # standard deviation [px]
+UP = (0.0, 0.0, 1.0)
+TOP = Pose.from_look_at((14.0, -20.0, 9.0), (13.5, 0.0, 4.0))
+
+
+def turned(angle: float) -> Pose:
+    """Return the right camera's pose after a pitch [rad]."""
+    pose, c, s = POSES['right'], math.cos(angle), math.sin(angle)
+    return Pose(pose.rotation @ [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]], pose.translation)
+
+
+def estimated(offset: float, *, search: bool = True, **given: object) -> ClockOffset:
+    """Estimate the offset from :func:`seen`."""
+    return estimate_offset(seen(offset, **given), search=search)
+
+
+def seen(offset: float, **given: object) -> Sightings:
+    """Return what two cameras see, the right one with stamps that are late by ``offset`` [s]."""
+    return sightings_of(*frames_seen({'left': 0.0, 'right': offset}, **given))
+
+
+def sightings_of(rig: Rig, frames: list[RigFrame]) -> Sightings:
+    """Return the sightings of frames."""
+    sightings = Sightings(rig)
+    for frame in frames:
+        sightings.add(frame)
+    return sightings
+
+
+def frames_seen(
+    delays: Mapping[str, float],
+    *,
+    shown: Mapping[str, tuple[str, ...]] | None = None,
+    amplitude: float = 1.0,
+    along=UP,
+    duration: float = 8.0,
+    rate: float = 30.0,
+    pitch: float = 0.0,
+    since: float = 0.0,
+    dropped: float = 0.0,
+    wrong: float = 0.0,
+    seed: int = 0,
+    line_time: float = 0.0,
+    stated: float = 0.0,
+    pixel: float = PIXEL,
+    lost: tuple[str, float, int] = ('', 0.0, 0),
+    late: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    lens: float = 0.0,
+    start: float = 0.0,
+) -> tuple[Rig, list[RigFrame]]:
+    """
+    Return a rig, and pixels of three markers that swing, with a noise of ``pixel`` [px].
+
+    Stamps of cameras are late by ``delays`` [s]. A camera may be ``shown`` some markers only. The
+    right camera is pitched ``since`` a time. ``dropped`` images and ``wrong`` pixels (by 3 px) are
+    shares. Images have a line time [s], of which the rig states a part. A camera has ``lost``
+    images before a time, and stamps the others by their number. Stamps of the left camera are
+    ``late`` by a time between two times. The lens is wrong by a wave [px]. Stamps begin at
+    ``start`` [s].
+    """
+    rng = np.random.default_rng(seed)
+    poses = POSES | {'top': TOP}
+    rig = Rig(
+        {side: MountedCamera(LENS, poses[side], line_time=stated) for side in delays},
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        tuple(MarkerOnRig(name, 0.18) for name in NAMES),
+    )
+    frames = []
+    camera, first, count = lost
+
+    def motion(time: float) -> np.ndarray:
+        phases = np.array([0.0, 1.0, 2.0])
+        swing = np.sin(1.6 * time + phases) + 0.3 * np.sin(4.1 * time + 2.0 * phases)
+        return PLACES + amplitude * np.outer(swing, along)
+
+    for k in range(round(duration * rate)):
+        time = k / rate
+        observations = {}
+        for side, delay in delays.items():
+            at = time - delay
+            if rng.random() < dropped:
+                continue
+            if side == camera and time > first - 0.5 / rate:
+                at += count / rate
+            pose = turned(pitch if at >= since else 0.0) if side == 'right' else poses[side]
+            pixels = LENS.project(pose.to_camera(motion(at)))
+            for _ in range(5 if line_time else 0):
+                rows = at + line_time * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))
+                places = np.array([motion(row)[k] for k, row in enumerate(rows)])
+                pixels = LENS.project(pose.to_camera(places))
+            pixels += lens * np.sin(pixels / 100.0 + 2.0 * (side == 'right'))
+            pixels += pixel * rng.standard_normal(pixels.shape)
+            pixels += 3.0 * (rng.random((3, 1)) < wrong)
+            observations[side] = {
+                name: dataclasses.replace(seen_at(*uv), covariance=pixel**2 * np.eye(2))
+                for name, uv in zip(NAMES, pixels, strict=True)
+                if shown is None or name in shown[side]
+            }
+        if observations:
+            times = dict.fromkeys(observations, start + time)
+            if 'left' in times:
+                times['left'] += late[0] * (late[1] < time < late[2])
+            gap = 0.0 if len(observations) > 1 else math.nan
+            frames.append(RigFrame(start + time, gap, observations, {}, times=times))
+    return rig, frames
+
+
+def followed(
+    follower: Follower, image: Callable[[str, int], np.ndarray], count: int, rate: float = 30.0
+) -> list[RigFrame]:
+    """Return the results of images, by camera and number, that are taken at a rate [Hz]."""
+    pictures = (
+        Picture(side, round(1e9 * k / rate), image(side, k), '')
+        for k in range(count)
+        for side in follower.tracker.rig.cameras
+    )
+    return [one.frame for one in follow(follower, pictures)]
