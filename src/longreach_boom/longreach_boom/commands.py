@@ -294,7 +294,7 @@ def _run_measure(arguments: argparse.Namespace) -> None:
 
     check_output(arguments.csv)
     boom, scenario = case_of(BOOM, arguments, options_of(arguments, BoomOptions))
-    sensors = load_sensors(arguments.sensors)
+    sensors = load_sensors(arguments.sensors, boom.size)
     name = arguments.csv.stem
     columns = readings(boom, scenario, sensors, arguments.seed, arguments.rate, name)
     write_csv(arguments.csv, list(columns), np.stack(list(columns.values()), axis=1))

@@ -76,7 +76,7 @@ def _angles(
             if motion > _CLOSED:
                 raise InputError(
                     f'{recording.name}: {cylinder.name} moved by {motion:.3g} m, allowed: at most'
-                    f' {_CLOSED} m; was its valve open?'
+                    f' {_CLOSED} m; was its valve open, or is the load too heavy for it?'
                 )
             rest = _rest(signal, start)
             if not math.isfinite(rest):

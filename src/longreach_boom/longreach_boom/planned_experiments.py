@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from longreach_boom.control import rate_limits
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.parameters import BoomParameters
@@ -20,7 +21,7 @@ from longreach_boom.sensors import load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.trajectories import Waypoint
+from longreach_dynamics.trajectories import Trajectory, Waypoint
 from longreach_identification.machine import Recording, Signal
 
 # Rows of a planned recording [Hz], and kinds of sensors by the start of their signals.
@@ -57,7 +58,7 @@ def releases(
     large, and the name says so.
     """
     found = {}
-    ideal, typical = load_sensors(), load_sensors('typical')
+    ideal, typical = load_sensors(), load_sensors('typical', boom.size)
     for pose in poses:
         for mass in masses:
             scenario = Scenario(
@@ -97,8 +98,13 @@ def poses_at_rest(
 ) -> tuple[list[Scenario], list[Recording]]:
     """Return scenarios and recordings of drawn poses, without and with a mass [kg]."""
     poses = drawn_poses(boom, count, mass, seed)
-    times = np.cumsum([_HOLD, *([_MOVE, _HOLD] * count)])
+    sensors = load_sensors('typical', boom.size)
     shown = np.repeat([*poses, poses[0]], 2, axis=0)[1 : 2 * count + 2]
+    spans = np.array([_HOLD, *([_MOVE, _HOLD] * count)])
+    way = Trajectory(np.cumsum(spans), np.radians(shown))
+    shares = way.rate_shares(lambda angles: rate_limits(boom, angles))
+    spans[1:] = np.ceil(spans[1:] * np.maximum(1.0, shares))
+    times = np.cumsum(spans)
     path = tuple(
         Waypoint(time=float(time), angles_deg=tuple(angles.tolist()))
         for time, angles in zip(times, shown, strict=True)
@@ -111,7 +117,7 @@ def poses_at_rest(
         )
         truth = truth_of(_run(boom, scenario, name), scenario, name)
         scenarios.append(scenario)
-        recordings.append(measured(truth, load_sensors('typical'), seed=number))
+        recordings.append(measured(truth, sensors, seed=number))
     return scenarios, recordings
 
 

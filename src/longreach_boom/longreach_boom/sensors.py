@@ -29,6 +29,8 @@ from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfi
 # Tolerance of whole numbers of samples.
 _WHOLE = 1e-6
 _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
+# Beams for which the installed files have values.
+_BEAMS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,15 +99,31 @@ def default_file() -> Path:
     return data_directory('longreach_boom') / 'config' / 'sensors.yaml'
 
 
-def load_sensors(file: str | Path | None = None) -> SensorParameters:
+def load_sensors(file: str | Path | None = None, beams: int = _BEAMS) -> SensorParameters:
     """
     Read a sensor file; raises the errors of ``load``.
 
     ``default``, also by default, and ``typical`` are the installed ones: ideal sensors, and those
-    of a usual machine.
+    of a usual machine. For another number of ``beams`` than four, ``typical`` has the values of
+    the first beams, or begins with them again.
     """
     name = _INSTALLED.get(str(file or 'default'))
-    return load(SensorParameters, default_file().with_name(name) if name else str(file))
+    if not name:
+        return load(SensorParameters, str(file))
+    found = load(SensorParameters, default_file().with_name(name))
+    which = np.arange(beams) % _BEAMS
+
+    def fitting(values: tuple[float, ...]) -> tuple[float, ...]:
+        if len(values) < _BEAMS:
+            return values
+        return tuple(np.reshape(values, (-1, _BEAMS))[:, which].ravel().tolist())
+
+    kinds = {
+        name: kind.replace(bias=fitting(kind.bias), drift=fitting(kind.drift))
+        for name, kind in vars(found).items()
+        if isinstance(kind, SensorKind)
+    }
+    return found.replace(**kinds)
 
 
 class Sensors:

@@ -32,7 +32,7 @@ class SensorTopics:
         self, node: PlantNode[Any, Any], boom: BoomParameters, settings: Any, friction: bool
     ) -> None:
         self._boom, self._rate, self._friction = boom, settings.publish_rate, friction
-        self._parameters = load_sensors(settings.sensors) if settings.sensors else None
+        self._parameters = load_sensors(settings.sensors, boom.size) if settings.sensors else None
         self._sensors: Sensors | None = None
         if self._parameters is not None:
             self._sensors = self._made(self._parameters)

@@ -10,7 +10,7 @@ from longreach_boom.load_experiments import first_mode
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.parameters import load_boom
-from longreach_boom.planned_experiments import releases
+from longreach_boom.planned_experiments import poses_at_rest, releases
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
@@ -66,7 +66,7 @@ def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
     assert not experiment.by_pistons
 
 
-def test_pose_from_inclinations_is_relative_to_the_truck() -> None:
+def test_pose_from_inclinations_is_relative_to_the_truck():
     boom = load_boom(default_file().parent / 'boom_on_truck.yaml')
     scenario = release(90.0, 0.5)
     truth = truth_of(simulate(boom, scenario), scenario)
@@ -336,6 +336,14 @@ def test_bad_plans_are_refused(boom, recordings, settings, message):
     wanted = {'recordings': recordings, 'count': 1, **settings}
     with pytest.raises(InputError, match=message):
         plan(BOOM, boom, parameters=['youngs_modulus'], processes=1, **wanted)
+
+
+def test_poses_of_another_boom_are_approached_as_slowly_as_it_needs(boom):
+    small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
+    scenarios, recordings = poses_at_rest(small, 90.0)
+    # 25 s are too short for some of the moves.
+    assert all(scenario.duration > 12.0 + 8 * (25.0 + 12.0) for scenario in scenarios)
+    assert {'inclination_tip_2', 'strain_2'} < set(recordings[1].signals)
 
 
 @pytest.mark.slow

@@ -1,17 +1,14 @@
 """The sensors: ideal ones show the truth, others err as their file says and repeat it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from test_visuals import some_state
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import (
-    SensorParameters,
     Sensors,
     default_file,
     load_sensors,
@@ -99,9 +96,7 @@ def test_bias_for_all_and_for_each(boom, state):
 
 @pytest.mark.parametrize('what', ['bias', 'drift'])
 @pytest.mark.parametrize(('kind', 'count'), [('inclination', 8), ('encoder', 4)])
-def test_wrong_numbers_of_biases_are_refused(
-    boom: BoomParameters, ideal: SensorParameters, kind: str, count: int, what: str
-) -> None:
+def test_wrong_numbers_of_biases_are_refused(boom, ideal, kind, count, what):
     text = f'{kind}.{what} has 3 values, allowed: none, 1 for all, or {count}, one for each'
     with pytest.raises(InputError, match=text):
         Sensors(boom, with_kind(ideal, kind, **{what: (0.0, 0.0, 0.0)}), RATE)
@@ -177,7 +172,17 @@ def test_inertial_sensors_follow_the_motion(boom):
     assert shown[1].accelerations == pytest.approx(expected, rel=1e-3, abs=2e-3)
 
 
-def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(('beams', 'first'), [(2, [0, 1]), (5, [0, 1, 2, 3, 0])])
+def test_typical_sensors_are_those_of_any_number_of_beams(beams, first):
+    four, other = load_sensors('typical'), load_sensors('typical', beams)
+    assert other.strain.bias == tuple(four.strain.bias[k] for k in first)
+    tips = [4 + k for k in first]
+    assert other.inclination.drift == tuple(four.inclination.drift[k] for k in first + tips)
+    assert other.encoder.drift == ()
+    assert load_sensors('typical', 4) == four
+
+
+def test_a_message_from_the_future_is_refused(tmp_path):
     file = tmp_path / 'sensors.yaml'
     file.write_text(default_file().read_text() + 'jitter: 0.02\n')
     with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
@@ -185,7 +190,7 @@ def test_a_message_from_the_future_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('given', [{'delay': 0.002}, {'delay': 0.01, 'jitter': 0.002}])
-def test_a_delay_of_a_part_of_a_sample_is_refused(boom: BoomParameters, given) -> None:
+def test_a_delay_of_a_part_of_a_sample_is_refused(boom, given):
     parameters = load_sensors('typical').replace(**given)
     with pytest.raises(InputError, match=r'= 0\.002 s, allowed at 200 samples per second'):
         Sensors(boom, parameters, 200.0)
