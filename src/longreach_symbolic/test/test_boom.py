@@ -79,6 +79,10 @@ def to_links(boom, links):
     return found
 
 
+def assert_near(found, wanted, scale):
+    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-9 * scale)
+
+
 @pytest.mark.parametrize('functions', [1, 2])
 @pytest.mark.parametrize('count', [1, 2, 4])
 def test_boom_is_that_of_generated_equations(count, functions):
@@ -102,29 +106,23 @@ def test_boom_is_that_of_generated_equations(count, functions):
     straight, rest = np.zeros(size - count), np.zeros(size)
     mass, weight = of_boom(straight, rest)
     found = terms(pose, np.zeros(links.size))
-    scale = np.abs(mass).max()
-    np.testing.assert_allclose(
-        change.T @ found.mass_matrix @ change, mass, rtol=0.0, atol=1e-9 * scale
-    )
-    np.testing.assert_allclose(
-        change.T @ found.gravity_and_stiffness, weight, rtol=0.0, atol=1e-9 * np.abs(weight).max()
-    )
+    assert_near(change.T @ found.mass_matrix @ change, mass, np.abs(mass).max())
+    heaviest = np.abs(weight).max()
+    assert_near(change.T @ found.gravity_and_stiffness, weight, heaviest)
 
     def velocity_terms(rates):
         return change.T @ terms(pose, change @ rates).velocity_terms
 
     # Centrifugal terms of joint rates, and Coriolis terms of both kinds of rates.
     wanted = of_boom(straight, turning)[1] - weight
-    np.testing.assert_allclose(
-        velocity_terms(turning), wanted, rtol=0.0, atol=1e-9 * np.abs(weight).max()
-    )
+    assert_near(velocity_terms(turning), wanted, heaviest)
     both, alone = (of_boom(straight, rates)[1] - weight for rates in (turning + bending, bending))
     wanted = both - alone - wanted
     coriolis = velocity_terms(turning + bending) - velocity_terms(bending)
     coriolis -= velocity_terms(turning)
     # At a straight single link there are none.
-    assert count == 1 or np.abs(wanted).max() > 1e-3 * np.abs(weight).max()
-    np.testing.assert_allclose(coriolis, wanted, rtol=0.0, atol=1e-9 * np.abs(weight).max())
+    assert count == 1 or np.abs(wanted).max() > 1e-3 * heaviest
+    assert_near(coriolis, wanted, heaviest)
 
     # Stiffness, without weight.
     weightless = constants_of(boom.replace(gravity=0.0), loads)
@@ -133,7 +131,5 @@ def test_boom_is_that_of_generated_equations(count, functions):
     inertia(deflected, weightless, np.empty((size, size)), forces)
     elastic = evaluator(dataclasses.replace(links, gravity=0.0))
     found = elastic(pose + change @ bending, np.zeros(links.size)).gravity_and_stiffness
-    np.testing.assert_allclose(
-        change.T @ found, forces, rtol=0.0, atol=1e-9 * np.abs(forces).max()
-    )
+    assert_near(change.T @ found, forces, np.abs(forces).max())
     assert np.abs(forces).max() > 0.0

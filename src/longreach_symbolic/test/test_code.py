@@ -52,6 +52,12 @@ def ends(links, state):
     return np.cumsum([lengths * np.cos(angles), lengths * np.sin(angles)], axis=1).T
 
 
+def room(size, count):
+    """Return arrays of NaN for mass matrix, velocity terms, statics, force map and ends."""
+    shapes = (size, size), size, size, (size, count), (count, 2)
+    return [np.full(shape, np.nan) for shape in shapes]
+
+
 @pytest.mark.parametrize('cse', [True, False])
 @pytest.mark.parametrize('symbols', ['all', 'none'])
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES)
@@ -85,13 +91,6 @@ def test_everything_written_out():
     assert_equal(module['equations'](*arrays(state)), reference(model.links, state)[:4])
 
 
-def test_trace_form_as_python():
-    links = random_links(2)
-    module = executed(code.as_python(derive(model_of(links, 'all'), 'trace')))
-    state = random_state(links)
-    assert_equal(module['equations'](*arrays(state)), reference(links, state)[:4])
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES[1:3])
 def test_numba(count, modes, basis, tmp_path, monkeypatch):
@@ -103,18 +102,12 @@ def test_numba(count, modes, basis, tmp_path, monkeypatch):
 
     state = random_state(links)
     q, rates = arrays(state)
-    matrix, velocity, static = (
-        np.full((q.size, q.size), np.nan),
-        np.empty(q.size),
-        np.empty(q.size),
-    )
-    force, end = np.full((q.size, count), np.nan), np.empty((count, 2))
-    made.equations(q, rates, values, matrix, velocity, static)
+    *terms, force, end = room(q.size, count)
+    made.equations(q, rates, values, *terms)
     made.force_map(values, force)
     made.positions(q, values, end)
     wanted = reference(links, state)
-    assert_equal((matrix, velocity, static, force), wanted[:4])
-    assert_equal([end], [ends(links, state)])
+    assert_equal([*terms, force, end], [*wanted[:4], ends(links, state)])
     assert made.potential_energy(q, values) == pytest.approx(wanted[4], rel=1e-12)
     monkeypatch.delitem(sys.modules, 'made')
 
@@ -142,16 +135,13 @@ def test_c(count, modes, basis, symbols, tmp_path):
     made = library(code.as_single_c(equations), tmp_path)
     state = random_state(links)
     q, rates = arrays(state)
-    size = q.size
-    matrix, velocity, static = np.full((size, size), np.nan), np.empty(size), np.empty(size)
-    force, end = np.full((size, count), np.nan), np.empty((count, 2))
-    made.links_equations(*map(pointer, (q, rates, values, matrix, velocity, static)))
+    *terms, force, end = room(q.size, count)
+    made.links_equations(*map(pointer, (q, rates, values, *terms)))
     made.links_force_map(*map(pointer, (values, force)))
     made.links_positions(*map(pointer, (q, values, end)))
     made.links_potential_energy.restype = ctypes.c_double
     wanted = reference(links, state)
-    assert_equal((matrix, velocity, static, force), wanted[:4])
-    assert_equal([end], [ends(links, state)])
+    assert_equal([*terms, force, end], [*wanted[:4], ends(links, state)])
     potential = made.links_potential_energy(pointer(q), pointer(values))
     assert potential == pytest.approx(wanted[4], rel=1e-12)
     if symbols == 'all':

@@ -60,10 +60,6 @@ def numbers(text):
     return [float(word) for word in re.findall(r'-?\d+(?:\.\d+)?(?:e[-+]?\d+)?', text)]
 
 
-def test_all_formats_have_an_example():
-    assert set(EXAMPLES) == {'Python', 'numba', 'C', 'CasADi', 'JSON', 'LaTeX', 'SymPy'}
-
-
 def test_python(tmp_path, monkeypatch):
     x, y, energy = numbers(run_example('Python', tmp_path, monkeypatch))
     # Rigid, and without weight, at 0.73 and 0.37 m: motors give way by 0.1 rad, and links bend.
@@ -90,15 +86,9 @@ def test_c_equals_python(tmp_path, monkeypatch):
     assert gravity == pytest.approx(wanted, rel=1e-11)
 
 
-@pytest.mark.parametrize('name', ['numba', 'CasADi', 'JSON', 'SymPy'])
-def test_example_prints(name, tmp_path, monkeypatch):
-    out = run_example(name, tmp_path, monkeypatch)
-    assert {
-        'numba': '[',
-        'CasADi': '[',
-        'JSON': 'f_21',
-        'SymPy': "'mu_2'",
-    }[name] in out
+@pytest.mark.parametrize(('name', 'text'), [('numba', '['), ('JSON', 'f_21'), ('SymPy', "'mu_2'")])
+def test_example_prints(name, text, tmp_path, monkeypatch):
+    assert text in run_example(name, tmp_path, monkeypatch)
 
 
 def test_casadi_finds_the_torques_that_hold_the_links(tmp_path, monkeypatch):

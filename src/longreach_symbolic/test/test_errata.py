@@ -6,12 +6,9 @@ import sympy
 from links_reference import arrays, random_links, random_state, reference
 
 from longreach_symbolic import code
-from longreach_symbolic.equations import Namer, coefficients, force_map
 from longreach_symbolic.generated import derive, evaluate
 from longreach_symbolic.links import load_links, model_of, symbolic_model
-
-# Of the motor angles: the paper's gains.
-PROPORTIONAL, DERIVATIVE = 125.0, 25.0
+from longreach_symbolic.motion import force_matrix
 
 
 def module_of(links, **options):
@@ -153,41 +150,6 @@ def test_m_ff_without_the_lumped_mass_is_four_times_too_fast():
     assert frequencies[1] / frequencies[0] == pytest.approx(4.09, abs=0.01)
 
 
-def maps(links, printed):
-    model = model_of(links, 'none')
-    constants = [
-        coefficients(model, i + 1, Namer(model, ())) for i in range(len(links.links))
-    ]  # fmt: skip
-    return np.array(force_map(model, constants, printed).evalf(17), dtype=float)
-
-
-def poles(links, theta, printed):
-    """Return the eigenvalues of PD control of the motor angles about a pose, no gravity."""
-    module = module_of(links)
-    size = links.size
-    q, rest = np.array([*theta, *np.zeros(size - len(theta))]), np.zeros(size)
-    mass, _, static, right = module['equations'](q, rest)
-    stiffness = np.array(
-        [module['equations'](q + unit, rest)[2] - static for unit in np.eye(size)]
-    ).T
-    force = maps(links, printed)
-    stiffness = stiffness + force @ (PROPORTIONAL * right.T)
-    damping = force @ (DERIVATIVE * right.T)
-    inverse = np.linalg.inv(mass)
-    system = np.block(
-        [[np.zeros((size, size)), np.eye(size)], [-inverse @ stiffness, -inverse @ damping]]
-    )
-    return np.linalg.eigvals(system)
-
-
-def test_printed_force_map_is_unstable():
-    links = load_links().replace(gravity=0.0)
-    theta = (np.pi / 4.0, -np.pi / 4.0)
-    np.testing.assert_allclose(maps(links, False), module_of(links)['force_map'](), rtol=1e-15)
-    assert poles(links, theta, printed=False).real.max() < 0.0
-    assert poles(links, theta, printed=True).real.max() > 10.0
-
-
 def test_force_map_of_two_links():
     """F = [t1, t2, -pi (t1 + t2)/L1, 2 pi (t1 - t2)/L1, -pi t2/L2, 2 pi t2/L2]."""
     equations = derive(symbolic_model(2))
@@ -199,57 +161,8 @@ def test_force_map_of_two_links():
         -sympy.pi * b / second, 2 * sympy.pi * b / second,
     ])  # fmt: skip
     assert (equations.force_map * t - wanted).applyfunc(sympy.simplify).is_zero_matrix
-
-
-def locked_frequencies(links, theta):
-    """Return the angular frequencies with all motors locked, for small vibrations."""
-    module = module_of(links.replace(gravity=0.0))
-    size, count = links.size, len(links.links)
-    q, rest = np.array([*theta, *np.zeros(size - count)]), np.zeros(size)
-    mass, _, static, force = module['equations'](q, rest)
-    stiffness = np.array(
-        [module['equations'](q + unit, rest)[2] - static for unit in np.eye(size)]
-    ).T
-    # theta follows from f where B q = 0.
-    free = np.vstack([-force[count:].T, np.eye(size - count)])
-    squares = np.linalg.eigvals(
-        np.linalg.solve(free.T @ mass @ free, free.T @ stiffness @ free)
-    )  # fmt: skip
-    return np.sqrt(np.sort(squares.real))
-
-
-def split(links, parts):
-    """Return links that are divided into beams with rigid joints: finite elements."""
-    pieces = []
-    for link in links.links:
-        for number in range(parts):
-            is_last = number == parts - 1
-            pieces.append(
-                link.replace(
-                    length=link.length / parts,
-                    mass=link.mass / parts,
-                    lumped_mass=link.lumped_mass if is_last else 0.0,
-                )
-            )
-    return links.replace(links=tuple(pieces))
-
-
-def test_the_sine_basis_is_too_stiff_and_the_cubic_one_is_not():
-    """The paper's arm, joints locked; the exact beam from elements with cubic functions."""
-    links = load_links().replace(basis='cubic')
-    theta = (np.pi / 4.0, -np.pi / 4.0)
-    parts = 4
-    fine = [angle for joint in theta for angle in (joint, *(0.0,) * (parts - 1))]
-    exact = locked_frequencies(split(links, parts), fine)[:2]
-    np.testing.assert_allclose(exact, [12.55, 39.04], atol=0.01)
-    cubic = locked_frequencies(links, theta)[:2]
-    sine = locked_frequencies(links.replace(basis='sine'), theta)[:2]
-    assert np.all(np.abs(cubic / exact - 1.0) < 1e-4)
-    np.testing.assert_allclose(sine / exact, [1.13, 1.19], atol=0.01)
-    # Enough with lumped masses at the ends only.
-    bare = links.replace(links=(links.links[0].replace(lumped_mass=0.0),))
-    off = locked_frequencies(bare, [0.0]) / locked_frequencies(split(bare, 6), [0.0] * 6)[:2]
-    np.testing.assert_allclose(off, [1.005, 1.58], atol=0.002)
+    numbers = module_of(load_links())['force_map']()
+    np.testing.assert_allclose(force_matrix(load_links()), numbers, rtol=1e-15)
 
 
 def test_gravity_on_deflection_changes_the_rest_of_a_link():

@@ -70,11 +70,10 @@ def terms():
 def derivative(terms, arm, torques):
     """Return the right-hand side, by generated Python and NumPy."""
     force = force_matrix(LINKS)
-    stiffness = np.array([
-        terms(np.eye(6)[k], np.zeros(6)).gravity_and_stiffness
-        - terms(np.zeros(6), np.zeros(6)).gravity_and_stiffness
-        for k in range(2, 6)
-    ]).T[2:]  # fmt: skip
+    weight, *bent = (
+        terms(q, np.zeros(6)).gravity_and_stiffness for q in (np.zeros(6), *np.eye(6)[2:])
+    )
+    stiffness = (np.array(bent) - weight).T[2:]
 
     def f(_, x):
         q, rates = x[:6], x[6:]
@@ -170,9 +169,8 @@ def test_spectral_radius_is_that_of_the_simulated_loop(time):
         for sign in (1.0, -1.0):
             x = rest.x + sign * step
             angles, rates = one.controller.motors(x)
-            tau = (
-                torques + arm.column('gain') * (wanted - angles) - arm.column('rate_gain') * rates
-            )
+            tau = torques + arm.column('gain') * (wanted - angles)
+            tau -= arm.column('rate_gain') * rates
             ends.append(one.advance(rest._replace(x=x), tuple(tau), 0.0, time).x)
         columns.append((ends[0] - ends[1]) / 2e-6)
     simulated = np.abs(np.linalg.eigvals(np.array(columns).T)).max()
@@ -207,10 +205,10 @@ def test_gains_of_the_paper_are_refused(basis):
     ids=['paper', 'cubic', 'one', 'four', 'heavy'],
 )
 def test_a_designed_arm_is_stable(links):
-    arm = designed_arm(links).on(links)
+    arm, q = designed_arm(links).on(links), np.zeros(links.size)
     for turn in (0.0, 0.5, -1.0):
-        check_stable(links, arm, [np.concatenate((np.full(len(links.links), turn), np.zeros(
-            links.size - len(links.links))))])  # fmt: skip
+        q[: len(links.links)] = turn
+        check_stable(links, arm, [q])
 
 
 def test_a_run_follows_the_circle():
@@ -292,12 +290,8 @@ def test_gains_that_do_not_hold_the_weight_are_refused():
 def test_links_on_a_circle_are_a_polygon_that_ends_there(lengths, circle, bend):
     circle = circle.replace(bend=bend)
     circle.check_lengths(lengths)
-    links = chain(len(lengths))
-    links = links.replace(
-        links=tuple(
-            link.replace(length=length) for link, length in zip(links.links, lengths, strict=True)
-        )
-    )
+    (link,) = chain(1).links
+    links = chain(1).replace(links=[link.replace(length=length) for length in lengths])
     before = None
     for time in np.linspace(0.0, 12.0, 49):
         theta = circle.angles(time, lengths)
@@ -323,22 +317,16 @@ def test_circles_out_of_reach_are_refused(changes, text):
 
 
 def test_bad_scenarios_are_refused(tmp_path):
-    def load(text, links=LINKS):
-        file = tmp_path / 'scenario.yaml'
-        file.write_text(text)
-        return load_scenario(file, links)
-
+    file = tmp_path / 'scenario.yaml'
+    points = '{duration: 1, trajectory: [{time: 0, angles_deg: [1]}]'
     for text, error in (
         ('{duration: 1.0}', 'none is given, allowed: one'),
-        (
-            f'{{duration: 1, circle: {ROUND}, trajectory: [{{time: 0, angles_deg: [1, 2]}}]}}',
-            'both are given',
-        ),
-        ('{duration: 1, trajectory: [{time: 0, angles_deg: [1]}]}', 'have 1 angles, allowed: 2'),
+        (f'{points}, circle: {ROUND}}}', 'both are given'),
+        (f'{points}}}', 'have 1 angles, allowed: 2'),
     ):
-        with pytest.raises(InputError, match=r'scenario\.yaml') as raised:
-            load(text)
-        assert error in str(raised.value)
+        file.write_text(text)
+        with pytest.raises(InputError, match=rf'scenario\.yaml: .*{error}'):
+            load_scenario(file, LINKS)
     with pytest.raises(InputError, match=r'duration = 0\.0033'):
         simulate(machine(scenario=POSE.replace(duration=0.0033)))
 
@@ -352,13 +340,11 @@ def test_bad_arms_are_refused(tmp_path):
     ):  # fmt: skip
         file = tmp_path / 'arm.yaml'
         file.write_text(text)
-        with pytest.raises(InputError, match=r'arm\.yaml') as raised:
+        with pytest.raises(InputError, match=rf'arm\.yaml: .*{error}'):
             load_arm(file, LINKS)
-        assert error in str(raised.value)
     one = machine()
-    for torques in ((1.0,), (1.0, 2.0, 3.0)):
-        with pytest.raises(InputError, match=f'command has {len(torques)} torques, allowed: 2'):
-            one.advance(one.initial_state(), torques, 0.0, 0.005)
+    with pytest.raises(InputError, match='command has 1 torques, allowed: 2'):
+        one.advance(one.initial_state(), (1.0,), 0.0, 0.005)
     with pytest.raises(LongreachError, match='finite'):
         one.advance(one.initial_state(), (1e300, 0.0), 0.0, 0.005)
 
