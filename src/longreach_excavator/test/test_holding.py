@@ -71,11 +71,9 @@ def test_motion_is_that_of_the_oils_springs(excavator):
         assert moved == pytest.approx((force[0] - force[k]) / spring, rel=0.01)
 
 
-def test_what_lines_hoses_and_valves_add(excavator, standard):
-    stiff = excavator.with_value('oil.preload', SUPPLY)
-    for name in STANDING:
-        stiff = stiff.with_value(f'cylinders.{name}.line_volume', 1e-4)
-    realistic = load_excavator(default_file('realistic'))
+def test_what_lines_hoses_and_valves_add(excavator, standard, realistic):
+    small = {f'cylinders.{name}.line_volume': 1e-4 for name in STANDING}
+    stiff = excavator.with_values({'oil.preload': SUPPLY, **small})
     with_hoses = excavator.replace(
         cylinders=[c.replace(hose=realistic.cylinders[0].hose) for c in excavator.cylinders]
     )

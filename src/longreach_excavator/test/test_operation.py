@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, load_scenario
+from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.terrain import volume_of_ground
 
@@ -81,26 +79,23 @@ def test_bucket_pressed_on_the_ground(standard, excavator):
         assert one.energy_error() < 1e-5
 
 
-def loaded(excavator: ExcavatorParameters) -> ExcavatorRun:
-    """Return the cycle until the valves close with the soil in the bucket, and 5 s more."""
-    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
-    scenario = load_scenario(file, excavator, 1e-3)
-    kept = tuple(c for c in scenario.valve_commands if c.time <= 7.6)
-    return simulate(excavator, scenario.replace(duration=12.6, valve_commands=kept))
+def test_a_load_settles_on_closed_valves(standard, excavator, cycle):
+    """The cycle until the valves close with the soil in the bucket, and 5 s more."""
+    kept = tuple(c for c in cycle.machine.scenario.valve_commands if c.time <= 7.6)
+    scenario = cycle.machine.scenario.replace(duration=12.6, valve_commands=kept)
+    run, plain = (simulate(machine, scenario) for machine in (standard, excavator))
 
-
-def test_a_load_settles_on_closed_valves(standard, excavator):
     def swings(run: ExcavatorRun, name: str) -> list[float]:
         """Return peak to peak in the second after 1, 2 and 4 s."""
         time, values = run.column('time'), run.column(name)
         parts = [(time >= 7.6 + after) & (time < 8.6 + after) for after in (1.0, 2.0, 4.0)]
         return [float(np.ptp(values[part])) for part in parts]
 
-    assert loaded(standard).column('bucket_mass')[-1] > 1300.0
-    assert np.all(np.array(swings(loaded(standard), 'tip_z')) < [0.012, 0.006, 0.004])
-    assert np.all(np.array(swings(loaded(standard), 'force_boom')) < [60e3, 35e3, 20e3])
+    assert run.column('bucket_mass')[-1] > 1300.0
+    assert np.all(np.array(swings(run, 'tip_z')) < [0.012, 0.006, 0.004])
+    assert np.all(np.array(swings(run, 'force_boom')) < [60e3, 35e3, 20e3])
     # Without friction of the seals it goes on.
-    assert min(swings(loaded(excavator), 'force_boom')) > 300e3
+    assert min(swings(plain, 'force_boom')) > 300e3
 
 
 @pytest.mark.slow
@@ -115,16 +110,13 @@ def test_a_full_bucket_sinks_as_slowly_as_service_manuals_allow(standard):
         assert 0.3 * most < abs(length[-1] - length[20]) < most
 
 
-def test_a_run_on_terrain_says_where_the_soil_is(standard):
-    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
-    run = simulate(standard, load_scenario(file, standard, 1e-3))
-    found, ground = run.summary(), run.machine.constants.ground
-    assert found['soil_cut_m3'] == pytest.approx(
-        found['soil_dumped_m3'] + found['soil_in_bucket_m3'], abs=1e-9
-    )
+def test_a_run_on_terrain_says_where_the_soil_is(cycle):
+    found, ground = cycle.summary(), cycle.machine.constants.ground
+    moved = found['soil_dumped_m3'] + found['soil_in_bucket_m3']
+    assert found['soil_cut_m3'] == pytest.approx(moved, abs=1e-9)
     assert found['soil_dumped_kg'] == pytest.approx(ground.density * found['soil_dumped_m3'])
     assert found['most_in_bucket_kg'] > 1500.0 > found['soil_in_bucket_kg']
     assert found['soil_dumped_kg'] >= found['most_in_bucket_kg'] - found['soil_in_bucket_kg']
-    way = run.column('tip_x')
+    way = cycle.column('tip_x')
     assert way.min() < found['soil_dumped_at_m'] < way.max()
     assert 'sweep_deg' not in found

@@ -17,12 +17,10 @@ from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL, WORK
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 
-NAN = math.nan
 BUSY = Scenario(
     duration=1.5,
     pose='dig',
@@ -39,9 +37,7 @@ PRINTED = dig_scenario('printed', 17e3, duration=0.3)
 
 def same(one: ExcavatorState, other: ExcavatorState) -> bool:
     """Tell whether two states are equal to the last bit."""
-    return (
-        np.array_equal(one.y, other.y) and one.forces == other.forces and one.swept == other.swept
-    )
+    return np.array_equal(one.y, other.y) and one[1:] == other[1:]
 
 
 @pytest.mark.parametrize('pose', ['dig', 'reach', 'tucked'])
@@ -121,19 +117,6 @@ def test_valves_close_when_the_bucket_has_swept(excavator):
     assert np.ptp(turned[-500:]) < 0.5
 
 
-def test_printed_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
-    plant = Excavator(excavator, PRINTED)
-    state = plant.initial_state()
-    # At time 0 the constants of (5.8) to (5.10); boom and bucket count tension.
-    assert state.forces == (-304693.0, 143365.0, 305709.0)
-    after = plant.advance(state, BY_SCENARIO, 0.0, 0.1)
-    lengths = excavator.linkage().lengths(np.array([state.y[:RATE], after.y[:RATE]]))
-    work = np.array(state.forces) * np.diff(lengths, axis=0)[0]
-    # The forces change by up to a sixth in 0.1 s.
-    assert after.y[WORK : WORK + 3] == pytest.approx(work, rel=0.2)
-    assert plant.given_forces(np.zeros(1)) == pytest.approx(np.array([state.forces]))
-
-
 def test_a_command_goes_before_the_forces_of_the_scenario(excavator):
     given = (1e4, -2e4, 3e4)
     ends = []
@@ -173,25 +156,22 @@ def test_loose_cylinders_carry_nothing(excavator):
     assert seen['force_arm'] == seen['force_bucket'] == 0.0
     assert seen['force_boom'] != 0.0
     assert seen['head_flow_arm'] == 0.0
+    # Whoever commands.
+    assert same(plant.advance(state, CLOSED, 0.0, 0.4), after)
 
 
 # What it refuses
 
 
-def changed(excavator: ExcavatorParameters, **values: Any) -> ExcavatorParameters:
-    return excavator.replace(
-        cylinders=tuple(c.replace(**values) for c in excavator.cylinders),
-    )
-
-
 def test_steps_that_are_too_long_for_the_oil_are_refused(excavator):
-    stiff = changed(excavator, line_volume=2e-4, dead_length=0.0)
+    small = {'line_volume': 2e-4, 'dead_length': 0.0}
+    stiff = excavator.replace(cylinders=[c.replace(**small) for c in excavator.cylinders])
     scenario = Scenario(duration=1.0, pose='reach')
     with pytest.raises(InputError) as caught:
         Excavator(stiff, scenario).initial_state()
-    text = str(caught.value)
-    found = re.match(r'step = 0\.001 s, allowed for this excavator: at most (\S+) s', text)
-    assert found is not None, text
+    pattern = r'step = 0\.001 s, allowed for this excavator: at most (\S+) s'
+    found = re.match(pattern, str(caught.value))
+    assert found is not None
     # With the step that it names, it runs.
     step = 10.0 ** math.floor(math.log10(float(found[1])))
     plant = Excavator(stiff, scenario, step)
@@ -212,24 +192,10 @@ def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator):
     assert 'Take a shorter step' in text
     call = re.search(r'Excavator\.advance\((.*), ([^,]+), ([^,)]+)\)\. Take', text)
     assert call is not None
-    names = {'np': np, 'nan': NAN, 'ExcavatorState': ExcavatorState}
-    state, told = eval(
-        f'({call[1]})', {**names, 'ExcavatorCommand': ExcavatorCommand, 'array': np.array}
-    )
+    names = {one.__name__: one for one in (ExcavatorState, ExcavatorCommand)}
+    state, told = eval(f'({call[1]})', {**names, 'np': np, 'nan': math.nan})
     with pytest.raises(IntegrationError):
         plant.advance(state, told, float(call[2]), float(call[3]))
-
-
-def test_printed_run_ends_with_the_sweep(excavator):
-    result = simulate(excavator, dig_scenario('printed', 17e3), sample_time=1e-3)
-    swept = np.degrees(result.column('swept'))
-    assert swept[-1] >= 108.9
-    assert swept[-2] < 108.9
-    time = result.time_to_sweep()
-    assert time is not None
-    assert result.column('time')[-2] < time <= result.column('time')[-1]
-    assert not result.stalled()
-    assert result.energy_error() < 1e-6
 
 
 # Whole runs
@@ -240,14 +206,10 @@ def test_measured_run_drives_as_its_forces_do(excavator, tmp_path):
     scenario = dig_scenario('hydraulic', 17e3, duration=0.5)
     result = simulate(excavator, scenario, sample_time=1e-3)
     names = ['time', *(f'force_{name}' for name in CYLINDERS)]
-    rows = np.stack([result.column(name) for name in names], axis=1)
     file = tmp_path / 'forces.csv'
-    file.write_text(
-        '\n'.join([','.join(names), *(','.join(map(repr, row)) for row in rows.tolist())])
-    )
-    again = simulate(
-        excavator, dig_scenario('printed', 17e3, duration=0.5, forces=str(file)), sample_time=1e-3
-    )
+    np.savetxt(file, result.stack(names), '%.17g', ',', header=','.join(names), comments='')
+    given = dig_scenario('printed', 17e3, duration=0.5, forces=str(file))
+    again = simulate(excavator, given, sample_time=1e-3)
     assert np.abs(again.states[:, :RATE] - result.states[:, :RATE]).max() < 1e-3
     assert result.column('swept')[-1] > 0.1
 
@@ -289,16 +251,7 @@ def test_bucket_on_its_way_has_not_stalled(excavator):
 @pytest.mark.parametrize('scale', [0.5, 2.0])
 def test_machine_of_another_size_is_slower_in_proportion(excavator, scale):
     """Without gravity and soil, lengths and times scale alike; pressures and speeds stay."""
-    powers = {
-        'm': 1,
-        'kg': 3,
-        'kg m^2': 5,
-        'm^2': 2,
-        'm^3': 3,
-        's': 1,
-        'N s/m': 2,
-        'N/m': 1,
-    }
+    powers = {'m': 1, 'kg': 3, 'kg m^2': 5, 'm^2': 2, 'm^3': 3, 's': 1, 'N s/m': 2, 'N/m': 1}
 
     def scaled(value: Any, unit: str = '') -> Any:
         if isinstance(value, tuple):
@@ -310,12 +263,9 @@ def test_machine_of_another_size_is_slower_in_proportion(excavator, scale):
         return dataclasses.replace(value, **changed)  # type: ignore[type-var]
 
     weightless = excavator.replace(gravity=0.0)
-    first = simulate(weightless, dig_scenario(cohesion=0.0, duration=0.5), 1e-3, 1e-3)
-    step = 1e-3 * scale
-    other = simulate(
-        scaled(weightless), dig_scenario(cohesion=0.0, duration=0.5 * scale), step, step
-    )
+    scenario, step = dig_scenario(cohesion=0.0, duration=0.5), 1e-3 * scale
+    first = simulate(weightless, scenario, 1e-3, 1e-3)
+    other = simulate(scaled(weightless), scenario.replace(duration=0.5 * scale), step, step)
     np.testing.assert_allclose(other.states[:, :3], first.states[:, :3], atol=1e-9)
-    np.testing.assert_allclose(
-        other.column('pin_force_bucket') / scale**2, first.column('pin_force_bucket'), atol=1e-3
-    )
+    found, expected = (run.column('pin_force_bucket') for run in (other, first))
+    np.testing.assert_allclose(found / scale**2, expected, atol=1e-3)

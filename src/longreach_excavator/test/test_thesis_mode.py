@@ -62,6 +62,10 @@ def test_sweep_of_the_thesis_and_of_ours(excavator):
     bucket = runs['printed'].column('work_bucket')[-1]
     assert runs['printed'].column('work_lost')[-1] > 0.3 * bucket
     assert max(run.energy_error() for run in runs.values()) < 1e-8
+    # A run ends with its sweep.
+    swept = np.degrees(runs['printed'].column('swept'))
+    assert swept[-2] < 108.9 <= swept[-1]
+    assert not runs['printed'].stalled()
 
 
 def test_thesis_has_no_stops(excavator):
