@@ -14,7 +14,6 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from longreach_boom.motion import evaluate
-from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics.friction import (
     AT_HEAD_END,
     AT_ROD_END,
@@ -24,7 +23,6 @@ from longreach_dynamics.hydraulics.friction import (
 )
 from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.machine import step_time
-from longreach_dynamics.stepping import IntegrationError
 
 # Far more than in any run; a larger number shows an error in the modes.
 _MOST_CHANGES = 100_000
@@ -134,16 +132,10 @@ class Phase:
             event.terminal, event.direction = True, 1.0
             events.append(event)
         options |= {'t_eval': np.union1d(times, [end]), 'max_step': _LONGEST_STEP}
-        trouble = 'the state is not finite.'
         # From a non-finite derivative SciPy would not terminate.
-        if np.all(np.isfinite(self.derivative(time, y))):
-            solution = solve_ivp(self.derivative, (time, end), y, events=events, **options)
-            trouble = solution.message if solution.status < 0 else ''
-        if trouble:
-            raise IntegrationError(
-                f'{options["method"]} gave up after t = {time:g} s: {trouble} Take larger'
-                ' tolerances, or look for parameters of impossible size'
-            )
+        assert np.all(np.isfinite(self.derivative(time, y)))
+        solution = solve_ivp(self.derivative, (time, end), y, events=events, **options)
+        assert solution.status >= 0, solution.message
         return solution, changes
 
 
@@ -185,8 +177,7 @@ def reference_run(boom, times, relative=1e-10, absolute=1e-12, method='DOP853'):
                 y = solution.y[:, -1]
                 break
             count += 1
-            if count > _MOST_CHANGES:
-                raise LongreachError(f'modes change without end at t = {time:g} s')
+            assert count <= _MOST_CHANGES, time
             modes = phase.modes.copy()
             for (piston, mode), at, there in zip(
                 possible, solution.t_events, solution.y_events, strict=True

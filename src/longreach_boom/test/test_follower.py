@@ -7,8 +7,9 @@ import pytest
 
 from longreach_boom.control import joint_controller
 from longreach_boom.follower import BoomFollower, Measurement
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.model import constants_of
 from longreach_boom.scenario import Scenario
+from longreach_boom.state import piston_positions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Trajectory, Waypoint
@@ -25,8 +26,8 @@ VALVES = Scenario(
 
 def measurement(boom, angles_deg=SITE):
     angles = np.radians(angles_deg)
-    pistons = [c.linkage.position(a) for c, a in zip(boom.cylinders, angles, strict=True)]
-    return Measurement(angles, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
+    pistons = piston_positions(angles, constants_of(boom))
+    return Measurement(angles, pistons, np.full(4, 1.5e7), np.full(4, 5e6))
 
 
 def reference(state, time):
@@ -69,7 +70,7 @@ def test_a_scenario_without_a_trajectory_has_the_valves(boom):
     assert follower.cycle(state, 0.010, away)[1].spools == (0.5, 0.0, 0.0, -0.5)
 
 
-def test_valves_of_a_scenario_change_on_cycles_only(boom: BoomParameters) -> None:
+def test_valves_of_a_scenario_change_on_cycles_only(boom):
     off = VALVES.replace(valve_commands=(ValveCommand(0.012, (0.0,) * 4),))
     error = r'valve_commands\[0\]\.time = 0\.012 s, allowed: whole steps of 0\.005 s'
     with pytest.raises(InputError, match=error):
@@ -127,19 +128,13 @@ def test_a_first_point_at_time_0_is_where_it_is(boom):
 @pytest.mark.parametrize(
     ('changes', 'error'),
     [
-        (
-            {'times': [0.0]},
-            r'begins with joint beam_1 at 65 deg, allowed at time 0: within 5\.7e-05',
-        ),
+        ({'times': [0.0]}, r'begins with joint beam_1 at 65 deg, .* time 0: within 5\.7e-05'),
         (
             {'times': [0.0, 4.0], 'angles': [np.radians(THERE), np.radians(SITE)]},
             r'begins with joint beam_1 at 65 deg, allowed at time 0: within 0\.5',
         ),
         ({'times': [2.0, 1.0], 'angles': [np.radians(THERE)] * 2}, 'allowed: after'),
         ({'times': [-1.0]}, 'waypoint 0 of the trajectory has the time -1 s, allowed: from 0 s'),
-        ({'times': [math.nan]}, 'has the time nan, allowed'),
-        ({'angles': [[1.0, math.nan, 0.0, 0.0]]}, 'waypoint 0 .*: joint 2 has the angle nan'),
-        ({'rates': [[0.0, 0.0, math.inf, 0.0]]}, 'waypoint 0 .*: joint 3 has the rate inf'),
         ({'angles': [np.radians((170.0, 0.0, 0.0, 0.0))]}, 'waypoint 0 .* joint beam_1 = 170 deg'),
         ({'angles': [[1.0]]}, '1 angles in a point, allowed: 4'),
         (
@@ -194,8 +189,7 @@ def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(boom, now):
     np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
     assert (planned_rates(late) <= planned_rates(planned) * (1.0 + 1e-9)).all()
     # The command is no more than that of a boom on its way.
-    pistons = [c.linkage.position(a) for c, a in zip(boom.cylinders, stopped, strict=True)]
-    measured = Measurement(stopped, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
+    measured = measurement(boom, np.degrees(stopped))
     assert follower.cycle(state, now, measured)[1].spools == (0.0,) * 4
 
 
@@ -273,10 +267,8 @@ def test_a_boom_that_follows_slowly_is_not_taken_over(boom):
     follower = BoomFollower(boom, DRIVE, T)
     state = follower.begin(np.radians(SITE))
     # Half as fast as planned: more than 3 deg away for seconds, but on its way.
-    way = [
-        tuple(np.add(SITE, 0.5 * (np.degrees(x) - SITE)))
-        for x in (Trajectory.of(DRIVE.trajectory).at(k * T).angles for k in range(1, 900))
-    ]
+    trajectory = Trajectory.of(DRIVE.trajectory)
+    way = [0.5 * (np.degrees(trajectory.at(k * T).angles) + SITE) for k in range(1, 900)]
     state, spools = answered(follower, state, 1, way)
     errors = np.abs(np.subtract(way[-1], THERE))
     assert errors.max() > 3.0
@@ -348,10 +340,8 @@ def test_a_stop_begins_where_the_boom_is_and_how_it_moves(boom, scenario, stream
 def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
     boom, off_deg, tolerance, first, anew
 ):
-    follower, here = (
-        BoomFollower(boom, None, T),
-        np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg))),
-    )
+    follower = BoomFollower(boom, None, T)
+    here = np.radians(np.add(SITE, (0.0, 0.0, 0.0, off_deg)))
     rates = np.radians((0.0, 0.0, 0.0, 10.0))
     state = follower.begin(np.radians(SITE))._replace(angles=here, rates=rates)
     begins = {None: [], 'boom': [here], 'reference': [np.radians(SITE)]}[first]
@@ -361,9 +351,8 @@ def test_an_order_begins_at_a_boom_that_is_far_from_the_reference(
     np.testing.assert_allclose(begin.angles, here if anew else np.radians(SITE))
     np.testing.assert_allclose(begin.rates, rates if anew else np.zeros(4))
     # What it moved with is lost within a second, on which it goes no further than 0.15 s times.
-    assert np.abs(
-        np.diff([state.reference(t).rates for t in np.arange(1, 9, T)], axis=0)
-    ).max() < (4.1 * T * np.abs(rates).max() + 1e-3)
+    changes = np.diff([state.reference(t).rates for t in np.arange(1, 9, T)], axis=0)
+    assert np.abs(changes).max() < 4.1 * T * rates.max() + 1e-3
     np.testing.assert_allclose(state.reference(9.0).angles, np.radians(THERE))
 
 

@@ -12,14 +12,9 @@ from longreach_boom.motion import evaluate
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import StateParts
+from longreach_boom.state import StateParts, piston_positions
 from longreach_dynamics.hydraulics import ReliefParameters
 from longreach_dynamics.scenarios import ValveCommand
-
-
-def parts_of(boom, spools, head, rod):
-    q = np.zeros((*spools.shape[:-1], boom.size * (1 + boom.ritz.functions)))
-    return StateParts(q, q, head, rod, spools)
 
 
 @pytest.fixture
@@ -27,7 +22,8 @@ def random_parts(boom):
     random = np.random.default_rng(3)
     spools = random.uniform(-1.0, 1.0, (50, boom.size))
     head, rod = random.uniform(0.0, 4e7, (2, 50, boom.size))
-    return parts_of(boom, spools, head, rod)
+    q = np.zeros((50, boom.size * (1 + boom.ritz.functions)))
+    return StateParts(q, q, head, rod, spools)
 
 
 def written_out(boom, i, s, p1, p2):
@@ -46,18 +42,13 @@ def written_out(boom, i, s, p1, p2):
 
 
 def test_flows_are_those_of_the_equation(paper_boom, random_parts):
-    boom = paper_boom
-    flows = flows_of(random_parts, constants_of(boom))
+    boom, p = paper_boom, random_parts
+    flows = flows_of(p, constants_of(boom))
     assert flows.head.shape == flows.rod.shape == (50, boom.size)
     for k in range(50):
         for i in range(boom.size):
-            expected = written_out(
-                boom,
-                i,
-                random_parts.spools[k, i],
-                random_parts.head_pressures[k, i],
-                random_parts.rod_pressures[k, i],
-            )
+            given = (values[k, i] for values in (p.spools, p.head_pressures, p.rod_pressures))
+            expected = written_out(boom, i, *given)
             assert (flows.head[k, i], flows.rod[k, i]) == pytest.approx(expected, rel=1e-12)
 
 
@@ -74,7 +65,7 @@ def test_the_simulation_fills_its_chambers_with_these_flows(boom):
     modes = np.zeros(N, dtype=np.int64)
     evaluate(y, modes, np.zeros(N), constants, np.empty((n, n)), np.empty(n), dy)
     flows = flows_of(StateParts.of(y, boom), constants)
-    pistons = np.array([c.linkage.position(a) for c, a in zip(boom.cylinders, y[:N], strict=True)])
+    pistons = piston_positions(y[:N], constants)
     volume = constants.actuators.head_volume + constants.actuators.head_area * pistons
     # Pistons stand: what flows in is all that the pressure rises from, (23).
     rates = boom.oil.bulk_modulus / volume * flows.head

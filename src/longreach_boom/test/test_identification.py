@@ -23,8 +23,6 @@ def test_every_parameter_changes_the_boom(boom):
     for machine in (boom, kelvin):
         for name, value in BOOM.values(machine).items():
             changed = BOOM.with_values(machine, {name: 0.99 * value or 1e-5})
-            if name.startswith('static_friction'):
-                assert changed.cylinders != machine.cylinders
             assert changed != machine, name
     assert set(BOOM.values(boom)) ^ set(BOOM.values(kelvin)) == {
         'beam_damping_scale',

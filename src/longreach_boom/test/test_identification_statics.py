@@ -10,7 +10,7 @@ from longreach_boom.identification_statics import Setting, StaticBoom, load_at
 from longreach_boom.machine import AUTOMATIC
 from longreach_boom.measured_runs import measured, truth_of
 from longreach_boom.model import Load, constants_of
-from longreach_boom.parameters import BoomParameters, default_file
+from longreach_boom.parameters import default_file
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
 from longreach_boom.simulation import simulate
@@ -174,14 +174,14 @@ def test_intervals_hold_with_a_wrong_dimension(small, wrong, shift):
         assert held(EXACT) < 0.7
 
 
-def test_a_payload_that_is_far_from_what_was_stated_is_named(small: BoomParameters) -> None:
+def test_a_payload_that_is_far_from_what_was_stated_is_named(small):
     poses = drawn(small, np.random.default_rng(3), wrong={'payload': 1.06})
     assert any(
         text.startswith('payload_scale = 1.0') for text in identified(small, poses).warnings
     )
 
 
-def test_what_a_wrong_dimension_would_change(small: BoomParameters) -> None:
+def test_what_a_wrong_dimension_would_change(small):
     poses = drawn(small, np.random.default_rng(1))
     told = identified(small, poses).sensitivity['length_scale_2']
     exact = identify_statics(EXACT, small, poses).estimate
@@ -216,7 +216,7 @@ def test_the_noise_of_few_poses_is_that_of_their_means_at_least(small, seed):
     assert min(fit[f'strain_{i}'].deviation for i in (1, 2)) >= 1e-7
 
 
-def test_a_gauge_that_shows_nothing_is_named(small: BoomParameters) -> None:
+def test_a_gauge_that_shows_nothing_is_named(small):
     poses = [
         pose._replace(measured={k: v for k, v in pose.measured.items() if k != 'strain_2'})
         for pose in drawn(small, np.random.default_rng(1))
@@ -226,7 +226,7 @@ def test_a_gauge_that_shows_nothing_is_named(small: BoomParameters) -> None:
     assert said[0].startswith('gauge_sensitivity_2: not estimated, as their gauges have no mean')
 
 
-def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> None:
+def test_more_poses_help_and_a_prior_for_the_dynamics(small):
     few, many = (
         identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate
         for count in (6, 18)
@@ -243,7 +243,7 @@ def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> 
     assert np.linalg.eigvalsh(prior.covariance / np.outer(prior.mean, prior.mean)).min() > 0.0
 
 
-def test_constant_errors_widen_the_intervals(small: BoomParameters) -> None:
+def test_constant_errors_widen_the_intervals(small):
     poses = drawn(small, np.random.default_rng(2))
     blind = StaticBoom(
         BOOM, pressure_bias=0.0, piston_bias=0.0, modulus=0.0, payload=0.0, geometry=False

@@ -5,7 +5,7 @@ import pytest
 
 from longreach_boom.identification import BOOM
 from longreach_boom.measured_runs import CAMERAS, measured, readings, truth_of
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -100,7 +100,7 @@ def test_runs_that_no_recording_can_state(boom, run):
         truth_of(cut, RELEASE)
 
 
-def test_readings_end_with_the_run(boom: BoomParameters) -> None:
+def test_readings_end_with_the_run(boom):
     moving = ValveCommand(0.0, (-0.8, 0.0, 0.0, 0.0))
     scenario = Scenario(duration=1.2, pose='site', valve_commands=(moving,))
     shown = readings(boom, scenario, load_sensors(), rate=3.0)

@@ -169,7 +169,7 @@ def test_equations_are_lagranges(count, rotation, random_boom, resized):
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('basis', ['moment', 'printed'])
-def test_installed_boom_is_lagranges(basis: str, rotation: str, boom: BoomParameters) -> None:
+def test_installed_boom_is_lagranges(basis, rotation, boom):
     random = np.random.default_rng(4)
     changed = boom.replace(ritz=boom.ritz.replace(basis=basis, rotation=rotation))
     assert_equations_agree(changed, (Load(90.0, 3, 9.0), Load(200.0, 1, 3.0)), random)
@@ -196,7 +196,7 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(rotation, random_bo
         assert np.array_equal(K, K.T)
 
 
-def test_mass_matrix_is_symmetric_and_positive_definite(random_boom: MakeBoom) -> None:
+def test_mass_matrix_is_symmetric_and_positive_definite(random_boom):
     random = np.random.default_rng(9)
     for count in range(1, 7):
         boom = random_boom(random, count, functions=int(random.integers(1, 5)))
@@ -253,7 +253,7 @@ def test_free_motion_loses_what_damping_takes(rotation, resized):
     assert np.all(np.diff(total - run.y[-1]) < 0.0)
 
 
-def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
+def test_load_is_a_part_of_the_mass(random_boom):
     # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
     random = np.random.default_rng(12)
     boom = random_boom(random, 4)
@@ -270,7 +270,7 @@ def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
     assert np.all(J[:, 3] == 0.0)
 
 
-def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
+def test_stiff_boom_is_a_rigid_pendulum(resized):
     # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
     boom = resized(1)
     L, root, tip = 9.6, 280.0, 190.0

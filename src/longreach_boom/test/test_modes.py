@@ -9,7 +9,6 @@ from longreach_boom.linear import smooth_model
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import _eigen, fastest_rate, natural_modes
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.spec import BOOM
@@ -157,7 +156,7 @@ def test_bad_choices_are_refused(boom, changes, text):
         natural_modes(boom, boom.pose('site'), **changes)
 
 
-def test_what_a_free_model_shows_is_of_its_equations(boom: BoomParameters) -> None:
+def test_what_a_free_model_shows_is_of_its_equations(boom):
     scenario = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),))
     state = Boom(boom, scenario).initial_state()
     names = [f'strain_{i}' for i in range(1, 5)]
@@ -175,7 +174,7 @@ def lowest_frequency(smooth):
 
 
 @pytest.mark.parametrize('free', [False, True])
-def test_a_model_at_a_release_is_that_right_after_it(boom: BoomParameters, free: bool) -> None:
+def test_a_model_at_a_release_is_that_right_after_it(boom, free):
     falls = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
     picks = Scenario(duration=1.0, pose='site', attach=(Attachment(time=0.0, mass=90.0),))
     options = BOOM.options()
@@ -191,7 +190,7 @@ def test_a_model_at_a_release_is_that_right_after_it(boom: BoomParameters, free:
     assert first[1] == pytest.approx(first[2], rel=0.01)
 
 
-def test_a_model_says_what_its_spools_and_pistons_cannot_do(boom: BoomParameters) -> None:
+def test_a_model_says_what_its_spools_and_pistons_cannot_do(boom):
     commands = (ValveCommand(time=0.5, spools=(1.0, 0.0, 0.0, 0.0)),)
     scenario = Scenario(duration=1.0, pose='site', valve_commands=commands)
     smooth = BOOM.smooth(boom, scenario, BOOM.options(), 0.55, False)
@@ -212,7 +211,7 @@ def test_a_model_says_what_its_spools_and_pistons_cannot_do(boom: BoomParameters
 
 
 @pytest.mark.parametrize('time', [0.0, 1.005, 3.0])
-def test_a_model_of_a_trajectory_has_the_command_of_its_controller(boom, time) -> None:
+def test_a_model_of_a_trajectory_has_the_command_of_its_controller(boom, time):
     scenario = BOOM.load_scenario(BOOM.find_scenario('wave'), boom, BOOM.options())
     smooth = BOOM.smooth(boom, scenario, BOOM.options(), time, False)
     run = simulate(boom, scenario.replace(duration=time + 0.005))
@@ -224,7 +223,7 @@ def test_a_model_of_a_trajectory_has_the_command_of_its_controller(boom, time) -
     np.testing.assert_array_equal(after.y, run.states[-1])
 
 
-def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> None:
+def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom):
     state = Boom(paper_boom, Scenario(duration=1.0, pose='site')).initial_state()
     n, N = 3 * paper_boom.size, paper_boom.size
     models = []
@@ -237,7 +236,7 @@ def test_a_torque_acts_on_a_cylinder_without_oil(paper_boom: BoomParameters) -> 
     np.testing.assert_allclose(models[1], models[0], rtol=1e-6)
 
 
-def test_every_mode_has_a_damping_ratio_of_its_own() -> None:
+def test_every_mode_has_a_damping_ratio_of_its_own():
     # Coupled by damping, one mode has the largest part in two of the motions.
     frequencies = np.array([1.0, 1.05, 1.1])
     K, D = np.diag(frequencies**2), 0.2 * np.array([[1, -1, 0], [-1, 2, -1], [0, -1, 1.0]])

@@ -28,7 +28,6 @@ from longreach_boom.motion import (
     evaluate,
     impulse_stop,
 )
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
@@ -209,7 +208,7 @@ def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(boom):
     assert gained > 20  # the trap is real
 
 
-def test_trap_in_a_run(boom: BoomParameters) -> None:
+def test_trap_in_a_run(boom):
     # Where pistons stick in a real run, a plain zero adds energy; the run itself never gains any.
     p = constants_of(boom)
     start = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,))).initial_state()
@@ -289,7 +288,7 @@ def test_unforced_boom_is_passive(boom, pose):
     assert growth[growth > 0.0].sum() < 1e-5 * np.ptp(total)
 
 
-def test_a_boom_out_of_oil_is_passive_too(boom: BoomParameters) -> None:
+def test_a_boom_out_of_oil_is_passive_too(boom):
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     load = (Load(600.0, 3, 9.0),)
     p = machine.constants(load)
@@ -345,7 +344,7 @@ def test_breakaway_at_static_friction(resized):
         assert np.all(modes == STUCK) == (share < 1.0)
 
 
-def test_all_that_stand_are_asked_at_once(boom: BoomParameters) -> None:
+def test_all_that_stand_are_asked_at_once(boom):
     # Pressures off balance, all stuck: what comes loose lets go of others that would have held.
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     p, start = machine.constants(()), machine.initial_state()
@@ -432,7 +431,7 @@ def test_comes_to_rest_in_static_equilibrium(boom):
     assert forces == pytest.approx(rest.forces, rel=1e-4)
 
 
-def test_closed_chambers_keep_their_oil(boom: BoomParameters) -> None:
+def test_closed_chambers_keep_their_oil(boom):
     machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(300.0),)))
     states, _ = run(machine.constants(()), machine.initial_state(), 5.0)
     _, amount = oil(machine.constants(()), states)
@@ -515,7 +514,7 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(resized, paper
 
 @pytest.mark.parametrize('piston', range(4))
 @pytest.mark.parametrize('spool', [0.5, -0.5])
-def test_valves_move_their_own_pistons(boom: BoomParameters, piston: int, spool: float) -> None:
+def test_valves_move_their_own_pistons(boom, piston, spool):
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     spools = tuple(spool if i == piston else 0.0 for i in range(4))
     states, _ = run(machine.constants(()), machine.initial_state(), 3.0, spools)
@@ -525,7 +524,7 @@ def test_valves_move_their_own_pistons(boom: BoomParameters, piston: int, spool:
 
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_dead_band_holds(boom: BoomParameters, sign: float) -> None:
+def test_dead_band_holds(boom, sign):
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     start = machine.initial_state()
     states, _ = run(machine.constants(()), start, 3.0, (sign * 0.0499,) * 4)
@@ -535,7 +534,7 @@ def test_dead_band_holds(boom: BoomParameters, sign: float) -> None:
     assert np.all(sign * (states[-1, :4] - start.y[:4]) > 0.0)
 
 
-def test_spool_is_of_first_order(boom: BoomParameters) -> None:
+def test_spool_is_of_first_order(boom):
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     states, _ = run(machine.constants(()), machine.initial_state(), 0.1, (0.5, -0.5, 1.0, 0.0))
     rise = 1.0 - np.exp(-np.arange(101) * STEP / 0.03)
@@ -613,7 +612,7 @@ def heavy_and_light(boom):
     return read_only(p._replace(beams=beams))
 
 
-def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
+def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom):
     y = random_state(boom, np.random.default_rng(5))
     before = y.copy()
     modes = np.array([STUCK, OUTWARDS, INWARDS, OUTWARDS])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from longreach_boom.machine import STEP
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.scenarios import ValveCommand
@@ -133,9 +132,7 @@ def test_wave_is_followed_as_well_as_with_the_papers_valves(loads, largest, boom
     assert errors[0][1] < largest
 
 
-def test_openings_of_counterbalance_valves_are_columns(
-    boom: BoomParameters, paper_boom: BoomParameters
-) -> None:
+def test_openings_of_counterbalance_valves_are_columns(boom, paper_boom):
     run = full_step(boom, 1, -1.0, pose='site')
     sides = [run.columns_like(f'counterbalance_{side}') for side in ('head', 'rod')]
     valve, oil = boom.cylinders[1].counterbalance, boom.oil
@@ -157,7 +154,7 @@ def test_openings_of_counterbalance_valves_are_columns(
     assert not any('counter' in name for name in simulate(paper_boom, short).columns.names)
 
 
-def test_steps_of_half_the_length_agree(boom: BoomParameters) -> None:
+def test_steps_of_half_the_length_agree(boom):
     # Without friction: counterbalance, relief and make-up valves at work, in the step of auto.
     runs = [
         simulate(

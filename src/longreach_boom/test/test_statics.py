@@ -91,7 +91,7 @@ def test_cylinders_do_the_work_of_a_lift(boom):
         assert (energies[0] - energies[1]) / stroke == pytest.approx(rest.forces[i], rel=1e-5)
 
 
-def test_stiff_boom_needs_the_forces_of_rigid_statics(boom: BoomParameters) -> None:
+def test_stiff_boom_needs_the_forces_of_rigid_statics(boom):
     # Sprawled: weights of the outboard beams with their levers, by hand; sigma is linear.
     stiff = boom.replace(youngs_modulus=2.06e17)
     rest = equilibrium(stiff, POSES['sprawled'], (TIP_LOAD,))
@@ -138,9 +138,7 @@ def test_cylinders_pull_what_leans_backwards(boom):
 
 @pytest.mark.parametrize('pose', [(80, -90, -80, -5), (60, -150, 0, 0), (85, -100, -75, 0)])
 @pytest.mark.parametrize('preload', [20e5, 40e5])
-def test_a_boom_at_rest_does_not_move(
-    pose: tuple[float, ...], preload: float, boom: BoomParameters
-) -> None:
+def test_a_boom_at_rest_does_not_move(pose, preload, boom):
     # Pulling cylinders: their head sides are filled by the charge line, above the tank pressure.
     filled = boom.replace(oil=boom.oil.replace(preload=preload))
     run = simulate(filled, Scenario(duration=1.0, pose_deg=tuple(map(float, pose))))
@@ -148,13 +146,13 @@ def test_a_boom_at_rest_does_not_move(
     assert all(np.all(run.column(f'port_head_{i}') == 0.0) for i in range(1, 5))
 
 
-def test_without_gravity_nothing_bends(boom: BoomParameters) -> None:
+def test_without_gravity_nothing_bends(boom):
     rest = equilibrium(boom.replace(gravity=0.0), POSES['site'], (TIP_LOAD,))
     np.testing.assert_allclose(rest.q[4:], 0.0, atol=1e-14)
     np.testing.assert_allclose(rest.forces, 0.0, atol=1e-8)
 
 
-def test_vertical_boom_is_only_compressed(resized: MakeBoom) -> None:
+def test_vertical_boom_is_only_compressed(resized):
     boom = resized(1)
     rest = equilibrium(boom, np.array([math.pi / 2.0]))
     np.testing.assert_allclose(rest.q[1:], 0.0, atol=1e-12)
@@ -162,7 +160,7 @@ def test_vertical_boom_is_only_compressed(resized: MakeBoom) -> None:
     np.testing.assert_allclose(rest.tip, [0.0, 9.6], atol=1e-12)
 
 
-def test_equilibrium_leaves_no_force_and_is_stable(random_boom: MakeBoom) -> None:
+def test_equilibrium_leaves_no_force_and_is_stable(random_boom):
     random = np.random.default_rng(12)
     for count in range(1, 5):
         boom = random_boom(random, count).replace(youngs_modulus=1e12)

@@ -7,7 +7,7 @@ from test_statics import POSES, TIP_LOAD
 
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import chain_base
-from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
@@ -171,7 +171,7 @@ def test_in_the_release_of_a_load(boom):
         assert np.all(error[first:] < 0.02)
 
 
-def test_places_are_anywhere_on_the_beams(boom: BoomParameters) -> None:
+def test_places_are_anywhere_on_the_beams(boom):
     state = at_rest(boom, POSES['sprawled'], (TIP_LOAD,))
     bent = curvatures(boom, state, ((0.0, 9.6), (), (1.0,), (0.0, 4.0, 9.0)))
     assert bent.shape == (6,)

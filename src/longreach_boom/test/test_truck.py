@@ -13,7 +13,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
@@ -74,7 +74,7 @@ def some_motion():
     return np.concatenate([SITE, h, [0.2, -0.3]]), random.normal(size=n + 2)
 
 
-def test_velocities_are_rates_of_places(boom: BoomParameters) -> None:
+def test_velocities_are_rates_of_places(boom):
     q, v = some_motion()
     ahead, back = (places(boom, q + h * v, v)[0] for h in (1e-6, -1e-6))
     np.testing.assert_allclose(places(boom, q, v)[1], (ahead - back) / 2e-6, atol=1e-7)
@@ -196,7 +196,7 @@ def test_modes_against_finite_elements(boom, pose, pistons):
     assert modes.frequencies[0] < 0.985 * standing.frequencies[0]
 
 
-def test_a_stiff_truck_stands(boom: BoomParameters) -> None:
+def test_a_stiff_truck_stands(boom):
     assert boom.truck is not None
     stiff = boom.truck.replace(heave_stiffness=1e12, pitch_stiffness=1e13)
     found = natural_modes(boom.replace(truck=stiff), SITE, count=3)
