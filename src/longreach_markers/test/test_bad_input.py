@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import re
 import struct
@@ -12,23 +13,17 @@ import cv2
 import numpy as np
 import pytest
 import yaml
+from known_rig import CAMERAS, mapping, solved
 from rig_files import write_rig
 from small_rig import small_rig
-from test_localisation import CAMERAS, mapping, solved
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
-from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.files import read_camera
-from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.rig import MountedCamera, Rig, load_rig
-from longreach_markers.setup.checkerboards import (
-    list_pictures,
-    read_picture,
-)
+from longreach_markers.setup.checkerboards import list_pictures, read_picture
 
-CONFIG = share_directory('longreach_vision') / 'config'
 # Whatever numpy has to say would stand beside the error.
 pytestmark = pytest.mark.filterwarnings('error')
 
@@ -70,17 +65,7 @@ def flipped(data: bytes) -> bytes:
         ('wide.png', with_size(png(), 2_000_000, 3), 'has a size of 2000000 x 3 px'),
         ('deep.png', with_size(png(), 90_000, 90_000), 'cannot be read as a picture'),
         ('deep.pgm', b'P5 100000 100000 255\n' + bytes(100), 'cannot be read as a picture'),
-        ('cut.pgm', b'P5 40 30 255\n' + bytes(100), 'cannot be read as a picture'),
-        (
-            'cut.bmp',
-            cv2.imencode('.bmp', np.zeros((9, 9, 3), np.uint8))[1].tobytes()[:80],
-            'cannot',
-        ),
-        (
-            'nan.tif',
-            cv2.imencode('.tif', np.full((9, 9), np.nan))[1].tobytes(),
-            'float64 of shape',
-        ),
+        ('nan.tif', bytes(cv2.imencode('.tif', np.full((9, 9), np.nan))[1]), 'float64 of shape'),
     ],
 )
 def test_files_that_hold_no_picture(tmp_path, capfd, name, data, text):
@@ -94,18 +79,12 @@ def test_files_that_hold_no_picture(tmp_path, capfd, name, data, text):
 
 def test_colours_depths_and_opacity_are_one_grey(tmp_path):
     grey = np.arange(30 * 40, dtype=np.uint16).reshape(30, 40) % 256
-    grey8 = grey.astype(np.uint8)
-    for name, stored in (
-        ('grey.png', grey8),
-        ('deep.png', grey * 257),
-        # The brightest pixel is white.
-        ('twelve_bits.png', grey * 16),
-        ('colour.png', np.dstack([grey8] * 3)),
-        ('clear.png', np.dstack([grey8] * 3 + [np.zeros_like(grey8)])),
-        ('ä ö 日本.png', grey8),
-    ):
-        cv2.imencode('.png', stored)[1].tofile(tmp_path / name)
-        assert np.array_equal(read_picture(tmp_path / name), grey8), name
+    grey8, file = grey.astype(np.uint8), tmp_path / 'ä ö 日本.png'
+    opacity = np.dstack([grey8] * 3 + [np.zeros_like(grey8)])
+    # Of twelve bits, the brightest pixel is white.
+    for stored in (grey8, grey * 16, opacity):
+        cv2.imencode('.png', stored)[1].tofile(file)
+        assert np.array_equal(read_picture(file), grey8)
 
 
 def test_folder_with_other_things_in_it(tmp_path):
@@ -152,13 +131,13 @@ def test_odd_values_in_files_are_taken_or_refused(tmp_path):
         return values
 
     rig = small_rig()
-    pose = rig.cameras['left'].pose
-    one = MountedCamera(
-        rig.cameras['left'].camera,
-        Pose(pose.rotation, pose.translation, np.diag([1e-6] * 6)),
+    left = rig.cameras['left']
+    pose = dataclasses.replace(left.pose, covariance=1e-6 * np.eye(6))
+    plane = dataclasses.replace(rig.plane, covariance=1e-6 * np.eye(3))
+    write_rig(
+        Rig({'left': MountedCamera(left.camera, pose)}, plane, rig.markers[:1]),
+        tmp_path / 'rig.yaml',
     )
-    plane = Plane(rig.plane.normal, rig.plane.offset, 1e-6 * np.eye(3))
-    write_rig(Rig({'left': one}, plane, rig.markers[:1]), tmp_path / 'rig.yaml')
     rng = np.random.default_rng(3)
     for name, read in (('rig_left.yaml', read_camera), ('rig.yaml', load_rig)):
         good = load_yaml(tmp_path / name)
@@ -179,38 +158,23 @@ def test_odd_values_in_files_are_taken_or_refused(tmp_path):
 def test_rig_with_one_thing_twice():
     rig = small_rig()
     left, right = rig.cameras.values()
-    same = MountedCamera(right.camera, left.pose)
-    refused(
-        'the cameras left and right are at [-0.8, -5.0, 0.4] m',
-        Rig,
-        {'left': left, 'right': same},
-        rig.plane,
-        rig.markers,
-    )
+    same = {'left': left, 'right': MountedCamera(right.camera, left.pose)}
+    text = 'the cameras left and right are at [-0.8, -5.0, 0.4] m'
+    refused(text, Rig, same, rig.plane, rig.markers)
     near = rig.markers[1].replace(position=(-0.4, 0.0, 0.1))
-    refused(
-        'one and two are 0.1 m apart, allowed: above 0.14 m',
-        Rig,
-        rig.cameras,
-        rig.plane,
-        (rig.markers[0], near),
-    )
+    text = 'one and two are 0.1 m apart, allowed: above 0.14 m'
+    refused(text, Rig, rig.cameras, rig.plane, (rig.markers[0], near))
     # One behind the other is a matter of their planes.
     Rig(rig.cameras, rig.plane, (rig.markers[0], near.replace(offset=0.3)))
 
 
-@pytest.mark.parametrize(
-    'pixel', [(-5.0, 10.0, 12.0), (-0.7, 10.0, 12.0), (10.0, 301.0, 12.0), (1e9, 1.0, 12.0)]
-)
+@pytest.mark.parametrize('pixel', [(-0.7, 10.0, 12.0), (10.0, 301.0, 12.0)])
 def test_marker_outside_of_the_image(tmp_path, pixel):
     rig = small_rig()
     marker = rig.markers[0].replace(left=pixel)
     write_rig(Rig(rig.cameras, rig.plane, (marker,)), tmp_path / 'rig.yaml')
-    refused(
-        f'one has the pixel ({pixel[0]:g}, {pixel[1]:g}) in left, allowed: within 400 x 300 px',
-        load_rig,
-        tmp_path / 'rig.yaml',
-    )
+    text = f'one has the pixel ({pixel[0]:g}, {pixel[1]:g}) in left, allowed: within 400 x 300 px'
+    refused(text, load_rig, tmp_path / 'rig.yaml')
     inside = Rig(rig.cameras, rig.plane, (marker.replace(left=(399.4, 299.4, 20.0)),))
     for factor in (0.25, 0.333, 1.0, 3.0):
         inside.scaled(factor).check_pixels()
@@ -222,13 +186,6 @@ def test_pixels_that_were_copied():
         point['left'] = [100.0, 100.0]
     count = len(values['points'])
     refused(f'the {count} pixels of left lie within 0 px', solved, values)
-
-
-@pytest.mark.parametrize('number', [-1e300, 1e9])
-def test_coordinates_beyond_all_maps(number):
-    values = mapping()
-    values['points'][2]['position'][1] = number
-    refused('points[2].position[1] =', solved, values)
 
 
 @pytest.mark.slow

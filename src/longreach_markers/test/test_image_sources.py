@@ -90,8 +90,6 @@ def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
     for number in (10, 9, 100, 1):
         write(tmp_path / f'left{number}.png', image(number))
-    (tmp_path / 'notes.txt').write_text('no picture')
-    (tmp_path / '.left5.png').write_bytes(b'hidden')
     with open_source(str(tmp_path)) as source:
         frames = list(source)
     assert [frame.image[12, 16] for frame in frames] == [1, 9, 10, 100]
@@ -118,14 +116,8 @@ def test_patterns(tmp_path: Path) -> None:
     ('names', 'stamps'),
     [
         (['l_12.5.png', 'l_12.75.png'], [12_500_000_000, 12_750_000_000]),
-        (
-            ['1700000000.000000001.png', '1700000000.1.png'],
-            [1_700_000_000_000_000_001, 1_700_000_000_100_000_000],
-        ),
-        (
-            ['l-1700000000123456789.png', 'l-1700000001000000000.png'],
-            [1_700_000_000_123_456_789, 1_700_000_001_000_000_000],
-        ),
+        (['1700000000.000000001.png'], [1_700_000_000_000_000_001]),
+        (['l-1700000000123456789.png'], [1_700_000_000_123_456_789]),
         # Times of day, by date -u -d '2024-01-01 11:59:59' +%s; of 0.1 s from each other.
         (
             ['c_20240101_115959.90.png', 'c_20240101_120000.00.png'],
@@ -150,7 +142,6 @@ def test_patterns(tmp_path: Path) -> None:
             ['l_0.05.png', 'l_0.1.png', 'l_0.15.png', 'l_0.2.png'],
             [50_000_000, 100_000_000, 150_000_000, 200_000_000],
         ),
-        (['l_12.5.png'], [12_500_000_000]),
         (['12.5.png', 'other.png'], [None, None]),
         (['0001.png', '0002.png'], [None, None]),
     ],
@@ -162,17 +153,14 @@ def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> 
     assert middles(open_source(tmp_path)) == list(range(len(names)))
 
 
-def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:
-    bgr = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
-    bgr[:] = (10, 200, 100)
-    write(tmp_path / '1.png', bgr)
-    write(tmp_path / '2.tif', bgr.astype(np.uint16) * 257)
-    write(tmp_path / '3.png', np.dstack([bgr, np.full((HEIGHT, WIDTH), 9, np.uint8)]))
-    for frame in open_source(tmp_path, color=True):
-        np.testing.assert_array_equal(frame.image, bgr)
-    for frame in open_source(tmp_path):
-        assert frame.image.shape == (HEIGHT, WIDTH)
-        assert abs(int(frame.image[0, 0]) - (0.114 * 10 + 0.587 * 200 + 0.299 * 100)) < 1.0
+def test_grey_and_colour_of_a_picture(tmp_path: Path) -> None:
+    bgr = np.full((HEIGHT, WIDTH, 3), (10, 200, 100), np.uint8)
+    write(tmp_path / '1.tif', bgr.astype(np.uint16) * 257)
+    (frame,) = open_source(tmp_path, color=True)
+    np.testing.assert_array_equal(frame.image, bgr)
+    (frame,) = open_source(tmp_path)
+    assert frame.image.shape == (HEIGHT, WIDTH)
+    assert abs(int(frame.image[0, 0]) - (0.114 * 10 + 0.587 * 200 + 0.299 * 100)) < 1.0
 
 
 def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
@@ -200,8 +188,7 @@ def test_a_cut_picture_does_not_end_a_folder(tmp_path: Path) -> None:
     frames = list(source)
     assert [frame.number for frame in frames] == [0, 1, 3]
     (note,) = source.notes
-    assert note.startswith(f'1 of 4 pictures of {tmp_path} cannot be read and are left out')
-    assert '2.jpg is truncated' in note
+    assert re.match(rf'1 of 4 pictures of {tmp_path} cannot be read .*2\.jpg is truncated', note)
     for file in tmp_path.iterdir():
         file.write_bytes(whole[:100])
     with pytest.raises(InputError, match=r'0\.jpg is truncated'):
@@ -291,7 +278,7 @@ def test_pictures_are_not_turned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('kind', ['png', 'jpg', 'bmp', 'tif', 'pgm', 'webp'])
-@pytest.mark.parametrize('part', [0.98, 0.5, 0.03, 0.0])
+@pytest.mark.parametrize('part', [0.98, 0.03, 0.0])
 def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: float) -> None:
     noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH), np.uint8, endpoint=True)
     write(tmp_path / f'1.{kind}', noise)
@@ -317,28 +304,24 @@ def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ('pictures', 'text'),
+    ('names', 'second', 'text'),
     [
+        (('a_2.5.png', 'b_2.25.png'), image(1), r'b_2.25.png: the time .* is 2.25\d+ s, not aft'),
         (
-            {'a_2.5.png': image(1), 'b_2.25.png': image(2)},
-            r'b_2.25.png: the time in the name is 2.25\d+ s, not aft',
+            ('1.png', '2.png'),
+            image(1)[:, 1:],
+            r'2.png has 31 x 24 px, allowed: 32 x 24 px, as .*1.png',
         ),
         (
-            {'1.png': image(1), '2.png': image(2)[:, 1:]},
-            r'2\.png has 31 x 24 px, allowed: 32 x 24 px, as .*1\.png',
+            ('1.png', '2.tif'),
+            np.zeros((4, 4), np.float32),
+            r'2.tif: picture is an array of float32',
         ),
-        (
-            {'a.tif': np.zeros((4, 4), np.float32)},
-            r'a\.tif: picture is an array of float32',
-        ),
-        (
-            {'0.5.png': image(5), '99999999999.5.png': image(5)},
-            r'99999999999\.5\.png: .* allowed: below 2147483648 s',
-        ),
+        (('1.5.png', '99999999999.5.png'), image(1), r'9.5.png: .* allowed: below 2147483648 s'),
     ],
 )
-def test_pictures_that_are_no_source(tmp_path, pictures, text):
-    for name, picture in pictures.items():
+def test_pictures_that_are_no_source(tmp_path, names, second, text):
+    for name, picture in zip(names, (image(1), second), strict=True):
         write(tmp_path / name, picture)
     with pytest.raises(InputError, match=text):
         list(open_source(tmp_path))
@@ -357,7 +340,6 @@ def test_pictures_that_are_no_source(tmp_path, pictures, text):
         ('{}/a**.png', r"a\*\*\.png cannot be read: Invalid pattern: '\*\*'"),
         ('x' * 300, 'cannot be read: File name too long'),
         ('/dev/video77', 'camera /dev/video77: there is no /dev/video77, found: '),
-        (77, 'camera 77: there is no /dev/video77'),
         ('77', 'camera 77: there is no /dev/video77'),
     ],
 )
@@ -430,6 +412,8 @@ class FakeVideo:
         # No container that rounds.
         (15.0, [0.0, 66.8, 133.2, 200.0], [0, 66.8e6, 133.2e6, 200e6]),
         (0.0, [0, 67, 133], [0, 67e6, 133e6]),
+        # No times at all.
+        (25.0, [0, 0, 0, 0], [0, 40e6, 80e6, 120e6]),
     ],
 )
 def test_times_in_whole_milliseconds(
@@ -440,6 +424,7 @@ def test_times_in_whole_milliseconds(
     (tmp_path / 'a.mkv').touch()
     with open_source(tmp_path / 'a.mkv') as source:
         assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]
+    assert source.notes == []
 
 
 def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
@@ -469,16 +454,6 @@ def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(
     assert 'not later than that before are not used: 1' in source.notes[0]
 
 
-def test_a_container_without_times_has_those_of_its_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_images, 'opened_capture', lambda *_: FakeVideo(4 * [0.0], 25.0))
-    (tmp_path / 'a.h264').touch()
-    with open_source(tmp_path / 'a.h264') as source:
-        assert [frame.stamp for frame in source] == [k * 40_000_000 for k in range(4)]
-    assert source.notes == []
-
-
 def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
     file, _ = varying(tmp_path)
     data = file.read_bytes()
@@ -495,13 +470,7 @@ def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
 def test_compression_between_frames_is_said(
     tmp_path: Path, name: str, codec: str, lossy: bool
 ) -> None:
-    writer = cv2.VideoWriter(
-        str(tmp_path / name), cv2.VideoWriter.fourcc(*codec), 15.0, (WIDTH, HEIGHT)
-    )
-    for k in range(3):
-        writer.write(np.full((HEIGHT, WIDTH, 3), 20 * k, np.uint8))
-    writer.release()
-    with open_source(str(tmp_path / name)) as source:
+    with open_source(video(tmp_path / name, 3, 15.0, codec)) as source:
         assert ('is compressed between frames' in source.lossy) == lossy
 
 
@@ -609,9 +578,8 @@ def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
     assert not open_source(0, capture=asked).refused
     # Both without automatics, and exposure in units of 0.1 ms.
     assert fake.set_to == list(zip(_CONTROLS, (1, 20, 0, 30.0), strict=True))
-
-
-def test_a_lens_is_locked_where_it_is(fake: FakeCapture) -> None:
+    fake.set_to.clear()
+    # A lens is locked where it is.
     assert not open_source(0, capture=CaptureOptions(focus_lock=True)).refused
     assert fake.set_to == [(cv2.CAP_PROP_AUTOFOCUS, 0)]
 
@@ -619,22 +587,14 @@ def test_a_lens_is_locked_where_it_is(fake: FakeCapture) -> None:
 @pytest.mark.parametrize(
     ('options', 'fixed', 'text'),
     [
-        (
-            {'exposure': 0.002},
-            {cv2.CAP_PROP_EXPOSURE: 50.0},
-            'exposure = 0.002 s, but camera 0 has 0.005 s and refuses it; its controls are',
-        ),
+        ({'exposure': 0.002}, {cv2.CAP_PROP_EXPOSURE: 50.0}, '0 has 0.005 s and refuses it; its'),
         (
             {'exposure': 0.002},
             {cv2.CAP_PROP_AUTO_EXPOSURE: 3.0},
-            'exposure by hand = 1, but camera 0 has 3 and refuses it',
+            'exposure by hand = 1, but camera',
         ),
         ({'focus': 30.0}, {cv2.CAP_PROP_FOCUS: 0.0}, 'focus = 30, but camera 0 has 0 and'),
-        (
-            {'focus_lock': True},
-            {cv2.CAP_PROP_AUTOFOCUS: -1.0},
-            'autofocus = 0, but camera 0 does not have this control',
-        ),
+        ({'focus_lock': True}, {cv2.CAP_PROP_AUTOFOCUS: -1.0}, '= 0, but camera 0 does not have'),
     ],
 )
 def test_a_control_that_a_camera_does_not_take_is_a_warning(
@@ -671,9 +631,7 @@ def test_a_camera_that_does_not_open(monkeypatch: pytest.MonkeyPatch, fake: Fake
     monkeypatch.setattr(FakeCapture, 'isOpened', lambda _: False)
     with pytest.raises(LongreachError, match='camera 3 cannot be opened; check that no other'):
         open_source(3)
-    with pytest.raises(
-        LongreachError, match=r'rtsp://10\.0\.0\.2/x cannot be opened; check address'
-    ):
+    with pytest.raises(LongreachError, match=r'rtsp://10.0.0.2/x cannot .* check address'):
         open_source('rtsp://10.0.0.2/x')
 
 

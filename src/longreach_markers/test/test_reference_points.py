@@ -22,6 +22,7 @@ from longreach_markers.setup.reference_points import Reference, load_reference, 
         (points_with(1, name='left'), "points has the name 'left'"),
         (points_with(1, position=[1.0, 2.0]), 'points[1].position has 2 values, allowed: 3'),
         (points_with(1, position=[1.0, math.nan, 0.0]), 'points[1].position[1] = nan'),
+        (points_with(1, position=[1.0, 1e9, 0.0]), 'points[1].position[1] ='),
         (points_with(1, deviation=0.0), 'points[1].deviation = 0.0, allowed: [1e-09, 10] m'),
         (points_with(1, colour='red'), 'points[1].colour is unknown'),
         (
