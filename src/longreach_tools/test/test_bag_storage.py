@@ -170,20 +170,16 @@ def test_a_recording_can_be_read_from_its_beginning_on(tmp_path):
             recover(tmp_path / 'bag', tmp_path / 'new')
 
 
-@pytest.mark.parametrize('count', [0, 20])
-def test_a_failure_keeps_what_was_written(tmp_path, count):
+def test_a_failure_keeps_what_was_written(tmp_path):
     def fail():
         with BagWriter(tmp_path / 'bag') as writer:
-            write_messages(writer, count, flush_every=10)
+            write_messages(writer, 20, flush_every=10)
             raise RuntimeError('it failed')
 
     with pytest.raises(RuntimeError, match='it failed'):
         fail()
-    if count:
-        with pytest.warns(UserWarning, match='not closed; 40 messages'):
-            assert len(positions(tmp_path / 'bag')) == 20
-    else:
-        assert list(tmp_path.iterdir()) == []
+    with pytest.warns(UserWarning, match='not closed; 40 messages'):
+        assert len(positions(tmp_path / 'bag')) == 20
 
 
 @pytest.mark.parametrize('options', [{}, {'compress': True}, {'storage': 'sqlite3'}], ids=str)
@@ -483,15 +479,12 @@ def test_a_file_without_chunks_is_read_but_not_checked(tmp_path, capsys):
 
 
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
-    types = MachineTypes()
-    definition = types.definition('std_msgs/msg/Int32')
-    made = types.store.types['std_msgs/msg/Int32']
+    definition = MachineTypes().definition('std_msgs/msg/Int32')
     times = [5, 1, 9, 3, 2, 8, 4, 7, 6, 0]
     writer = BagWriter(tmp_path / 'bag')
     connection = writer.add_topic('/x', 'std_msgs/msg/Int32', *definition, ())
     for time in times:
-        data = bytes(types.store.serialize_cdr(made(time), 'std_msgs/msg/Int32'))
-        writer.write(connection, time, data)
+        writer.write(connection, time, FIVE)
         writer.flush()
     shutil.copytree(tmp_path / 'bag', tmp_path / 'killed')
     writer.close()
@@ -755,14 +748,8 @@ def test_messages_as_serialize_message_writes_them_are_read(tmp_path):
         assert row.name == read.name
         for field in ('position', 'velocity', 'effort'):
             assert list(getattr(row, field)) == getattr(read, field).tolist()
-
-
-def test_more_behind_a_message_than_padding_is_an_error(tmp_path):
-    types = MachineTypes()
-    made = types.store.types
-    header = made['std_msgs/msg/Header'](made['builtin_interfaces/msg/Time'](0, 0), '')
-    full = made[JOINTS](header, ['a'], *(np.ones(1) for _ in range(3)))
-    data = bytes(types.store.serialize_cdr(full, JOINTS))
-    bag = bag_of(tmp_path / 'bag', JOINTS, data + bytes(8))
+    # More behind a message than this padding is an error.
+    full = serialization.serialize_message(rows[-1])
+    bag = bag_of(tmp_path / 'full', JOINTS, full + bytes(8))
     with pytest.raises(InputError, match=f'/x at 0 ns: not a {JOINTS}: .*size mismatch'):
         list(read_bag(bag))

@@ -77,7 +77,6 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
         (('a', '1:2:3', '--samples', 2), '1:2:3, allowed with --samples: START:STOP$'),
         (('a', '1:2:2', '--seed', 0), '--seed 0, allowed: with --samples N'),
         (('a', '1:2:0'), "'1:2:0', allowed: START:STOP:COUNT"),
-        (('a', '1:2:3:4'), "'1:2:3:4', allowed"),
         (('a', '2:2:3'), '2:2:3, allowed: different values'),
         (('a', '2:2', '--samples', 2), '2:2, allowed: different values'),
         (('a', '1:2:5000', 'b', '1:2:5000'), '25000000 runs, allowed: up to 10000000'),
@@ -120,9 +119,7 @@ def test_time_series_are_a_part_of_the_results(arguments, tmp_path):
     given = arguments(*words, '--results', folder)
     run(given, with_series, series={'time': 's', 'height': 'm'})
     assert [row['height'] for row in read(folder)] == [[1.0, 1.0], [2.0, 2.0]]
-    assert parquet.read_schema(folder / 'part-000000.parquet').field('height').metadata == {
-        b'unit': b'm'
-    }
+    assert parquet.read_table(folder).schema.field('height').metadata[b'unit'] == b'm'
     with pytest.raises(InputError, match='has the columns'):
         run(arguments('a', '1:2:2', '--results', folder))
 
@@ -150,8 +147,11 @@ def test_a_stopped_sweep_goes_on_where_it_stopped(arguments, tmp_path, capsys):
 
 def test_a_finer_grid_uses_the_runs_of_the_coarser_one(arguments, tmp_path):
     run(arguments('a', '-10:10:3', '--results', tmp_path))
+    # A file of another name is read and kept.
+    (tmp_path / 'part-000000.parquet').rename(tmp_path / 'part-mine.parquet')
     run(arguments('a', '-10:10:5', '--results', tmp_path))
     assert [job['a'] for job in calls] == [-5.0, 5.0]
+    assert sorted(row['a'] for row in read(tmp_path)) == [-10.0, -5.0, 0.0, 5.0, 10.0]
     # linspace gives 8.399999999999999 and 8.4.
     coarse, fine = (design_of(arguments('a', f'3:12:{count}'))[1] for count in (6, 16))
     assert coarse[3] == 8.4
@@ -170,13 +170,6 @@ def test_runs_of_other_files_are_not_mixed(arguments, tmp_path):
             run(arguments('a', '1:2:2', *more), changes, lambda v: {**v, 'file': content[0]})
         content[0] = 'before'
     assert not list(tmp_path.glob('new/*'))
-
-
-def test_other_names_of_files_are_read_and_kept(arguments, tmp_path):
-    run(arguments('a', '10:20:2', '--results', tmp_path))
-    (tmp_path / 'part-000000.parquet').rename(tmp_path / 'part-mine.parquet')
-    run(arguments('a', '10:20:3', '--results', tmp_path))
-    assert sorted(row['a'] for row in read(tmp_path)) == [10.0, 15.0, 20.0]
 
 
 def test_a_key_is_the_same_in_another_process(arguments, tmp_path):
@@ -218,16 +211,10 @@ def test_many_runs_are_summarized(arguments, tmp_path, capsys, monkeypatch):
         assert run(arguments(*words, '--results', tmp_path)) == 1
         assert len(calls) == count
         found = capsys.readouterr()
-        assert json.loads(found.out) == {
-            'runs': 9,
-            'failed': 3,
-            'results': {
-                'sum': {'unit': 'm', 'runs': 6, 'smallest': 11.0, 'mean': 21.5, 'largest': 32.0},
-                'product': {
-                    'unit': 'm^2', 'runs': 6, 'smallest': 10.0, 'mean': 30.0, 'largest': 60.0,
-                },
-            },
-        }  # fmt: skip
+        shown = json.loads(found.out)
+        assert (shown['runs'], shown['failed']) == (9, 3)
+        assert [*shown['results']['sum'].values()] == ['m', 6, 11.0, 21.5, 32.0]
+        assert [*shown['results']['product'].values()] == ['m^2', 6, 10.0, 30.0, 60.0]
         assert 'a = 3, b = 10 and 2 more runs: odd' in found.err
 
 
@@ -268,14 +255,6 @@ def test_wrong_folders_are_refused(arguments, tmp_path):
         with pytest.raises(InputError, match=message):
             run(arguments('a', '1:2:2', '--results', folder), lambda _: pytest.fail('was run'))
     assert [path.name for path in tmp_path.iterdir()] == [text.name]
-
-
-def test_nothing_stays_behind_when_no_run_could_be_made(arguments, tmp_path):
-    def stop(_):
-        raise KeyboardInterrupt
-
-    assert run(arguments('a', '1:2:2', '--results', tmp_path / 'new'), stop) == 130
-    assert not list(tmp_path.iterdir())
 
 
 def test_values_at_the_ends_are_checked_before_the_first_run(arguments, capsys):
