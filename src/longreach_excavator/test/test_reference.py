@@ -340,12 +340,12 @@ def test_equations_of_other_machines(random_excavator):
     random = np.random.default_rng(13)
     for k in range(6):
         other = random_excavator(random)
-        law = ('zelenin', 'earthmoving')[k % 2]
         rubbing = [
             c.replace(seals={'coulomb': 1e5 * c.bore, 'travel': 1e-3}, leakage=1e-13)
             for c in other.cylinders
         ]
-        other = other.replace(soil=other.soil.replace(law=law), cylinders=rubbing)
+        other = other.with_value('soil.law', ('zelenin', 'earthmoving')[k % 2])
+        other = other.replace(cylinders=rubbing)
         check_equations(random, other, math.nan, 30)
 
 
@@ -436,19 +436,14 @@ def check_run(
 
 
 def test_teleoperated_digging(excavator):
-    soil = excavator.soil.replace(law='earthmoving')
-    scenario = Scenario(
-        duration=4.0,
-        pose='reach',
-        surface=-1.5,
-        valve_commands=(
-            ValveCommand(0.1, (-0.5, 0.3, 0.0)),
-            ValveCommand(1.5, (-0.2, 0.8, 0.9)),
-            ValveCommand(2.7, (1.0, 0.2, 0.7)),
-            ValveCommand(3.5, (0.0, 0.0, -1.0)),
-        ),
+    commands = (
+        ValveCommand(0.1, (-0.5, 0.3, 0.0)),
+        ValveCommand(1.5, (-0.2, 0.8, 0.9)),
+        ValveCommand(2.7, (1.0, 0.2, 0.7)),
+        ValveCommand(3.5, (0.0, 0.0, -1.0)),
     )
-    found = check_run(excavator.replace(soil=soil), scenario, 5.0)
+    scenario = Scenario(duration=4.0, pose='reach', surface=-1.5, valve_commands=commands)
+    found = check_run(excavator.with_value('soil.law', 'earthmoving'), scenario, 5.0)
     assert found[-1, WORK + 3] > 1e3
     assert np.all(np.ptp(found[:, :RATE], axis=0) > 0.1)
 
@@ -460,10 +455,7 @@ def test_free_swing(excavator):
 
 
 def test_ends_of_strokes(excavator):
-    commands = (
-        ValveCommand(0.0, (-1.0, 1.0, -1.0)),
-        ValveCommand(3.0, (0.0, -1.0, 1.0)),
-    )
+    commands = (ValveCommand(0.0, (-1.0, 1.0, -1.0)), ValveCommand(3.0, (0.0, -1.0, 1.0)))
     low, high = np.degrees(excavator.joint_limits().T)
     pose = (low[0] + 3.0, low[1] + 4.0, high[2] - 6.0)
     scenario = Scenario(duration=4.0, pose_deg=pose, soil=False, valve_commands=commands)
@@ -476,15 +468,10 @@ def test_ends_of_strokes(excavator):
 
 def test_missing_oil(excavator):
     # The boom falls faster than its rod side fills.
-    boom, *others = excavator.cylinders
-    narrow = boom.replace(valve=boom.valve.replace(area_ratio=0.1))
-    scenario = Scenario(
-        duration=1.5,
-        pose='reach',
-        soil=False,
-        valve_commands=(ValveCommand(0.0, (-1.0, 0.0, 0.0)), ValveCommand(0.7, CLOSED)),
-    )
-    found = check_run(excavator.replace(cylinders=(narrow, *others)), scenario, 5.0)
+    narrow = excavator.with_value('cylinders.boom.valve.area_ratio', 0.1)
+    commands = (ValveCommand(0.0, (-1.0, 0.0, 0.0)), ValveCommand(0.7, CLOSED))
+    scenario = Scenario(duration=1.5, pose='reach', soil=False, valve_commands=commands)
+    found = check_run(narrow, scenario, 5.0)
     assert found[:, ROD].min() < -1e6
 
 

@@ -28,7 +28,6 @@ from longreach_excavator.statics import standing
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
 from longreach_tools.testing import Outcome
 
-SCENARIO = 'duration: 0.5\npose: dig\n'
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -48,20 +47,10 @@ def pattern(message: str) -> str:
         ('cylinders.boom.name', 'Boom', "cylinders have the names ('Boom', 'arm', 'bucket'), all"),
         ('poses.reach.name', '', "poses[1].name = '', allowed: a name"),
         ('poses.reach.name', 'dig', "poses has the name 'dig' twice, allowed: once"),
-        ('poses.dig.angles_deg', (0.0,), 'poses[0] (dig): pose has 1 angles, allowed: 3'),
         ('poses.dig.angles_deg', (20.0, -95.0, 75.0), 'poses[0] (dig): theta_4 (bucket) = 75 deg'),
-        # The printed radius, in millimetres; a density in kg/m^3.
-        ('soil.sweep_radius', 1448.0, 'sweep_radius = 1448.0, allowed: (0, 10] m'),
         ('soil.earthmoving.unit_weight', 1700.0, 'unit_weight = 1700.0, allowed: [3000, 60000]'),
-        # Beyond the stretched and the folded triangle.
         ('cylinders.boom.stroke', 1.5, 'cylinders[0] (boom): retracted = 1.81 m with stroke = 1.'),
-        ('cylinders.boom.retracted', 1.5, 'length of the boom cylinder = 1.5 m, allowed between'),
-        ('cylinders.arm.retracted', 1.6, 'the arm cylinder = 1.6 m, .. : [1.65409, 3.37809] m'),
-        ('cylinders.bucket.stroke', 2.0, 'length of the bucket cylinder = 2.74'),
-        ('bucket.llk', 0.01, 'the bucket cylinder = 1.577 m, .. : [2.14557, 2.16012] m'),
         ('bucket.lpk', 3.0, 'the bucket linkage closes nowhere .. ; look at llk, lpk, ldp'),
-        ('arm.lcl', 0.3, 'the bucket linkage closes nowhere with a lever'),
-        ('arm.lcf', 0.3, 'cylinders[1] (arm): .. length of the arm cylinder = '),
         ('soil.earthmoving.blade_friction_deg', 35.0, 'blade_friction_deg = 35 deg, allowed: at '),
         ('soil.earthmoving.rake_angle_deg', 140.0, '= 189 deg leaves no failure wedge, allowed: '),
         ('soil.earthmoving.rake_angle_deg', 129.0, 'a failure wedge of 0. .. deg, allowed: at le'),
@@ -80,8 +69,6 @@ def test_parameters(excavator, path, value, message):
     [
         ({'pose': ''}, 'neither pose nor pose_deg is given, allowed: one of them'),
         ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg are given, allowed: one'),
-        ({'pose': 'flat'}, "pose = 'flat', allowed: dig | reach | tucked"),
-        ({'pose': '', 'pose_deg': (20.0, -95.0)}, 'pose has 2 angles, allowed: 3'),
         ({'pose': '', 'pose_deg': (20.0, -95.0, 80.0)}, 'theta_4 (bucket) = 80 deg, allowed by t'),
         ({'duration': 8.0005}, 'duration = 8.0005 s, allowed: whole steps of 0.0'),
         ({'mode': 'dry'}, "mode = 'dry', allowed: hydraulic | printed | thesis"),
@@ -91,9 +78,7 @@ def test_parameters(excavator, path, value, message):
         ({'mode': 'thesis'}, "depth = 'surface', allowed with mode: thesis: swing"),
         ({'forces': 'x.csv'}, 'forces belongs to mode: printed'),
         ({'loose': ('bukket',)}, "loose has 'bukket', allowed, each once: boom | arm | bucket"),
-        ({'held': ('arm', 'arm')}, "held has 'arm', allowed, each once: boom | arm | bucket"),
         ({'valve_commands': (ValveCommand(0.0004, ZERO),)}, 'valve_commands[0].time = 0.0004 s'),
-        ({'valve_commands': (ValveCommand(0.0, (0.0,)),)}, 'spools has 1 values, allowed: 3'),
         ({'valve_commands': (ValveCommand(1.0, ZERO),) * 2}, '[1].time = 1.0 s, allowed: after 1'),
         ({'depth': 'terrain', 'surface': -50.0}, 'surface = -50 m is out of reach, allowed with'),
     ],
@@ -161,10 +146,8 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
     ('make', 'message'),
     [
         (lambda x: x.check_pose(np.zeros(2)), 'pose has 2 angles, allowed: 3'),
-        (lambda x: x.check_pose(np.array([0.3, math.nan, 0.0])), 'theta_3 (arm) = nan deg'),
         (lambda x: standing(x, np.array([0.3, 0.5, 0.0])), 'theta_3 (arm) = 28.6479 deg, allowed'),
         (lambda x: breakout(x, 'boom', x.pose('dig')), "cylinder = 'boom', allowed: bucket | arm"),
-        (lambda x: Linkage(x.pins()._replace(pk=9.0)), 'closes nowhere with a lever .. at llk, l'),
         (lambda x: Linkage(x.pins()._replace(lk=math.nan)), 'closes nowhere with a lever'),
         (lambda x: x.linkage().angles(np.array([2.5, 2.7])), 'lengths = [2.5, 2.7], allowed: thr'),
         (lambda x: x.linkage().angle(1, math.nan), 'length of the arm cylinder = nan m'),
@@ -172,7 +155,6 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: x.linkage().levers(np.array([0.0, -1.0, math.nan])), 'theta_4 = nan deg, allo'),
         (lambda x: resistance_at(x.soil, np.array([np.nan])), 'depths has values that are not fi'),
         (lambda x: wedge_factors(x.soil.earthmoving, 0.0), 'beta = 0 rad, allowed: (0, 1.5'),
-        (lambda x: Excavator(x, dig_scenario(), 0.011), 'step = 0.011 s, allowed: [1e-06, 0.01] '),
         (lambda x: Excavator(x, dig_scenario(), math.nan), 'step = nan s, allowed'),
         (lambda x: Excavator(x, dig_scenario(), tolerance=1.0), 'tolerance = 1.0, allowed: 0, or'),
         (
@@ -182,8 +164,6 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: advanced(x, (0.0, 0.0)), 'command has 2 spools and 3 forces, allowed: 3 each'),
         (lambda x: advanced(x, ZERO, (None, 0.0)), 'command has 3 spools and 2 forces'),
         (lambda x: advanced(x, (0.0, 1.001, 0.0)), 'spools = (0.0, 1.001, 0.0), allowed: [-1, 1]'),
-        (lambda x: advanced(x, (0.0, 0.0, math.nan)), 'spools = (0.0, 0.0, nan), allowed'),
-        (lambda x: advanced(x, ZERO, (None, math.inf, 0.0)), 'forces = (None, inf, 0.0), allowed'),
         (lambda x: advanced(x, ZERO, (math.nan, 0.0, 0.0)), 'up to 1e+07 N, or None'),
         (lambda x: sticks(x, [0.0] * 4, [0, 1]), 'joy has 4 axes, allowed with right_fore_aft.ax'),
         (lambda x: sticks(x, [0.0] * 4 + [math.nan], [0, 1]), 'joy has nan on axis 4, allowed: f'),
@@ -278,17 +258,12 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
         (forces_file, PRESSURES.format('120,80,290,5,5,60'), 'no pressure is above 290 Pa, .. in'),
         (read_motion, MOTION.replace('theta_3', 'x'), 'data.csv: column theta_3 is missing'),
         (read_motion, MOTION, 'has 3 rows, allowed: at least 4, .. omega_2'),
-        (read_motion, MOTION.replace('theta_4', 'force_x'), 'column theta_4 is missing'),
         (
             read_motion,
             'time,theta_2,theta_3,theta_2_deg\n0,0,0,0\n1,0,0,0\n',
             'has columns theta_2 and theta_2_deg, allowed: one',
         ),
-        (
-            lambda file: read_motion(file, 9.0),
-            MOTION * 1 + '3,0,-1,0\n4,0,-1,0\n',
-            'cutoff = 9 Hz',
-        ),
+        (lambda file: read_motion(file, 9.0), MOTION + '3,0,-1,0\n4,0,-1,0\n', 'cutoff = 9 Hz'),
         (read_measurements, 'time,x\n0,1\n1,2\n', 'found the columns time, x; allowed: time with'),
         (read_measurements, 'theta_4\n0\n1\n', '2 rows and no column time'),
         (read_measurements, 'force_lk,strain_lk\n0,0\n', 'has columns force_lk and strain_lk, al'),
@@ -310,21 +285,12 @@ def test_files(tmp_path, read, text, message):
         read(file)
 
 
-@pytest.mark.parametrize(
-    ('rows', 'message'),
-    [
-        ('time,force_boom\n0,1\n1,1\n', 'found the columns time, force_boom; allowed: time with'),
-        (FORCES, 'data.csv ends at 2 s, allowed: at duration = 3 s or later'),
-        ('', '0 lines, allowed: one of names and others of numbers'),
-        (None, 'data.csv cannot be read: No such file'),
-    ],
-)
-def test_forces_are_read_with_the_scenario(tmp_path, excavator, rows, message):
-    if rows is not None:
-        (tmp_path / 'data.csv').write_text(rows)
+def test_forces_are_read_with_the_scenario(tmp_path, excavator):
+    (tmp_path / 'data.csv').write_text(FORCES)
     file = tmp_path / 'scenario.yaml'
     file.write_text('duration: 3.0\npose: dig\nmode: printed\nforces: data.csv\n')
-    with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
+    message = r'scenario\.yaml: .*data\.csv ends at 2 s, allowed: at duration = 3 s or later'
+    with pytest.raises(InputError, match=message):
         load_scenario(file, excavator, 1e-3)
 
 
@@ -335,20 +301,12 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator, rows, message):
     ('words', 'text'),
     [
         (('dig', '--mode', 'printed', '--sample-time', 0.1), '--sample-time = 0.1 s, allowed wit'),
-        (('dig', '--sample-time', 0.5), 'mode: hydraulic and a sweep: up to 0.1 s'),
-        (('dig', '--step', 0.0007), 'sample_time = 0.005 s, allowed: whole steps'),
         (('dig', '--mode', 'printed', '--flow', 200), '--flow belongs to --mode hydraulic'),
-        (('dig', '--mode', 'printed', '--held'), 'loose and held belong to mode: hydraulic'),
-        (('dig', '--forces', 'forces.csv'), 'belongs to mode: printed'),
-        (('dig', '--mode', 'printed', '--forces', 'no.csv'), 'no.csv cannot be read'),
         (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
-        (('dig', '--flow', 5e4), 'wide valves'),
-        (('dig', '--set', 'scenario.surface=1'), '--set scenario.surface, allowed here: values'),
         (('pose', '--set', 'scenario.surface=1'), 'as this command reads no scenario file'),
         (('dig', '--plot', 'x.txt'), "extension 'txt'"),
         (('steps', '--step', '1e-7'), 'step'),
         (('pose', '--pose', '20,-95,70', '--degrees'), 'theta_4 (bucket) = 70 deg, allowed'),
-        (('pose', '--lengths', '2.5,2.6,2.7'), 'theta_4 (bucket)'),
         (('pose', '--tip', '16,-1'), 'tooth = [16.0, -1.0], allowed: places within the limits'),
         (('pose', '--tip', '1'), 'x,z or x,z,attitude'),
         (('cohesion', '--data', 'x.csv', '--noise', 'theta_4=0'), 'allowed: such as force_lk=150'),
@@ -360,30 +318,20 @@ def test_commands(capsys, tmp_path, monkeypatch, words, text):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_read_is_not_replaced(capsys, tmp_path):
-    machine, scenario = tmp_path / 'machine.yaml', tmp_path / 'scenario.yaml'
-    machine.write_bytes(default_file().read_bytes())
-    scenario.write_text(SCENARIO, encoding='utf-8')
-    forces = tmp_path / 'forces.csv'
-    forces.write_text('time,force_boom,force_arm,force_bucket\n0,0,0,0\n9,0,0,0\n')
-    given = tmp_path / 'given.yaml'
-    given.write_text(SCENARIO + 'mode: printed\nforces: forces.csv\n', encoding='utf-8')
-    data = tmp_path / 'motion.csv'
-    data.write_text('time,theta_2,theta_3,theta_4\n0,0,-1,0\n', encoding='utf-8')
-    (tmp_path / 'link.csv').symlink_to(data)
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+def test_forces_that_are_read_are_not_replaced(capsys, tmp_path):
+    forces, given, data = (tmp_path / name for name in ('forces.csv', 'given.yaml', 'data.csv'))
+    text = 'time,force_boom,force_arm,force_bucket\n0,0,0,0\n9,0,0,0\n'
+    forces.write_text(text)
+    given.write_text('duration: 0.5\npose: dig\nmode: printed\nforces: forces.csv\n')
+    data.write_text('time,theta_2,theta_3,theta_4\n0,0,-1,0\n')
     for words in (
-        ('dig', '--duration', 0.1, '--file', machine, '--csv', machine),
-        ('dig', '--mode', 'printed', '--forces', forces, '--csv', forces),
-        ('run', scenario, '--csv', scenario),
-        ('run', given, '--csv', forces),
-        ('inverse', '--motion', data, '--csv', tmp_path / 'link.csv'),
-        ('cohesion', '--data', data, '--csv', data),
+        ('dig', '--mode', 'printed', '--forces', forces),
+        ('run', given),
+        ('cohesion', '--data', data, '--scenario', given),
     ):
-        Outcome(capsys, 'excavator', *words).refused('is one of the inputs; give another place')
-    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
-    words = ('cohesion', '--data', data, '--scenario', given, '--csv', forces)
-    Outcome(capsys, 'excavator', *words).refused('is one of the inputs; give another place')
+        outcome = Outcome(capsys, 'excavator', *words, '--csv', forces)
+        outcome.refused('is one of the inputs; give another place')
+    assert forces.read_text() == text
 
 
 def test_a_run_out_of_balance_is_no_result(capsys, tmp_path, monkeypatch):
