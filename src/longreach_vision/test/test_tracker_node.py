@@ -26,15 +26,17 @@ from longreach_msgs.msg import (
     MarkerPositions,
 )
 from longreach_msgs.srv import InitializeMarker
+from node_scene import CAMERA, NAMES, SIDES, motion, rig, words
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from std_msgs.msg import Header
 from test_bag_files import truth_message
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.io.compressed_images import jpeg_of
 from longreach_markers.rig import (
@@ -60,34 +62,8 @@ from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, scene_of
 
-CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 LOOK = CameraLook(clutter=0, blur=0.8)
 PERIOD = 66_666_667  # [ns]
-SIDES = ('left', 'right')
-NAMES = ('base', 'tip')
-
-
-def rig(**changes: Any) -> Rig:
-    """Return two cameras 9 m before the plane y = 0, and two markers of 11 px in them."""
-    return Rig(
-        {
-            side: MountedCamera(CAMERA, Pose.from_look_at((x, -9.0, 1.0), (0.0, 0.0, 1.0)))
-            for side, x in zip(SIDES, (-1.5, 1.5), strict=True)
-        },
-        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
-        (
-            MarkerOnRig('base', 0.25, position=(-1.5, 0.0, 0.5)),
-            MarkerOnRig('tip', 0.25, position=(1.0, 0.0, 1.5)),
-        ),
-        **changes,
-    )
-
-
-def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions (2, 3) [m] and velocities [m/s] of the markers."""
-    rise = 0.1 * math.sin(2.0 * time)
-    places = np.array([[-1.5, 0.0, 0.5], [1.0, 0.0, 1.5 + rise]])
-    return places, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.2 * math.cos(2.0 * time)]])
 
 
 class Shot(NamedTuple):
@@ -207,17 +183,14 @@ class Tracker:
     def reported(self, **values: object) -> DiagnosticArray:
         """Wait for a report with these values, names with _ for blanks, and return its status."""
 
+        wanted = {(name, str(value)) for name, value in values.items()}
+
         def matching() -> list[Any]:
+            told = [report.status[0] for report in self.reports]
             return [
-                report.status[0]
-                for report in self.reports
-                if values.items()
-                <= {
-                    pair.key.replace(' ', '_'): type(values.get(pair.key.replace(' ', '_'), ''))(
-                        pair.value
-                    )
-                    for pair in report.status[0].values
-                }.items()
+                one
+                for one in told
+                if wanted <= {(pair.key.replace(' ', '_'), pair.value) for pair in one.values}
             ]
 
         self.bench.until(matching, f'report with {values}')
@@ -242,12 +215,10 @@ class Tracker:
 Start = Callable[..., Tracker]
 
 
-def words(tmp_path: Path, node: str = '', own: Rig | None = None, **parameters: Any) -> list[str]:
-    """Return ROS arguments with parameters, for all nodes or ``NODE:``, and a file of the rig."""
-    file = tmp_path / 'rig.yaml'
-    write_rig(own or rig(), file)
-    told = {'rig': file, **parameters}
-    return [part for name, value in told.items() for part in ('-p', f'{node}{name}:={value}')]
+def with_rig(tmp_path: Path, node: str = '', own: Rig | None = None, **more: Any) -> list[str]:
+    """Return ROS arguments with parameters, and a file of the rig."""
+    write_rig(own or rig(), tmp_path / 'rig.yaml')
+    return words(node, **{'rig': tmp_path / 'rig.yaml', **more})
 
 
 @pytest.fixture
@@ -257,7 +228,7 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Start]:
 
         def make(own: Rig | None = None, **parameters: Any) -> Tracker:
             sides = tuple((own or rig()).cameras)
-            found = stack.enter_context(bench(*words(tmp_path, '', own, **parameters)))
+            found = stack.enter_context(bench(*with_rig(tmp_path, '', own, **parameters)))
             compressed = parameters.get('transport') == 'compressed'
             return Tracker(found, capfd, sides, compressed)
 
@@ -527,11 +498,6 @@ def with_stamps(taken: list[Shot], stamps: dict[int, int]) -> list[Shot]:
             'image of 0.000 s, allowed: after the previous one',
             {},
         ),
-        (
-            lambda: [one for one in shots(4) for _ in range(1 + (one.stamp == PERIOD))],
-            'allowed: after the previous one',
-            {},
-        ),
     ],
 )
 def test_stamps_that_are_wrong_are_said(start: Start, taken, text: str, values) -> None:
@@ -543,30 +509,28 @@ def test_stamps_that_are_wrong_are_said(start: Start, taken, text: str, values) 
 
 
 @pytest.mark.parametrize(
-    ('how', 'text'),
+    ('changes', 'text'),
     [
-        ('encoding', "encoding = 'yuv_of_mars', allowed: mono8"),
-        ('cut off', 'the message is truncated'),
-        ('stamp', 'allowed: 0 or more, and [0, 999999999]'),
-        ('size', 'image has 320 x 120 px, allowed by the rig for right: 320 x 240 px'),
+        ({'encoding': 'yuv_of_mars'}, "encoding = 'yuv_of_mars', allowed: mono8"),
+        (
+            {'header': Header(stamp=Time(nanosec=1_500_000_000))},
+            'allowed: 0 or more, and [0, 999999999]',
+        ),
+        (
+            {'height': 120, 'data': array.array('B', bytes(120 * 320))},
+            'image has 320 x 120 px, allowed by the rig for right: 320 x 240 px',
+        ),
     ],
 )
-def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) -> None:
+def test_a_bad_image_is_counted_and_survived(start: Start, changes, text: str) -> None:
     tracker = start(lossless='true')
     for k, shot in enumerate(shots(6)):
         message = shot.message()
-        if k == 5 and how == 'stamp':
-            message.header.stamp.nanosec += 1_500_000_000
-        elif k == 5 and how == 'encoding':
-            message.encoding = 'yuv_of_mars'
-        elif k == 5 and how == 'cut off':
-            message.data = array.array('B', message.data[:1000])
-        elif k == 5:
-            message.height = 120
-            message.data = array.array('B', message.data[: 120 * 320])
+        for name, value in changes.items() if k == 5 else ():
+            setattr(message, name, value)
         tracker.send_message(shot.camera, message)
     tracker.heard(6)
-    assert text in tracker.says('/right/image_raw', text)
+    tracker.says('/right/image_raw', text)
     cameras = [message.estimates[0].cameras for message in tracker.markers]
     assert cameras == [3, 3, 1, 3, 3, 3]
     tracker.reported(right_bad=1, right_frames=5, left_bad=0)
@@ -761,7 +725,7 @@ def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
 
 
 def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
-    with bench(*words(tmp_path, recorders=1)) as b:
+    with bench(*with_rig(tmp_path, recorders=1)) as b:
         b.add(TrackerNode)
         reports: list[DiagnosticArray] = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         b.until(lambda: reports)
@@ -777,12 +741,9 @@ def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
     ('kind', 'parameters', 'match'),
     [
         (TrackerNode, {'rig': 'nowhere.yaml'}, 'nowhere.yaml cannot be read'),
-        (TrackerNode, {'scale': 0.0}, r'scale = 0.0, allowed: \(0, 1\]'),
         # A given pixel is too small then.
         (TrackerNode, {'scale': 0.5}, r'scale = 0\.5: .* radius 3\.5 px'),
-        (TrackerNode, {'calibration': 'mine'}, "calibration = 'mine', allowed: rig | topic"),
         (TrackerNode, {'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
-        (TrackerNode, {'speed': 1.0}, "parameter 'speed' is unknown"),
         (SimulatedNode, {'calibration': 'topic'}, r'allowed in one process .*: rig'),
     ],
 )
@@ -791,7 +752,7 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     own = rig()
     small = (own.markers[0].replace(left=(92.0, 140.0, 7.0)), own.markers[1])
-    told = words(tmp_path, '', dataclasses.replace(own, markers=small), **parameters)
+    told = with_rig(tmp_path, '', dataclasses.replace(own, markers=small), **parameters)
     with bench(*told) as b, pytest.raises(InputError, match=match):
         b.add(kind)
 
@@ -804,11 +765,11 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
     shown = {'duration': 0.45, 'frame_rate': 20.0, 'real_time_factor': 0.0, 'lossless': 'true'}
     found = []
     for kinds, told in (
-        ((SimulatedNode,), words(tmp_path, 'simulated:', **shown, recorders=1)),
+        ((SimulatedNode,), with_rig(tmp_path, 'simulated:', **shown, recorders=1)),
         (
             (TrackerNode, CameraNode),
-            words(tmp_path, 'camera:', **shown, listeners=1)
-            + words(tmp_path, 'tracker:', lossless='true', recorders=1),
+            with_rig(tmp_path, 'camera:', **shown, listeners=1)
+            + with_rig(tmp_path, 'tracker:', lossless='true', recorders=1),
         ),
     ):
         with bench(*told) as b:
