@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
+import resource
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from small_path import small_path, write_path
 from small_rig import write_small_rig
@@ -56,3 +61,25 @@ def rendering(scene: Path) -> tuple[object, ...]:
 def tracking(scene: Path) -> tuple[object, ...]:
     """How pictures of the scene are tracked."""
     return ('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml')
+
+
+def write_video(file: Path, images: Sequence[np.ndarray], codec: str, rate: float) -> Path:
+    """Write images, grey or in colour, as a video."""
+    height, width = images[0].shape[:2]
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*codec), rate, (width, height))
+    writer.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)
+    for image in images:
+        writer.write(image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
+    writer.release()
+    return file
+
+
+@contextlib.contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """Let files grow up to a number of bytes only."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 from independent_views import digitised, view
+from small_commands import write_video
 from test_setup_commands import TRUTH, board_picture
 
 from longreach_markers.camera.geometry import Plane, Pose
@@ -99,14 +100,11 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side, start in (('left', 0.0), ('right', -OFFSET)):
         still = digitised(view(stands, side, lambda _: POINTS), rng)
         cv2.imwrite(str(folder / f'{side}.png'), still)
-        size = (TRUTH.width, TRUTH.height)
-        code = cv2.VideoWriter.fourcc(*'MJPG')
-        video = cv2.VideoWriter(str(folder / f'{side}.avi'), code, RATE, size)
-        video.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)
-        for k in range(FRAMES):
-            grey = digitised(view(ends, side, bar, start + k / RATE, LINE_TIME), rng)
-            video.write(cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR))
-        video.release()
+        images = [
+            digitised(view(ends, side, bar, start + k / RATE, LINE_TIME), rng)
+            for k in range(FRAMES)
+        ]
+        write_video(folder / f'{side}.avi', images, 'MJPG', RATE)
     return folder
 
 

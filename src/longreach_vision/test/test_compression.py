@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from independent_views import digitised, view
-from small_commands import call
+from small_commands import call, write_video
 from small_rig import NAMES, START, small_rig, write_small_rig
 from swinging import followed
 
@@ -50,23 +50,20 @@ def ratio(shown: dict[str, list[np.ndarray]]) -> float:
     return float(np.mean(squares))
 
 
-def written(folder, shown: dict[str, list[np.ndarray]], codec: str, kind: str) -> dict:
+def written(folder: Path, shown: dict[str, list[np.ndarray]]) -> dict[str, Path]:
     """Write videos, and return their files."""
-    files = {}
-    for side, images in shown.items():
-        files[side] = str(folder / f'{side}.{kind}')
-        size = images[0].shape[::-1]
-        writer = cv2.VideoWriter(files[side], cv2.VideoWriter.fourcc(*codec), RATE, size)
-        for image in images:
-            writer.write(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
-        writer.release()
-    return files
+    return {
+        side: write_video(folder / f'{side}.mp4', images, 'mp4v', RATE)
+        for side, images in shown.items()
+    }
 
 
 @pytest.mark.slow
 def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures, monkeypatch):
-    files = written(tmp_path, pictures, 'mp4v', 'mp4')
-    shown = {side: [frame.image for frame in open_source(file)] for side, file in files.items()}
+    files = written(tmp_path, pictures)
+    shown = {
+        side: [frame.image for frame in open_source(str(file))] for side, file in files.items()
+    }
     found = ratio(shown)
     assert 0.4 < ratio(pictures) < 2.0
     monkeypatch.setattr(gap_noise, '_EXCESS', math.inf)
@@ -76,7 +73,7 @@ def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures, mon
 
 @pytest.mark.slow
 def test_track_says_it(capfd, tmp_path, pictures):
-    files = written(tmp_path, {k: v[:4] for k, v in pictures.items()}, 'mp4v', 'mp4')
+    files = written(tmp_path, {k: v[:4] for k, v in pictures.items()})
     call('track', *files.values(), '--rig', write_small_rig(tmp_path))
     told = capfd.readouterr()
     for file in files.values():

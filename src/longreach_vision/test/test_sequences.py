@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from small_commands import full_disk
 from small_path import small_path
 from small_rig import small_rig
+from test_camera_simulator import AHEAD, PINHOLE, RING
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+from longreach_vision.simulator.scene import CameraLook, Scene
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
-CAMERA = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)
 LOOK = CameraLook(clutter=3)
-SCENE = Scene((SimulatedMarker('ring', 0.15, 0.55, normal=(0.0, 1.0, 0.0)),), LOOK)
-# Along the world's y, as towards the boom: x to the right, z up.
-AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.zeros(3))
+SCENE = Scene((RING,), LOOK)
 
 
 def simulator(name: str) -> CameraSimulator:
-    return CameraSimulator(CAMERA.replace(name=name), AHEAD, SCENE)
+    return CameraSimulator(PINHOLE.replace(name=name), AHEAD, SCENE)
 
 
 def sway() -> MarkerPath:
@@ -80,14 +76,9 @@ def test_a_sequence_that_cannot_be_leaves_nothing(
 
 
 def test_a_disk_that_is_full_is_noticed_and_leaves_nothing(tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
     times, left = np.linspace(0.0, 1.0, 30), {'left': simulator('left')}
-    try:
-        with pytest.raises(LongreachError, match='is the disk full'):
-            render_sequence(left, sway(), times, tmp_path / 'a')
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(2_000), pytest.raises(LongreachError, match='is the disk full'):
+        render_sequence(left, sway(), times, tmp_path / 'a')
     assert not list(tmp_path.iterdir())
 
 

@@ -17,7 +17,7 @@ from independent_views import digitised, view, write_pictures
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
-from small_commands import FRAMES, call, printed, refused, rendering, tracking
+from small_commands import FRAMES, call, printed, refused, rendering, tracking, write_video
 from small_path import small_path, write_path
 from small_rig import NAMES, START, small_rig
 from test_bag_files import image_message, truth_rows
@@ -237,11 +237,9 @@ def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
 
 def test_videos_and_their_overlay(capsys, scene, tmp_path):
     for side in ('left', 'right'):
-        file, code = str(tmp_path / f'{side}.avi'), cv2.VideoWriter.fourcc(*'FFV1')
-        writer = cv2.VideoWriter(file, code, 15.0, (400, 300), isColor=False)
-        for picture in sorted((scene / 'seen' / side).iterdir()):
-            writer.write(cv2.imread(str(picture), cv2.IMREAD_GRAYSCALE))
-        writer.release()
+        files = sorted((scene / 'seen' / side).iterdir())
+        images = [cv2.imread(str(file), cv2.IMREAD_GRAYSCALE) for file in files]
+        write_video(tmp_path / f'{side}.avi', images, 'FFV1', 15.0)
     call(
         *('track', tmp_path / 'left.avi', tmp_path / 'right.avi', '--rate', 15),
         *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'videos.csv'),

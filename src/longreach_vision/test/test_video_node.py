@@ -13,6 +13,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from node_scene import words
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from small_commands import write_video
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
@@ -176,12 +177,8 @@ def test_stamps_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
-    file = str(tmp_path / 'a.avi')
-    code = cv2.VideoWriter.fourcc(*'FFV1')
-    writer = cv2.VideoWriter(file, code, 50.0, (WIDTH, HEIGHT))
-    for number in range(4):
-        writer.write(np.full((HEIGHT, WIDTH, 3), (number, 100, 200), np.uint8))
-    writer.release()
+    images = [np.full((HEIGHT, WIDTH, 3), (k, 100, 200), np.uint8) for k in range(4)]
+    file = write_video(tmp_path / 'a.avi', images, 'FFV1', 50.0)
     given = {'stamps': 'source', 'encoding': 'bgr8', 'frame_rate': 0.0}
     images, *_ = played(4, source=file, **given)
     assert stamps(images) == [0, 20_000_000, 40_000_000, 60_000_000]
