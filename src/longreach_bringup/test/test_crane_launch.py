@@ -16,7 +16,7 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import open_bag, read_bag
 from longreach_tools.recording import read_run
-from longreach_tools.testing import Outcome, contents, launch, longreach
+from longreach_tools.testing import contents, launch, longreach
 
 FAST = ('real_time_factor:=0.0',)
 # Brake by its rule, released, and beyond the limit, within a few seconds.
@@ -67,7 +67,7 @@ def short_run(directory):
 
 
 @pytest.mark.slow
-def test_task_c_equals_the_library_to_the_last_bit(directory, capsys):
+def test_task_c_equals_the_library_to_the_last_bit(directory):
     run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
     bag = directory / 'task_c'
     machinery = load_machinery()
@@ -81,10 +81,6 @@ def test_task_c_equals_the_library_to_the_last_bit(directory, capsys):
         assert stamps == [cycle * 10_000_000 for cycle in range(6001)], name
     # One report a second from each of the two, and one at the emergency.
     assert len(messages['/diagnostics']) == 61 + 61 + 1
-    # As a user would see it.
-    differences = Outcome(capsys, 'crane', 'compare', bag, '--format', 'json').json['differences']
-    assert differences.pop('cycles_compared') == 6001
-    assert set(differences.values()) == {0.0}
 
 
 @pytest.mark.slow
@@ -117,23 +113,6 @@ def test_played_sensors_give_the_recorded_commands(directory, short_bag):
 
 
 # --- real time ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_in_real_time(directory):
-    bag = directory / 'real_time'
-    with launch('crane', directory, 'scenario:=task_b', 'record:=real_time') as running:
-        running.says('recording /crane/command')
-        running.until(lambda: recorded(bag, '/crane/command') > 100, 'hundred commands')
-        running.process.send_signal(signal.SIGINT)
-        assert running.wait() == 0, running.text()
-    messages = contents(bag)
-    samples = [stamp for stamp, _ in messages['/crane/sensors']]
-    assert samples == [cycle * 10_000_000 for cycle in range(len(samples))]
-    answers = [stamp for stamp, _ in messages['/crane/command']]
-    # How many are late is a matter of this machine; none is doubled, foreign or out of order.
-    assert answers == sorted(set(answers))
-    assert {stamp % 10_000_000 for stamp in answers} == {0}
 
 
 def status_of(b, statuses, set_point):
@@ -190,7 +169,7 @@ def test_a_killed_plant_ends_everything(directory):
 
 
 def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory):
-    # By SIGTERM; runs above end by SIGINT.
+    # By SIGTERM; other runs end by SIGINT.
     bag = directory / 'told'
     with (
         launch('crane', directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running,
@@ -205,13 +184,3 @@ def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory):
             stamps = [stamp for stamp, _ in messages]
             assert stamps, name
             assert set(np.diff(stamps).tolist()) == {10_000_000}, name
-
-
-# --- refusals -----------------------------------------------------------------------------------
-
-
-def test_an_unknown_argument_starts_nothing(directory):
-    with launch('crane', directory, 'scenaro:=task_c') as running:
-        assert running.wait() == 2
-        assert 'scenaro' in running.text()
-        assert 'process started' not in running.text()
