@@ -10,7 +10,6 @@ from longreach_boom.identification_statics import Setting, StaticBoom, load_at
 from longreach_boom.machine import AUTOMATIC
 from longreach_boom.measured_runs import measured, truth_of
 from longreach_boom.model import Load, constants_of
-from longreach_boom.parameters import default_file
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
 from longreach_boom.simulation import simulate
@@ -106,6 +105,11 @@ def small(resized):
     return resized(2)
 
 
+@pytest.fixture(scope='module')
+def poses(small):
+    return drawn(small, np.random.default_rng(1))
+
+
 # --- planted values ----------------------------------------------------------------------------
 
 
@@ -116,11 +120,9 @@ def test_exact_measurements_give_exact_values(small):
     for name in result.parameters:
         assert result.estimate.value(name) == pytest.approx(expected[name], rel=1e-5), name
     # The model with these values is the boom that was measured.
-    found = BOOM.with_values(small, result.values())
-    planted = planted_of(small)
-    assert found.beams[1].strain_gauge.gain == pytest.approx(
-        planted.beams[1].strain_gauge.gain, rel=1e-5
-    )
+    machines = BOOM.with_values(small, result.values()), planted_of(small)
+    found, planted = (machine.beams[1].strain_gauge.gain for machine in machines)
+    assert found == pytest.approx(planted, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -181,8 +183,7 @@ def test_a_payload_that_is_far_from_what_was_stated_is_named(small):
     )
 
 
-def test_what_a_wrong_dimension_would_change(small):
-    poses = drawn(small, np.random.default_rng(1))
+def test_what_a_wrong_dimension_would_change(small, poses):
     told = identified(small, poses).sensitivity['length_scale_2']
     exact = identify_statics(EXACT, small, poses).estimate
     longer = BOOM.with_values(small, {'length_scale_2': 1.01})
@@ -216,27 +217,25 @@ def test_the_noise_of_few_poses_is_that_of_their_means_at_least(small, seed):
     assert min(fit[f'strain_{i}'].deviation for i in (1, 2)) >= 1e-7
 
 
-def test_a_gauge_that_shows_nothing_is_named(small):
-    poses = [
+def test_a_gauge_that_shows_nothing_is_named(small, poses):
+    without = [
         pose._replace(measured={k: v for k, v in pose.measured.items() if k != 'strain_2'})
-        for pose in drawn(small, np.random.default_rng(1))
+        for pose in poses
     ]
-    said = [text for text in identified(small, poses).warnings if 'not estimated' in text]
+    said = [text for text in identified(small, without).warnings if 'not estimated' in text]
     assert len(said) == 1
     assert said[0].startswith('gauge_sensitivity_2: not estimated, as their gauges have no mean')
 
 
-def test_more_poses_help_and_a_prior_for_the_dynamics(small):
+def test_more_poses_help_and_a_prior_for_the_dynamics(small, poses):
     few, many = (
         identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate
         for count in (6, 18)
     )
     name = 'mass_scale_1'
-    ratio = (
-        few.standard_errors[few.names.index(name)] / many.standard_errors[many.names.index(name)]
-    )
-    assert 1.2 < ratio < 3.0
-    result = identified(small, drawn(small, np.random.default_rng(7)))
+    first, second = (one.standard_errors[one.names.index(name)] for one in (few, many))
+    assert 1.2 < first / second < 3.0
+    result = identified(small, poses)
     prior = result.prior()
     assert prior.names == result.parameters
     assert 'youngs_modulus' in prior.names
@@ -253,8 +252,7 @@ def test_constant_errors_widen_the_intervals(small):
     without = identify_statics(blind, small, poses).estimate
     assert 'force_bias_1' not in without.names
     expected = truth(small)[name]
-    off = abs(without.value(name) - expected)
-    assert off > abs(with_errors.value(name) - expected)
+    assert abs(without.value(name) - expected) > abs(with_errors.value(name) - expected)
 
 
 # --- what cannot be told -----------------------------------------------------------------------
@@ -264,8 +262,7 @@ def changed(pose, name, direction):
     return pose._replace(directions={**pose.directions, name: direction})
 
 
-def test_poses_from_one_direction(small):
-    poses = drawn(small, np.random.default_rng(1))
+def test_poses_from_one_direction(small, poses):
     one = [changed(pose, 'force_2', -1) for pose in poses]
     with pytest.raises(InputError) as caught:
         identified(small, one)
@@ -281,8 +278,7 @@ def test_poses_from_one_direction(small):
     assert by_gauges.warnings == ()
 
 
-def test_directions_that_are_unknown(small):
-    poses = drawn(small, np.random.default_rng(1))
+def test_directions_that_are_unknown(small, poses):
     some = [changed(poses[0], 'force_1', 0), *poses[1:]]
     result = identified(small, some)
     assert any('force_1: not used in 1 of 20 poses' in text for text in result.warnings)
@@ -293,15 +289,14 @@ def test_directions_that_are_unknown(small):
     assert any('only 1 pose was approached' in text for text in identified(small, once).warnings)
 
 
-def test_a_pose_that_does_not_fit_is_named(small):
-    poses = drawn(small, np.random.default_rng(1))
-    shown = poses[3].measured['strain_2']
-    poses[3] = poses[3]._replace(
-        measured={**poses[3].measured, 'strain_2': shown._replace(value=shown.value + 1e-5)}
-    )
+def test_a_pose_that_does_not_fit_is_named(small, poses):
+    measured = poses[3].measured
+    shown = measured['strain_2']
+    off = measured | {'strain_2': shown._replace(value=shown.value + 1e-5)}
+    wrong = [*poses[:3], poses[3]._replace(measured=off), *poses[4:]]
     assert any(
         'strain_2 is further from the model' in text and 'empty at 30 s' in text
-        for text in identified(small, poses).warnings
+        for text in identified(small, wrong).warnings
     )
 
 
@@ -313,13 +308,12 @@ def test_a_pose_that_does_not_fit_is_named(small):
         ('strain_2', 'strain_2', -1.0, ['is its sign wrong?']),
     ],
 )
-def test_gauges_that_are_not_what_they_seem(small, first, second, sign, told):
+def test_gauges_that_are_not_what_they_seem(small, poses, first, second, sign, told):
     def wrong(pose):
         m = pose.measured
         one, other = (mean._replace(value=sign * mean.value) for mean in (m[first], m[second]))
         return pose._replace(measured={**m, first: other, second: one})
 
-    poses = drawn(small, np.random.default_rng(1))
     assert not any('does not follow' in text for text in identified(small, poses).warnings)
     warnings = identified(small, [wrong(pose) for pose in poses]).warnings
     assert [text for text in warnings if 'does not follow' in text] == [
@@ -327,8 +321,7 @@ def test_gauges_that_are_not_what_they_seem(small, first, second, sign, told):
     ]
 
 
-def test_requests_that_are_none(small):
-    poses = drawn(small, np.random.default_rng(1))
+def test_requests_that_are_none(small, poses):
     with pytest.raises(InputError, match='there are 2 poses at rest, allowed: at least 3'):
         identified(small, poses[:2])
     with pytest.raises(InputError, match=r"parameter 'weights', allowed: mass_scale_1"):
@@ -398,8 +391,7 @@ def recording(boom):
     loads = (HangingLoad(90.0),)
     scenario = Scenario(duration=45.0, pose='site', trajectory=tuple(points), loads=loads)
     run = simulate(boom, scenario, AUTOMATIC)
-    typical = load_sensors(default_file().with_name('sensors_typical.yaml'))
-    return measured(truth_of(run, scenario, 'up_and_down'), typical)
+    return measured(truth_of(run, scenario, 'up_and_down'), load_sensors('typical'))
 
 
 def test_stretches_of_a_simulated_recording(boom, recording):
@@ -435,13 +427,8 @@ def test_stretches_of_a_simulated_recording(boom, recording):
 
 def test_recordings_that_are_of_no_use(boom, recording):
     def without(*families):
-        return recording._replace(
-            signals={
-                name: shown
-                for name, shown in recording.signals.items()
-                if not name.startswith(families)
-            }
-        )
+        kept = {k: v for k, v in recording.signals.items() if not k.startswith(families)}
+        return recording._replace(signals=kept)
 
     statics = BOOM.statics()
     with pytest.raises(InputError, match=r'lacks p_rod_1.*topic sensors/pressure or hydraulics'):
@@ -457,8 +444,7 @@ def test_recordings_that_are_of_no_use(boom, recording):
     shown = recording.signals['p_head_2']
     values = shown.values.copy()
     values[100:110] = np.nan
-    broken = recording._replace(
-        signals={**recording.signals, 'p_head_2': shown._replace(values=values)}
-    )
+    gap = {'p_head_2': shown._replace(values=values)}
+    broken = recording._replace(signals=recording.signals | gap)
     with pytest.raises(InputError, match=r'p_head_2 in up_and_down is not finite in 10 of'):
         still_poses(statics, boom, [broken])

@@ -40,8 +40,7 @@ def light(boom):
     planted = BOOM.with_values(boom, PLANTED)
     scenario = release(LIGHT, 3.0)
     truth = truth_of(simulate(planted, scenario), scenario, 'light')
-    typical = load_sensors(default_file().parent / 'sensors_typical.yaml')
-    return planted, measured(truth, typical, CAMERAS, seed=5)
+    return planted, measured(truth, load_sensors('typical'), CAMERAS, seed=5)
 
 
 @pytest.fixture(scope='module')
@@ -134,10 +133,8 @@ def test_youngs_modulus_and_damping_are_identified(boom, light):
     assert not any(name.startswith('piston') for name in estimate.fit)
     # The goals: 1 % of Young's modulus, 10 % of the first damping ratio, and honest intervals.
     for name, true in PLANTED.items():
-        assert (
-            abs(estimate.value(name) - true)
-            < 4.0 * estimate.standard_errors[estimate.names.index(name)]
-        ), name
+        error = estimate.standard_errors[estimate.names.index(name)]
+        assert abs(estimate.value(name) - true) < 4.0 * error, name
     assert estimate.value('youngs_modulus') == pytest.approx(1.95e11, rel=0.01)
     frequency, ratio = first_mode(planted, BOOM.experiment(boom, recording))
     assert found.derived['first_frequency'][0] == pytest.approx(frequency, rel=0.003)
@@ -221,8 +218,7 @@ def test_heavy_release_with_slipping_pistons_tells_joint_damping_and_friction(bo
     planted = {name: share * values[name] for name, share in shares.items()}
     true, scenario = BOOM.with_values(boom, planted), release(90.0, 2.5, time=1.0)
     truth = truth_of(simulate(true, scenario), scenario, 'heavy')
-    typical = load_sensors(default_file().parent / 'sensors_typical.yaml')
-    recording = measured(truth, typical, CAMERAS, seed=3)
+    recording = measured(truth, load_sensors('typical'), CAMERAS, seed=3)
     found = identify(BOOM, boom, [recording], list(planted), progress=False)
     assert found.problem.predict.experiments[0].end == pytest.approx(3.5, abs=0.1)
     allowed = {'youngs_modulus': 0.01, 'joint_damping_scale': 0.25}
@@ -244,8 +240,7 @@ def test_heavy_release_with_slipping_pistons_is_identified(boom):
     }
     true, scenario = BOOM.with_values(boom, planted), release(90.0, 4.0, time=1.0)
     truth = truth_of(simulate(true, scenario), scenario, 'heavy')
-    typical = load_sensors(default_file().parent / 'sensors_typical.yaml')
-    recording = measured(truth, typical, CAMERAS, seed=3)
+    recording = measured(truth, load_sensors('typical'), CAMERAS, seed=3)
     found = identify(
         BOOM, boom, [recording], ['youngs_modulus', 'damping', 'oil'],
         Settings(

@@ -16,7 +16,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
 
 RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.5,))
-TYPICAL = default_file().with_name('sensors_typical.yaml')
 
 
 @pytest.fixture(scope='module', params=['boom.yaml', 'boom_on_truck.yaml'])
@@ -64,7 +63,7 @@ def test_ideal_sensors_show_what_those_of_the_node_do(run, truth):
 
 
 def test_errors_are_those_of_the_sensor_file(run, truth):
-    typical = load_sensors(TYPICAL)
+    typical = load_sensors('typical')
     ideal = measured(truth, load_sensors())
     one, two, warm = (
         measured(truth, typical, CAMERAS, seed, warmth)

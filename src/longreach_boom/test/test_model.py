@@ -253,23 +253,6 @@ def test_free_motion_loses_what_damping_takes(rotation, resized):
     assert np.all(np.diff(total - run.y[-1]) < 0.0)
 
 
-def test_load_is_a_part_of_the_mass(random_boom):
-    # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
-    random = np.random.default_rng(12)
-    boom = random_boom(random, 4)
-    load = Load(120.0, 2, 0.6 * boom.beams[2].length)
-    q, _ = random_state(random, boom)
-    n, still = q.size, np.zeros(q.size)
-    moved = point_motion(boom, np.tile(q, (n, 1)), np.eye(n), load.beam, load.position)
-    J = moved.velocity.T
-    M, f = mass_and_bias(boom, q, still, (load,))
-    M_bare, f_bare = mass_and_bias(boom, q, still)
-    assert np.abs(M - M_bare - load.mass * J.T @ J).max() < 1e-12 * np.abs(M).max()
-    assert np.abs(f - f_bare - load.mass * boom.gravity * J[1]).max() < 1e-12 * np.abs(f).max()
-    # The last beam does not feel it.
-    assert np.all(J[:, 3] == 0.0)
-
-
 def test_stiff_boom_is_a_rigid_pendulum(resized):
     # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
     boom = resized(1)
@@ -442,16 +425,3 @@ def test_offset_stands_on_the_bent_beam(random_boom):
         tangent = (after - before) / (2.0 * step)
         # The normal is the tangent turned to the left.
         np.testing.assert_allclose(off - on, 0.3 * np.array([-tangent[1], tangent[0]]), atol=1e-7)
-
-
-def test_printed_rotation_stretches(boom):
-    # [1 -w'; w' 1] lengthens what lies outboard by sqrt(1 + w'^2), and turns it by atan w'.
-    printed = boom.replace(ritz=boom.ritz.replace(rotation='printed'))
-    q, v = np.zeros(12), np.zeros(12)
-    q[4] = 0.5
-    slope = 0.5 * float(boom_bases(boom)[0].at(9.6, 1)[0])
-    for changed, length in ((boom, 8.6), (printed, 8.6 * math.hypot(1.0, slope))):
-        root, tip = (point_motion(changed, q, v, 1, x).position for x in (0.0, 8.6))
-        assert np.linalg.norm(tip - root) == pytest.approx(length, rel=1e-12)
-        angle = slope if changed is boom else math.atan(slope)
-        assert math.atan2(*(tip - root)[::-1]) == pytest.approx(angle, abs=1e-12)

@@ -431,13 +431,6 @@ def test_comes_to_rest_in_static_equilibrium(boom):
     assert forces == pytest.approx(rest.forces, rel=1e-4)
 
 
-def test_closed_chambers_keep_their_oil(boom):
-    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(300.0),)))
-    states, _ = run(machine.constants(()), machine.initial_state(), 5.0)
-    _, amount = oil(machine.constants(()), states)
-    assert np.abs(amount / amount[0] - 1.0).max() < 1e-9
-
-
 # Oil
 
 
@@ -510,28 +503,6 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(resized, paper
         assert velocity == pytest.approx(math.copysign(expected, spool), rel=0.02)
         drop = math.copysign((velocity * a.head_area[0] / opening) ** 2, spool)
         assert y[6] == pytest.approx(source - drop, rel=0.1)
-
-
-@pytest.mark.parametrize('piston', range(4))
-@pytest.mark.parametrize('spool', [0.5, -0.5])
-def test_valves_move_their_own_pistons(boom, piston, spool):
-    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
-    spools = tuple(spool if i == piston else 0.0 for i in range(4))
-    states, _ = run(machine.constants(()), machine.initial_state(), 3.0, spools)
-    travel = np.diff(piston_positions(states[[0, -1], :4], machine.constants(())), axis=0)[0]
-    assert travel[piston] * spool > 0.02 * abs(spool)
-    assert np.abs(np.delete(travel, piston)).max() < 0.1 * abs(travel[piston])
-
-
-@pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_dead_band_holds(boom, sign):
-    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
-    start = machine.initial_state()
-    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.0499,) * 4)
-    assert states[-1, -4:] == pytest.approx([sign * 0.0499] * 4)
-    assert np.array_equal(states[-1, :4], start.y[:4])
-    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.07,) * 4)
-    assert np.all(sign * (states[-1, :4] - start.y[:4]) > 0.0)
 
 
 def test_spool_is_of_first_order(boom):

@@ -34,12 +34,6 @@ def tip(boom, states):
     return point_motion(boom, q, v, last, boom.beams[last].length).position
 
 
-def modes_of(result):
-    return np.stack(
-        [result.column(f'mode_{i + 1}') for i in range(result.parameters.size)], axis=1
-    )
-
-
 # Without friction: smooth, so both are exact
 
 
@@ -86,11 +80,11 @@ def test_release_with_friction_at_first(boom):
     states, modes = reference_run(Boom(boom, scenario), times)
     assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-6
     assert {STUCK, OUTWARDS, INWARDS} == set(modes.ravel().tolist())
-    same = modes_of(result) == modes
+    same = result.columns_like('mode') == modes
     assert np.mean(same) > 0.999
     # Each piston changes its modes in the same order; a stop of some milliseconds may be missed.
     for i in range(boom.size):
-        runs = [_long_runs(table[:, i], 60) for table in (modes, modes_of(result))]
+        runs = [_long_runs(table[:, i], 60) for table in (modes, result.columns_like('mode'))]
         assert runs[0] == runs[1]
 
 
@@ -112,7 +106,7 @@ def test_shorter_steps_come_closer(boom):
     for step in (1e-3, 1.25e-4):
         result = simulate(boom, scenario, step)
         errors.append(np.abs(tip(boom, result.states) - tip(boom, states)).max())
-        misses.append(np.count_nonzero(np.any(modes_of(result) != modes, axis=1)))
+        misses.append(np.count_nonzero(np.any(result.columns_like('mode') != modes, axis=1)))
     assert errors[1] < 0.3 * errors[0]
     assert misses[1] <= 4
 
@@ -127,7 +121,7 @@ def test_release_with_friction(boom, monkeypatch):
         result = simulate(boom, release(duration, True), step)
         rows = len(result.states)
         assert np.abs(tip(boom, result.states) - tip(boom, states[:rows])).max() < most
-        assert np.mean(modes_of(result) == modes[:rows]) > 0.999
+        assert np.mean(result.columns_like('mode') == modes[:rows]) > 0.999
 
 
 def test_reference_obeys_the_law_of_friction(boom):
@@ -196,7 +190,7 @@ def test_end_of_the_stroke(boom):
 @pytest.mark.parametrize('step', [1e-3, 2.5e-4])
 def test_a_stuck_piston_comes_loose_where_static_friction_ends(boom, step):
     run = simulate(boom, release(4.0, True), step, sample_time=step)
-    modes = modes_of(run).astype(np.int64)
+    modes = run.columns_like('mode').astype(np.int64)
     constants = Boom(boom, release(4.0, True), step).constants(())
     largest, loose = 0.0, 0
     for state, mode, after in zip(run.states[1:-1], modes[1:-1], modes[2:], strict=True):

@@ -100,7 +100,7 @@ def test_wrong_numbers_of_biases_are_refused(boom, ideal, kind, count):
 
 
 def test_typical_sensors_err_by_what_is_typical(boom, state):
-    typical = load_sensors(default_file().with_name('sensors_typical.yaml'))
+    typical = load_sensors('typical')
     # This state has large accelerations, which a wrong mounting would turn.
     typical = typical.replace(mounting=())
     root, tip, head, rod, encoder, strain, rate, felt = errors(boom, typical, state)
@@ -160,6 +160,7 @@ def test_typical_sensors_are_those_of_any_number_of_beams(beams, first):
     assert other.strain.bias == tuple(four.strain.bias[k] for k in first)
     tips = [4 + k for k in first]
     assert other.inclination.drift == tuple(four.inclination.drift[k] for k in first + tips)
+    assert other.mounting == tuple(four.mounting[k] for k in first)
     assert other.encoder.drift == ()
     assert load_sensors('typical', 4) == four
 

@@ -56,14 +56,6 @@ def at_rest(boom, angles, loads=()):
     return BoomState(y, np.full(boom.size, STUCK, dtype=np.int64), loads)
 
 
-def with_gauges(boom, *places):
-    """Return the boom with its gauges elsewhere."""
-    pairs = zip(boom.beams, places, strict=True)
-    return boom.replace(
-        beams=tuple(b.replace(strain_gauge=StrainGauge(x, b.strain_gauge.gain)) for b, x in pairs)
-    )
-
-
 # --- at rest -----------------------------------------------------------------------------------
 
 
@@ -99,7 +91,10 @@ def test_the_printed_formula_is_less_accurate(boom):
 
 @pytest.mark.parametrize('places', [(0.6, 2.0, 5.0, 3.0), (1.8, 6.0, 1.0, 8.0)])
 def test_inboard_of_the_support_the_cylinder_pushes(boom, places):
-    boom = with_gauges(boom, *places)
+    pairs = zip(boom.beams, places, strict=True)
+    boom = boom.replace(
+        beams=tuple(b.replace(strain_gauge=StrainGauge(x, b.strain_gauge.gain)) for b, x in pairs)
+    )
     chain = finite_elements(boom, POSES['site'], (TIP_LOAD,), elements=60)
     expected = shown_by(chain, boom, chain.equilibrium())
     shown = strains(boom, at_rest(boom, POSES['site'], (TIP_LOAD,)))
@@ -136,9 +131,8 @@ def test_damping_carries_a_part_of_the_moment(boom, damping):
 
 def test_in_the_release_of_a_load(boom):
     # The pistons stay where they are, in both.
-    friction = [c.friction.replace(static=1e7, coulomb=1e7) for c in boom.cylinders]
-    pairs = zip(boom.cylinders, friction, strict=True)
-    boom = boom.replace(cylinders=tuple(c.replace(friction=f) for c, f in pairs))
+    held = boom.cylinders[0].friction.replace(static=1e7, coulomb=1e7)
+    boom = boom.replace(cylinders=tuple(c.replace(friction=held) for c in boom.cylinders))
     release = Scenario(duration=3.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
     # Small motion of finite elements about the unloaded rest, with the damping (8).
     before = finite_elements(boom, POSES['site'], (TIP_LOAD,), elements=12)
