@@ -14,8 +14,7 @@ from test_calibration import Studio
 
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_markers.camera.files import read_camera, write_camera
-from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import load_rig
 from longreach_markers.setup.checkerboards import Board
@@ -90,15 +89,14 @@ def test_calibrate_writes_what_ros_reads(capsys, tmp_path, pictures):
 
 
 def test_calibrate_refuses(tmp_path, pictures):
-    board = ('--board', '7x5', '--square', '0.04')
-    refused('none does not exist', 'calibrate', tmp_path / 'none', *board)
-    refused('holds no pictures', 'calibrate', tmp_path, *board)
-    refused("board = '9*6', allowed", 'calibrate', pictures, '--board', '9*6', '--square', 1)
-    refused('count inner corners', 'calibrate', pictures, '--board', '8x6', '--square', 0.04)
+    words, first = ('calibrate', pictures, '--board', '7x5', '--square', 0.04), pictures / '0.png'
+    refused('holds no pictures', 'calibrate', tmp_path, *words[2:])
+    refused("board = '9*6', allowed", *words[:2], '--board', '9*6', '--square', 1)
+    refused('0.png is one of the inputs', *words, '--out', first)
+    refused('0.png is one of the inputs', *words, '--plot', first)
     # A directory cannot be made in place of a file.
     (tmp_path / 'file').write_text('')
-    nowhere = tmp_path / 'file' / 'c.yaml'
-    refused('cannot be written', 'calibrate', pictures, *board, '--out', nowhere)
+    refused('cannot be written', *words, '--out', tmp_path / 'file' / 'c.yaml')
 
 
 # --- pose -----------------------------------------------------------------------------------
@@ -127,24 +125,13 @@ def test_pose_writes_a_rig(capsys, folder):
     for side in ('left', 'right'):
         entry = rig['cameras'][side]
         assert (out.parent / entry['calibration']).samefile(folder / 'camera_example.yaml')
-        pose = Pose.from_quaternion(
-            entry['orientation'], entry['position'], np.reshape(entry['covariance'], (6, 6))
-        )
-        told = found['cameras'][side]
+        told, pose = found['cameras'][side], load_rig(out).cameras[side].pose
         np.testing.assert_array_equal(pose.translation, told['position'])
         np.testing.assert_allclose(pose.covariance.ravel(), told['covariance'], rtol=1e-12)
         assert told['residual'] < 0.1
-    plane = Plane(
-        np.array(rig['plane']['normal']),
-        rig['plane']['offset'],
-        np.reshape(rig['plane']['covariance'], (3, 3)),
-        np.array(rig['plane']['centroid']),
-    )
-    assert plane.normal[1] == pytest.approx(1.0, abs=1e-4)
+    plane = load_rig(out).plane
     assert plane.offset == pytest.approx(found['plane']['offset'])
-    # The example's cameras were put there.
-    np.testing.assert_allclose(found['cameras']['left']['position'], (8, -23, 2), atol=0.02)
-    np.testing.assert_allclose(found['cameras']['right']['position'], (20, -22.5, 2.2), atol=0.02)
+    assert plane.covariance is not None
     assert found['tip']['error'] < 0.01
     assert set(found['tip']['in_plane']) == {'left', 'right'}
     assert plot.read_text().startswith('<?xml')
@@ -246,23 +233,11 @@ def test_pose_refuses(folder):
     file = folder / 'reference_example.yaml'
     for out in (file, folder / 'camera_example.yaml'):
         refused(f'--out {out} is one of the inputs', 'pose', file, '--out', out)
-    both = folder / 'both.png'
-    refused('give two places', 'pose', file, '--out', both, '--plot', both)
     refused('no.yaml cannot be read', 'pose', folder / 'no.yaml')
     broken = folder / 'broken.yaml'
     broken.write_text('cameras: [')
     refused('not valid YAML', 'pose', file, '--out', broken)
     assert broken.read_text() == 'cameras: ['
-    text = file.read_text()
-    file.write_text(text.replace('left: [267.04, 1884.71]', 'left: [1267.04, 1884.71]'))
-    refused('the pixel of outrigger in left is likely wrong', 'pose', file)
-    file.write_text(text.replace('camera_example', 'other'))
-    refused('other.yaml cannot be read', 'pose', file)
-    file.write_text(text)
-    camera = read_camera(folder / 'camera_example.yaml')
-    small = camera.replace(width=640, height=480, cx=320.0, cy=240.0)
-    write_camera(small, folder / 'camera_example.yaml')
-    refused('allowed: within 640 x 480 px', 'pose', file)
 
 
 # --- marker ---------------------------------------------------------------------------------
@@ -291,7 +266,6 @@ def test_marker_takes_all_kinds(capsys, tmp_path):
     [
         ('m.png has the extension', 'm.png', (0.3,)),
         ('allowed: one of them', 'm.pdf', (1, '--disc', '--inner', 1)),
-        ('diameter = 30 m', 'm.pdf', (30,)),
         ('page = A4', 'm.pdf', (0.3, '--page', 'A4')),
     ],
 )
