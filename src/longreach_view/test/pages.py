@@ -7,15 +7,19 @@ import re
 import threading
 import time
 from importlib.resources import files
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import matplotlib.image
 import numpy as np
+from longreach_msgs.msg import CraneStatus
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from longreach_crane.description import robot_description
 from longreach_crane.parameters import load_machinery
+from longreach_node.stamps import stamp_of
 from longreach_tools.fields import numeric_fields
 from longreach_view.loop import Source, run_view
 from longreach_view.page import Control, Page
@@ -44,22 +48,24 @@ class FakeSource(Source):
         samples = []
         if not self._described:
             self._described = True
-            text = SimpleNamespace(data=self.text)
+            text = String(data=self.text)
             samples.append(Sample('/crane/robot_description', 'std_msgs/msg/String', text, None))
         if self.silent:
             return samples
         if not self.paused:
             self.time += 0.01
-        second = int(self.time)
-        nanosec = round(1e9 * (self.time - second))
-        clock = SimpleNamespace(clock=SimpleNamespace(sec=second, nanosec=nanosec))
+        clock = Clock(clock=stamp_of(round(1e9 * self.time)))
         samples.append(Sample('/clock', 'rosgraph_msgs/msg/Clock', clock, None))
         if not self.paused:
-            position = 3.0 * np.sin(2.0 * self.time)
-            samples.append(joints(position, self.time))
-            status = Status(self.brake, self.emergency)
-            kind = 'longreach_msgs/msg/CraneStatus'
-            samples.append(Sample('/crane/status', kind, status, self.time))
+            place = 3.0 * np.sin(2.0 * self.time)
+            joints = JointState(name=['car_joint', 'cable_joint'], position=[place, 0.2 * place])
+            joints.velocity = joints.effort = [0.0, 0.0]
+            status = CraneStatus(set_point=1.0, brake=self.brake, emergency_mode=self.emergency)
+            for name, kind, message in (
+                ('joint_states', 'sensor_msgs/msg/JointState', joints),
+                ('status', 'longreach_msgs/msg/CraneStatus', status),
+            ):
+                samples.append(Sample(f'/crane/{name}', kind, message, self.time))
         return samples
 
     def handle(self, request: Any, *_: Any) -> None:
@@ -72,36 +78,6 @@ class FakeSource(Source):
 
     def pictures(self) -> dict[str, np.ndarray]:
         return {'left/image_raw': np.full((60, 80, 3), 128, np.uint8)}
-
-
-class Message:
-    """A message with fields as those of a recording have them."""
-
-    @classmethod
-    def get_fields_and_field_types(cls) -> dict[str, str]:
-        return cls.fields
-
-    fields: ClassVar[dict[str, str]] = {}
-
-
-class Joints(Message):
-    fields = dict.fromkeys(('name', 'position', 'velocity', 'effort'), '')
-
-    def __init__(self, position: float) -> None:
-        self.name = ['car_joint', 'cable_joint']
-        self.position, self.velocity = [position, 0.2 * position], [0.0, 0.0]
-        self.effort = [0.0, 0.0]
-
-
-class Status(Message):
-    fields = dict.fromkeys(('set_point', 'brake'), '')
-
-    def __init__(self, brake: bool, emergency: bool) -> None:
-        self.set_point, self.brake, self.emergency_mode = 1.0, brake, emergency
-
-
-def joints(position: float, time: float) -> Sample:
-    return Sample('/crane/joint_states', 'sensor_msgs/msg/JointState', Joints(position), time)
 
 
 class View:

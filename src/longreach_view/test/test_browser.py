@@ -136,17 +136,6 @@ def test_a_narrow_page_shows_its_charts_from_end_to_end(shown, chromium):
     narrow.page.close()
 
 
-@pytest.mark.slow
-def test_a_page_opened_late_shows_the_present(shown, chromium):
-    late = Tab(chromium, shown.view)
-    late.until(lambda: len(late.charts()) == 3, 'all charts')
-    shown.page.wait_for_timeout(50)
-    assert abs(late.time() - shown.view.source.time) < 5.0
-    late.until(lambda: yellow(late.picture()).any(), 'the car of the crane')
-    assert not late.errors
-    late.page.close()
-
-
 def test_keys_pause_step_and_resume(shown):
     source, page = shown.view.source, shown.page
 
