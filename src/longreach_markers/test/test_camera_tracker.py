@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import cv2
 import numpy as np
@@ -111,13 +111,25 @@ class Stage:
     def statuses(self) -> list[str]:
         return [self.seen[name].status for name in self.names]
 
-    def wrong(self) -> list[str]:
-        """Return the names of markers that are wrong without a flag."""
-        return [
-            name
-            for name, error in zip(self.names, self.errors(), strict=True)
-            if self.seen[name].status == TRACKED and not error < 0.5
-        ]
+    def run(
+        self,
+        frames: Iterable[int],
+        motion: Motion | np.ndarray | None = None,
+        hidden: Callable[[int], Sequence[int]] = lambda _: (),
+        rate: float = RATE,
+    ) -> list[list[str]]:
+        """Return statuses in images with numbers, in which no marker may be wrong unflagged."""
+        found = []
+        for k in frames:
+            self.update(k / rate, motion(k / rate) if callable(motion) else motion, hidden(k))
+            found.append(self.statuses())
+            wrong = (np.array(found[-1]) == TRACKED) & ~(self.errors() < 0.5)
+            assert not wrong.any(), (k, self.seen)
+        return found
+
+    def assert_found(self, largest: float = 0.03) -> None:
+        assert self.statuses() == [TRACKED] * len(self.names)
+        assert self.errors().max() < largest
 
 
 def row(count: int, step: float = 0.6) -> list[list[float]]:
@@ -125,14 +137,13 @@ def row(count: int, step: float = 0.6) -> list[list[float]]:
     return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
 
 
+# Start
+
+
 def test_start_by_positions():
     stage = Stage(row(3))
     stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
-    assert stage.statuses() == [TRACKED] * 3
-    assert stage.errors().max() < 0.03
-
-
-# Start
+    stage.assert_found()
 
 
 def test_start_by_pixels_goes_before_positions():
@@ -144,8 +155,7 @@ def test_start_by_pixels_goes_before_positions():
     ]
     stage = Stage(row(2), markers)
     stage.start()
-    assert stage.statuses() == [TRACKED] * 2
-    assert stage.errors().max() < 0.03
+    stage.assert_found()
 
 
 @pytest.mark.parametrize(
@@ -191,11 +201,9 @@ def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
 def test_search_names_markers_along_the_plane():
     places = [[0.6, 0.0, -0.3], [-0.8, 0.0, 0.2], [0.1, 0.0, 0.4]]
     stage = Stage(places, [MarkerOnRig(name, RADIUS) for name in 'abc'])
-    found = stage.start()
-    along = stage.centers[[1, 2, 0]]
-    for name, center in zip('abc', along, strict=True):
-        assert found[name].status == TRACKED
-        assert math.dist(found[name].center, center) < 0.03
+    stage.start()
+    stage.centers = stage.centers[[1, 2, 0]]
+    stage.assert_found()
     assert not any(track.lost for track in stage.tracker.tracks.values())
 
 
@@ -207,8 +215,7 @@ def test_search_takes_only_what_is_left():
     ]
     stage = Stage([[-0.6, 0.0, 0.1], [0.0, 0.0, 0.0], [0.7, 0.0, 0.1]], markers)
     stage.start()
-    assert stage.statuses() == [TRACKED] * 3
-    assert stage.errors().max() < 0.03
+    stage.assert_found()
 
 
 def test_search_tells_kinds_apart():
@@ -219,8 +226,7 @@ def test_search_tells_kinds_apart():
     ]
     stage = Stage([[0.9, 0.0, 0.3], [0.1, 0.0, 0.3], [-0.8, 0.0, 0.0]], markers, clutter=0)
     stage.start()
-    assert stage.statuses() == [TRACKED] * 3
-    assert stage.errors().max() < 0.03
+    stage.assert_found()
 
 
 def test_marker_that_is_not_there_at_the_start_is_awaited():
@@ -229,37 +235,30 @@ def test_marker_that_is_not_there_at_the_start_is_awaited():
     places[1, 0] = math.nan
     stage.start(places)
     assert stage.statuses() == [TRACKED, LOST]
-    stage.update(1 / RATE, places)
-    assert stage.statuses() == [TRACKED, LOST]
-    stage.update(2 / RATE)
-    assert stage.statuses() == [TRACKED, TRACKED]
+    assert stage.run([1], places) == [[TRACKED, LOST]]
+    assert stage.run([2]) == [[TRACKED] * 2]
 
 
 # Initialisation
 
 
 @pytest.mark.parametrize(
-    ('marker', 'shift', 'radius', 'reason'),
+    ('marker', 'shift', 'reason'),
     [
-        (MarkerOnRig('a', RADIUS), (60.0, 40.0), 10.0, 'no ellipse'),
-        (MarkerOnRig('a', RADIUS, 0.5, True), (0.0, 0.0), 10.0, 'dark on bright instead of'),
-        (
-            MarkerOnRig('a', RADIUS, 0.8),
-            (0.0, 0.0),
-            10.0,
-            r'inner edge at 0\.50 .* expected 0\.80',
-        ),
-        (MarkerOnRig('a', 0.3), (0.0, 0.0), 10.0, r'radius of 10\.\d px, expected 2\d'),
-        (MarkerOnRig('a', 1.2 * RADIUS), (0.0, 0.0), 11.0, r'radius of 10\.\d px, expected 12'),
+        ((RADIUS,), (60.0, 40.0), 'no ellipse'),
+        ((RADIUS, 0.5, True), (0.0, 0.0), 'dark on bright instead of'),
+        ((RADIUS, 0.8), (0.0, 0.0), r'inner edge at 0\.50 .* expected 0\.80'),
+        ((0.3,), (0.0, 0.0), r'radius of 10\.\d px, expected 2\d'),
+        ((1.2 * RADIUS,), (0.0, 0.0), r'radius of 10\.\d px, expected 12'),
     ],
 )
-def test_wrong_initialisation_is_refused(marker, shift, radius, reason):
+def test_wrong_initialisation_is_refused(marker, shift, reason):
     stage = Stage(row(1), clutter=0)
     image = stage.image()
-    tracker = RigTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).trackers['left']
-    seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, radius)
+    rig = Rig({'left': MOUNTED}, PLANE, (MarkerOnRig('a', *marker),))
+    tracker = RigTracker(rig).trackers['left']
+    seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, 10.0)
     assert seen.status != TRACKED
-    assert seen.reason
     assert re.search(reason, seen.reason)
     assert not tracker.tracks
 
@@ -323,24 +322,17 @@ def swinging(places: np.ndarray, amplitude: float, frequency: float) -> Motion:
 @pytest.mark.parametrize('dropped', [2, 3, 5])
 def test_dropped_frames(dropped):
     stage = Stage(row(3))
-    motion = swinging(stage.places, 0.3, 0.5)
     stage.start()
-    for k in range(1, 60):
-        if k % dropped == 0:
-            continue
-        stage.update(k / RATE, motion(k / RATE))
-        assert stage.statuses() == [TRACKED] * 3, k
-        assert not stage.wrong()
+    frames = [k for k in range(1, 60) if k % dropped]
+    found = stage.run(frames, swinging(stage.places, 0.3, 0.5))
+    assert found == [[TRACKED] * 3] * len(frames)
 
 
 def test_slow_stream_is_followed_as_far_as_windows_reach():
     stage = Stage(row(1))
-    motion = swinging(stage.places, 0.2, 0.1)
     stage.start()
-    for k in range(1, 20):
-        stage.update(0.7 * k, motion(0.7 * k))
-        assert not stage.wrong()
-        assert stage.statuses() == [TRACKED]
+    found = stage.run(range(1, 20), swinging(stage.places, 0.2, 0.1), rate=1.0 / 0.7)
+    assert found == [[TRACKED]] * 19
 
 
 @pytest.mark.parametrize('frames', [1, 4, 12, 40])
@@ -348,25 +340,21 @@ def test_occlusion(frames):
     stage = Stage(row(2, 1.0))
     motion = swinging(stage.places, 0.12, 0.3)
     stage.start()
-    for k in range(1, 50 + frames):
-        is_hidden = 20 <= k < 20 + frames
-        stage.update(k / RATE, motion(k / RATE), (160, 230) if is_hidden else ())
-        first, second = stage.statuses()
-        assert first == TRACKED
-        assert not stage.wrong()
-        if is_hidden:
-            assert second == LOST
-            assert stage.seen['b'].reason
-            assert np.isnan(stage.seen['b'].covariance).all()
-        elif k > 21 + frames:
-            assert second == TRACKED, k
+    first, last = 20, 20 + frames
+    assert stage.run(range(1, first), motion) == [[TRACKED] * 2] * 19
+    hidden = stage.run(range(first, last), motion, lambda _: (160, 230))
+    assert hidden == [[TRACKED, LOST]] * frames
+    assert stage.seen['b'].reason
+    assert np.isnan(stage.seen['b'].covariance).all()
+    found = stage.run(range(last, 50 + frames), motion)
+    assert [one for one, _ in found] == [TRACKED] * 30
+    assert [two for _, two in found[2:]] == [TRACKED] * 28
 
 
 def test_prediction_of_a_lost_marker_widens_and_slows_down():
     stage = Stage([[-0.5, 0.0, 0.0]])
     stage.start()
-    for k in range(1, 8):
-        stage.update(k / RATE, stage.places + np.array([0.06 * k, 0.0, 0.0]))
+    stage.run(range(1, 8), lambda time: stage.places + np.array([0.06 * RATE * time, 0.0, 0.0]))
     tracker, time = stage.tracker, 7 / RATE
     speed = 0.06 * RATE * 70.0
     soon, later, late = (tracker.predict('a', time + after) for after in (0.1, 1.0, 20.0))
@@ -384,13 +372,9 @@ def test_marker_that_swings_out_of_its_window_is_found_again():
     stage.start()
     stage.update(1 / RATE)
     away = stage.places + np.array([1.2, 0.0, 0.3])
-    for k in range(2, 6):
-        stage.update(k / RATE, away)
-        assert stage.statuses() == [LOST]
-    for k in range(6, 9):
-        stage.update(k / RATE, stage.places + np.array([0.15, 0.0, 0.0]))
-    assert stage.statuses() == [TRACKED]
-    assert not stage.wrong()
+    assert stage.run(range(2, 6), away) == [[LOST]] * 4
+    found = stage.run(range(6, 9), stage.places + np.array([0.15, 0.0, 0.0]))
+    assert found[-1] == [TRACKED]
 
 
 def test_marker_leaves_the_image_and_comes_back():
@@ -401,10 +385,8 @@ def test_marker_leaves_the_image_and_comes_back():
         # From the image's right edge 50 px out, and back.
         way = 0.9 * (1.0 - math.cos(2.0 * math.pi * k / 75))
         places = stage.places + np.array([[way, 0.0, 0.0], [0.0, 0.0, 0.0]])
-        stage.update(k / RATE, places)
-        status, other = stage.statuses()
+        ((status, other),) = stage.run([k], places)
         assert other == TRACKED
-        assert not stage.wrong()
         u = stage.centers[0, 0]
         if u > CAMERA.width + 12.0:
             assert status == LOST
@@ -413,13 +395,6 @@ def test_marker_leaves_the_image_and_comes_back():
             assert status == TRACKED, (k, stage.seen['a'].reason)
         seen.add(status)
     assert seen == {TRACKED, UNCERTAIN, LOST}
-
-
-def go(stage: Stage, times: Sequence[int], places: np.ndarray) -> None:
-    """Track markers at rest, of which none may be wrong."""
-    for k in times:
-        stage.update(k / RATE, places)
-        assert not stage.wrong(), k
 
 
 OUTSIDE = np.array([9.0, 0.0, 0.0])
@@ -431,11 +406,11 @@ def test_marker_that_left_the_image_is_found_elsewhere():
     stage.start()
     out = stage.places.copy()
     out[0] += OUTSIDE
-    go(stage, range(1, 45), out)
+    stage.run(range(1, 45), out)
     assert stage.statuses() == [LOST, TRACKED, TRACKED]
     back = stage.places.copy()
     back[0] = [-1.6, 0.0, 0.2]
-    go(stage, range(45, 50), back)
+    stage.run(range(45, 50), back)
     assert stage.statuses() == [TRACKED] * 3
 
 
@@ -444,19 +419,19 @@ def test_two_alike_markers_that_left_the_image_are_flagged():
     stage.start()
     out = stage.places.copy()
     out[[0, 2]] += OUTSIDE
-    go(stage, range(1, 45), out)
+    stage.run(range(1, 45), out)
     back = out.copy()
     back[2] = [-1.6, 0.0, 0.2]
-    go(stage, range(45, 60), back)
+    stage.run(range(45, 60), back)
     # The ring may be either of them.
     assert sorted(stage.statuses()) == [LOST, TRACKED, UNCERTAIN]
     back[0] = [-1.0, 0.0, 0.5]
-    go(stage, range(60, 75), back)
+    stage.run(range(60, 75), back)
     assert stage.statuses() == [UNCERTAIN, TRACKED, UNCERTAIN]
     assert re.match('may be', stage.seen['a'].reason)
     # Until one of them is initialised again.
     stage.tracker.initialize('a', stage.image(back), 75 / RATE, stage.centers[0], 10.0)
-    go(stage, range(76, 86), back)
+    stage.run(range(76, 86), back)
     assert stage.statuses() == [TRACKED] * 3
 
 
@@ -465,7 +440,7 @@ def test_a_ring_elsewhere_is_not_a_marker_that_was_just_hidden():
     stage = Stage([[0.9, 0.0, 0.5], [0.0, 0.0, -0.3]])
     stage.start()
     other = np.array([[9.0, 0.0, 0.5], [-1.6, 0.0, 0.2]])
-    go(stage, range(1, 5), other)
+    stage.run(range(1, 5), other)
     assert stage.statuses() == [LOST, LOST]
 
 
@@ -473,20 +448,11 @@ def test_marker_that_looks_different_is_not_found_again():
     stage = Stage(row(1))
     stage.start()
     stage.update(1 / RATE)
-    gone = np.full((1, 3), math.nan)
-    for k in range(2, 5):
-        stage.update(k / RATE, gone)
-    others = {
-        'small': MarkerOnRig('a', 0.11),
-        'thin': MarkerOnRig('a', RADIUS, 0.75),
-        'bright': MarkerOnRig('a', RADIUS, 0.5, True),
-    }
-    for index, (what, marker) in enumerate(others.items()):
-        image = Stage(row(1), [marker]).image()
-        found = stage.tracker.update(image, (5 + index) / RATE)['a']
-        assert found.status != TRACKED, what
-    stage.update(9 / RATE)
-    assert stage.statuses() == [TRACKED]
+    stage.run(range(2, 5), np.full((1, 3), math.nan))
+    for index, other in enumerate([(0.11,), (RADIUS, 0.75), (RADIUS, 0.5, True)]):
+        image = Stage(row(1), [MarkerOnRig('a', *other)]).image()
+        assert stage.tracker.update(image, (5 + index) / RATE)['a'].status != TRACKED, other
+    assert stage.run([9]) == [[TRACKED]]
 
 
 # Neighbours
@@ -497,51 +463,31 @@ def neighbours(step: float = NEIGHBOUR) -> list[list[float]]:
     return [[-step, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, step]]
 
 
-def run(
-    stage: Stage, motion: Motion, frames: range, hidden: Callable[[int], Sequence[int]]
-) -> int:
-    """Track, and return how often no marker was flagged; nothing may be wrong."""
-    sure = 0
-    for k in frames:
-        stage.update(k / RATE, motion(k / RATE), hidden(k))
-        assert not stage.wrong(), (k, stage.seen)
-        sure += stage.statuses() == [TRACKED] * len(stage.names)
-    return sure
-
-
 @pytest.mark.parametrize('seed', range(4))
 def test_neighbours_are_hidden_together(seed):
     stage = Stage(neighbours(), seed=seed)
     stage.start()
-    frequency = 0.3 + 0.05 * seed
-    sure = run(
-        stage,
-        swinging(stage.places, 0.3, frequency),
+    found = stage.run(
         range(1, 90),
+        swinging(stage.places, 0.3, 0.3 + 0.05 * seed),
         lambda k: (90, 220) if k % 30 in range(20, 24 + seed) else (),
     )
     # Most of the frames in which they are seen.
-    assert sure > 60
+    assert found.count([TRACKED] * 3) > 60
 
 
 def test_lone_neighbour_is_flagged_until_the_other_one_shows():
     stage = Stage(row(2, NEIGHBOUR))
     motion = swinging(stage.places, 0.4, 0.5)
     stage.start()
-    for k in range(1, 30):
-        hide: Sequence[int] = ()
-        if 10 <= k < 18:
-            hide = (100, 240)
-        elif 18 <= k < 22:
-            # Only the one on the left is to be seen.
-            stage.image(motion(k / RATE))
-            hide = (int(stage.centers.mean(axis=0)[0]), 320)
-        stage.update(k / RATE, motion(k / RATE), hide)
-        assert not stage.wrong(), k
-        if 18 <= k < 22:
-            assert stage.seen['a'].status != TRACKED
-    assert stage.errors().max() < 0.1
-    assert stage.statuses() == [TRACKED] * 2
+    stage.run(range(1, 10), motion)
+    stage.run(range(10, 18), motion, lambda _: (100, 240))
+    # Only the one on the left is to be seen.
+    middle = {k: stage.simulator.centers(motion(k / RATE))[:, 0].mean() for k in range(18, 22)}
+    found = stage.run(middle, motion, lambda k: (int(middle[k]), 320))
+    assert TRACKED not in {one for one, _ in found}
+    stage.run(range(22, 30), motion)
+    stage.assert_found(0.1)
 
 
 @pytest.mark.parametrize('speed', [0.7, 1.2, 2.0])
@@ -551,27 +497,19 @@ def test_one_marker_passes_before_another(speed, height):
     stage = Stage([[0.0, 0.0, 0.0], [-0.9, 0.0, height]], noise=3.0)
     stage.start()
     assert stage.statuses() == [TRACKED] * 2
-    count = int(1.8 / speed * RATE)
-    for k in range(1, count):
-        places = stage.places + np.array([[0.0, 0.0, 0.0], [speed * k / RATE, 0.0, 0.0]])
-        stage.update(k / RATE, places)
-        assert not stage.wrong(), k
-    assert stage.statuses() == [TRACKED] * 2
-    assert stage.errors().max() < 0.1
+    way = np.array([[0.0, 0.0, 0.0], [speed, 0.0, 0.0]])
+    stage.run(range(1, int(1.8 / speed * RATE)), lambda time: stage.places + time * way)
+    stage.assert_found(0.1)
 
 
 def test_markers_at_rest_come_back_one_by_one():
     stage = Stage(neighbours())
     stage.start()
-    for k in range(1, 12):
-        stage.update(k / RATE)
-    for k in range(12, 16):
-        stage.update(k / RATE, hide=(0, 320))
+    stage.run(range(1, 12))
+    stage.run(range(12, 16), hidden=lambda _: (0, 320))
     # Half a minute later a curtain is drawn to the left.
-    for k in range(450, 475):
-        stage.update(k / RATE, hide=(0, max(320 - 14 * (k - 450), 1)))
-        assert not stage.wrong()
-    assert stage.statuses() == [TRACKED] * 3
+    found = stage.run(range(450, 475), hidden=lambda k: (0, max(320 - 14 * (k - 450), 1)))
+    assert found[-1] == [TRACKED] * 3
 
 
 @pytest.mark.parametrize('off', [-0.22, 0.22])
@@ -585,11 +523,8 @@ def test_a_row_of_alike_markers_gets_its_own_names(count, off):
     ]
     stage = Stage(places, markers, clutter=0)
     stage.start()
-    assert stage.statuses() == [TRACKED] * count
-    assert not stage.wrong()
-    stage.update(1 / RATE)
-    assert stage.statuses() == [TRACKED] * count
-    assert not stage.wrong()
+    stage.assert_found(0.5)
+    assert stage.run([1]) == [[TRACKED] * count]
 
 
 def test_alike_markers_share_their_fits(monkeypatch):
@@ -609,8 +544,7 @@ def test_alike_markers_share_their_fits(monkeypatch):
     half = int(stage.centers[:, 0].mean())
     for k in range(1, 14):
         fits.clear()
-        stage.update(k / RATE, hide=(0, 320) if k < 9 else (0, half))
-        assert not stage.wrong()
+        stage.run([k], hidden=lambda k: (0, 320) if k < 9 else (0, half))
     # Four ellipses are seen whole and two half; each of ten markers searches for itself.
     assert 4 <= len(fits) <= 8
 
@@ -655,18 +589,14 @@ def long_run(count: int, seed: int) -> None:
     together, own = rng.uniform(0.5, 2.5, 3), rng.uniform(0.3, 4.0, (3, 1))
     swing = np.array([rng.uniform(0.2, 1.0), 0.0, rng.uniform(0.1, 0.6)])
     phases, little = rng.uniform(0.0, 6.0, (3, 3)), np.array([1.0, 0.0, 0.8]) * 0.03
-    sure = 0
-    for k in range(1, count):
-        time = k / RATE
-        if rng.random() < 0.05:
-            continue
+
+    def motion(time: float) -> np.ndarray:
         places = stage.places + swing * np.sin(together * time)
-        places = places + little * (np.sin(own * time + phases) - np.sin(phases))
-        hide = (140, 180) if k % 50 in range(20, 20 + rng.integers(1, 8)) else ()
-        stage.update(time, places, hide)
-        assert not stage.wrong(), (k, stage.seen)
-        sure += stage.statuses() == [TRACKED] * 3
-    assert sure > 0.4 * count
+        return places + little * (np.sin(own * time + phases) - np.sin(phases))
+
+    until = {k: 20 + rng.integers(1, 8) for k in range(1, count) if rng.random() > 0.05}
+    found = stage.run(until, motion, lambda k: (140, 180) if 20 <= k % 50 < until[k] else ())
+    assert found.count([TRACKED] * 3) > 0.4 * count
 
 
 # Between images
@@ -756,9 +686,7 @@ def test_neighbours_in_other_rows_are_known_from_each_other_after_both_were_hidd
     """What counts is how they moved in the same images, whenever their rows were read."""
     stage = Stage([[-0.5, 0.0, 0.4], [0.5, 0.0, -0.4]], line_time=line_time)
     stage.start()
-    for k in range(1, 6):
-        stage.update(k / 15.0)
-    assert stage.statuses() == [TRACKED, TRACKED]
+    assert stage.run(range(1, 6)) == [[TRACKED] * 2] * 5
     between = _between(stage.tracker.tracks['a'], stage.tracker.tracks['b'])
     assert len(between) == 5
     apart = stage.centers[1] - stage.centers[0]
