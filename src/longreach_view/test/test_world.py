@@ -17,8 +17,9 @@ from longreach_view.charts import (
     preset_charts,
 )
 from longreach_view.page import _state_row, unplaced_lines
-from longreach_view.world import STALE, Sample, Series, World
+from longreach_view.world import STALE, Machine, Sample, Series, World
 
+POSITION = '/north/joint_states.position[car_joint]'
 URDF = (
     '<robot name="crane"><link name="n/track"/><link name="n/car"/><joint name="car_joint"'
     ' type="prismatic"><parent link="n/track"/><child link="n/car"/></joint></robot>'
@@ -29,10 +30,12 @@ def joints(position):
     return SimpleNamespace(name=['car_joint'], position=[position], velocity=[0.0], effort=[1.0])
 
 
-def world_of(*samples, now=0.0):
+def world_of(*samples):
+    """Return a world in which the position of the car is plotted."""
     world = World(lambda message: {'position[car_joint]': message.position[0]})
+    world.plot([POSITION])
     for sample in samples:
-        world.take(sample, now)
+        world.take(sample, 0.0)
     return world
 
 
@@ -40,17 +43,19 @@ def sample(time, position=0.0, topic='/north/joint_states', lost=0):
     return Sample(topic, 'sensor_msgs/msg/JointState', joints(position), time, lost)
 
 
+def described(text):
+    message = SimpleNamespace(data=text)
+    return Sample('/north/robot_description', 'std_msgs/msg/String', message, None)
+
+
 def test_a_machine_is_found_by_its_joint_states_and_description():
-    text = Sample(
-        '/north/robot_description', 'std_msgs/msg/String', SimpleNamespace(data=URDF), None
-    )
     world = World(lambda _: {})
     world.take(sample(1.0, 2.5, lost=3), 10.0)
-    world.take(text, 10.0)
+    world.take(described(URDF), 10.0)
     machine = world.machines['north']
     assert (machine.kind, machine.positions, machine.lost) == ('crane', {'car_joint': 2.5}, 3)
     assert (machine.time, machine.version) == (1.0, 1)
-    world.take(text, 11.0)
+    world.take(described(URDF), 11.0)
     assert machine.version == 1, 'the same description is not read again'
 
 
@@ -62,10 +67,9 @@ def test_lost_messages_are_noticed_but_no_emergency(lost, kind):
 
 def test_a_description_that_cannot_be_read_is_named():
     world = World(lambda _: {})
-    broken = SimpleNamespace(data='<robot>')
-    world.take(Sample('/n/robot_description', 'std_msgs/msg/String', broken, None), 0.0)
-    assert 'not a URDF' in world.machines['n'].problem
-    assert world.machines['n'].robot is None
+    world.take(described('<robot>'), 0.0)
+    assert 'not a URDF' in world.machines['north'].problem
+    assert world.machines['north'].robot is None
 
 
 def test_speed_is_simulation_time_over_wall_time_and_a_reset_begins_anew():
@@ -96,39 +100,27 @@ def test_a_clock_that_stands_still_means_paused_and_a_silent_one_does_not():
     assert not world.is_paused(3.1)
 
 
-def test_flags_of_brake_and_emergency():
-    world = world_of(sample(0.0))
-    status = SimpleNamespace(position=[0.0], brake=np.True_, emergency_mode=False)
-    world.take(Sample('/north/status', 'longreach_msgs/msg/CraneStatus', status, 1.0), 0.0)
-    assert world.machines['north'].flags == {'brake': True, 'emergency_mode': False}
-
-
 def test_only_chosen_signals_are_kept_and_values_without_stamp_get_the_machines_time():
-    signal = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(1.0, 5.0))
-    assert world.signals() == [signal]
-    world.plot([signal])
-    assert world.is_plotted('/north/joint_states')
+    world = World(lambda message: {'position[car_joint]': message.position[0]})
+    world.take(sample(1.0, 5.0), 0.0)
+    assert world.signals() == [POSITION]
+    world.plot([POSITION])
     for k in range(3):
         world.take(sample(2.0 + k, 10.0 * k), 0.0)
-    np.testing.assert_array_equal(
-        world.series[signal].window(-math.inf, math.inf), [[2.0, 3.0, 4.0], [0.0, 10.0, 20.0]]
-    )
+    found = world.series[POSITION].window(-math.inf, math.inf)
+    np.testing.assert_array_equal(found, [[2.0, 3.0, 4.0], [0.0, 10.0, 20.0]])
     world = World(lambda message: {'data': message.data})
     world.plot(['/n/set_point.data'])
-    world.machines['n'] = type(world_of(sample(0.0)).machines['north'])('n', time=7.0)
+    world.machines['n'] = Machine('n', time=7.0)
     point = SimpleNamespace(data=3.0)
     world.take(Sample('/n/set_point', 'std_msgs/msg/Float64', point, None), 0.0)
     np.testing.assert_array_equal(world.series['/n/set_point.data'].window(0, 9), [[7.0], [3.0]])
 
 
 def test_times_that_are_dates_count_from_the_first_one():
-    signal = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(1.7e9))
-    world.plot([signal])
-    world.take(sample(1.7e9 + 2.5, 5.0), 0.0)
+    world = world_of(sample(1.7e9), sample(1.7e9 + 2.5, 5.0))
     assert world.machines['north'].time == 2.5
-    assert lines_of(chart_of(signal), [world], 2.0)[0].tolist() == [0.5, 2.5]
+    assert lines_of(chart_of(POSITION), [world], 2.0)[0].tolist() == [0.5, 2.5]
 
 
 def test_a_series_keeps_the_latest_leaves_out_what_is_late_and_begins_anew_after_a_reset():
@@ -144,12 +136,10 @@ def test_a_series_keeps_the_latest_leaves_out_what_is_late_and_begins_anew_after
 
 
 def test_a_live_chart_has_a_minute_of_a_signal_at_1000_hz():
-    signal = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(0.0))
-    world.plot([signal])
+    series = world_of().series[POSITION]
     for k in range(60_001):
-        world.series[signal].append(0.001 * k, 0.0)
-    assert world.series[signal].window(0.0, 60.0).shape[1] >= 60_000
+        series.append(0.001 * k, 0.0)
+    assert series.window(0.0, 60.0).shape[1] >= 60_000
 
 
 def test_signals_that_a_first_message_does_not_have_are_found_later():
@@ -186,10 +176,12 @@ def status(time, brake):
 
 
 def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
-    world = world_of(sample(0.0), load(0.0, 90.0), status(0.0, brake=False))
+    # Flags of a recording are those of numpy.
+    world = world_of(sample(0.0), load(0.0, 90.0), status(0.0, brake=np.False_))
     machine = world.machines['north']
+    assert machine.flags == {'brake': False}
     assert not machine.events, 'what was so from the beginning is no event'
-    for one in (load(1.0, 0.0), status(2.0, brake=True), sample(2.5), load(3.0, 20.0)):
+    for one in (load(1.0, 0.0), status(2.0, brake=np.True_), sample(2.5), load(3.0, 20.0)):
         world.take(one, 0.0)
     for late in (status(2.9, brake=False), status(2.9, brake=True), sample(2.4)):
         world.take(late, 0.0)
@@ -250,23 +242,15 @@ def test_the_limits_of_a_chart_are_round_fit_and_rest():
 
 
 def test_motions_of_micrometres_are_in_charts():
-    position = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(0.0))
-    world.plot([position])
-    for k in range(3):
-        world.take(sample(float(k), 1e-6 * k), 0.0)
-    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [position])
+    world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
+    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
     assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
 
 
 def test_an_event_is_an_upright_line_in_a_chart():
-    position = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(0.0), load(0.0, 90.0))
-    world.plot([position])
-    for k in range(2000):
-        world.take(sample(0.01 * k, float(k)), 0.0)
-    world.take(load(12.345, 0.0), 0.0)
-    times, values, marks = lines_of(chart_of(position), [world], 10.0)
+    samples = [sample(0.01 * k, float(k)) for k in range(2000)]
+    world = world_of(samples[0], load(0.0, 90.0), *samples, load(12.345, 0.0))
+    times, values, marks = lines_of(chart_of(POSITION), [world], 10.0)
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)
@@ -290,15 +274,11 @@ def test_a_line_with_more_samples_hides_none_of_a_longer_one():
 
 def test_charts_keep_peaks():
     """Of many samples fewer are drawn, but never without the least and the greatest."""
-    position = '/north/joint_states.position[car_joint]'
-    world = world_of(sample(0.0))
-    world.plot([position])
     values = np.sin(0.01 * np.arange(10000))
     values[[5001, 7003]] = 50.0, -70.0
     values[8000:8040] = math.nan
-    for k, value in enumerate(values.tolist()):
-        world.take(sample(0.002 * k, value), 0.0)
-    times, drawn, _ = lines_of(chart_of(position), [world], 20.0, 500)
+    world = world_of(*(sample(0.002 * k, value) for k, value in enumerate(values.tolist())))
+    times, drawn, _ = lines_of(chart_of(POSITION), [world], 20.0, 500)
     assert len(times) <= 505
     assert (np.diff(times) > 0.0).all()
     assert (np.nanmin(drawn), np.nanmax(drawn)) == (-70.0, 50.0)
@@ -307,12 +287,8 @@ def test_charts_keep_peaks():
 
 
 def test_joints_that_no_sample_has_are_named():
-    text = SimpleNamespace(data=URDF.replace('car_joint', 'cra_joint'))
     world = World(lambda _: {})
-    for one in (
-        sample(1.0),
-        Sample('/north/robot_description', 'std_msgs/msg/String', text, None),
-    ):
+    for one in (sample(1.0), described(URDF.replace('car_joint', 'cra_joint'))):
         world.take(one, 0.0)
     (line,) = unplaced_lines(SimpleNamespace(unplaced={}), world.machines['north'])
     assert 'north: joint_states lack cra_joint' in line
