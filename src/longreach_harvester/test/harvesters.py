@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario, load_scenario
@@ -11,6 +12,7 @@ from longreach_harvester.spec import HARVESTER
 STANDARD = load_harvester()
 REALISTIC = load_harvester(default_file().parent / 'harvester_realistic.yaml')
 ANGLES = (0.0, 0.55, -1.2)
+IDEAL = SensorKind(rate=None, noise=0.0, bias=(), drift=(), step=0.0)
 
 
 def scenario(duration=2.0, angles=ANGLES, **spools):
@@ -44,42 +46,40 @@ def jumping():
 @cache
 def changed():
     """A machine of other numbers, with two different orifices in one valve."""
-    machine = STANDARD.with_value('boom_cylinder.valve.resistance_2', 5e11)
-    machine = machine.with_value('stick_cylinder.valve.dead_band', 0.08)
-    machine = machine.with_value('swing_motor.line.resistance', 3e9)
-    machine = machine.with_value('head.mass', 1200.0)
-    return machine.with_value('supply_pressure', 2.2e7)
+    changes = {
+        'boom_cylinder.valve.resistance_2': 5e11,
+        'stick_cylinder.valve.dead_band': 0.08,
+        'swing_motor.line.resistance': 3e9,
+        'head.mass': 1200.0,
+        'supply_pressure': 2.2e7,
+    }
+    return STANDARD.with_values(changes)
 
 
 @cache
 def hanging():
     """A machine of other numbers with a head that hangs, and swings long."""
-    pendulum = {
-        'centre': 0.7,
-        'transverse_inertia': 160.0,
-        'axial_inertia': 45.0,
-        'damping': 250.0,
-        'grapple': 1.1,
-    }
+    pendulum = {'centre': 0.7, 'transverse_inertia': 160.0, 'axial_inertia': 45.0}
+    pendulum |= {'damping': 250.0, 'grapple': 1.1}
     return changed().replace(head={'mass': 950.0, 'pendulum': pendulum})
 
 
 @cache
 def small_pump():
     """The realistic machine with a pump that limits, and relief valves that open often."""
-    machine = REALISTIC.with_value('pump.flow', 7e-4)
-    machine = machine.with_value('boom_cylinder.relief.head', 1.8e7)
-    machine = machine.with_value('stick_cylinder.relief.rod', 1.2e7)
-    return machine.with_value('swing_motor.relief.head', 1.1e7)
+    changes = {
+        'pump.flow': 7e-4,
+        'boom_cylinder.relief.head': 1.8e7,
+        'stick_cylinder.relief.rod': 1.2e7,
+        'swing_motor.relief.head': 1.1e7,
+    }
+    return REALISTIC.with_values(changes)
 
 
 def without(machine, *what):
     """Return a machine without a lag of its spools ('lag'), or with a point for its head."""
-    if 'pendulum' in what:
-        machine = machine.replace(head=machine.head.replace(pendulum=None))
+    changes = {'head.pendulum': None} if 'pendulum' in what else {}
     if 'lag' in what:
         for name in ('swing_motor', 'boom_cylinder', 'stick_cylinder'):
-            actuator = getattr(machine, name)
-            valve = actuator.valve.replace(time_constant=None, rate=None)
-            machine = machine.replace(**{name: actuator.replace(valve=valve)})
-    return machine
+            changes |= {f'{name}.valve.{key}': None for key in ('time_constant', 'rate')}
+    return machine.with_values(changes)

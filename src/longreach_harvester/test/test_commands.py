@@ -28,16 +28,13 @@ def result(capsys):
     return lambda *words: Outcome(capsys, 'harvester', *words, '--format', 'json').json
 
 
-def test_run_prints_its_results(capsys, result, short):
+def test_run_prints_its_results(result, short):
     found = result('run', short, '--step', 0.00025, '--step-error')
     assert {'final', 'lowest', 'highest', 'wall_time', 'real_time_factor'} <= set(found)
     assert found['switchings'] == 2
     assert found['energy_error'] < 1e-5
     fine = result('run', short, '--step', 0.00002)['final']['q_stick']
     assert abs(found['final']['q_stick'] - fine) < found['step_error']['q_stick'] < 1e-3
-    text = Outcome(capsys, 'harvester', 'run', short).out
-    assert 'q_stick' in text
-    assert 'real_time_factor' in text
 
 
 def test_options_choose_the_model_and_the_file(result, short, tmp_path):
@@ -78,10 +75,9 @@ def test_compare_models_draws_the_figures_of_the_paper(result, tmp_path):
 
 def test_pose_of_a_tip_and_of_angles_agree(capsys, result):
     by_tip = result('pose', '--tip', '5,1,0')
-    assert by_tip['tip'] == pytest.approx([5, 1, 0])
     angles = ','.join(map(str, np.degrees(by_tip['angles'])))
     again = result('pose', '--angles', angles, '--degrees')
-    assert again['tip'] == pytest.approx([5, 1, 0])
+    assert [by_tip['tip'], again['tip']] == pytest.approx(np.array([[5, 1, 0]] * 2))
     boom, stick = by_tip['cylinders']
     assert boom['force'] > stick['force'] > 0
     text = Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0').out
@@ -93,8 +89,6 @@ def test_pose_has_lengths_of_cylinders_between_pins_only(result):
     rocker = '{kind: rocker, lever: 0.4, shape: 0.1, offset: 0.5}'
     words = ('pose', '--angles', '0,0.5,-1', '--set', f'stick_cylinder.linkage={rocker}')
     boom, stick = (one['length'] for one in result(*words)['cylinders'])
-    near, far, offset = 1.3, 0.45, 1.2
-    assert boom == pytest.approx(
-        np.sqrt(near**2 + far**2 - 2.0 * near * far * np.cos(0.5 + offset))
-    )
+    expected = np.sqrt(1.3**2 + 0.45**2 - 2.0 * 1.3 * 0.45 * np.cos(0.5 + 1.2))
+    assert boom == pytest.approx(expected)
     assert stick is None

@@ -9,7 +9,6 @@ from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import (
     TipSegment,
     angles_at,
-    cylinder_place,
     tip_at,
     tip_path,
 )
@@ -50,15 +49,6 @@ def test_lines_are_straight_and_circles_are_round():
     assert tip[-1] == pytest.approx(end), 'a full turn'
     # At rest at both ends of each.
     assert np.abs(np.diff(tip, axis=0)[[0, 199, 200, 499, 550]]).max() < 1e-5
-
-
-def test_cylinders_have_the_length_of_their_linkage():
-    for cylinder in (STANDARD.boom_cylinder, STANDARD.stick_cylinder):
-        row = cylinder.linkage.row()
-        for angle, rod_angle in ((0.3, 0.0), (-0.9, -0.4)):
-            place = cylinder_place(cylinder, angle, rod_angle)
-            assert place.length == pytest.approx(cylinder.linkage.position(angle) + row[4])
-            assert abs(place.barrel) == pytest.approx(row[1])
 
 
 # --- the controllers ------------------------------------------------------------------------

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
-from harvesters import STANDARD
+from harvesters import STANDARD, shipped
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.control import load_controller
 from longreach_harvester.controller_node import ControllerNode
@@ -28,15 +27,11 @@ SAMPLE = 10_000_000  # [ns]
 pytestmark = pytest.mark.usefixtures('patient')
 
 
-def shipped(name):
-    return HARVESTER.find_scenario(name)
-
-
 @pytest.mark.parametrize(
     ('name', 'machine'), [('tip', 'harvester'), ('sine', 'harvester'), ('tip', 'realistic')]
 )
 def test_in_lockstep_it_is_the_librarys_closed_loop(name, machine):
-    scenario = shipped(name)
+    scenario = HARVESTER.find_scenario(name)
     file = default_file()
     if machine == 'realistic':
         file = file.parent / 'harvester_realistic.yaml'
@@ -97,8 +92,7 @@ def test_without_a_scenario_it_holds_the_pose_and_follows_what_is_sent(capfd):
 
 
 def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
-    scenario = load_scenario(shipped('sine'))
-    guidance = HarvesterFollower(STANDARD, load_controller(), scenario)
+    guidance = HarvesterFollower(STANDARD, load_controller(), shipped('sine'))
     away = Measurement(np.array([0.0, 0.60, -1.6]))
     state, spools = guidance.answer(None, 0.0, away)
     assert spools == (0.0, 0.0, 0.0)
@@ -113,19 +107,6 @@ def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
 
 
 def test_a_scenario_of_one_cycle_is_followed():
-    scenario = load_scenario(shipped('sine')).replace(duration=0.004)
-    guidance = HarvesterFollower(STANDARD, load_controller(), scenario)
+    guidance = HarvesterFollower(STANDARD, load_controller(), shipped('sine', duration=0.004))
     still = Measurement(np.array([0.0, 0.60, -1.6]))
     assert guidance.answer(None, 0.0, still)[1] == (0.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        (f'scenario:={shipped("open_loop")}', 'the scenario moves spools, or nothing, allowed'),
-    ],
-)
-def test_refusals(word, error):
-    with bench('-p', f'controller:{word}') as b, pytest.raises(InputError, match=error):
-        b.add(ControllerNode)

@@ -66,22 +66,13 @@ def test_rods_meet_the_links_and_rates_are_derivatives():
     machine = Harvester(STANDARD, scenario(boom=[[0, 0.3]], stick=[[0, -0.4]]))
     state = machine.advance(machine.initial_state(), (0.1, 0.3, -0.4), 0.0, 0.6)
     model = pinocchio.buildModelFromXML(robot_description(STANDARD))
-    data = model.createData()
-
-    def placed(state):
-        sample = machine.joint_sample(state, (0.0, 0.0, 0.0))
-        by_name = dict(zip(sample.names, sample.positions, strict=True))
-        q = pinocchio.neutral(model)
-        for name in list(model.names)[1:]:
-            joint = model.joints[model.getJointId(name)]
-            angle = by_name[name]
-            q[joint.idx_q : joint.idx_q + joint.nq] = (
-                [np.cos(angle), np.sin(angle)] if joint.nq == 2 else [angle]
-            )
-        pinocchio.framesForwardKinematics(model, data, q)
-        return sample
-
-    sample = placed(state)
+    data, q = model.createData(), pinocchio.neutral(model)
+    sample = machine.joint_sample(state, (0.0, 0.0, 0.0))
+    for name, angle in zip(sample.names, sample.positions, strict=True):
+        joint = model.joints[model.getJointId(name)]
+        place = [np.cos(angle), np.sin(angle)] if joint.nq == 2 else [angle]
+        q[joint.idx_q : joint.idx_q + joint.nq] = place
+    pinocchio.framesForwardKinematics(model, data, q)
     for name, far, rod_angle in (('boom', 0.45, 0.0), ('stick', 0.4, -0.4)):
         link = data.oMf[model.getFrameId(name, pinocchio.BODY)]
         pin = link.act(far * np.array([np.cos(rod_angle), 0.0, np.sin(rod_angle)]))

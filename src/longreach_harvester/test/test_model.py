@@ -119,9 +119,9 @@ def test_actuator_space_is_joint_space():
     def arms(q):
         return np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
 
+    step = 1e-5
     for q, v, torque in states():
         a = np.array(accelerations(q, v, *torque, model.bodies))
-        step = 1e-5
         slopes = (arms(q + step * v) - arms(q - step * v)) / (2 * step)
         M_eq, F_s = actuator_space(q, v, a, model)
         accelerated = arms(q) * a + slopes * v

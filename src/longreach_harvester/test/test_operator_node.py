@@ -5,7 +5,6 @@ import pytest
 from harvesters import STANDARD
 from sensor_msgs.msg import Joy
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import OperatorState
 from longreach_harvester.control import load_controller
 from longreach_harvester.machine import Harvester
@@ -51,15 +50,3 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(tmp_path, con
         state = machine.advance(state, command, k * PERIOD, PERIOD)
     np.testing.assert_array_equal(plant.state.y, state.y)
     assert np.abs(state.y[:3] - machine.scenario.angles).min() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ('word', 'error'),
-    [
-        ('teleoperation:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('control:=feet', r"control = 'feet', allowed: file \| joints \| tip"),
-    ],
-)
-def test_refusals(word, error):
-    with bench('-p', f'operator:{word}') as b, pytest.raises(InputError, match=error):
-        b.add(OperatorNode)

@@ -2,22 +2,20 @@
 
 import numpy as np
 import pytest
-from harvesters import STANDARD, run_of
+from harvesters import IDEAL, STANDARD, run_of, shipped
 from sensor_msgs.msg import JointState
-from test_controller_node import shipped
 
 from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.sensors import SensorKind, TemperatureProfile
+from longreach_dynamics.sensors import TemperatureProfile
 from longreach_harvester.controller_node import ControllerNode
 from longreach_harvester.machine import Harvester
 from longreach_harvester.plant_node import PlantNode
-from longreach_harvester.scenario import load_scenario
 from longreach_harvester.sensors import MEASURED, SensorParameters, Sensors, load_sensors
+from longreach_harvester.spec import HARVESTER
 from longreach_node.testing import bench, setting
 
-IDEAL = SensorKind(rate=None, noise=0.0, bias=(), drift=(), step=0.0)
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
-TIP = load_scenario(shipped('tip'))
+TIP = shipped('tip')
 
 
 def sensors(**changes):
@@ -62,7 +60,8 @@ def test_ideal_sensors_change_nothing_typical_ones_something():
 
 
 def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
-    given = setting('plant', 'controller', scenario=shipped('tip'), lockstep=True)
+    file = HARVESTER.find_scenario('tip')
+    given = setting('plant', 'controller', scenario=file, lockstep=True)
     given += setting('controller', sensors=True)
     given += setting('plant', sensors='typical', real_time_factor=0.0, duration=2.0)
     with bench(*given) as b:

@@ -45,12 +45,7 @@ EMPTYING = [[0, -1.0], [0.5, -1.0], [0.5, 0]]
         (changed(), jumping().replace(duration=0.5), {'as_printed': True}, 3e4),
         (changed(), jumping().replace(duration=0.5), {'switching': False}, 3e4),
         # The stick comes to its stop, while the line that the pump feeds is empty.
-        (
-            STANDARD,
-            scenario(1.0, angles=(0.0, 0.55, -1.75), stick=[[0, -0.6]]),
-            {'step': 1e-4},
-            np.inf,
-        ),
+        (STANDARD, scenario(1.0, (0.0, 0.55, -1.75), stick=[[0, -0.6]]), {'step': 1e-4}, np.inf),
         # Relief valves open, the pump is near its largest flow.
         (without(small_pump(), 'pendulum', 'lag'), shipped('open_loop', duration=2.5), {}, 3e4),
         (changed(), jumping(), {}, 3e4),
@@ -74,18 +69,14 @@ def test_full_model_is_near_a_tight_reference(machine, chosen, options, pressure
         assert np.abs(run.stack(['port_1_boom', 'port_2_stick'])).max() > 1e-5
     if tolerance == 1e-10:
         # Published beside the case.
-        assert states[times == 4, 1:3] == pytest.approx(
-            np.array([[0.639486, -1.194231]]), abs=2e-6
-        )
+        assert states[times == 4, 1] == pytest.approx(0.639486, abs=2e-6)
+        assert states[times == 4, 2] == pytest.approx(-1.194231, abs=2e-6)
         assert states[times == 6, 2] == pytest.approx(-1.284969, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ('machine', 'chosen', 'longest'),
-    [
-        (STANDARD, jumping(), 2e-3),
-        (small_pump(), shipped('open_loop', duration=2.5), 1e-3),
-    ],
+    [(STANDARD, jumping(), 2e-3), (small_pump(), shipped('open_loop', duration=2.5), 1e-3)],
 )
 def test_error_falls_with_the_step(machine, chosen, longest):
     runs = [run_of(chosen, machine, step).stack(ANGLES) for step in (longest, 2.5e-4, 5e-5)]
@@ -231,22 +222,19 @@ def test_make_up_valves_keep_pressures_above_zero(chosen):
 # --- the reduced model ----------------------------------------------------------------------
 
 
-def test_reduced_model_follows_the_full_one():
-    chosen = scenario(3.0, stick=TO_AND_FRO)
-    full = run_of(chosen).column('q_stick')
-    reduced = run_of(chosen, step=5e-3, model='reduced').column('q_stick')
-    assert np.ptp(full) > 0.3
-    assert np.abs(reduced - full).max() < 2e-3
-
-
-def test_models_agree_about_a_head_that_hangs():
-    names, chosen = ['q_stick', 'q_head_pitch'], scenario(4.0, stick=TO_AND_FRO)
-    full, reduced = (
-        run_of(chosen, hanging(), step=1e-3, model=model).stack(names)
-        for model in ('full', 'reduced')
-    )
-    assert np.ptp(full[:, 1]) > 0.3
-    assert np.abs(full - reduced).max() < 1e-2
+@pytest.mark.parametrize(
+    ('machine', 'names', 'step', 'most'),
+    [
+        (STANDARD, ['q_stick'], 5e-3, 2e-3),
+        (hanging(), ['q_head_pitch', 'q_stick'], 1e-3, 1e-2),
+    ],
+)
+def test_reduced_model_follows_the_full_one(machine, names, step, most):
+    chosen = scenario(4.0, stick=TO_AND_FRO)
+    full = run_of(chosen, machine).stack(names)
+    reduced = run_of(chosen, machine, step, model='reduced').stack(names)
+    assert np.ptp(full[:, 0]) > 0.3
+    assert np.abs(reduced - full).max() < most
 
 
 def test_reduced_model_moves_pistons_as_its_equation_says():
@@ -269,8 +257,8 @@ def test_a_reduced_step_without_a_solution_says_so(monkeypatch):
         return ends[-1]
 
     machine = Harvester(STANDARD, jumping(), model='reduced')
-    model = machine.constants
-    broken = model._replace(bodies=model.bodies._replace(gravity=np.nan))
+    bodies = machine.constants.bodies._replace(gravity=np.nan)
+    broken = machine.constants._replace(bodies=bodies)
     monkeypatch.setattr(Harvester, 'with_log', lambda *_: broken)
     monkeypatch.setattr(machine_module, 'advance', observed)
     with pytest.raises(IntegrationError, match='cannot go on in the step at t = 0 s'):
@@ -321,10 +309,6 @@ def test_constant_commands_are_knots_that_do_not_change():
     by_command = machine.advance(start, (0.0, 0.2, -0.3), 0.0, 0.5)
     assert np.array_equal(by_command.y, machine.advance(start, BY_SCENARIO, 0.0, 0.5).y)
     assert by_command.spools == (0.0, 0.2, -0.3)
-    sample = machine.joint_sample(by_command, (0.0, 0.2, -0.3))
-    assert sample.names[:3] == JOINTS
-    assert sample.positions[1] > 0.55
-    assert sample.efforts[1] > 0.0
 
 
 def test_a_pump_of_limited_flow_slows_all():
