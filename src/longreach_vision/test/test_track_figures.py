@@ -8,12 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from small_path import small_path
-from small_rig import NAMES, frame_at
+from small_rig import frame_at
+from test_track_table import tracks_of as table_of
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.commands import track_figures
 from longreach_vision.commands.track_figures import draw_movement, draw_tracks
-from longreach_vision.io.track_table import Tracks, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 
@@ -34,8 +34,7 @@ def drawn(monkeypatch):
 
 
 def tracks_of(*statuses, shift=0.0):
-    frames = [frame_at(0.1 * k, status, shift=shift * k) for k, status in enumerate(statuses)]
-    return Tracks(NAMES, ('left', 'right'), np.array([row_of(one, NAMES) for one in frames]))
+    return table_of(*(frame_at(0.1 * k, one, shift=shift * k) for k, one in enumerate(statuses)))
 
 
 def series(axis, label):
@@ -103,21 +102,13 @@ def test_a_movement_that_begins_before_the_truth(drawn, tmp_path):
     np.testing.assert_allclose(series(drawn[1][0], 'one'), 0.0, atol=1e-9)
 
 
-def test_a_marker_that_was_never_seen_is_said_to_be(drawn, tmp_path):
-    tracks = tracks_of('LOST', 'LOST')
+def test_a_marker_that_was_not_seen_in_the_only_row_is_said_to_be(drawn, tmp_path):
+    tracks = tracks_of('LOST')
     for path in (None, small_path(0.5)):
         draw_tracks(tmp_path / 'a.png', tracks, path)
         draw_movement(tmp_path / 'b.png', tracks, 'two', path)
         labels = [line.get_label() for line in drawn[-2][0].lines]
         assert 'two: not seen' in labels
-
-
-def test_one_row_and_a_path_of_other_times(drawn, tmp_path):
-    one = tracks_of('TRACKED')
-    draw_tracks(tmp_path / 'a.png', one, small_path(0.5))
-    draw_movement(tmp_path / 'b.png', one, 'one', small_path(0.5))
-    np.testing.assert_allclose(series(drawn[0][0], 'one'), [0.0])
-    np.testing.assert_allclose(series(drawn[1][0], 'one'), [0.0], atol=1e-9)
 
 
 def test_what_cannot_be_drawn(tmp_path):

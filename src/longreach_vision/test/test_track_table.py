@@ -23,15 +23,18 @@ def test_a_row_has_what_its_columns_say():
     assert tracks.columns[:4] == ('time', 'stamp_gap', 'one.status', 'one.cameras')
     np.testing.assert_array_equal(tracks.times, [1.0, 1.1])
     np.testing.assert_array_equal(tracks.table[:, 1], [0.002, 0.0])
-    np.testing.assert_array_equal(tracks.column('one', 'cameras'), [3, 3])
-    np.testing.assert_array_equal(tracks.column('two', 'cameras'), [2, 0])
-    np.testing.assert_array_equal(tracks.column('two', 'status'), [1, 2])
-    np.testing.assert_allclose(tracks.column('one', 'in_plane_deviation_y'), 2e-4)
-    np.testing.assert_allclose(tracks.column('one', 'triangulated_x'), START[0, 0] + 1e-3)
-    np.testing.assert_allclose(tracks.column('one', 'out_of_plane_deviation'), 2e-3)
-    np.testing.assert_array_equal(tracks.column('one', 'left_u'), [100.0, 100.0])
-    np.testing.assert_array_equal(tracks.column('two', 'right_u'), [240.0, np.nan])
-    np.testing.assert_array_equal(tracks.column('two', 'left_status'), [2, 2])
+    for name, column, values in (
+        ('one', 'cameras', [3, 3]),
+        ('two', 'cameras', [2, 0]),
+        ('two', 'status', [1, 2]),
+        ('one', 'in_plane_deviation_y', [2e-4, 2e-4]),
+        ('one', 'triangulated_x', [START[0, 0] + 1e-3] * 2),
+        ('one', 'out_of_plane_deviation', [2e-3, 2e-3]),
+        ('one', 'left_u', [100.0, 100.0]),
+        ('two', 'right_u', [240.0, np.nan]),
+        ('two', 'left_status', [2, 2]),
+    ):
+        np.testing.assert_allclose(tracks.column(name, column), values)
     with pytest.raises(InputError, match=r'three\.status is not a column .* one, two'):
         tracks.column('three', 'status')
 
@@ -61,12 +64,8 @@ def test_only_what_was_tracked_is_a_position():
     # The numbers of the uncertain one are in the table nevertheless.
     assert tracks.column('two', 'in_plane_x')[1] == START[1, 0]
     first, second = tracks.summary()
-    assert (first['tracked'], second['tracked'], second['uncertain'], second['lost']) == (
-        3,
-        1,
-        1,
-        1,
-    )
+    counts = [first['tracked'], *(second[what] for what in ('tracked', 'uncertain', 'lost'))]
+    assert counts == [3, 1, 1, 1]
     assert second['first'] == second['last'] == pytest.approx(START[1].tolist())
     assert second['noise'] is None
 

@@ -120,15 +120,13 @@ def test_pictures_become_tracks(capsys, scene, tmp_path):
     assert [one['name'] for one in told['markers']] == list(NAMES)
     columns = table(out / 'tracks.csv')
     path = small_path(0.5)
-    for one in told['markers']:
-        assert (one['tracked'], one['uncertain'], one['lost']) == (FRAMES, 0, 0)
+    truth = np.array([path.at(time)[0] for time in columns['time']])
+    for k, one in enumerate(told['markers']):
         name = one['name']
-        k = NAMES.index(name)
-        for row, time in enumerate(columns['time']):
-            truth = path.at(time)[0][k]
-            for axis, value in zip('xyz', truth, strict=True):
-                assert abs(columns[f'{name}.in_plane_{axis}'][row] - value) < 3e-4
-                assert abs(columns[f'{name}.triangulated_{axis}'][row] - value) < 3e-3
+        assert (one['tracked'], one['uncertain'], one['lost']) == (FRAMES, 0, 0)
+        for kind, bound in (('in_plane', 3e-4), ('triangulated', 3e-3)):
+            found = np.stack([columns[f'{name}.{kind}_{axis}'] for axis in 'xyz'], axis=1)
+            assert np.abs(found - truth[:, k]).max() < bound
         assert one['first'][0] == columns[f'{name}.in_plane_x'][0]
         assert (columns[f'{name}.cameras'] == 3.0).all()
     assert (columns['stamp_gap'] == 0.0).all()
@@ -191,13 +189,9 @@ def test_one_camera_alone(capsys, scene, tmp_path, name):
     assert np.abs(frames[0].estimates['one'].in_plane.position - START[0]).max() < 1e-3
 
 
-@pytest.mark.parametrize(
-    ('sources', 'text'),
-    [((), '0 sources, allowed: 1 to 2, for left, right'), (('a', 'b', 'c'), '3 sources')],
-)
-def test_a_wrong_number_of_sources_is_refused(scene, sources, text):
-    with pytest.raises(InputError, match=text):
-        next(track(scene / 'rig.yaml', *sources))
+def test_a_wrong_number_of_sources_is_refused(scene):
+    with pytest.raises(InputError, match='0 sources, allowed: 1 to 2, for left, right'):
+        next(track(scene / 'rig.yaml'))
 
 
 def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
@@ -287,13 +281,9 @@ def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
     [
         ('truck=1,2,3', ', allowed: CAMERA.MARKER=u,v,r'),
         ('left.three=1,2,3', ', allowed cameras: left, right, markers: one, two'),
-        ('left.one=1,2,x', ', allowed'),
         ('left.one=nan,2,9', ', allowed: CAMERA.MARKER=u,v,r'),
         ('left.one=50,50,1e9', ': one has the radius 1e+09 px in left'),
-        ('left.one=50,50,0', ': left[2] = 0 px, allowed: above 0'),
-        ('top.one=1,2,9', ', allowed cameras: left, right'),
         ('left.one=-50,20,14', ': one has the pixel (-50, 20) in left, allowed: within'),
-        ('left.one=20,99999,14', ': one has the pixel (20, 99999) in left, allowed: within'),
     ],
 )
 def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
@@ -306,37 +296,31 @@ def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
     ('text', 'words'),
     [
         ('--rate and a bag are given', ('x.mcap', '--rate', 5)),
-        ("'/my ns/observ", ('{left}', '--namespace', 'my ns', '--bag', '{new}/b')),
         ('images of 2 cameras', ('{left}', '{right}', '--camera', 'left')),
         ('--camera top, allowed by the rig: left, right', ('{left}', '--camera', 'top')),
         ('two cameras have the images', ('{left}', '{left}')),
         ('nowhere does not exist', ('{new}/nowhere',)),
-        ('nowhere.yaml', ('{left}', '--config', '{new}/nowhere.yaml')),
         ('multiply the scale by 2', ('{left}', '{right}', '--scale', 0.5)),
         ('--overlay', ('{left}', '--overlay', '{new}/a.gif')),
         ('is one of the inputs', ('{left}', '--overlay', '{left}')),
-        ('is one of the inputs', ('{left}', '--plot', '{first}')),
-        ('is one of the inputs', ('{left}', '--movement', 'two={first}')),
         ('is one of the inputs', ('{left}/*.png', '--plot', '{first}')),
         ('is one of the inputs', ('{left}', '--truth', '{path}', '--csv', '{path}')),
         ('is not empty', ('{left}', '--overlay', '{right}')),
         ('allowed: MARKER=FILE', ('{left}', '--movement', 'one')),
         ('allowed markers: one, two', ('{left}', '--movement', 'x=a.png')),
         ('cannot be written', ('{left}', '--csv', '{new}/file/any.csv')),
-        ('exists already', ('{left}', '--bag', '{new}/bag')),
         ("extension 'txt'", ('{left}', '--out', '{new}/away', '--plot', '{new}/away/p.txt')),
     ],
 )
 def test_what_track_refuses(scene, tmp_path, text, words):
     (tmp_path / 'file').touch()
-    (tmp_path / 'bag').mkdir()
     places = {'left': scene / 'seen/left', 'right': scene / 'seen/right', 'new': tmp_path}
     places |= {'first': min(places['left'].iterdir()), 'path': scene / 'path.csv'}
     before = {file: file.read_bytes() for file in scene.rglob('*.*') if file.is_file()}
     given = [str(word).format(**places) for word in words]
     refused(text, 'track', '--config', scene / 'rig.yaml', *given)
     assert {file: file.read_bytes() for file in before} == before
-    assert {file.name for file in tmp_path.iterdir()} == {'file', 'bag'}
+    assert {file.name for file in tmp_path.iterdir()} == {'file'}
 
 
 def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
@@ -416,16 +400,10 @@ def test_render_names_pictures_by_their_times_and_refuses(scene, tmp_path):
     second = sorted((scene / 'seen/left').iterdir())[1]
     assert second.name == '000001_0.066666667.png'
     assert cv2.imread(str(second), cv2.IMREAD_UNCHANGED).shape == (300, 400)
-    (tmp_path / 'path.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     out = ('--out', tmp_path / 'seen')
-    for text, path, more in (
-        ('is not empty', scene / 'path.csv', ('--out', scene / 'seen')),
-        ("no marker 'two'", tmp_path / 'path.csv', out),
-        ('nowhere.csv', tmp_path / 'nowhere.csv', out),
-        ('--scale 1e-05: width = 0', scene / 'path.csv', ('--scale', '1e-5', *out)),
-        ('--scale 1e+300: width = ', scene / 'path.csv', ('--scale', '1e300', *out)),
-    ):
-        refused(text, 'render', path, *rendering(scene), *more)
+    refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
+    words = ('render', scene / 'path.csv', *rendering(scene), *out, '--scale')
+    refused('--scale 1e-05: width = 0', *words, 1e-5)
     assert not (tmp_path / 'seen').exists()
 
 
