@@ -17,22 +17,26 @@ from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server
 from longreach_view.world import Estimate, Lens, Machine, Mounting
 
+BOOM, CRANE = robot_description(load_boom(), ''), crane_description(load_machinery().crane, '')
+
 
 @pytest.fixture
-def server():
-    opened = open_server('127.0.0.1', 0)
-    clients = {}
-    opened.get_clients = lambda: clients
-    yield opened
-    stop_server(opened)
+def scene():
+    server, clients = open_server('127.0.0.1', 0), {}
+    server.get_clients = lambda: clients
+    yield Scene(server)
+    stop_server(server)
 
 
-def page(width, height):
-    """Return a page as viser has it before its panel is there."""
+def page(scene, width, height):
+    """Return a page that is told where to look, as viser has it before its panel is there."""
     camera = SimpleNamespace(
         image_width=width, image_height=height, position=np.ones(3), look_at=np.zeros(3)
     )
-    return SimpleNamespace(client_id=7, camera=camera, atomic=contextlib.nullcontext)
+    client = SimpleNamespace(client_id=7, camera=camera, atomic=contextlib.nullcontext)
+    scene.look(client)
+    scene._server.get_clients()[7] = client
+    return client
 
 
 def bounds(scene, name=''):
@@ -61,12 +65,10 @@ def machine(name, text):
     return one
 
 
-def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_before(server):
-    scene, client = Scene(server), page(1000, 700)
-    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
-    scene.look(client)
-    server.get_clients()[7] = client
-    scene.update(machine('boom', robot_description(load_boom(), '')))
+def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_before(scene):
+    scene.update(machine('crane', CRANE))
+    client = page(scene, 1000, 700)
+    scene.update(machine('boom', BOOM))
     client.camera.image_width -= PANEL_WIDTH
     across, _ = corners(client, bounds(scene))
     assert np.abs(across).max() > 1.0, 'cut, as it was told before'
@@ -93,11 +95,9 @@ def draw(one, kind, name='', frame='boom_base', place=(0, 0, 0), points=(), text
     one.drawn['/boom/shape'] = one.drawn.get('/boom/shape', 0) + 1
 
 
-def test_machines_stand_side_by_side(server):
-    scene = Scene(server)
-    crane, boom = crane_description(load_machinery().crane, ''), robot_description(load_boom(), '')
-    for name, text in (('a', crane), ('b', boom), ('c', crane), ('d', crane), ('e', crane)):
-        scene.update(machine(name, text))
+def test_machines_stand_side_by_side(scene):
+    for name in 'abcde':
+        scene.update(machine(name, BOOM if name == 'b' else CRANE))
     boxes = {name: bounds(scene, name) for name in 'abcde'}
     for one, two in itertools.combinations(boxes.values(), 2):
         # A metre and more between them, in x or in y.
@@ -107,9 +107,9 @@ def test_machines_stand_side_by_side(server):
     assert np.ptp(bounds(scene), axis=0)[0] < 1.3 * np.ptp(boxes['b'], axis=0)[0]
 
 
-def test_a_stale_machine_fades_with_its_beams_and_is_as_before_afterwards(server):
-    yellow = robot_description(load_boom(), '').replace('0.10 1.0', '0.10 0.5')
-    scene, boom = Scene(server), machine('boom', yellow)
+def test_a_stale_machine_fades_with_its_beams_and_is_as_before_afterwards(scene):
+    yellow = BOOM.replace('0.10 1.0', '0.10 0.5')
+    boom = machine('boom', yellow)
     bent(boom, 'beam_1', 1.0)
     for note, opacities in (('', {None, 0.5}), ('stale', {0.35}), ('', {None, 0.5})):
         scene.update(boom, note)
@@ -118,8 +118,8 @@ def test_a_stale_machine_fades_with_its_beams_and_is_as_before_afterwards(server
         assert {node.opacity for node in [*shown._shapes, *drawn]} == opacities
 
 
-def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named(server):
-    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named(scene):
+    boom = machine('boom', BOOM)
     for name, frame, text in (('a', 'boom_base', 'A'), ('b', 'map', 'B'), ('a', 'boom_base', 'C')):
         draw(boom, TEXT, name, frame, text=text)
         scene.update(boom)
@@ -129,8 +129,8 @@ def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named
     assert scene.unplaced == {'boom': ['map']}
 
 
-def test_markers_that_are_lost_are_hidden_until_they_are_found(server):
-    scene, camera = Scene(server), Machine('vision', estimate_frame='map')
+def test_markers_that_are_lost_are_hidden_until_they_are_found(scene):
+    camera = Machine('vision', estimate_frame='map')
     estimate = Estimate(np.zeros(3), np.diag([1e-8, 0.0, 4e-8]), tracked=True)
     camera.tracks = {name: [np.zeros(3), np.ones(3)] for name in 'ab'}
     for found in ('ab', 'a', '', 'ab'):
@@ -144,8 +144,8 @@ def test_markers_that_are_lost_are_hidden_until_they_are_found(server):
     assert sorted(a.scale) == pytest.approx([1e-4, 1e-3, 2e-3])
 
 
-def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):
-    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), 'boom/'))
+def test_bent_beams_replace_straight_ones_unless_both_are_wanted(scene):
+    boom = machine('boom', robot_description(load_boom(), 'boom/'))
     scene.update(boom)
     (shown,) = scene._machines.values()
 
@@ -166,8 +166,8 @@ def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):
     assert all(straight('beam_1'))
 
 
-def test_the_second_recording_is_drawn_bent_and_transparent(server):
-    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+def test_the_second_recording_is_drawn_bent_and_transparent(scene):
+    boom = machine('boom', BOOM)
     bent(boom, 'beam_1', 1.0)
     scene.update(boom, ghost=True)
     (shown,) = scene._machines.values()
@@ -185,8 +185,8 @@ def test_the_second_recording_is_drawn_bent_and_transparent(server):
     ],
     ids=['line', 'box', 'text'],
 )
-def test_pages_make_room_for_what_is_first_drawn(server, marker):
-    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+def test_pages_make_room_for_what_is_first_drawn(scene, marker):
+    boom = machine('boom', BOOM)
     scene.update(boom)
     before = bounds(scene)[1][0]
     draw(boom, **marker)
@@ -196,13 +196,11 @@ def test_pages_make_room_for_what_is_first_drawn(server, marker):
     assert not scene.update(boom), 'they rest afterwards'
 
 
-def test_pages_follow_a_machine_that_moves_out_of_the_picture(server):
-    scene, client = Scene(server), page(1000, 700)
-    boom = machine('boom', robot_description(load_boom(), ''))
+def test_pages_follow_a_machine_that_moves_out_of_the_picture(scene):
+    boom = machine('boom', BOOM)
     boom.positions = dict.fromkeys(boom.robot.joints, 0.0)
     scene.update(boom)
-    scene.look(client)
-    server.get_clients()[7] = client
+    client = page(scene, 1000, 700)
     boom.positions['beam_1_joint'] = 1.5  # rad, up
     scene.update(boom)
     reached = boom.robot.bounds(boom.positions)
@@ -214,9 +212,8 @@ def test_pages_follow_a_machine_that_moves_out_of_the_picture(server):
     assert client.camera.position is moved, 'rests while it has room'
 
 
-def test_cameras_are_in_the_picture(server):
-    scene = Scene(server)
-    boom, camera = machine('boom', robot_description(load_boom(), '')), Machine('vision')
+def test_cameras_are_in_the_picture(scene):
+    boom, camera = machine('boom', BOOM), Machine('vision')
     camera.mountings = {'left': Mounting('boom_base', np.array([5.0, -40.0, 2.0]), np.eye(4)[0])}
     camera.lenses = {'left': Lens(0.5, 1.3)}
     scene.update(boom)
@@ -225,31 +222,28 @@ def test_cameras_are_in_the_picture(server):
     assert bounds(scene)[0][1] < -40.0 < before[0][1]
 
 
-def test_narrow_pages_have_room_for_texts_at_the_sides(server):
-    scene, client = Scene(server), page(390, 844)
-    scene.update(machine('boom', robot_description(load_boom(), '')))
-    scene.look(client)
-    across, _ = corners(client, bounds(scene))
-    # Half of a text of nine letters.
-    assert np.abs(across).max() < 1.0 - 2.0 * 30.0 / 390.0
+def test_narrow_pages_have_room_for_texts_at_the_sides_and_look_above_the_panel(scene):
+    client = page(scene, 390, 844)
+    for _ in range(2):
+        # Of the empty scene, too.
+        across, up = corners(client, bounds(scene))
+        # Half of a text of nine letters.
+        assert np.abs(across).max() < 1.0 - 2.0 * 30.0 / 390.0
+        assert up.min() > 2.0 * _BELOW - 1.0
+        scene.update(machine('boom', BOOM))
 
 
-def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(server):
-    scene, client = Scene(server), page(390, 844)
-    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
-    server.get_clients()[client.client_id] = client
-    first = client.camera.position
-    scene.look(client)
+def test_a_page_that_overwrites_where_it_is_to_look_is_asked_again(scene):
+    scene.update(machine('crane', CRANE))
+    client = page(scene, 390, 844)
     wanted = client.camera.position
-    client.camera.position = first
+    client.camera.position = np.ones(3)
     scene.fit_pages()
     np.testing.assert_allclose(client.camera.position, wanted)
 
 
-def test_a_page_that_is_moved_by_hand_stays(server):
-    scene, client = Scene(server), page(1000, 700)
-    scene.look(client)
-    server.get_clients()[7] = client
+def test_a_page_that_is_moved_by_hand_stays(scene):
+    client = page(scene, 1000, 700)
     client.camera.position = client.camera.position + 0.5
     place, client.camera.image_width = client.camera.position, 600
     scene.fit_pages()
@@ -261,40 +255,28 @@ def test_a_page_that_is_moved_by_hand_stays(server):
 
 
 @pytest.mark.parametrize('nonsense', ['wide', 0, None, float('nan')])
-def test_pages_with_nonsense_cameras_are_left_alone(server, nonsense):
-    scene, client = Scene(server), page(1000, 700)
-    scene.look(client)
-    server.get_clients()[7] = client
+def test_pages_with_nonsense_cameras_are_left_alone(scene, nonsense):
+    client = page(scene, 1000, 700)
     client.camera.image_width, client.camera.position = nonsense, np.array(nonsense)
     scene.fit_pages()
     scene.look(client)
 
 
-def test_the_name_of_a_high_machine_is_in_the_picture(server):
-    scene, client = Scene(server), page(1600, 500)
-    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
+def test_the_name_of_a_high_machine_is_in_the_picture(scene):
+    scene.update(machine('crane', CRANE))
     (shown,) = scene._machines.values()
-    scene.look(client)
+    client = page(scene, 1600, 500)
     name = shown.frame.position + np.array(shown._label.position)
     _, up = corners(client, (name, name))
     # The text itself is some 20 pixels high.
     assert up.max() + 2.0 * 20.0 / 500.0 < 1.0
 
 
-def test_what_stands_on_the_ground_has_a_shadow_and_what_hangs_has_none(server):
-    scene = Scene(server)
-    scene.update(machine('boom', robot_description(load_boom(), '')))
-    scene.update(machine('crane', crane_description(load_machinery().crane, '')))
-    count = {
-        name: sum('shadow' in node.name for node in shown._origins)
-        for (name, _), shown in scene._machines.items()
-    }
-    assert count['boom'] > 1
-    assert count['crane'] == 0
-
-
-def test_a_narrow_page_looks_above_its_panel(server):
-    scene, client = Scene(server), page(400, 800)
-    scene.look(client)
-    _, up = corners(client, bounds(scene))
-    assert up.min() > 2.0 * _BELOW - 1.0
+def test_what_stands_on_the_ground_has_a_shadow_and_what_hangs_has_none(scene):
+    scene.update(machine('boom', BOOM))
+    scene.update(machine('crane', CRANE))
+    boom, crane = (
+        sum('shadow' in node.name for node in shown._origins) for shown in scene._machines.values()
+    )
+    assert boom > 1
+    assert crane == 0
