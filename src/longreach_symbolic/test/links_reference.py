@@ -13,29 +13,15 @@ from longreach_symbolic.links import Link, Links, State
 POINTS = 24
 
 
-def functions(basis, xi, modes):
-    orders = range(1, modes + 1)
-    if basis == 'sine':
-        return [np.sin(k * np.pi * xi) for k in orders]
-    return [xi ** (k + 1) - (-1) ** k * xi for k in orders]
-
-
-def curvatures(basis, xi, modes):
-    orders = range(1, modes + 1)
-    if basis == 'sine':
-        return [-((k * np.pi) ** 2) * np.sin(k * np.pi * xi) for k in orders]
-    return [(k + 1) * k * xi ** (k - 1) for k in orders]
-
-
-def slopes(basis, xi, modes):
-    orders = range(1, modes + 1)
-    if basis == 'sine':
-        return [k * np.pi * np.cos(k * np.pi * xi) for k in orders]
-    return [(k + 1) * xi**k - (-1) ** k for k in orders]
-
-
-def combination(values, amplitudes):
-    return sum(v * a for v, a in zip(values, amplitudes, strict=True))
+def deflection(basis, xi, amplitudes, derivative=0):
+    """Return the sum of the functions times amplitudes, or a derivative of it, at a place xi."""
+    x, found = casadi.SX.sym('x'), 0.0
+    for k, amplitude in enumerate(amplitudes, 1):
+        cubic = x ** (k + 1) - (-1) ** k * x
+        found += amplitude * (casadi.sin(k * np.pi * x) if basis == 'sine' else cubic)
+    for _ in range(derivative):
+        found = casadi.gradient(found, x)
+    return casadi.substitute(found, x, xi)
 
 
 def lagrange(links):
@@ -56,7 +42,7 @@ def lagrange(links):
                   for node, weight in zip(nodes, weights, strict=True)]  # fmt: skip
         points.append((link.lumped_place, link.lumped_mass, True))
         for xi, mass, lumped in points:
-            y = combination(functions(links.basis, xi, s), f)
+            y = deflection(links.basis, xi, f)
             place = end + xi * link.length * direction + y * left
             velocity = casadi.jtimes(place, q, rates)
             kinetic += mass * casadi.sumsqr(velocity) / 2.0
@@ -64,11 +50,11 @@ def lagrange(links):
             weighs = place if lumped or links.gravity_on_deflection else straight
             potential += mass * links.gravity * weighs[1]
         for node, weight in zip(nodes, weights, strict=True):
-            bend = combination(curvatures(links.basis, (node - 1.0) / 2.0, s), f) / link.length**2
+            bend = deflection(links.basis, (node - 1.0) / 2.0, f, 2) / link.length**2
             potential += link.bending_stiffness * bend**2 * weight * link.length / 4.0
-        inner = combination(slopes(links.basis, -1.0, s), f) / link.length
+        inner = deflection(links.basis, -1.0, f, 1) / link.length
         motors.append(q[i] + inner - bend_before)
-        bend_before = combination(slopes(links.basis, 0.0, s), f) / link.length
+        bend_before = deflection(links.basis, 0.0, f, 1) / link.length
         start = end
     momentum = casadi.gradient(kinetic, rates)
     mass_matrix = casadi.jacobian(momentum, rates)
