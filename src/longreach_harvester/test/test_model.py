@@ -96,39 +96,27 @@ def test_a_head_that_hangs_moves_by_lagranges_equations(log):
         assert dy[HEAD : HEAD + 2] == pytest.approx(v[3:])
 
 
-def actuator_space(q, v, a, model):
-    """Return M_Eq, F_S of M_Eq x'' + B x' + F_S = F_Act, (9) to (12), for accelerations a."""
-    M11, M22, M23, M33 = masses(q, model.bodies)
-    rows = model.lines[0]
-    arms = np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
-    slopes = np.array([arm_slope(rows, i, q[i]) for i in range(3)])
-    diagonal = np.array([M11, M22, M33])
-    # x'' = J q'' + J' q', so that d(J^-1)/dt x' = -J^-1 J' q'.
-    accelerated = arms * a + slopes * v * v
-    turned = -slopes * v * v / arms
-    M = np.diag(diagonal)
-    M[1, 2] = M[2, 1] = M23
-    coupled = (M - np.diag(diagonal)) @ (accelerated / arms)
-    return diagonal / arms**2, (coupled + M @ turned + np.array(bias(q, v, model.bodies))) / arms
-
-
 def test_actuator_space_is_joint_space():
+    """M_Eq x'' + B x' + F_S = F_Act, (9) to (12)."""
     model = Harvester(STANDARD, scenario()).constants
-    rows = model.lines[0]
+    rows, step = model.lines[0], 1e-5
 
     def arms(q):
         return np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
 
-    step = 1e-5
     for q, v, torque in states():
-        a = np.array(accelerations(q, v, *torque, model.bodies))
-        slopes = (arms(q + step * v) - arms(q - step * v)) / (2 * step)
-        M_eq, F_s = actuator_space(q, v, a, model)
-        accelerated = arms(q) * a + slopes * v
-        assert M_eq * accelerated + F_s == pytest.approx(torque / arms(q), rel=1e-5, abs=1.0)
-        # The difference quotient is the only error: with the model's own x'' it is rounding.
-        found = (torque / arms(q) - F_s) / M_eq - arms(q) * a
-        assert found == pytest.approx(slopes * v, rel=1e-4, abs=1e-6)
+        a, J = np.array(accelerations(q, v, *torque, model.bodies)), arms(q)
+        M11, M22, M23, M33 = masses(q, model.bodies)
+        slopes = np.array([arm_slope(rows, i, q[i]) for i in range(3)])
+        # x'' = J q'' + J' q', so that d(J^-1)/dt x' = -J^-1 J' q'.
+        accelerated = J * a + slopes * v * v
+        M = np.array([[M11, 0.0, 0.0], [0.0, M22, M23], [0.0, M23, M33]])
+        coupled = (M - np.diag(np.diag(M))) @ (accelerated / J)
+        F_S = coupled - M @ (slopes * v * v / J) + np.array(bias(q, v, model.bodies))
+        # The difference quotient is the only error.
+        turned = (arms(q + step * v) - arms(q - step * v)) / (2 * step)
+        found = np.diag(M) / J**2 * (J * a + turned * v) + F_S / J
+        assert found == pytest.approx(torque / J, rel=1e-5, abs=1.0)
 
 
 def test_power_of_oil_and_bodies_is_balanced():
