@@ -55,14 +55,8 @@ class Rig:
 
     def send(self, cycle, value=None, jitter=0):
         value = sample(cycle) if value is None else value
-        self.sensors.publish(
-            CraneSensors(
-                header=Header(stamp=stamp_of(cycle * CYCLE + jitter)),
-                car_position=value.car_position,
-                below_minimum=value.below_minimum,
-                above_maximum=value.above_maximum,
-            )
-        )
+        header = Header(stamp=stamp_of(cycle * CYCLE + jitter))
+        self.sensors.publish(CraneSensors(header=header, **value._asdict()))
 
     def answers(self, count):
         """Wait for so many commands, and make sure that there are no more."""
@@ -119,22 +113,20 @@ def test_a_stream_gives_the_librarys_commands(machinery, scenario):
         for cycle in range(40):
             # Distances of 6 and 14 ms are one cycle each; answers copy the stamp.
             rig.send(cycle, jitter=(-1) ** cycle * 2_000_000)
-        answers = rig.answers(40)
-        states = cycles_of(
-            machinery.with_variants(**variant),
-            [sample(cycle) for cycle in range(40)],
-            [2.0] * 20 + [-1.0] * 20,
-        )
+        answers, set_points = rig.answers(40), [2.0] * 20 + [-1.0] * 20
+        other = machinery.with_variants(**variant)
+        states = cycles_of(other, [*map(sample, range(40))], set_points)
         assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
         assert answers[3][0] == 3 * CYCLE - 2_000_000
-        assert [s.set_point for s in rig.statuses] == [2.0] * 20 + [-1.0] * 20
+        assert [s.set_point for s in rig.statuses] == set_points
 
 
 def test_status_is_the_state_of_the_same_cycle(machinery, rig):
+    still = Sample(0.0, False, False)
     for cycle in range(310):
-        rig.send(cycle, Sample(0.0, False, False))
+        rig.send(cycle, still)
     rig.answers(310)
-    states = cycles_of(machinery, [Sample(0.0, False, False)] * 310)
+    states = cycles_of(machinery, [still] * 310)
     for cycle, (message, state) in enumerate(zip(rig.statuses, states, strict=True)):
         assert message.header.stamp == stamp_of(cycle * CYCLE)
         q = (message.motor_force, message.car_position, message.car_velocity, message.angle)
@@ -157,9 +149,8 @@ def test_dropped_samples_are_predicted(machinery, rig, gap):
     for cycle in sent:
         rig.send(cycle)
     answers = rig.answers(len(sent))
-    states = cycles_of(
-        machinery, [sample(cycle) if cycle in sent else None for cycle in range(30 + gap)]
-    )
+    samples = [sample(cycle) if cycle in sent else None for cycle in range(30 + gap)]
+    states = cycles_of(machinery, samples)
     assert answers == told(states, sent)
     assert [m.missed_samples for m in rig.statuses] == [0] * 5 + [gap] * 25
 
@@ -192,10 +183,11 @@ def test_what_is_no_number_never_reaches_the_observer(machinery, rig):
 
 
 def test_taking_over_in_mid_run_begins_at_the_measured_position(machinery, rig):
-    rig.send(1000, Sample(3.25, False, False))
-    rig.send(1001, Sample(3.25, False, False))
+    there = Sample(3.25, False, False)
+    rig.send(1000, there)
+    rig.send(1001, there)
     answers = rig.answers(2)
-    states = cycles_of(machinery, [Sample(3.25, False, False)] * 2, start=3.25)
+    states = cycles_of(machinery, [there] * 2, start=3.25)
     assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
     assert [m.car_position for m in rig.statuses] == [s.observer[1] for s in states]
     assert [m.car_velocity for m in rig.statuses] == [s.observer[2] for s in states]
@@ -239,7 +231,7 @@ def test_a_set_point_by_hand_holds_until_the_next(machinery, scenario):
         answers = rig.answers(26)
         set_points = [2.0] + [-4.0] * 24 + [1.5]
         assert [m.set_point for m in rig.statuses] == set_points
-        states = cycles_of(machinery, [sample(cycle) for cycle in range(26)], set_points)
+        states = cycles_of(machinery, [*map(sample, range(26))], set_points)
         assert answers == told(states, range(26))
         # A reset forgets it.
         rig.reset()

@@ -19,18 +19,10 @@ from longreach_crane.design import (
     printed_matrices,
 )
 from longreach_crane.model import linear_model, swing_frequency
-from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
-
-
-def even_part(polynomial: np.ndarray) -> np.ndarray:
-    """Return the five coefficients of n(s) n(-s), of degree at most 8, in powers of s^2."""
-    signs = (-1.0) ** np.arange(polynomial.size)[::-1]
-    product = np.polymul(polynomial, polynomial * signs)
-    return np.concatenate([np.zeros(11), product])[-9::2]
-
 
 T = 0.01
 C = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
@@ -99,24 +91,6 @@ def test_weights_of_the_crane_file_give_the_printed_regulator(machinery):
     assert design.effort_weight == 1.0
     h = regulator(machinery.crane, np.array(design.state_weights))
     assert np.abs(h - PRINTED_H).max() <= 0.05
-
-
-def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> None:
-    # Kalman's equality: a_k(s) a_k(-s) - a(s) a(-s) = sum of q_i / R n_i(s) n_i(-s), with the
-    # open and closed characteristic polynomials a, a_k and the numerators n_i from f to x_i.
-    A, b, _ = linear_model(machinery.crane)
-    weights = np.array(machinery.design.state_weights)
-    h = regulator(machinery.crane, weights)
-    a, a_k = np.poly(A), np.poly(A - np.outer(b, h))
-    numerators = [np.poly(A - np.outer(b, unit)) - a for unit in np.eye(5)]
-    columns = np.column_stack([even_part(n[1:]) for n in numerators])
-    signs = (-1.0) ** np.arange(6)[::-1]
-    difference = np.polymul(a_k, a_k * signs) - np.polymul(a, a * signs)
-    # Degree 10 cancels and the sign convention of n_i(-s) is that of a(-s).
-    scale = np.abs(columns).max(axis=0)
-    assert np.linalg.matrix_rank(columns / scale) == 5
-    found = np.linalg.solve(columns / scale, difference[-9::2]) / scale
-    assert found == pytest.approx(weights, rel=1e-4)
 
 
 def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery):

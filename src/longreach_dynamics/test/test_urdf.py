@@ -12,7 +12,6 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, ValveParameters
 from longreach_dynamics.urdf import (
-    FORWARD,
     LIFT,
     Limit,
     add_box,
@@ -139,13 +138,6 @@ def test_an_inertial_has_no_products(root: Element) -> None:
     assert reread(root, 'link/inertial/inertia').attrib == {
         'ixx': '10', 'ixy': '0', 'ixz': '0', 'iyy': '20', 'iyz': '0', 'izz': '30',
     }  # fmt: skip
-
-
-def test_a_positive_turn_about_lift_raises_what_points_forward() -> None:
-    # About -y by an angle: about y by its negative.
-    assert LIFT == (0.0, -1.0, 0.0)
-    raised = turned([0.0, 0.3 * LIFT[1], 0.0]) @ FORWARD
-    np.testing.assert_allclose(raised, [math.cos(0.3), 0.0, math.sin(0.3)], atol=1e-15)
 
 
 OIL = OilParameters(
