@@ -7,7 +7,7 @@ maximum-likelihood fit would make of it is its product with the derivative of th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -34,10 +34,18 @@ STILL = np.zeros((1, 3))
 AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.zeros(3))
 
 
-def drawn(look: CameraLook, place: Any, *markers: SimulatedMarker) -> np.ndarray:
+def drawn(
+    look: CameraLook,
+    place: Any,
+    *markers: SimulatedMarker,
+    time: float = 0.0,
+    name: str = 'left',
+    seed: int = 0,
+) -> np.ndarray:
     """Return a picture of markers at rest, by default of the ring."""
-    simulator = CameraSimulator(PINHOLE, AHEAD, Scene(markers or (RING,), look))
-    return simulator.image(place, np.zeros_like(place), 0.0, np.random.default_rng(0))
+    scene = Scene(markers or (RING,), look)
+    simulator = CameraSimulator(PINHOLE.replace(name=name), AHEAD, scene)
+    return simulator.image(place, np.zeros_like(place), time, np.random.default_rng(seed))
 
 
 def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
@@ -46,14 +54,17 @@ def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
     return np.asarray(AHEAD.rotation @ (ray * depth))[None]
 
 
+class View(NamedTuple):
+    """A marker in front of a camera."""
+
+    camera: Camera
+    look: CameraLook
+    marker: SimulatedMarker
+    place: np.ndarray
+
+
 def plain_picture(
-    camera: Camera,
-    look: CameraLook,
-    marker: SimulatedMarker,
-    place: np.ndarray,
-    moved: np.ndarray,
-    samples: int = 12,
-    bar: tuple[float, float, float] | None = None,
+    view: View, moved: np.ndarray, bar: tuple[float, float, float] | None = None
 ) -> np.ndarray:
     """
     Return a picture in grey levels, not rounded, by brute force.
@@ -61,6 +72,7 @@ def plain_picture(
     Every one of samples x samples points in each pixel is a ray that meets the marker's plane or
     not. ``moved`` is the way of the marker in the exposure [m], ``bar`` two columns and a grey.
     """
+    (camera, look, marker, place), samples = view, 12
     margin = int(np.ceil(5.0 * look.blur)) + 1
     columns = np.arange((camera.width + 2 * margin) * samples)
     rows = np.arange((camera.height + 2 * margin) * samples)[:, None]
@@ -91,15 +103,9 @@ def plain_picture(
     return whole[margin:-margin, margin:-margin]
 
 
-def picture(
-    camera: Camera,
-    look: CameraLook,
-    marker: SimulatedMarker,
-    place: np.ndarray,
-    velocity: np.ndarray = STILL,
-    many: int = MANY,
-) -> np.ndarray:
+def picture(view: View, velocity: np.ndarray = STILL, many: int = MANY) -> np.ndarray:
     """Return what the simulator renders, the mean of many: noise takes the rounding away."""
+    camera, look, marker, place = view
     scene = Scene((marker,), look.replace(read_noise=0.7))
     simulator = CameraSimulator(camera, AHEAD, scene)
     rng = np.random.default_rng(0)
@@ -112,20 +118,15 @@ def picture(
     return mean
 
 
-def shift(
-    difference: np.ndarray,
-    camera: Camera,
-    look: CameraLook,
-    marker: SimulatedMarker,
-    place: np.ndarray,
-) -> np.ndarray:
+def shift(difference: np.ndarray, view: View) -> np.ndarray:
     """Return the shift (u, v) [px] that explains a difference of pictures best."""
+    camera, place = view.camera, view.place
     depth = float(AHEAD.rotation[:, 2] @ place[0])
     pixel = camera.project(place @ AHEAD.rotation)[0]
     slopes = []
     for step in 0.1 * np.eye(2):
         below, above = (
-            picture(camera, look, marker, in_front(camera, pixel + d, depth), many=20)
+            picture(view._replace(place=in_front(camera, pixel + d, depth)), many=20)
             for d in (-step, step)
         )
         slopes.append(((above - below) / 0.2).ravel())
@@ -153,14 +154,14 @@ CASES = {
 def test_a_picture_is_that_of_many_samples(name: str) -> None:
     camera, of_look, of_marker, pixel, depth = CASES[name]
     look, marker = PLAIN.replace(**of_look), RING.replace(**of_marker)
-    place = in_front(camera, pixel, depth)
-    sampled = plain_picture(camera, look, marker, place, np.zeros(3))
+    view = View(camera, look, marker, in_front(camera, pixel, depth))
+    sampled = plain_picture(view, np.zeros(3))
     assert np.ptp(sampled) > 80.0
-    difference = picture(camera, look, marker, place) - sampled
+    difference = picture(view) - sampled
     # The sampled one itself is not better than that where no blur helps.
     assert abs(difference).max() < (1.5 if look.blur > 0.5 else 4.0)
     assert np.sqrt(np.mean(difference**2)) < 0.25
-    assert abs(shift(difference, camera, look, marker, place)).max() < 0.002
+    assert abs(shift(difference, view)).max() < 0.002
 
 
 @pytest.mark.slow_after(1)
@@ -168,13 +169,13 @@ def test_a_picture_is_that_of_many_samples(name: str) -> None:
 def test_motion_blurs_over_the_exposure_around_its_middle(way: tuple[float, ...]) -> None:
     # 2.3 and 6 px across, and 6 % nearer.
     look = PLAIN.replace(exposure=0.01)
-    place = in_front(PINHOLE, (40.2, 37.4), 8.0)
-    sampled = plain_picture(PINHOLE, look, RING, place, np.array(way))
-    moving = picture(PINHOLE, look, RING, place, np.array([way]) / look.exposure, many=50)
+    view = View(PINHOLE, look, RING, in_front(PINHOLE, (40.2, 37.4), 8.0))
+    sampled = plain_picture(view, np.array(way))
+    moving = picture(view, np.array([way]) / look.exposure, many=50)
     difference = moving - sampled
     assert abs(difference).max() < 2.0
-    assert abs(shift(difference, PINHOLE, look, RING, place)).max() < 0.002
-    still = picture(PINHOLE, look, RING, place, many=50)
+    assert abs(shift(difference, view)).max() < 0.002
+    still = picture(view, many=50)
     assert abs(moving - still).max() > 2.0
 
 
@@ -182,22 +183,19 @@ def test_a_bar_is_drawn_before_the_blur() -> None:
     bar = Occluder(start=(46.0, -200.0), end=(46.0, 200.0), width=6.0, grey=200.0)
     look = PLAIN.replace(occluders=(bar,))
     place = in_front(PINHOLE, (40.2, 37.4), 8.0)
-    sampled = plain_picture(PINHOLE, look, RING, place, np.zeros(3), bar=(43.0, 49.0, 200.0))
-    picture = drawn(look, place).astype(float)
+    view = View(PINHOLE, look, RING, place)
+    sampled = plain_picture(view, np.zeros(3), bar=(43.0, 49.0, 200.0))
     # Half a grey level is rounding. Above and below is what lies outside of the marker's window.
-    assert abs(picture - sampled).max() < 1.7
+    assert abs(drawn(look, place) - sampled).max() < 1.7
 
 
 # --- occluders -----------------------------------------------------------------------------------
 
 
-def drawn_with(*occluders: Occluder, time: float = 0.0, name: str = 'left') -> np.ndarray:
+def drawn_with(*occluders: Occluder, **more: Any) -> np.ndarray:
     """Return a picture without noise of a marker behind occluders."""
-    look = PLAIN.replace(occluders=occluders)
-    camera = PINHOLE.replace(name=name)
-    simulator = CameraSimulator(camera, AHEAD, Scene((RING,), look))
     place = in_front(PINHOLE, (40.2, 37.4), 16.0)
-    return simulator.image(place, STILL, time, np.random.default_rng(0)).copy()
+    return drawn(PLAIN.replace(occluders=occluders), place, **more)
 
 
 def test_an_occluder_is_there_at_its_times_and_moves_in_its_camera() -> None:
@@ -336,10 +334,7 @@ def test_a_picture_repeats_with_its_generator_and_differs_between_cameras() -> N
     place = in_front(PINHOLE, (40.0, 38.0), 8.0)
 
     def make(seed: int, of_look: int = 1, name: str = 'left') -> np.ndarray:
-        scene = Scene((RING,), look.replace(seed=of_look))
-        simulator = CameraSimulator(PINHOLE.replace(name=name), AHEAD, scene)
-        simulator.image(place + 1.0, STILL, 0.0, np.random.default_rng(99))
-        return simulator.image(place, STILL, 0.0, np.random.default_rng(seed)).copy()
+        return drawn(look.replace(seed=of_look), place, seed=seed, name=name)
 
     assert np.array_equal(make(1), make(1))
     assert not np.array_equal(make(1), make(2))
