@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from independent_renderer import Scene as IndependentScene
 from independent_renderer import render_exact, window_of
-from independent_views import pinhole
+from independent_views import digitised, pinhole
 from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
 from longreach_markers.camera.model import Camera
-from longreach_markers.camera.triangulation import Location
+from longreach_markers.camera.triangulation import Location, locate_in_plane
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
 from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.image_motion import ImageMotion
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame, RigTracker, _View
+from longreach_markers.tracking.rig_tracker import Estimate, RigFrame, RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 
@@ -98,6 +98,20 @@ def moving(time: float) -> np.ndarray:
     return PLACES + np.array([0.3, 0.0, 0.15]) * swing
 
 
+def assert_tracked(
+    frame: RigFrame,
+    cameras: tuple[str, ...] = SIDES,
+    places: np.ndarray | None = None,
+    largest: float = 1e-3,
+) -> None:
+    """Check that all markers are tracked by cameras, and where they are in the plane [m]."""
+    for estimate in frame.estimates.values():
+        assert (estimate.status, estimate.reason, estimate.cameras) == (TRACKED, '', cameras)
+    if places is not None:
+        found = [estimate.in_plane.position for estimate in frame.estimates.values()]
+        assert np.abs(found - places).max() < largest
+
+
 def normalised(location: Location, truth: np.ndarray, axes: np.ndarray) -> float:
     """Return the mean squared error along axes (k, 3) over its covariance."""
     error = axes @ (location.position - truth)
@@ -113,11 +127,8 @@ def test_positions_are_right_and_their_covariances_honest():
         assert frame.time == k / RATE
         assert frame.gap == 0.0
         assert list(frame.estimates) == ['a', 'b', 'c']
+        assert_tracked(frame, SIDES, moving(k / RATE), 5e-4)
         for estimate, truth in zip(frame.estimates.values(), moving(k / RATE), strict=True):
-            assert estimate.status == TRACKED
-            assert estimate.reason == ''
-            assert estimate.cameras == SIDES
-            assert np.abs(estimate.in_plane.position - truth).max() < 5e-4
             assert np.abs(estimate.triangulated.position - truth).max() < 2e-3
             inside.append(normalised(estimate.in_plane, truth, stage.rig.plane.axes))
             space.append(normalised(estimate.triangulated, truth, np.eye(3)))
@@ -142,22 +153,18 @@ def test_a_camera_that_fails_is_said(side):
         frame = stage.update(k / RATE, moving(k / RATE), (side,))
         assert math.isnan(frame.gap)
         assert list(frame.observations) == [side]
-        for estimate, truth in zip(frame.estimates.values(), moving(k / RATE), strict=True):
-            assert estimate.status == TRACKED
-            assert estimate.cameras == (side,)
+        assert_tracked(frame, (side,), moving(k / RATE))
+        for estimate in frame.estimates.values():
             assert estimate.triangulated is None
             assert math.isnan(estimate.out_of_plane)
-            assert np.abs(estimate.in_plane.position - truth).max() < 1e-3
     # And it comes back.
-    frame = stage.update(6 / RATE, moving(6 / RATE))
-    assert all(estimate.cameras == SIDES for estimate in frame.estimates.values())
+    assert_tracked(stage.update(6 / RATE, moving(6 / RATE)))
 
 
 def test_a_rig_of_one_camera():
     stage = Stage(small_rig(sides=('right',)))
     stage.start()
-    frame = stage.update(1 / RATE, sides=('right',))
-    assert all(estimate.cameras == ('right',) for estimate in frame.estimates.values())
+    assert_tracked(stage.update(1 / RATE, sides=('right',)), ('right',))
 
 
 def test_marker_that_one_camera_does_not_see():
@@ -166,9 +173,7 @@ def test_marker_that_one_camera_does_not_see():
     images = stage.images(PLACES)
     images['right'][:] = 90
     frame = stage.tracker.update(images, dict.fromkeys(SIDES, 1 / RATE))
-    for estimate in frame.estimates.values():
-        assert estimate.status == TRACKED
-        assert estimate.cameras == ('left',)
+    assert_tracked(frame, ('left',))
     assert all(one.status == LOST for one in frame.observations['right'].values())
     for image in images.values():
         image[:] = 90
@@ -201,9 +206,8 @@ def test_cameras_that_are_not_synchronous(skew):
         assert frame.gap == pytest.approx(skew)
         if k < 5:
             continue
+        assert_tracked(frame)
         for estimate, truth in zip(frame.estimates.values(), moving(frame.time), strict=True):
-            assert estimate.status == TRACKED
-            assert estimate.cameras == SIDES
             errors.append(estimate.triangulated.position - truth)
             squares.append(normalised(estimate.triangulated, truth, np.eye(3)))
     # 5 ms are 5 mm at this speed.
@@ -223,13 +227,13 @@ def test_without_a_speed_images_of_two_times_do_not_fit():
         if k == 0:
             stage.tracker.start(images, times)
         frame = stage.tracker.update(images, times)
+        if k > 0:
+            assert_tracked(frame)
+            continue
         for estimate in frame.estimates.values():
-            if k == 0:
-                assert estimate.status == UNCERTAIN
-                assert estimate.reason == 'speed not known yet, images 20 ms apart'
-                assert estimate.triangulated is not None
-            else:
-                assert (estimate.status, estimate.reason) == (TRACKED, '')
+            assert estimate.status == UNCERTAIN
+            assert estimate.reason == 'speed not known yet, images 20 ms apart'
+            assert estimate.triangulated is not None
 
 
 def test_images_too_far_apart_are_not_paired():
@@ -267,12 +271,12 @@ def test_small_sway_is_no_fault():
     for k in range(1, 6):
         places = PLACES + np.array([0.0, 0.006 * k, 0.0])
         frame = stage.update(k / RATE, places)
-    assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
+    assert_tracked(frame)
     assert frame.estimates['a'].out_of_plane == pytest.approx(0.03, abs=2e-3)
     # One camera alone remembers it.
-    alone = stage.update(6 / RATE, places, ('left',)).estimates
-    for estimate, truth in zip(alone.values(), places, strict=True):
-        assert estimate.status == TRACKED
+    alone = stage.update(6 / RATE, places, ('left',))
+    assert_tracked(alone, ('left',))
+    for estimate, truth in zip(alone.estimates.values(), places, strict=True):
         assert normalised(estimate.in_plane, truth, stage.rig.plane.axes) < 2.0
 
 
@@ -299,11 +303,9 @@ def test_offset_plane_of_a_marker():
     stage = Stage(moved)
     stage.start()
     frame = stage.update(1 / RATE)
-    for estimate, place in zip(frame.estimates.values(), PLACES, strict=True):
-        truth = place + np.array([0.0, -0.2, 0.0])
-        assert estimate.status == TRACKED
+    assert_tracked(frame, SIDES, PLACES + np.array([0.0, -0.2, 0.0]))
+    for estimate in frame.estimates.values():
         assert estimate.out_of_plane == pytest.approx(0.0, abs=2e-3)
-        assert estimate.in_plane.position == pytest.approx(truth, abs=1e-3)
 
 
 @pytest.mark.parametrize('side', SIDES)
@@ -365,41 +367,33 @@ def test_merged_covariance_holds_what_the_plane_may_be_off():
     tracker = RigTracker(dataclasses.replace(rig, plane=plane))
     truth = np.array([0.4, 0.0, 0.3])
     spread = 0.3**2 * np.eye(2)
-    pixels = {
-        side: mounted.camera.project(mounted.pose.to_camera(truth))
-        for side, mounted in rig.cameras.items()
-    }
-    moved = rng.multivariate_normal(np.zeros(3), covariance, 3000)
+
+    def located(place: np.ndarray, noise: np.ndarray) -> list[Location]:
+        """Positions by each camera, with covariances of the undisturbed ones."""
+        found = []
+        for mounted, off in zip(rig.cameras.values(), noise, strict=True):
+            view = mounted.camera, mounted.pose
+            pixels = [view[0].project(view[1].to_camera(one)) for one in (truth, place)]
+            covariance = locate_in_plane(*view, plane, pixels[0], spread).covariance
+            where = intersect(*pixel_ray(*view, pixels[1] + off), plane)
+            found.append(Location(where, covariance))
+        return found
+
     errors = []
-    for turn_1, turn_2, shift in moved:
+    for turn_1, turn_2, shift in rng.multivariate_normal(np.zeros(3), covariance, 3000):
         # The marker is where its plane really is; both cameras see it there.
         along = plane.axes @ (truth - plane.centroid)
-        height = along[1] * turn_1 - along[0] * turn_2 + shift
-        real = truth + height * plane.normal
-        located = []
-        for side, mounted in rig.cameras.items():
-            pixel = mounted.camera.project(mounted.pose.to_camera(real))
-            pixel = pixel + rng.multivariate_normal(np.zeros(2), spread)
-            where = intersect(*pixel_ray(mounted.camera, mounted.pose, pixel), plane)
-            located.append(
-                Location(
-                    where, tracker._locate(_seen(side, pixels[side], spread), plane).covariance
-                )
-            )
-        errors.append(
-            tracker._merger.merge(SIDES, located, plane, '', trusted=False).position - real
-        )
-    stated = tracker._merger.merge(SIDES, located, plane, '', trusted=False).covariance
+        real = truth + (along[1] * turn_1 - along[0] * turn_2 + shift) * plane.normal
+        noisy = located(real, rng.multivariate_normal(np.zeros(2), spread, 2))
+        merged = tracker._merger.merge(SIDES, noisy, plane, '', trusted=False)
+        errors.append(merged.position - real)
+    stated = merged.covariance
     found = np.cov(np.array(errors).T)
     assert np.diag(found) == pytest.approx(np.diag(stated), rel=0.1)
     assert found == pytest.approx(stated, abs=0.1 * np.abs(stated).max())
     # Better than each by itself.
-    for one in located:
+    for one in noisy:
         assert np.trace(stated) < np.trace(one.covariance)
-
-
-def _seen(side: str, center: np.ndarray, covariance: np.ndarray) -> _View:
-    return _View(side, TRACKED, '', center, covariance)
 
 
 # Start
@@ -413,8 +407,7 @@ def test_search_names_the_same_markers_in_both_cameras():
         centers = stage.simulators[side].centers(PLACES)
         for one, center in zip(seen[side].values(), centers, strict=True):
             assert math.dist(one.center, center) < 0.03
-    frame = stage.update(1 / RATE)
-    assert all(estimate.status == TRACKED for estimate in frame.estimates.values())
+    assert_tracked(stage.update(1 / RATE))
 
 
 def test_search_that_does_not_add_up_says_what_both_cameras_see():
@@ -482,11 +475,7 @@ def test_camera_finds_a_marker_again_where_the_other_one_shows_it():
         frame = stage.tracker.update(images, dict.fromkeys(SIDES, k / RATE))
         if 3 <= k < 20:
             assert frame.estimates['a'].cameras == ('left',)
-    assert frame.estimates['a'].cameras == SIDES
-    truth = PLACES + shift
-    for estimate, place in zip(frame.estimates.values(), truth, strict=True):
-        assert estimate.status == TRACKED
-        assert estimate.in_plane.position == pytest.approx(place, abs=1e-3)
+    assert_tracked(frame, SIDES, PLACES + shift)
 
 
 @pytest.mark.parametrize('is_exchanged', [False, True])
@@ -506,84 +495,64 @@ def test_camera_ends_a_doubt_of_the_other_one(is_exchanged):
     frame = stage.update(3 / RATE)
     centers = stage.simulators['right'].centers(PLACES)
     for name, center in zip('abc', centers, strict=True):
-        assert frame.observations['right'][name].status == TRACKED
         assert math.dist(frame.observations['right'][name].center, center) < 0.05
-        assert frame.estimates[name].cameras == SIDES
+    assert_tracked(frame)
 
 
 def test_same_images_give_the_same_positions():
-    def positions() -> list[np.ndarray]:
-        stage = Stage(small_rig(), seed=4)
+    stages = Stage(small_rig(), seed=4), Stage(small_rig(), seed=4)
+    for stage in stages:
         stage.start()
-        found = []
-        for k in range(1, 10):
-            frame = stage.update(k / RATE, moving(k / RATE))
-            found += [estimate.in_plane.position for estimate in frame.estimates.values()]
-            found += [estimate.triangulated.covariance for estimate in frame.estimates.values()]
-        return found
-
-    for one, other in zip(positions(), positions(), strict=True):
-        assert np.array_equal(one, other)
+    for k in range(1, 10):
+        both = (stage.update(k / RATE, moving(k / RATE)).estimates for stage in stages)
+        for one, other in zip(*(found.values() for found in both), strict=True):
+            assert np.array_equal(one.in_plane.position, other.in_plane.position)
+            assert np.array_equal(one.triangulated.covariance, other.triangulated.covariance)
 
 
 def test_images_of_unknown_cameras_are_refused():
     stage = Stage(small_rig())
     image = stage.images(PLACES)['left']
-    with pytest.raises(InputError, match='allowed: left, right, at least one'):
-        stage.tracker.update({}, {})
-    with pytest.raises(InputError, match='allowed: left, right, at least one'):
-        stage.tracker.update({'top': image}, {'top': 1.0})
+    for images in ({}, {'top': image}):
+        with pytest.raises(InputError, match='allowed: left, right, at least one'):
+            stage.tracker.update(images, dict.fromkeys(images, 1.0))
 
 
 # Noise at the distance of the boom
 
 
-def boom_rig() -> Rig:
-    return load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
-
-
-def independent_images(rig: Rig, place: np.ndarray) -> dict[str, tuple]:
+def independent_windows(rig: Rig, place: np.ndarray) -> dict[str, tuple]:
     """Return windows without noise, by a renderer that shares no code, and where they are."""
     windows = {}
     for side, mounted in rig.cameras.items():
-        scene = IndependentScene(
-            camera=pinhole(mounted),
-            center=tuple(mounted.pose.to_camera(place)),
-            normal=tuple(rig.normal_cam(side)),
-            radius=0.18,
-            inner=0.5,
-            blur=0.8,
-        )
-        windows[side] = (render_exact(scene), window_of(scene))
+        place_cam, normal = mounted.pose.to_camera(place), rig.normal_cam(side)
+        scene = IndependentScene(pinhole(mounted), tuple(place_cam), tuple(normal), 0.18, 0.5)
+        windows[side] = render_exact(scene), window_of(scene)
     return windows
 
 
 def test_noise_and_oscillation_in_independent_images():
-    rig = boom_rig()
+    rig = load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
     rig = dataclasses.replace(rig, markers=(rig.markers[2],))
     middle = np.array(rig.markers[0].position)
     rng = np.random.default_rng(8)
     tracker = RigTracker(rig)
     heights = 1e-3 * np.sin(2.0 * math.pi * np.arange(8) / 8.0)
-    rendered = [independent_images(rig, middle + np.array([0.0, 0.0, dz])) for dz in heights]
-    images = {
-        side: np.full((mounted.camera.height, mounted.camera.width), 200, dtype=np.uint8)
-        for side, mounted in rig.cameras.items()
-    }
+    places = middle + np.stack([0.0 * heights, 0.0 * heights, heights], axis=1)
+    rendered = [independent_windows(rig, place) for place in places]
+    images = {side: np.full((2054, 2452), 200, np.uint8) for side in SIDES}
     found = []
     for k in range(41):
         for side, (exact, (u0, v0, width, height)) in rendered[k % 8].items():
-            noisy = exact + 3.0 * rng.standard_normal(exact.shape)
-            images[side][v0 : v0 + height, u0 : u0 + width] = np.rint(noisy.clip(0.0, 255.0))
+            images[side][v0 : v0 + height, u0 : u0 + width] = digitised(exact, rng, 3.0)
         times = dict.fromkeys(images, k / RATE)
         if k == 0:
             tracker.start(images, times)
             continue
         estimate = tracker.update(images, times).estimates['marker_2']
         assert estimate.status == TRACKED
-        found.append(estimate.in_plane.position - middle)
+        found.append(estimate.in_plane.position - places[k % 8])
     errors = np.array(found)[:, [0, 2]]
-    errors[:, 1] -= heights[np.arange(1, 41) % 8]
     assert np.sqrt((errors**2).sum(axis=1).mean()) < 1e-4
     assert np.mean(heights**2) / (errors**2).sum(axis=1).mean() > 20.0
 
