@@ -8,7 +8,7 @@ from simulation_rig import CYCLE, INITIAL, SAFE, Rig, Wall
 from longreach_dynamics.errors import LongreachError
 from longreach_node import simulation as module
 from longreach_node.diagnostics import HOLD, Incidents
-from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD, Lockstep, Pacing
+from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD
 
 
 @pytest.fixture
@@ -18,48 +18,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     return wall
 
 
-# --- parts -------------------------------------------------------------------------------------
-
-
-def test_samples_are_due_in_real_time() -> None:
-    pacing = Pacing(rate=100.0, factor=2.0)
-    pacing.restart(5.0, 30)
-    assert pacing.period == 0.005
-    assert [pacing.due(5.0 + t, 30) for t in (0.0, 0.004, 0.0051, 0.0501)] == [0, 0, 1, 10]
-    assert pacing.due(5.0501, 38) == 2
-    assert pacing.delay(5.0501, 30) == pytest.approx(0.05)
-    assert not pacing.is_overrun(5.0, 5.0 + 0.99 * BACKLOG, 30)
-    assert pacing.is_overrun(5.3, 5.3, 30)
-    # Whoever catches up for too long has not caught up either.
-    assert pacing.is_overrun(5.0, 5.0 + 1.01 * BACKLOG, 70)
-
-
-def test_a_sample_is_published_again_and_its_answer_expires() -> None:
-    lockstep = Lockstep(timeout=10.0, start_timeout=5.0, longest_turn=0.5)
-    lockstep.restart(100.0)
-    repeated, overdue = [], {}
-    for t in range(1, 160):
-        lockstep.listen(100.0 + 0.1 * t)
-        repeated += [t] * lockstep.must_repeat(0)
-        overdue[t] = (lockstep.is_overdue(0), lockstep.is_overdue(1))
-    assert len(repeated) == 14
-    assert 10 <= repeated[0] <= 11
-    assert lockstep.limit(0) == 15.0
-    assert (overdue[99], overdue[102]) == ((False, False), (False, True))
-    assert (overdue[149], overdue[152]) == ((False, True), (True, True))
-
-
-def test_a_node_that_did_not_run_has_not_listened() -> None:
-    lockstep = Lockstep(timeout=10.0, start_timeout=0.0, longest_turn=0.5)
-    lockstep.restart(100.0)
-    # A turn of 5 s counts as half a second.
-    lockstep.listen(105.0)
-    assert not lockstep.must_repeat(7)
-    repeated = 0
-    for k in range(6):
-        lockstep.listen(105.5 + 0.5 * k)
-        repeated += lockstep.must_repeat(7)
-    assert repeated == 1
+# --- incidents ---------------------------------------------------------------------------------
 
 
 def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
@@ -143,20 +102,26 @@ def test_real_time(wall: Wall) -> None:
 
 
 def test_a_long_delay_is_dropped(wall: Wall) -> None:
-    rig = Rig(wall)
-    rig.tick(1.0)
-    assert rig.samples == [0]
+    rig = Rig(wall, real_time_factor=2.0)
+    rig.tick(0.99 * BACKLOG)
+    assert rig.log == []
+    assert rig.samples == list(range(40))
+    rig.tick(1.02 * BACKLOG)
+    assert rig.samples[-1] == 39
     assert rig.simulation.incidents.counts['overruns'] == 1
-    assert rig.log[0].startswith('overrun 1: 1.000 s behind real time, dropped from the schedule')
-    rig.tick(0.0101)
-    assert rig.samples == [0, 1]
+    assert rig.log[0].startswith('overrun 1: 0.205 s behind real time, dropped from the schedule')
+    rig.tick(0.0051)
+    assert rig.samples[-1] == 40
 
 
-def test_a_slow_machine_ends_its_turn(wall: Wall) -> None:
-    wall.step = 0.05
+@pytest.mark.parametrize(('step', 'most'), [(0.05, 6), (0.0045, 25)])
+def test_a_machine_that_is_too_slow_or_catches_up_slowly_ends_its_turn(
+    wall: Wall, step: float, most: int
+) -> None:
+    wall.step = step
     rig = Rig(wall)
     rig.tick(0.1)
-    assert len(rig.samples) <= 6
+    assert len(rig.samples) <= most
     assert rig.simulation.incidents.counts['overruns'] == 1
 
 
@@ -186,15 +151,20 @@ def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
     assert rig.period == (0.05 if factor == 0.0 else 1e-3)
 
 
-def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
+@pytest.mark.parametrize(('sample', 'limit', 'repeated'), [(0, 6, 5), (1, 5, 1)])
+def test_lockstep_ends_when_no_answer_comes(
+    wall: Wall, sample: int, limit: int, repeated: int
+) -> None:
     rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=1.0)
-    rig.simulation.accept(1.0, 0)
-    rig.tick(0.1)
-    for _ in range(49):
+    if sample:
+        rig.simulation.accept(1.0, 0)
         rig.tick(0.1)
-    rig.tick(0.05)
-    assert rig.node.publish_again.call_count == 1
-    with pytest.raises(LongreachError, match=r'no command on /command with the stamp 0\.01.* 5 s'):
+    # A turn of 9 s counts as 0.1 s: a node that did not run did not listen either.
+    for turn in (9.0, *[0.1] * (10 * limit - 2), 0.05):
+        rig.tick(turn)
+    assert rig.node.publish_again.call_count == repeated
+    error = rf'no command on /command with the stamp 0\.0{sample}0* s within {limit} s'
+    with pytest.raises(LongreachError, match=error):
         rig.tick(0.1)
 
 

@@ -18,7 +18,7 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node import diagnostics, qos, simulation, simulator
+from longreach_node import diagnostics, qos, simulator
 from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
@@ -27,17 +27,14 @@ from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench, setting
 
 
-class Slow(Integrator):
-    """Remembers every call, and takes its time."""
+class Remembering(Integrator):
+    """Remembers every call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, float, float]] = []
-        self.slowness = 0.0
 
     def advance(self, state: float, command: float, time_: float, duration: float) -> float:
         self.calls.append((command, time_, duration))
-        if self.slowness:
-            time.sleep(self.slowness)
         return super().advance(state, command, time_, duration)
 
 
@@ -46,7 +43,7 @@ class Toy(SimulatorNode[float, float]):
 
     def __init__(self) -> None:
         super().__init__('toy', safe_command=SAFE)
-        self.integrator = Slow()
+        self.integrator = Remembering()
         parameters = declare(self, SimulatorParameters)
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
         self.take_commands(Vector3Stamped, 'command', 'the toy', 'stop one of them')
@@ -109,9 +106,7 @@ FREE = setting('toy', real_time_factor=0.0)
     ('values', 'error'),
     [
         ({'publish_rate': 30.0}, r'1 / \(publish_rate step\) = 3.33333, allowed: whole numbers'),
-        ({'publish_rate': 1e9}, r'publish_rate = 1000000000\.0, allowed: \(0, 100000\] Hz'),
         ({'real_time_factor': 1e-300}, r'real_time_factor = 1e-300, allowed: 0, or'),
-        ({'real_time_factor': 1e300}, r'real_time_factor = 1e\+300, allowed: \[0, 10000\]'),
         (
             {'step': 1e-9},
             r'1 / \(publish_rate step\) = 1e\+07, allowed: whole numbers from 1 to 10000',
@@ -221,9 +216,8 @@ def test_without_lockstep_it_starts_alone_after_a_while() -> None:
 # --- services ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('mode', [[], LOCKSTEP], ids=['real time', 'lockstep'])
-def test_pause_step_resume_reset(mode: list[str]) -> None:
-    with bench(*mode) as b:
+def test_pause_step_resume_reset() -> None:
+    with bench(*LOCKSTEP) as b:
         world = World(b)
         toy = world.toy
         world.heard(3)
@@ -255,23 +249,17 @@ def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
 # --- nothing silent ----------------------------------------------------------------------------
 
 
-def diagnosed(reports: list[DiagnosticArray]) -> dict[str, str]:
-    """Return the values of the latest report."""
-    return {v.key: v.value for v in reports[-1].status[0].values}
-
-
-@pytest.mark.parametrize('how', ['at start', 'at run time'])
-def test_the_plant_makes_simulation_time_itself(how: str) -> None:
+def test_the_plant_makes_simulation_time_itself() -> None:
     # Its timers must not wait for the clock that it publishes.
-    with bench(*setting('toy', duration=0.1, use_sim_time=how == 'at start')) as b:
+    with bench(*setting('toy', duration=0.1, use_sim_time=True)) as b:
         world = World(b)
-        if how == 'at run time':
-            world.toy.set_parameters([Parameter('use_sim_time', value=True)])
         b.until(world.toy.done.done, 'end')
         b.until(lambda: len(world.samples) == 11)
 
 
-def test_a_command_from_another_time_is_reported(capfd: Any) -> None:
+def test_a_command_from_another_time_is_reported_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     stamp = 1_795_358_721 * 10**9
     with bench(*setting('toy', start_paused=True)) as b:
         world = World(b, answer=False)
@@ -285,27 +273,17 @@ def test_a_command_from_another_time_is_reported(capfd: Any) -> None:
         b.until(lambda: len(reports) == 2, 'a report')
         assert reports[-1].status[0].level == diagnostics.WARN
         assert reports[-1].status[0].message == '3 ignored commands'
-        assert diagnosed(reports)['ignored commands'] == '3'
+        monkeypatch.setattr(diagnostics, 'HOLD', 0.0)
+        for _ in range(100):
+            world.toy.simulation.step_once()
+        b.until(lambda: len(reports) == 3, 'a report')
+        assert reports[-1].status[0].level == diagnostics.OK
+        assert reports[-1].status[0].message == 'running'
+        values = {value.key: value.value for value in reports[-1].status[0].values}
+        assert values['ignored commands'] == '3'
     # Throttled: three came within a second.
     said = ''.join(capfd.readouterr())
     assert said.count('command on /command ignored (1 so far): its stamp is 1795358721') == 1
-
-
-def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnostics, 'HOLD', 0.2)
-    monkeypatch.setattr(simulation, 'BACKLOG', 0.02)
-    with bench(*setting('toy', real_time_factor=10.0, publish_rate=10.0, step=0.1)) as b:
-        world = World(b, answer=False)
-        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
-        world.toy.integrator.slowness = 0.05
-        b.until(lambda: reports and reports[-1].status[0].level == diagnostics.WARN, 'warning')
-        assert reports[-1].status[0].message.endswith('overruns')
-        world.toy.integrator.slowness = 0.0
-        # Under load there may be more of them, so that only the end of the warning counts.
-        monkeypatch.setattr(simulation, 'BACKLOG', 1e3)
-        b.until(lambda: reports[-1].status[0].level == diagnostics.OK, 'end of the warning')
-        assert reports[-1].status[0].message == 'running'
-        assert int(diagnosed(reports)['overruns']) >= 1
 
 
 def test_a_second_publisher_of_the_clock_is_named(
@@ -350,7 +328,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
         b.driver.destroy_publisher(other)
     said = ''.join(capfd.readouterr())
     assert (
-        '[toy]: Slow, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
+        '[toy]: Remembering, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
         ' lockstep, until 0.05 s' in said
     )
     assert 'waiting for a publisher of /command, for 10 s at most (start_timeout)' in said
