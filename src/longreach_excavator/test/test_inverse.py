@@ -241,18 +241,6 @@ def test_splines_find_rates_and_accelerations_as_well_as_they_say():
     assert np.allclose(np.array(errors[0]) / errors[1], [16.0, 4.0, 16.0], rtol=0.1)
 
 
-def test_forces_of_a_spline_come_near_those_of_the_run(excavator):
-    result = simulate(excavator, dig_scenario('hydraulic', 17e3, 3.0), sample_time=5e-3)
-    motion = motion_from(table_of(result, ('time', *ANGLES, 'soil_x', 'soil_z')))
-    found = inverse(result.machine.parameters, motion)
-    # But for the jerk with which the valve opens.
-    later = result.column('time') > 0.5
-    for name in ('pin_force_bucket', 'force_lk', 'force_pk', 'pin_force_boom'):
-        expected = result.column(name)[later]
-        difference = found.column(name)[later] - expected
-        assert np.abs(difference).max() < 1e-3 * np.abs(expected).max()
-
-
 def test_cutoff_smooths_as_it_says():
     rng = np.random.default_rng(5)
     h, cutoff, noise = 0.01, 3.0, math.radians(0.1)

@@ -23,7 +23,7 @@ from longreach_excavator.soil import (
 
 SOIL = load_excavator().soil
 BLADE = SOIL.earthmoving
-# Calculated with 30 digits.
+# Calculated with 30 digits; the notes have 51, 76, 86 and 102 kN.
 DEEPEST = 0.606113709104885
 PEAKS = {10e3: 50868.3961105061, 15e3: 76302.5941657592, 17e3: 86476.2733878604}
 PEAKS[20e3] = 101736.792221012
@@ -60,8 +60,6 @@ def blade(rake: float, internal: float, friction: float) -> EarthmovingParameter
 def test_peaks_of_the_thesis(cohesion, peak):
     soil = SOIL.replace(cohesion=cohesion)
     assert resistance(DEEPEST, *coefficients(soil)) == pytest.approx(peak, rel=1e-12)
-    # As the notes round them.
-    assert round(peak / 1e3) == {10e3: 51, 15e3: 76, 17e3: 86, 20e3: 102}[cohesion]
 
 
 def test_printed_millimetres_mean_a_giganewton():

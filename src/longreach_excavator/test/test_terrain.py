@@ -12,7 +12,6 @@ import pytest
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.columns import OBSERVED
 from longreach_excavator.constants import Constants
 from longreach_excavator.excavation import (
     bearing_of_edge,
@@ -24,9 +23,8 @@ from longreach_excavator.excavation import (
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE, SOIL
-from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
@@ -78,9 +76,8 @@ def test_boom_lifts_the_bucket_out_of_the_ground(excavator, pose):
     start = machine.initial_state()
     start.y[SIZE + FIRM : SIZE + FIRM + machine.constants.ground.cells] += 0.69
     _, states = machine.advance_recorded(start, BY_SCENARIO, 0, 2000, 5)
-    seen = np.empty((len(states), len(OBSERVED)))
-    observe(states, np.full((1, 3), np.nan), NOTHING, machine.constants, seen)
-    free = dict(zip(OBSERVED, seen.T, strict=True))
+    table = series(machine, np.zeros(len(states)), states)
+    free = dict(zip(columns_of(machine).names, table.T, strict=True))
     assert held.column('tip_z')[-1] < deep + 0.1
     assert held.column('p_head_boom')[-1] == pytest.approx(288e5, rel=1e-3)
     assert held.column('soil_z')[-1] < -45e3
@@ -174,23 +171,6 @@ def test_cycle_digs_carries_and_dumps(cycle):
     assert not pull(cycle).any()
     assert cycle.energy_error() < 1e-6
     assert not cycle.message
-
-
-def test_soil_in_the_bucket_is_carried_by_the_boom(cycle):
-    """At rest with a full bucket the forces of the cylinders are those of the loaded links."""
-    time = cycle.column('time')
-    carrying = (time > 6.0) & (time < 7.0)
-    row = int(np.flatnonzero(carrying)[0])
-    ground, chain = cycle.machine.constants.ground, cycle.parameters.chain()
-    loaded = cycle.machine.constants.chain.copy()
-    carry(ground, cycle.states[row, SIZE:], loaded)
-    mass = cycle.column('bucket_mass')[row]
-    assert loaded[MASS, 2] == pytest.approx(chain.masses[2] + mass)
-    # Pin D carries bucket and soil in the mean over the boom's oscillation.
-    weight = (chain.masses[2] + mass) * 9.81
-    rods = cycle.column('pk_z')[carrying]
-    carried = (cycle.column('bucket_arm_z')[carrying] + rods).mean()
-    assert carried == pytest.approx(weight, rel=0.1)
 
 
 def test_loaded_chain_is_that_of_the_links(constants):

@@ -311,22 +311,6 @@ def test_constant_commands_are_knots_that_do_not_change():
     assert by_command.spools == (0.0, 0.2, -0.3)
 
 
-def test_a_pump_of_limited_flow_slows_all():
-    """The boom lifts more slowly when the stick moves, too, but not with a large pump."""
-    alone = scenario(1.5, boom=[[0, 0.25]])
-    both = scenario(1.5, boom=[[0, 0.25]], stick=[[0, 0.3]])
-    small, large = (
-        [run_of(chosen, machine) for chosen in (alone, both)]
-        for machine in (small_pump(), REALISTIC.replace(pump=None))
-    )
-    flows = [run.column('q_1_boom')[-100:].mean() for run in (*small, *large)]
-    assert flows[1] < 0.7 * flows[0]
-    # A stick that lifts loads the boom, too.
-    assert flows[3] > 0.85 * flows[2]
-    assert 0.9 < small[1].column('rail_flow')[-1] / small_pump().pump.flow < 1.0
-    assert small[1].column('rail_pressure')[-1] < 1.7e7
-
-
 def test_spools_follow_their_commands_with_lag_and_bounded_speed():
     run = run_of(scenario(0.5, stick=[[0, 0], [0.1, 0], [0.1, 0.5]]), REALISTIC, step=1e-3)
     spool, time = run.column('spool_stick'), run.column('time')
