@@ -33,13 +33,23 @@ DOCUMENTED_POLES = np.array(
 )
 
 
+def sampled(crane, sample_time):
+    """Return the matrices (5, 5) and (5,) of the motion over a cycle with the force held."""
+    motion = np.zeros((6, 6))
+    motion[:5, :5], motion[:5, 5], _ = linear_model(crane)
+    motion = expm(motion * sample_time)
+    return motion[:5, :5], motion[:5, 5]
+
+
+def observer_poles(machinery):
+    """Return the poles of the crane file [1/s]."""
+    poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
+    return swing_frequency(machinery.crane) * poles
+
+
 def spectral_radius(crane, sample_time, m, output='same_cycle'):
     """Return that of the loop of the exactly sampled plant, the observer and the regulator."""
-    A, b, _ = linear_model(crane)
-    plant = np.zeros((6, 6))
-    plant[:5, :5], plant[:5, 5] = A, b
-    plant = expm(plant * sample_time)
-    A_sampled, b_sampled = plant[:5, :5], plant[:5, 5]
+    A_sampled, b_sampled = sampled(crane, sample_time)
     # State (x, q, f): f is the force that acted last, or that acts in the coming cycle.
     observe = np.hstack([np.outer(m.d, C), m.M - np.outer(m.d, C), m.b[:, np.newaxis]])
     regulate = -m.h @ observe
@@ -94,11 +104,9 @@ def test_weights_of_the_crane_file_give_the_printed_regulator(machinery):
 
 
 def test_poles_of_the_crane_file_give_the_printed_observer_gain(machinery):
-    crane = machinery.crane
-    poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
-    for rounded in (swing_frequency(crane) * poles, DOCUMENTED_POLES):
+    A, _, _ = linear_model(machinery.crane)
+    for rounded in (observer_poles(machinery), DOCUMENTED_POLES):
         # C13R's own design: poles placed in continuous time, then an Euler step.
-        A, _, _ = linear_model(crane)
         gain = place_poles(A.T, C[:, np.newaxis], rounded).gain_matrix[0]
         difference = np.abs(T * gain - printed_matrices().d)
         # d_1 is not reproduced to the digits printed: docs/crane.md says by how much.
@@ -111,9 +119,8 @@ def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery):
     A, _, _ = linear_model(machinery.crane)
     gain = printed_matrices().d / T
     poles = np.sort_complex(np.linalg.eigvals(A - np.outer(gain, C)))
-    wanted = np.array([complex(*pole) for pole in machinery.design.observer_poles])
-    wanted *= swing_frequency(machinery.crane)
-    assert poles == pytest.approx(np.sort_complex(wanted), abs=2e-3)
+    wanted = np.sort_complex(observer_poles(machinery))
+    assert poles == pytest.approx(wanted, abs=2e-3)
 
 
 @pytest.mark.parametrize('length', [0.5, 5.0])
@@ -143,23 +150,17 @@ def test_short_cycles_lead_to_the_printed_controller(machinery):
 @pytest.mark.parametrize('sample_time', [0.1, 0.01])
 def test_sampled_regulator_minimises_the_cost(sample_time, machinery):
     # The cost of a run from one state, integrated by small steps: no other gain is cheaper.
-    A, b, _ = linear_model(machinery.crane)
-    design = machinery.design
-    h = design_sampled_regulator(
-        machinery.crane, sample_time, np.array(design.state_weights), design.effort_weight
-    )
-    parts = 20
-    motion = np.zeros((6, 6))
-    motion[:5, :5], motion[:5, 5] = A, b
-    motion = expm(motion * sample_time / parts)
+    design, parts = machinery.design, 20
+    weights = np.array(design.state_weights)
+    h = design_sampled_regulator(machinery.crane, sample_time, weights, design.effort_weight)
+    A, b = sampled(machinery.crane, sample_time / parts)
 
     def cost(gain):
         x, total = np.array([0.0, 1.0, 0.0, 0.05, 0.0]), 0.0
         for _ in range(round(40.0 / sample_time)):
             u = -gain @ x
             for _ in range(parts):
-                after = motion[:5, :5] @ x + motion[:5, 5] * u
-                weights = np.array(design.state_weights)
+                after = A @ x + b * u
                 total += 0.5 * (weights @ x**2 + weights @ after**2) + design.effort_weight * u * u
                 x = after
         return total
@@ -177,13 +178,9 @@ def test_sampled_regulator_minimises_the_cost(sample_time, machinery):
 def test_sampled_observer_leaves_the_regulators_poles_alone(output, sample_time, machinery):
     controller = machinery.controller.replace(sample_time=sample_time, output=output)
     m = design_controller(machinery.crane, controller, machinery.design)
-    A, b, _ = linear_model(machinery.crane)
-    motion = np.zeros((6, 6))
-    motion[:5, :5], motion[:5, 5] = A, b
-    motion = expm(motion * sample_time)
-    regulator = np.poly(motion[:5, :5] - np.outer(motion[:5, 5], m.h))
-    poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
-    observer = np.poly(np.exp(sample_time * swing_frequency(machinery.crane) * poles)).real
+    A, b = sampled(machinery.crane, sample_time)
+    regulator = np.poly(A - np.outer(b, m.h))
+    observer = np.poly(np.exp(sample_time * observer_poles(machinery))).real
     whole = np.poly(closed_loop_poles(machinery.crane, sample_time, m, output)).real
     assert whole == pytest.approx(np.polymul(regulator, observer), abs=1e-9)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from longreach_crane.identification import CRANE
-from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
@@ -13,11 +12,6 @@ from longreach_identification.machine import Recording, Signal
 
 PLANTED = {'car_mass': 12.0, 'load_mass': 90.0, 'car_friction': 0.8, 'motor_rate': 3.5}
 NOISE = {'car_position': 1e-3, 'angle': 1e-3}
-
-
-@pytest.fixture(scope='module')
-def machinery():
-    return load_machinery()
 
 
 @pytest.fixture(scope='module')
