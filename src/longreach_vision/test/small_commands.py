@@ -13,11 +13,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from rig_files import write_rig
 from small_path import small_path, write_path
-from small_rig import write_small_rig
+from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.rig import Rig
 from longreach_vision.commands.vision_commands import configure
+from longreach_vision.simulator.marker_path import MarkerPath
 
 FRAMES = 8  # of half a second at 15 Hz
 
@@ -44,12 +47,24 @@ def refused(text: str, *words: object, kind: type[LongreachError] = InputError) 
     assert '\n' not in str(info.value)
 
 
-def make_scene(folder: Path) -> Path:
-    """Fill a folder with a rig, a path, and pictures of it."""
-    write_small_rig(folder)
-    write_path(small_path(0.5), folder / 'path.csv')
+def make_scene(
+    folder: Path, rig: Rig | None = None, path: MarkerPath | None = None, late: Rig | None = None
+) -> Path:
+    """Fill a folder with a rig, a path, and pictures of it, by cameras that may be ``late``."""
+    write_rig(rig or small_rig(), folder / 'rig.yaml')
+    write_rig(late or rig or small_rig(), folder / 'late.yaml')
+    write_path(path or small_path(0.5), folder / 'path.csv')
     (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
-    call('render', folder / 'path.csv', *rendering(folder), '--out', folder / 'seen')
+    words = ('--rig', folder / 'late.yaml', '--look', folder / 'look.yaml')
+    call(
+        'render',
+        folder / 'path.csv',
+        *words,
+        '--rate',
+        30 if late else 15,
+        '--out',
+        folder / 'seen',
+    )
     return folder
 
 

@@ -7,6 +7,7 @@ What it must publish is said by the library: pictures of the same motion, times 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -73,41 +74,43 @@ class Listener:
 
 
 class Cameras:
-    """The node, and a driver in the plant's place."""
+    """The node, what it publishes, and a driver in the plant's place."""
 
-    def __init__(self, b: Bench, node: CameraNode) -> None:
-        self.bench, self.node = b, node
-        self.truth = b.publisher(MarkerPositions, 'marker_truth')
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.left, self.right = Listener(b, 'left'), Listener(b, 'right')
+        self.reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        self.node = b.add(CameraNode)
+
+    @functools.cached_property
+    def truth(self) -> Any:
+        """Where the truth is published, once the node listens."""
+        return self.bench.publisher(MarkerPositions, 'marker_truth')
 
     def send(self, samples: range) -> None:
         for k in samples:
             self.truth.publish(truth(k))
 
+    def counts(self) -> dict[str, str]:
+        """Return the values of the latest report."""
+        return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
+
+
+Start = Callable[..., Cameras]
+
 
 @pytest.fixture
-def start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., tuple[Bench, Listener, Listener]]]:
-    """Return a function that makes a bench with listeners, for parameters of the node."""
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Return a function that starts the node with parameters."""
+    monkeypatch.setattr(camera_node, 'load_rig', lambda _: rig())
+    monkeypatch.setattr(camera_node, 'load_look', lambda _: LOOK)
     with contextlib.ExitStack() as stack:
 
-        def make(**parameters: Any) -> tuple[Bench, Listener, Listener]:
-            stack.close()
-            monkeypatch.setattr(camera_node, 'load_rig', lambda _: rig())
-            monkeypatch.setattr(camera_node, 'load_look', lambda _: LOOK)
+        def make(**parameters: Any) -> Cameras:
             parameters = {'rig': 'rig.yaml', 'listeners': 1, 'frame_rate': 20.0, **parameters}
-            b = stack.enter_context(bench(*words(**parameters)))
-            return b, Listener(b, 'left'), Listener(b, 'right')
+            return Cameras(stack.enter_context(bench(*words(**parameters))))
 
         yield make
-
-
-Start = Callable[..., tuple[Bench, Listener, Listener]]
-
-
-def counts(reports: list[DiagnosticArray]) -> dict[str, str]:
-    """Return the values of the latest report."""
-    return {pair.key: pair.value for pair in reports[-1].status[0].values}
 
 
 # --- from the truth ------------------------------------------------------------------------------
@@ -125,9 +128,8 @@ def counts(reports: list[DiagnosticArray]) -> dict[str, str]:
 def test_images_are_those_of_the_library(
     start: Start, capfd: Any, parameters: dict[str, float], right_late: int
 ) -> None:
-    b, left, right = start(**parameters)
-    rate = parameters.get('frame_rate', 20.0)
-    cameras = Cameras(b, b.add(CameraNode))
+    cameras, rate = start(**parameters), parameters.get('frame_rate', 20.0)
+    b, left, right = cameras.bench, cameras.left, cameras.right
     told = f'draws base, tip as /marker_truth says; {rate:g} images per second on'
     assert f'{told} /left/image_raw, /right/image_raw\n' in capfd.readouterr().err
     cameras.send(range(42))
@@ -148,20 +150,18 @@ def test_images_are_those_of_the_library(
 
 
 def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
-    b, left, right = start(frame_rate=100.0)
-    cameras = Cameras(b, b.add(CameraNode))
+    cameras = start(frame_rate=100.0)
     # In one go, as of a plant that runs ahead; less than what middleware keeps for a reader.
     cameras.send(range(801))
-    b.until(lambda: cameras.node._counts['rendered'] == 802, 'all images')
-    b.until(lambda: right.stamps()[-1] == 4_000_000_000, 'the last image')
+    cameras.bench.until(lambda: cameras.node._counts['rendered'] == 802, 'all images')
+    cameras.bench.until(lambda: cameras.right.stamps()[-1] == 4_000_000_000, 'the last image')
     assert cameras.node._heard == 801
-    assert left.stamps() == sorted(left.stamps())
+    assert cameras.left.stamps() == sorted(cameras.left.stamps())
 
 
 def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
-    b, left, _ = start()
-    reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
-    cameras = Cameras(b, b.add(CameraNode))
+    cameras = start()
+    b, left, reports = cameras.bench, cameras.left, cameras.reports
     b.until(lambda: reports, 'a report before the first image')
     status = reports[-1].status[0]
     assert status.message in ('waiting for listeners', 'waiting for marker_truth')
@@ -169,7 +169,7 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
     wrong = truth(6)
     wrong.position[1].x = float('nan')
     cameras.truth.publish(wrong)
-    b.until(lambda: counts(reports)['invalid'] == '1', 'a report of what is not valid')
+    b.until(lambda: cameras.counts()['invalid'] == '1', 'a report of what is not valid')
     # A marker that the truth does not have is not drawn.
     cameras.truth.publish(truth(0, ('base', 'other')))
     b.until(lambda: left.images)
@@ -179,8 +179,8 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
     cameras.send(range(1, 6))
     cameras.send(range(10, 201))
     b.until(lambda: len(left.images) == 21)
-    b.until(lambda: reports and counts(reports)['rendered'] == '42')
-    assert (counts(reports)['missed'], counts(reports)['invalid']) == ('4', '1')
+    b.until(lambda: reports and cameras.counts()['rendered'] == '42')
+    assert (cameras.counts()['missed'], cameras.counts()['invalid']) == ('4', '1')
     assert reports[-1].status[0].level == diagnostics.WARN
     # Time that begins anew is drawn anew.
     cameras.send(range(1))
@@ -189,15 +189,15 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
 
 
 def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start: Start) -> None:
-    b, left, right = start(listeners=2, duration=0.1, scale=0.25)
-    node = b.add(CameraNode)
+    cameras = start(listeners=2, duration=0.1, scale=0.25)
+    b, left, right = cameras.bench, cameras.left, cameras.right
     b.settle(30)
     assert b.driver.count_subscribers('marker_truth') == 0
     others = [b.listen(Image, f'{name}/image_raw', qos.IMAGES) for name in ('left', 'right')]
     # A plant's last sample is that of the end.
-    Cameras(b, node).send(range(21))
+    cameras.send(range(21))
     b.until(lambda: all(len(other) == 3 for other in others))
-    b.until(node.done.done, 'the end')
+    b.until(cameras.node.done.done, 'the end')
     assert left.stamps() == right.stamps() == [0, 50_000_000, 100_000_000]
     assert (left.images[0].height, left.images[0].width) == (60, 80)
     camera = CAMERA.scaled(0.25).replace(name='left')
@@ -205,12 +205,11 @@ def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start: St
 
 
 def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
-    b, left, right = start(lossless=True)
-    node = b.add(CameraNode)
-    seen: list[tuple[str, int, np.ndarray]] = []
-    node.viewer = lambda *image: seen.append(image)
-    Cameras(b, node).send(range(21))
-    b.until(lambda: len(left.images) == len(right.images) == 3)
+    cameras, seen = start(lossless=True), []
+    cameras.node.viewer = lambda *image: seen.append(image)
+    cameras.send(range(21))
+    left, right = cameras.left, cameras.right
+    cameras.bench.until(lambda: len(left.images) == len(right.images) == 3)
     assert [image[:2] for image in seen] == [
         (name, k * 50_000_000) for k in range(3) for name in ('left', 'right')
     ]

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from independent_views import digitised, view
 from known_rig import POSES
-from small_commands import call, printed, refused
-from small_path import small_path, write_path
+from small_commands import make_scene, printed, refused
+from small_path import small_path
 from small_rig import START, seen_at, small_rig, write_small_rig
 from swinging import NAMES, estimated, followed, seen
 
@@ -285,12 +285,9 @@ def test_line_times_are_those_of_rows_of_the_calibration(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_pictures_with_late_stamps(capsys, tmp_path):
     # The right ones are stamped 15 ms late, which the rig does not say.
-    rig, late = write_small_rig(tmp_path), tmp_path / 'late.yaml'
-    write_path(small_path(2.0), tmp_path / 'path.csv')
-    late.write_text(rig.read_text())
-    write_time(late, 'right', 'delay', 0.015, 'planted')
-    words = ('render', tmp_path / 'path.csv', '--rig', late, '--rate', 30)
-    call(*words, '--out', tmp_path / 'seen')
+    rig, cameras = tmp_path / 'rig.yaml', small_rig().cameras
+    late = {**cameras, 'right': dataclasses.replace(cameras['right'], delay=0.015)}
+    make_scene(tmp_path, None, small_path(2.0), dataclasses.replace(small_rig(), cameras=late))
     seen = (tmp_path / 'seen/left', tmp_path / 'seen/right', '--rig', rig)
     truth = ('--truth', tmp_path / 'path.csv')
     told = printed(capsys, 'track', *seen, *truth)

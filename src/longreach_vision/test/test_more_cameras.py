@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rig_files import write_rig
-from small_commands import call, printed, refused, rendering
-from small_path import small_path, write_path
+from small_commands import call, make_scene, printed, refused, rendering
+from small_path import small_path
 from small_rig import NAMES, small_rig
 
-import longreach_vision as lv
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
@@ -136,19 +134,7 @@ def test_a_camera_that_was_bumped_is_named() -> None:
 @pytest.fixture(scope='module')
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a rig of three cameras, a path, and pictures of it."""
-    folder = tmp_path_factory.mktemp('three')
-    write_rig(rig_of_three(), folder / 'rig.yaml')
-    write_path(small_path(0.5), folder / 'path.csv')
-    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
-    call('render', folder / 'path.csv', *rendering(folder), '--out', folder / 'seen')
-    return folder
-
-
-def test_the_library_takes_a_source_for_each_camera(scene: Path) -> None:
-    sources = [scene / 'seen' / name for name in THREE]
-    frames = list(lv.track(scene / 'rig.yaml', *sources))
-    assert len(frames) == 8
-    assert all(one.cameras == THREE for frame in frames for one in frame.estimates.values())
+    return make_scene(tmp_path_factory.mktemp('three'), rig_of_three())
 
 
 def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: Path) -> None:

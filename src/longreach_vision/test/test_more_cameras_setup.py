@@ -12,8 +12,7 @@ import pytest
 import yaml
 from known_rig import LENS, POSES, change, mapping, pose_error
 from rig_files import write_rig
-from small_commands import call, printed, refused
-from small_path import write_path
+from small_commands import call, make_scene, printed, refused
 from small_rig import NAMES, START
 from swinging import TOP, frames_seen, sightings_of
 from test_more_cameras import THREE, only, rig_of_three
@@ -44,21 +43,14 @@ LENGTH = float(np.linalg.norm(START[1] - START[0]))
 @pytest.fixture(scope='module')
 def bar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pictures of a bar that swings, by three cameras with delays that rig.yaml does not state."""
-    folder = tmp_path_factory.mktemp('bar')
-    rig = rig_of_three()
-    write_rig(rig, folder / 'rig.yaml')
+    rig, times = rig_of_three(), np.linspace(0.0, 1.2, 121)
     late = {
         name: dataclasses.replace(one, delay=DELAYS[name]) for name, one in rig.cameras.items()
     }
-    write_rig(dataclasses.replace(rig, cameras=late), folder / 'late.yaml')
-    times = np.linspace(0.0, 1.2, 121)
     swing = 0.06 * (1.0 - np.cos(8.0 * times))[:, None, None] * np.array([0.6, 0.0, 1.0])
-    write_path(MarkerPath(NAMES, times, START + swing), folder / 'path.csv')
-    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
-    look = ('--look', folder / 'look.yaml', '--rate', 30)
-    words = ('--rig', folder / 'late.yaml', *look, '--out', folder / 'seen')
-    call('render', folder / 'path.csv', *words)
-    return folder
+    path = MarkerPath(NAMES, times, START + swing)
+    folder = tmp_path_factory.mktemp('bar')
+    return make_scene(folder, rig, path, dataclasses.replace(rig, cameras=late))
 
 
 def test_sync_writes_the_delay_of_each_camera(capsys, bar: Path) -> None:
