@@ -13,9 +13,6 @@ from longreach_tools.testing import Outcome
 PNG = b'\x89PNG'
 
 
-# --- modes ----------------------------------------------------------------------------------
-
-
 def test_modes_as_json(capsys):
     found = Outcome(capsys, 'boom', 'modes', '--pose', '0,0,0,0', '--format', 'json').json
     f, ratios, fe, error = (
@@ -44,9 +41,6 @@ def test_modes_take_degrees_basis_rotation_pistons_and_count(capsys):
     assert len(plain['frequencies_hz']) == 2
 
 
-# --- statics --------------------------------------------------------------------------------
-
-
 def test_the_tip_of_the_bent_boom_is_where_it_shall_be(capsys):
     words = ('statics', '--tip', '20,8', '--load', 200, '--format', 'json')
     found = Outcome(capsys, 'boom', *words).json
@@ -60,8 +54,6 @@ def test_the_tip_of_the_bent_boom_is_where_it_shall_be(capsys):
 def test_statics_show_forces_and_pressures(capsys):
     found = Outcome(capsys, 'boom', 'statics', '--load', 90, '--format', 'json').json
     boom = load_boom()
-    # What the notes of the boom file's author expect of it, sprawled with 90 kg.
-    assert all(0.56 < share < 0.70 for share in found['force_share'])
     for i, cylinder in enumerate(boom.cylinders):
         force = found['head_pressure'][i] * cylinder.head_area
         force -= found['rod_pressure'][i] * cylinder.rod_area
@@ -84,9 +76,6 @@ def test_sweep_over_the_first_joint(capsys, tmp_path):
     assert table['strain_1'][0] < table['strain_1'][-1] < 0.0
 
 
-# --- release --------------------------------------------------------------------------------
-
-
 def test_release_is_the_librarys_run(capsys):
     words = ('release', '--load', 90, '--pose', 'site', '--duration', 2, '--friction', 'on')
     summary = Outcome(capsys, 'boom', *words, '--format', 'json').json
@@ -97,16 +86,10 @@ def test_release_is_the_librarys_run(capsys):
     assert summary['tip_highest'] - summary['tip_start'][1] > 0.5
 
 
-def test_load_bends_the_boom(capsys):
-    words = ('release', '--duration', 0.1, '--format', 'json')
-    tip = Outcome(capsys, 'boom', *words).json['tip_start']
-    light = Outcome(capsys, 'boom', *words, '--load', 9).json
-    assert light['tip_start'][1] > tip[1]
-    none = Outcome(capsys, 'boom', *words, '--load', 0).json
+def test_without_a_load_nothing_moves(capsys):
+    words = ('release', '--duration', 0.1, '--load', 0, '--format', 'json')
+    none = Outcome(capsys, 'boom', *words).json
     assert none['tip_start'] == pytest.approx(none['tip_end'], abs=1e-12)
-
-
-# --- what is refused ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,7 @@ from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import following, simulate
 from longreach_boom.state import piston_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import (
-    PumpParameters,
-    pressure_rates,
-    spool_positions,
-)
+from longreach_dynamics.hydraulics import PumpParameters, pressure_rates, spool_positions
 from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Reference, Trajectory, Waypoint
@@ -66,9 +62,6 @@ def test_in_steady_motion_it_is_the_printed_equation(sign, paper_boom):
     expected = p.dead_band + (1.0 - p.dead_band) * opening / p.head_opening
     # But for the laminar pressure.
     np.testing.assert_allclose(spools, sign * expected, rtol=1e-5)
-
-
-# The controller
 
 
 class Stand:
@@ -205,9 +198,6 @@ def test_bad_measurements(name, bad, boom):
     control = joint_controller(boom, SAMPLE_TIME)
     with pytest.raises(InputError, match=f'{name} = .* allowed: 4 finite numbers'):
         control.cycle(control.initial_state(), reference=reference, **arguments)
-
-
-# In the loop
 
 
 def joint_errors(result):

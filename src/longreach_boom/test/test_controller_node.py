@@ -124,9 +124,6 @@ def expected(rig, samples, guidance=None):
     return told
 
 
-# --- sample by sample ----------------------------------------------------------------------------
-
-
 def test_a_stream_gives_the_librarys_commands(rig):
     samples = list(range(30))
     rig.send(*samples)
@@ -265,9 +262,6 @@ def test_a_trajectory_that_cannot_be_changes_nothing(rig):
         rig.bench.settle()
     rig.send(2, 3)
     assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
-
-
-# --- the closed loop -----------------------------------------------------------------------------
 
 
 def loop(b):

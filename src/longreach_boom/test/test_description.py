@@ -20,10 +20,8 @@ def tree(boom):
     return ElementTree.fromstring(robot_description(boom))
 
 
-def numbers(element, path, name, default=''):
-    found = element.find(path)
-    text = default if found is None else found.attrib.get(name, default)
-    return np.array([float(word) for word in text.split()])
+def numbers(element, path, name):
+    return np.array([float(word) for word in element.find(path).attrib[name].split()])
 
 
 def frames(boom, positions):

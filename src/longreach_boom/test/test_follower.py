@@ -158,8 +158,6 @@ def test_orders_that_cannot_be(boom, changes, error):
         follower.follow(follower.begin(here), order(**changes), 0.0)
 
 
-# --- take-over in mid-run ------------------------------------------------------------------------
-
 TWO_WAYS = (Waypoint(1.0, SITE), Waypoint(5.0, THERE), Waypoint(9.0, SITE))
 AWAY = Scenario(duration=12.0, pose='site', trajectory=TWO_WAYS)
 
@@ -286,9 +284,6 @@ def test_a_short_push_is_no_boom_left_behind(boom):
     assert state.resumptions == 1
     # It goes back slowly.
     np.testing.assert_allclose(reference(state, 1e3), SITE)
-
-
-# --- rates, stops and streams --------------------------------------------------------------------
 
 
 def test_an_order_with_rates_passes_its_points(boom):

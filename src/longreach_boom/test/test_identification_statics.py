@@ -19,11 +19,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.trajectories import Waypoint
 from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
-from longreach_identification.statics import (
-    StaticPose,
-    identify_statics,
-    still_poses,
-)
+from longreach_identification.statics import StaticPose, identify_statics, still_poses
 from longreach_identification.stillness import Mean
 
 # Scales of masses and gains that nobody knows, and by how much the modulus is wrong.
@@ -108,9 +104,6 @@ def small(resized):
 @pytest.fixture(scope='module')
 def poses(small):
     return drawn(small, np.random.default_rng(1))
-
-
-# --- planted values ----------------------------------------------------------------------------
 
 
 def test_exact_measurements_give_exact_values(small):
@@ -255,9 +248,6 @@ def test_constant_errors_widen_the_intervals(small):
     assert abs(without.value(name) - expected) > abs(with_errors.value(name) - expected)
 
 
-# --- what cannot be told -----------------------------------------------------------------------
-
-
 def changed(pose, name, direction):
     return pose._replace(directions={**pose.directions, name: direction})
 
@@ -330,9 +320,6 @@ def test_requests_that_are_none(small, poses):
         identified(small, poses, quantities=['torque_*'])
 
 
-# --- poses and loads ---------------------------------------------------------------------------
-
-
 def test_poses_from_inclinations(boom):
     statics = BOOM.statics()
     angles = np.radians([50.0, -20.0, -30.0, 10.0])
@@ -371,9 +358,6 @@ def test_loads(boom):
     ):
         with pytest.raises(InputError, match=match):
             load_at(boom, Recording('a', signals, (), conditions), 0.0)
-
-
-# --- recordings --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope='module')

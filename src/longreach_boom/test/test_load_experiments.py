@@ -8,18 +8,13 @@ import pytest
 from longreach_boom.identification import BOOM
 from longreach_boom.load_experiments import first_mode
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
-from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.parameters import load_boom
 from longreach_boom.planned_experiments import poses_at_rest, releases
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
-from longreach_identification.dynamics import (
-    Settings,
-    identify,
-    problem_of,
-)
+from longreach_identification.dynamics import Settings, identify, problem_of
 from longreach_identification.fit_report import CONVERGED
 from longreach_identification.planning import plan
 
@@ -106,15 +101,6 @@ def test_recording_without_what_is_needed_is_refused(boom, exact, changes, messa
         signals['piston_1'] = s._replace(values=moved)
     with pytest.raises(InputError, match=message):
         BOOM.experiment(boom, exact._replace(**{**changes, 'signals': signals}))
-
-
-def test_held_modes_are_natural_modes(boom):
-    angles = boom.pose('site')
-    for pistons, sliding in (('locked', False), ('free', True)):
-        known = natural_modes(boom, angles, pistons=pistons, count=4, elements=2)
-        frequencies, ratios = held_modes(boom, angles, (), [sliding] * 4)
-        assert frequencies[:4] == pytest.approx(known.frequencies)
-        assert ratios[:4] == pytest.approx(known.damping_ratios)
 
 
 @pytest.mark.slow
@@ -258,8 +244,6 @@ def test_heavy_release_with_slipping_pistons_is_identified(boom):
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert any('slip: whether a piston slips' in text for text in estimate.warnings)
 
-
-# --- the choice of experiments, and of models --------------------------------------------------
 
 SITE, SPRAWLED = (70.0, -50.0, -35.0, -30.0), (0.0, 0.0, 0.0, 0.0)
 BEAMS = ['strain_*', 'marker_marker_*']

@@ -148,9 +148,6 @@ def assert_equations_agree(boom, loads, random, states=4):
         assert np.abs(f - f_expected).max() < 1e-9 * np.abs(f_expected).max()
 
 
-# The second derivation.
-
-
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 5])
@@ -194,21 +191,6 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(rotation, random_bo
         assert np.abs(g - weight).max() < 1e-10 * np.abs(weight).max()
         assert np.abs(K - stiffness).max() < 1e-7 * np.abs(stiffness).max()
         assert np.array_equal(K, K.T)
-
-
-def test_mass_matrix_is_symmetric_and_positive_definite(random_boom):
-    random = np.random.default_rng(9)
-    for count in range(1, 7):
-        boom = random_boom(random, count, functions=int(random.integers(1, 5)))
-        for _ in range(20):
-            M, _ = mass_and_bias(boom, *random_state(random, boom))
-            assert np.array_equal(M, M.T)
-            # In coordinates of equal size, for what rounding does to eigenvalues.
-            sizes = np.sqrt(np.diag(M))
-            assert np.linalg.eigvalsh(M / np.outer(sizes, sizes))[0] > 0.0
-
-
-# The mass matrix, energy.
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
@@ -263,9 +245,6 @@ def test_stiff_boom_is_a_rigid_pendulum(resized):
     M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
     assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
     assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
-
-
-# Textbook: one uniform beam.
 
 
 def uniform(resized, support, **ritz):
@@ -355,9 +334,6 @@ def test_supported_beam_has_the_frequency_of_an_overhang(basis, resized):
     for count, limit in zip((2, 3, 5), limits, strict=True):
         found = wave_numbers(uniform(resized, 2.4, basis=basis, functions=count), True)[0]
         assert -1e-9 < (found / expected) ** 2 - 1.0 < limit
-
-
-# Places.
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])

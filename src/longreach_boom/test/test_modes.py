@@ -87,12 +87,11 @@ def test_frequency_and_damping_are_those_of_the_motion(boom):
         duration=30.0, pose='site', friction=False, loads=(HangingLoad(mass=0.1),), release=(0.0,)
     )
     result = simulate(boom, scenario)
-    still = boom.replace(
-        cylinders=tuple(
-            c.replace(friction=c.friction.replace(viscous=0.0)) for c in boom.cylinders
-        )
+    friction = boom.cylinders[0].friction.replace(viscous=0.0)
+    still = tuple(c.replace(friction=friction) for c in boom.cylinders)
+    modes = natural_modes(
+        boom.replace(cylinders=still), boom.pose('site'), pistons='free', count=1
     )
-    modes = natural_modes(still, boom.pose('site'), pistons='free', count=1)
     time, z = result.column('time'), result.column('tip_z')
     z = (z - z[-400:].mean())[time > 5.0]
     time = time[time > 5.0]
@@ -132,8 +131,6 @@ def test_fastest_rate_bounds_the_step(paper_boom):
     state = state._replace(y=y)
     later = good.advance(state, command, 0.0, 400 * good.step)
     assert np.abs(StateParts.of(later.y, boom).v).max() < 1e-3
-    with pytest.raises(InputError, match=r'step = 0\.005 s, allowed for this boom'):
-        Boom(boom, scenario.replace(duration=1.0), 0.005).initial_state()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from longreach_boom.parameters import (
-    BoomParameters,
-    Distribution,
-    load_boom,
-)
+from longreach_boom.parameters import BoomParameters, Distribution, load_boom
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import from_mapping
 
@@ -24,9 +20,6 @@ def test_openings_fit_the_areas(boom):
     for cylinder in boom.cylinders:
         ratio = cylinder.rod_area / cylinder.head_area
         assert cylinder.valve.area_ratio == pytest.approx(ratio, abs=1e-3)
-
-
-# The installed file: the notes' table.
 
 
 def test_papers_boom_has_directional_valves_alone(boom, paper_boom):
@@ -52,9 +45,6 @@ def test_installed_linkages(boom):
     # f_1 rises from -5 to 85 degrees.
     arms = [first.arm(angle) for angle in np.radians(np.linspace(-5.0, 85.0, 50))]
     assert min(arms) > 0.3
-
-
-# Distributions.
 
 
 def test_power_law():
@@ -84,9 +74,6 @@ def test_beam_knows_sections_and_kinks(boom):
     expected, _ = quad(lambda s: 2.06e11 * 6.9e-4 * (1.0 - 0.30663873 * s / 9.6) ** 3, 0.0, 9.6)
     x, _ = tapered.gauss()
     assert tapered.integral(tapered.bending_stiffness(x)) == pytest.approx(expected, rel=1e-6)
-
-
-# Sizes and names.
 
 
 def test_beams_and_places_by_name(boom):
@@ -120,9 +107,6 @@ def test_poses_must_fit_the_strokes(boom):
         boom.check_pose(np.zeros(3))
     with pytest.raises(InputError, match='angle of joint beam_2 = nan deg'):
         boom.check_pose(np.array([0.0, math.nan, 0.0, 0.0]))
-
-
-# What is refused.
 
 
 def pattern(message):

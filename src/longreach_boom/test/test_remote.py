@@ -120,23 +120,6 @@ def test_valves_of_somebody_else_are_left_alone(rig):
     assert not is_open(rig.plant)
 
 
-def test_valves_close_when_somebody_else_comes(rig):
-    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
-    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
-    rig.bench.publisher(ValveCommand, '/boom/valve_command')
-    with pytest.raises(LongreachError, match='driver commands the valves'):
-        rig.bench.end(command)
-    rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
-
-
-def test_valves_of_a_boom_that_goes(rig):
-    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
-    rig.bench.until(lambda: is_open(rig.plant), 'open valves')
-    rig.bench.remove(rig.plant)
-    with pytest.raises(LongreachError, match='/boom/valve_command: the plant has gone'):
-        rig.bench.end(command)
-
-
 def reference(controller, later):
     """Return the angles that a controller will want at a time from now on."""
     return controller._state.trajectory.at(controller._state.time + later).angles

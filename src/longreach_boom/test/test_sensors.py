@@ -8,11 +8,7 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.sensors import (
-    Sensors,
-    default_file,
-    load_sensors,
-)
+from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.state import StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
@@ -47,9 +43,6 @@ def errors(boom, parameters, state, sample=0):
     return [a - b for a, b in zip(shown, truth, strict=True)]
 
 
-# --- truth -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 def test_ideal_sensors_show_the_truth(boom, rotation):
     boom = boom.replace(
@@ -69,9 +62,6 @@ def test_ideal_sensors_show_the_truth(boom, rotation):
     np.testing.assert_array_equal(shown.rod_pressures, parts.rod_pressures)
     # Gain and bias are those of the boom file.
     np.testing.assert_array_equal(shown.strains, strains(boom, state))
-
-
-# --- bias, drift, quantisation ------------------------------------------------------------------
 
 
 def test_bias_for_all_and_for_each(boom, state):
@@ -94,9 +84,6 @@ def test_wrong_numbers_of_biases_are_refused(boom, ideal, kind, count):
         Sensors(boom, with_kind(ideal, kind, bias=(0.0, 0.0, 0.0)), RATE)
     with pytest.raises(InputError, match='mounting has 2 values, allowed: none, 1 for all, or 4'):
         Sensors(boom, ideal.replace(mounting=(0.1, 0.2)), RATE)
-
-
-# --- files -------------------------------------------------------------------------------------
 
 
 def test_typical_sensors_err_by_what_is_typical(boom, state):

@@ -56,9 +56,6 @@ def at_rest(boom, angles, loads=()):
     return BoomState(y, np.full(boom.size, STUCK, dtype=np.int64), loads)
 
 
-# --- at rest -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize('loads', [(), (TIP_LOAD,), (TIP_LOAD, Load(150.0, 1, 3.0))])
 @pytest.mark.parametrize('pose', list(POSES))
 def test_at_rest(boom, pose, loads):
@@ -124,9 +121,6 @@ def test_damping_carries_a_part_of_the_moment(boom, damping):
     assert np.all(change > 5e-6)
     # The static part differs by foreshortening, which the functions leave out.
     assert np.all(np.std(by_moment - by_functions, axis=0) < 0.025 * change)
-
-
-# --- in motion ---------------------------------------------------------------------------------
 
 
 def test_in_the_release_of_a_load(boom):

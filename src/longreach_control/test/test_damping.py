@@ -13,7 +13,7 @@ import pytest
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.modes import held_modes
-from longreach_boom.parameters import BoomParameters, load_boom
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.state import BoomCommand, StateParts, closed_valves
 from longreach_control.benchmark import (
@@ -53,7 +53,6 @@ def situation(boom: BoomParameters) -> Situation:
 
 
 def test_the_plant_has_the_modes_of_the_boom(situation: Situation) -> None:
-    """With closed, sliding cylinders."""
     plant = Plant.of(situation)
     frequencies, _ = plant.modes()
     expected, _ = held_modes(situation.boom, situation.angles, (), [True] * 4)
@@ -80,7 +79,6 @@ def test_oil_does_not_change_while_the_boom_swings(boom: BoomParameters) -> None
 
 
 def test_a_delayed_model_is_the_model_later() -> None:
-    """States of the delay hold the inputs under way."""
     A, B = held_input(np.array([[-1.0]]), np.array([[1.0]]), 0.1)
     assert A[0, 0] == pytest.approx(math.exp(-0.1))
     assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1))
@@ -96,7 +94,6 @@ def test_a_delayed_model_is_the_model_later() -> None:
 
 @pytest.mark.parametrize('ratio', [0.006, 0.05, 0.15, 0.4])
 def test_the_damping_ratio_is_that_of_the_vibration(ratio: float) -> None:
-    """Of a sampled decay, beginning anywhere."""
     time = np.arange(0.0, 20.0, 0.01)
     omega = 2.7
     damped = omega * math.sqrt(1.0 - ratio**2)
@@ -108,15 +105,13 @@ def test_a_vibration_that_is_gone_has_a_lower_bound() -> None:
     """Less than a tenth at the second extreme: at least 0.59."""
     assert damping_ratio(np.array([0.0, 1.0, 0.5, -0.01, 0.001])) == pytest.approx(0.591, abs=1e-3)
     # A first part that only decays, and a second one below what counts: at least so much.
-    assert damping_ratio(np.array([0.1, 0.05, -0.006, 0.0]), 0.01) == pytest.approx(
-        0.591, abs=1e-3
-    )
+    decays = np.array([0.1, 0.05, -0.006, 0.0])
+    assert damping_ratio(decays, 0.01) == pytest.approx(0.591, abs=1e-3)
     assert math.isnan(damping_ratio(np.zeros(5)))
     assert math.isnan(damping_ratio(np.array([0.0, 0.015, -0.012, 0.0]), 0.01))
 
 
 def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
-    """Postures do not depend on their number; each case has a valid scenario."""
     few, more = postures(boom, 3), postures(boom, 6)
     assert few == more[:3]
     for name in DISTURBANCES:
@@ -132,8 +127,7 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
     """Model-based ones damp a pick-up, shaping calms a stop; nothing becomes unstable."""
     what = 'stop' if name == 'shaping' else 'pick_up'
     case, end = Case(postures(boom, 5)[1], what), 4.0 if name == 'shaping' else 1.0
-    alone = run_case(case, boom, CONTROLLERS['none'], 12.0)
-    trace = run_case(case, boom, CONTROLLERS[name], 12.0)
+    alone, trace = (run_case(case, boom, CONTROLLERS[one], 12.0) for one in ('none', name))
     assert not trace.error
     least = threshold(alone, end)
     before, after = (measure(one, boom, end, least) for one in (alone, trace))
@@ -161,8 +155,8 @@ def test_ten_lines_make_a_controller(boom: BoomParameters) -> None:
             self.slow = self.slow + 0.01 * (force - self.slow)
             return self.holding(measured, wanted) - 2e-7 * (force - self.slow)
 
-    trace = run_case(Case(postures(boom, 5)[4], 'release'), boom, Yielding, 6.0)
-    alone = run_case(Case(postures(boom, 5)[4], 'release'), boom, CONTROLLERS['none'], 6.0)
+    case = Case(postures(boom, 5)[4], 'release')
+    trace, alone = (run_case(case, boom, one, 6.0) for one in (Yielding, CONTROLLERS['none']))
     after = trace.time > 1.0
     assert damping_ratio(trace.mode[after]) > damping_ratio(alone.mode[after])
 
@@ -188,7 +182,6 @@ def tips(
 
 @pytest.mark.slow
 def test_sag_is_taken_back(boom: BoomParameters) -> None:
-    """A load of 60 kg lowers the tip by 90 % less than without compensation."""
     scenario = Scenario(duration=20.0, pose='site', attach=(Attachment(time=2.0, mass=60.0),))
     sags = []
     for compensation in (False, True):
@@ -202,7 +195,6 @@ def test_sag_is_taken_back(boom: BoomParameters) -> None:
 
 @pytest.mark.parametrize('velocity', [(0.2, 0.0), (0.0, -0.2)])
 def test_a_joystick_moves_the_tip(boom: BoomParameters, velocity: tuple[float, float]) -> None:
-    """In the direction that was asked for, and as far."""
     scenario = Scenario(duration=8.0, pose='site')
     control = TipControl(Situation(boom, boom.pose('site'), delay=0.0))
     found = tips(boom, scenario, control, np.array(velocity))
@@ -211,7 +203,6 @@ def test_a_joystick_moves_the_tip(boom: BoomParameters, velocity: tuple[float, f
 
 
 def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
-    """At the end of a stroke a joint stays; a small pump slows all in proportion."""
     control = TipControl(situation)
     angles = np.array(situation.angles)
     free = control.joint_rates(angles, np.array([0.1, 0.1]))
@@ -237,13 +228,10 @@ def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
 
 
 def test_situations_are_checked(boom: BoomParameters) -> None:
-    """Cycles and delays out of range, and a truck on springs, are refused."""
     with pytest.raises(InputError, match='sample_time = 0'):
         Situation(boom, boom.pose('site'), sample_time=0.0)
     with pytest.raises(InputError, match='delay = 2'):
         Situation(boom, boom.pose('site'), delay=2.0)
-    from longreach_boom.parameters import default_file
-
     truck = load_boom(default_file().with_name('boom_on_truck.yaml'))
     with pytest.raises(InputError, match='a truck on springs is not in this plant'):
         ModalFeedback(Situation(truck, truck.pose('site')))
@@ -251,7 +239,6 @@ def test_situations_are_checked(boom: BoomParameters) -> None:
 
 @pytest.mark.parametrize('spools', [None, [0.0, 0.0], 'open', np.full(4, 1j)])
 def test_a_command_of_no_use_is_refused(boom: BoomParameters, spools: object) -> None:
-    """What is no number for each valve is an error of the controller's author."""
     control = SimpleNamespace(cycle=lambda *_: spools)
     case = Case(postures(boom, 1)[0], 'stop')
     with pytest.raises(InputError, match=r'commands .*, allowed: 4 real numbers'):
@@ -317,7 +304,6 @@ def test_modules_beside_users_files_have_different_names(tmp_path: Path) -> None
 def test_the_command_goes_on_and_joins_a_user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stopped benchmark goes on; another set of controllers is refused; a file's class joins."""
 
     def command(*arguments: str, code: int = 0) -> str:
         assert cli.main(['benchmark', 'damping', '--processes', '1', *arguments]) == code
@@ -360,21 +346,19 @@ def test_the_command_goes_on_and_joins_a_user(
 
 
 def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
-    """Shares, medians and failures; a failed run has neither damped nor settled."""
 
     def one(damping: float, settling: float | None, error: str = '') -> dict[str, object]:
         found = Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0.01, 0, error)
         return found._asdict() | {'settling': settling}
 
+    mine = one(0.3, 2.0), one(0.1, None), one(0.5, 1.0, 'stuck')
     cases = [
         {
             'posture': k,
             'disturbance': 'release',
-            'measures': {'none': one(0.01, 40.0), 'mine': one(ratio, settling, error)},
+            'measures': {'none': one(0.01, 40.0), 'mine': found},
         }
-        for k, (ratio, settling, error) in enumerate(
-            [(0.3, 2.0, ''), (0.1, None, ''), (0.5, 1.0, 'stuck')]
-        )
+        for k, found in enumerate(mine)
     ]
     found = summarize(cases)['mine']
     assert found['damped'] == pytest.approx(1.0 / 3.0)
@@ -403,8 +387,7 @@ def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
 ) -> None:
     """With too much trust in the model the release swings on, with too little the stop."""
     case = Case(postures(boom, number + 1)[number], what)
-    alone = run_case(case, boom, CONTROLLERS['none'])
-    trace = run_case(case, boom, ModalFeedback)
+    alone, trace = (run_case(case, boom, one) for one in (CONTROLLERS['none'], ModalFeedback))
     before, after = (
         settling_time(one.tip[one.time >= end], threshold(alone, end)) for one in (alone, trace)
     )
@@ -423,7 +406,6 @@ def test_the_tip_is_brought_to_its_rest_but_stops_where_it_is(
 
 
 def test_motion_is_no_vibration() -> None:
-    """A tip that stops, or goes to another place and rests, does not vibrate; a sine does."""
     time = SAMPLE_TIME * np.arange(2000)
 
     def settles(x: np.ndarray, least: float = 0.01) -> float:
@@ -445,9 +427,8 @@ def test_motion_is_no_vibration() -> None:
     trace = Trace(time, np.stack([ramp, ramp], axis=1), *[np.zeros(0)] * 5, '')
     assert vibration(trace, START + 3.0).max() < 1e-12
     swinging = trace._replace(tip=trace.tip + 0.1 * np.sin(3.0 * time)[:, None])
-    assert vibration(swinging, START + 3.0)[600:].max() == pytest.approx(
-        0.1 * math.sqrt(2.0), rel=0.25
-    )
+    most = vibration(swinging, START + 3.0)[600:].max()
+    assert most == pytest.approx(0.1 * math.sqrt(2.0), rel=0.25)
 
 
 @pytest.mark.filterwarnings('error::UserWarning')
@@ -459,7 +440,6 @@ def test_a_figure_without_impulses_has_no_empty_legend(tmp_path: Path) -> None:
 
 
 def test_measures_name_violations(boom: BoomParameters) -> None:
-    """A pressure beyond its relief valve and a piston at its end count; an early end, too."""
     rows = 500
     trace = Trace(
         SAMPLE_TIME * np.arange(rows),

@@ -29,7 +29,7 @@ from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.cycle_node import CycleNode
 from longreach_node.hydraulic_messages import valve_command
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 
 SCENARIO = """
 duration: 0.5
@@ -45,13 +45,11 @@ CYCLE, CYCLES = 0.005, 100
 def test_in_lockstep_the_node_commands_as_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Spools and pressures of a closed loop over ROS are those of the library's loop."""
     monkeypatch.setattr(damping_node, '_SILENT', math.inf)
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
-    words = ['-p', 'lockstep:=true', '-p', f'scenario:={file}']
-    words += ['-p', 'plant:real_time_factor:=0.0', '-p', 'plant:duration:=0.5']
-    words += ['-p', f'controller:method:={method}']
+    words = setting(lockstep=True, scenario=file) + setting('controller', method=method)
+    words += setting('plant', real_time_factor=0.0, duration=0.5)
     with bench(*words, deadline=60.0) as b:
         seen = b.listen(HydraulicState, 'hydraulics')
         node = b.add(DampingNode)
@@ -81,18 +79,16 @@ def test_in_lockstep_the_node_commands_as_the_library(
 def test_an_operator_leaves_the_posture() -> None:
     """At rest in another posture the controller is made anew; trajectories are refused."""
     boom, given = load_boom(), [np.array([0.6, 0.0])]
-    follower = TipFollower(
-        boom, Scenario(duration=1.0, pose='site'), 0.01, joystick=lambda: given[0]
-    )
-    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    scenario = Scenario(duration=1.0, pose='site')
+    follower = TipFollower(boom, scenario, 0.01, joystick=lambda: given[0])
+    machine = Boom(boom, scenario)
     state, answered, made = machine.initial_state(), None, []
     for k in range(1500):
         if k == 1000:
             given[0] = np.zeros(2)
         angles = StateParts.of(state.y, boom).q[: boom.size]
-        answered, command = follower.answer(
-            answered, 0.01 * k, Measurement(angles, *read(boom, state))
-        )
+        measured = Measurement(angles, *read(boom, state))
+        answered, command = follower.answer(answered, 0.01 * k, measured)
         made.append(answered.memory)
         state = machine.advance(state, command, 0.01 * k, 0.01)
     assert made[1199] is made[0]
@@ -136,7 +132,6 @@ class Answering(CycleNode[ValveCommand]):
 
 
 def test_a_node_takes_part_in_the_benchmark() -> None:
-    """Cases with a node are those with its class, to the last bit, also one after another."""
     boom = load_boom()
     case = Case(postures(boom, 1)[0], 'stop')
     situations: list[Situation] = []
