@@ -13,26 +13,29 @@ from longreach_node.middleware import check_middleware, limit_discovery, use_dds
 PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 
 
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of profiles of an installed package."""
+    config = tmp_path / 'share' / 'longreach_node' / 'config'
+    config.mkdir(parents=True)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    return config
+
+
 @pytest.mark.parametrize(
     ('before', 'name', 'after'),
     [
-        (None, 'fastdds.xml', 'fastdds.xml'),
-        (None, 'other.xml', 'other.xml'),
+        ('', 'fastdds.xml', 'fastdds.xml'),
+        ('', 'other.xml', 'other.xml'),
         ('fastdds.xml', 'other.xml', 'other.xml'),
         ('other.xml', 'fastdds.xml', 'other.xml'),
         ('/home/me/mine.xml', 'other.xml', '/home/me/mine.xml'),
     ],
 )
 def test_only_the_usual_profile_gives_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, name: str, after: str
+    config: Path, monkeypatch: pytest.MonkeyPatch, before: str, name: str, after: str
 ) -> None:
-    config = tmp_path / 'share' / 'longreach_node' / 'config'
-    config.mkdir(parents=True)
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
-    # Set in any case: what was not there would not be taken away again.
-    monkeypatch.setenv(PROFILES, str(config / (before or '')))
-    if before is None:
-        monkeypatch.delenv(PROFILES)
+    monkeypatch.setenv(PROFILES, str(config / before) if before else '')
     use_dds_profile(name)
     assert os.environ[PROFILES] == str(config / after)
 
@@ -41,12 +44,9 @@ def test_only_the_usual_profile_gives_way(
     ('chosen', 'after'), [('', 'fastdds_images_v3.xml'), ('/home/me/mine.xml', '')]
 )
 def test_fast_dds_3_has_profiles_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, after: str
+    config: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, after: str
 ) -> None:
-    config = tmp_path / 'share' / 'longreach_node' / 'config'
-    config.mkdir(parents=True)
-    (tmp_path / 'share' / 'fastdds').mkdir()
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    (config.parents[1] / 'fastdds').mkdir()
     # The user's own profile may still be under the old name.
     monkeypatch.setenv(PROFILES, chosen)
     monkeypatch.setenv('FASTDDS_DEFAULT_PROFILES_FILE', '')
@@ -57,7 +57,7 @@ def test_fast_dds_3_has_profiles_of_its_own(
 
 @pytest.mark.parametrize(
     ('chosen', 'refused'),
-    [('', False), ('rmw_one', False), ('rmw_two', False), ('foo', True), ('rmw_on', True)],
+    [('', False), ('rmw_two', False), ('rmw_on', True)],
 )
 def test_an_rmw_that_is_not_installed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, refused: bool
@@ -90,9 +90,8 @@ def test_profiles_of_fast_dds_3_say_the_same(name: str) -> None:
 def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('AMENT_PREFIX_PATH', '')
     monkeypatch.setenv(PROFILES, '')
-    monkeypatch.delenv(PROFILES)
     use_dds_profile()
-    assert PROFILES not in os.environ
+    assert os.environ[PROFILES] == ''
 
 
 # rclpy takes -1 for 0 and 5x for 5; at 233 the middleware ends the process.
