@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from longreach_dynamics import fmu
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
 
@@ -76,16 +75,19 @@ def test_code_that_does_not_compile(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_headers(tmp_path, monkeypatch):
-    monkeypatch.setattr(fmu.importlib.util, 'find_spec', lambda _: None)
-    with pytest.raises(LongreachError, match='install the Python package fmpy'):
+@pytest.mark.parametrize(
+    ('place', 'found', 'text'),
+    [
+        ('importlib.util.find_spec', None, 'install the Python package fmpy'),
+        ('platform.machine', 'riscv64', r'FMI 2.0 has no name for .* riscv64'),
+        ('shutil.which', None, 'needs a C compiler, looked for: gcc, cc, clang; install one'),
+    ],
+)
+def test_what_an_fmu_needs(place, found, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(f'longreach_dynamics.fmu.{place}', lambda *_: found)
+    with pytest.raises(LongreachError, match=text):
         write_fmu(tmp_path / 'lag.fmu', lag())
-
-
-def test_platform_without_a_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(fmu.platform, 'machine', lambda: 'riscv64')
-    with pytest.raises(LongreachError, match=r'FMI 2.0 has no name for .* riscv64'):
-        write_fmu(tmp_path / 'lag.fmu', lag())
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(('fastest', 'step'), [(1.0, 0.05), (0.21, 0.2), (1260.0, 2e-5)])

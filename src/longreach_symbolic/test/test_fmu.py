@@ -109,16 +109,6 @@ def test_parameters_without_motion_are_an_error(tmp_path, values, text):
     assert any(text in words for words in said)
 
 
-def test_without_compiler_nothing_is_written(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(fmu.shutil, 'which', lambda _: None)
-    done = Outcome(
-        capsys, 'symbolic', 'generate', '--format', 'fmu', '--file', default_file(), '--out',
-        tmp_path / 'links.fmu',
-    )  # fmt: skip
-    done.refused('an FMU needs a C compiler, looked for: gcc, cc, clang; install one', code=1)
-    assert not list(tmp_path.iterdir())
-
-
 def test_symbols_without_values():
     with pytest.raises(fmu.InputError, match='an FMU needs start values'):
         write_links_fmu('links.fmu', derive(symbolic_model(1)))
