@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from small_rig import NAMES, START
 
+from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import MarkerPath
 
 
@@ -21,9 +22,7 @@ def small_path(duration: float = 0.5, speed: float = 1.0) -> MarkerPath:
 
 def write_path(path: MarkerPath, file: Path) -> Path:
     """Write a path as a table."""
-    rows = [','.join(['time', *(f'{name}.{axis}' for name in path.names for axis in 'xyz')])]
-    for time in path.times:
-        numbers = [time, *path.at(time)[0].ravel()]
-        rows.append(','.join(repr(float(number)) for number in numbers))
-    file.write_text('\n'.join(rows) + '\n')
+    names = ['time', *(f'{name}.{axis}' for name in path.names for axis in 'xyz')]
+    places = np.array([path.at(time)[0].ravel() for time in path.times])
+    write_csv(file, names, np.column_stack([path.times, places]))
     return file

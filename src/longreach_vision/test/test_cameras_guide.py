@@ -17,7 +17,7 @@ import pytest
 import yaml
 from independent_views import digitised, view
 from small_commands import write_video
-from test_setup_commands import TRUTH, board_picture
+from test_setup_commands import TRUTH, write_board
 
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
@@ -92,9 +92,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
         boards.mkdir()
         for k, (a, b, x, y, away) in enumerate(BOARDS):
             middle = np.array([x, y, away]) + 0.005 * rng.standard_normal(3)
-            R = cv2.Rodrigues(np.radians([a, b, 5.0 * k]))[0]
-            t = middle - R @ (0.12, 0.08, 0.0)
-            cv2.imwrite(str(boards / f'{k}.png'), board_picture((a, b, 5.0 * k), t))
+            write_board(boards / f'{k}.png', (a, b, 5.0 * k), middle)
     stands = rig_with([f'p{k}' for k in range(len(POINTS))])
     ends = rig_with(['one', 'two'])
     for side, start in (('left', 0.0), ('right', -OFFSET)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -39,10 +40,13 @@ def studio() -> Studio:
     return Studio(TRUTH)
 
 
-def board_picture(angles, t) -> np.ndarray:
-    """A board of 7 x 5 inner corners, turned by angles [deg] and at a place [m]."""
+def write_board(file: Path, angles, middle) -> Path:
+    """Write a picture of a board of 7 x 5 inner corners, turned by angles [deg]; middle in [m]."""
     R = cv2.Rodrigues(np.radians(angles))[0]
-    return studio().picture(R, np.array(t), np.random.default_rng(0), Board(7, 5, 0.04))
+    t = middle - R @ (0.12, 0.08, 0.0)
+    picture = studio().picture(R, t, np.random.default_rng(0), Board(7, 5, 0.04))
+    cv2.imwrite(str(file), picture)
+    return file
 
 
 @pytest.fixture(scope='module')
@@ -53,9 +57,7 @@ def pictures(tmp_path_factory):
         [(0, 0), (35, 0), (-35, 5), (5, 35), (0, -35), (25, 25), (-25, 20)]
     ):
         middle = np.array([rng.uniform(-0.05, 0.05), rng.uniform(-0.04, 0.04), 0.45])
-        R = cv2.Rodrigues(np.radians([a, b, 5.0 * k]))[0]
-        t = middle - R @ (0.12, 0.08, 0.0)
-        cv2.imwrite(str(folder / f'{k}.png'), board_picture((a, b, 5.0 * k), t))
+        write_board(folder / f'{k}.png', (a, b, 5.0 * k), middle)
     cv2.imwrite(str(folder / 'none.png'), np.full(SIZE[::-1], 100, np.uint8))
     return folder
 

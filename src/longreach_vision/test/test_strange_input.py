@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from test_setup_commands import board_picture
+from test_setup_commands import write_board
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.setup.checkerboards import (
@@ -23,11 +23,10 @@ pytestmark = pytest.mark.filterwarnings('error')
 
 def boards(folder: Path) -> list[Path]:
     """Write pictures of a board of 7 x 5 inner corners."""
-    files = []
-    for k, angles in enumerate([(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]):
-        files.append(folder / f'{k}.png')
-        cv2.imwrite(str(files[-1]), board_picture(np.array(angles, float), (-0.12, -0.08, 0.5)))
-    return files
+    tilts = [(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]
+    return [
+        write_board(folder / f'{k}.png', angles, (0.0, 0.0, 0.5)) for k, angles in enumerate(tilts)
+    ]
 
 
 def test_part_of_a_larger_board_is_none(tmp_path):

@@ -269,20 +269,6 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
     tracker.says('left/image_raw: 320 x 240, mono8')
 
 
-def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:
-    tracker = start(frame_id='boom/boom_base')
-    tracker.send(shots(2))
-    tracker.heard(1)
-    for side, mounted in rig().cameras.items():
-        told = tracker.bench.listen(PoseStamped, f'{side}/pose', qos.VISUAL)
-        tracker.bench.until(lambda told=told: told, f'pose of {side}')
-        (pose,) = told
-        assert pose.header.frame_id == 'boom/boom_base'
-        place, turn = pose.pose.position, pose.pose.orientation
-        again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
-        np.testing.assert_allclose(again.matrix, mounted.pose.matrix, atol=1e-8)
-
-
 def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) -> None:
     tracker = start(transport='compressed', lossless='true')
     for shot in shots(6):
@@ -346,10 +332,18 @@ def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.Monkey
         ('site', 'left_camera_optical'),
         ('site', 'right_camera_optical'),
     ]
-    shift, turn = cameras[1].transform.translation, cameras[1].transform.rotation
-    again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
+    # Their poses are told to who comes late, too.
+    late = tracker.bench.listen(PoseStamped, 'right/pose', qos.VISUAL)
+    tracker.bench.until(lambda: late, 'pose of right')
+    assert late[0].header.frame_id == 'site'
     expected = rig_with_body().cameras['right'].pose
-    np.testing.assert_allclose(again.matrix, expected.matrix, atol=1e-8)
+    placed, told = late[0].pose, cameras[1].transform
+    for at, turn in (
+        (placed.position, placed.orientation),
+        (told.translation, told.rotation),
+    ):
+        again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (at.x, at.y, at.z))
+        np.testing.assert_allclose(again.matrix, expected.matrix, atol=1e-8)
     children = [[one.child_frame_id for one in transforms] for transforms in sent]
     assert children[0] == ['north/boom_tip', 'north/a', 'north/b', 'north/c']
     # A marker that is lost, and the body without it, have none.
