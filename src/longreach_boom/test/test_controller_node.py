@@ -101,10 +101,6 @@ class Rig:
         assert len(self.commands) == count
         return [(nanoseconds_of(c.header.stamp) // SAMPLE, tuple(c.spool)) for c in self.commands]
 
-    def counts(self):
-        self.bench.until(lambda: self.reports, 'report')
-        return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
-
 
 @pytest.fixture
 def rig(boom):
@@ -113,9 +109,9 @@ def rig(boom):
         yield Rig(b, boom)
 
 
-def expected(rig, samples, guidance=None):
+def expected(rig, samples):
     """Return the library's answers."""
-    guidance = guidance or BoomFollower(rig.boom, None, 0.005)
+    guidance = BoomFollower(rig.boom, None, 0.005)
     state = guidance.begin(pushed(samples[0]))
     told = []
     for k in samples:
@@ -199,9 +195,11 @@ def test_a_boom_that_does_not_follow_is_reported(rig, capfd):
         rig.answers(k + 20)
     state = rig.node._state
     assert state.resumptions >= 1
-    assert rig.counts()['left behind'] == str(state.resumptions)
-    assert rig.reports[-1].status[0].level == diagnostics.WARN
-    assert f'{state.resumptions} left behind' in rig.reports[-1].status[0].message
+    rig.bench.until(lambda: rig.reports, 'report')
+    status = rig.reports[-1].status[0]
+    assert {v.key: v.value for v in status.values}['left behind'] == str(state.resumptions)
+    assert status.level == diagnostics.WARN
+    assert f'{state.resumptions} left behind' in status.message
     assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
 
 
@@ -252,27 +250,11 @@ def test_a_trajectory_that_cannot_be_changes_nothing(rig):
     rig.bench.settle()
     rig.send(0, 1)
     rig.answers(2)
-    for message in (
-        trajectory(2, 9.0, 0.0, 0.0, 0.0),
-        trajectory(-2, 1.2, -0.9, -0.6, -0.4),
-        trajectory(2, 0.5),
-        trajectory(2, 0.5, names=('arm',)),
-    ):
+    for message in (trajectory(2, 9.0, 0.0, 0.0, 0.0), trajectory(2, 0.5, names=('arm',))):
         rig.trajectory.publish(message)
         rig.bench.settle()
     rig.send(2, 3)
     assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
-
-
-def loop(b):
-    """Let controller and plant run to the end, and return what was published."""
-    joints = b.listen(JointState, 'joint_states')
-    hydraulics = b.listen(HydraulicState, 'hydraulics')
-    b.add(ControllerNode)
-    plant = b.add(PlantNode)
-    b.until(plant.done.done, 'end')
-    b.settle()
-    return plant, joints, hydraulics
 
 
 @pytest.mark.parametrize('text', [WAVE, VALVES], ids=['wave', 'valves'])
@@ -284,7 +266,12 @@ def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path, text):
     words = setting(lockstep=True, scenario=file)
     words += setting('plant', real_time_factor=0.0, duration=scenario.duration)
     with bench(*words) as b:
-        _, joints, hydraulics = loop(b)
+        joints = b.listen(JointState, 'joint_states')
+        hydraulics = b.listen(HydraulicState, 'hydraulics')
+        b.add(ControllerNode)
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+        b.settle()
     first = list(joints[0].name).index(boom.cylinders[0].name)
     pistons = [joint.position[first : first + 4] for joint in joints]
     np.testing.assert_array_equal(pistons, result.columns_like('piston'))
@@ -315,18 +302,18 @@ def test_a_reset_plant_gives_the_same_run_again(tmp_path):
 
 def test_a_cycle_runs_before_the_node_listens(monkeypatch):
     calls = []
-    cycle, listen = JointController.cycle, ControllerNode.listen
 
-    def recorded_cycle(*arguments, **named):
-        calls.append('cycle')
-        return cycle(*arguments, **named)
+    def record(owner, name):
+        function = getattr(owner, name)
 
-    def recorded_listen(*arguments):
-        calls.append('listen')
-        listen(*arguments)
+        def recorded(*arguments, **named):
+            calls.append(name)
+            return function(*arguments, **named)
 
-    monkeypatch.setattr(JointController, 'cycle', recorded_cycle)
-    monkeypatch.setattr(ControllerNode, 'listen', recorded_listen)
+        monkeypatch.setattr(owner, name, recorded)
+
+    record(JointController, 'cycle')
+    record(ControllerNode, 'listen')
     with bench() as b:
         b.add(ControllerNode)
     assert calls == ['cycle', 'listen']

@@ -46,8 +46,6 @@ valve_commands:
   - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}
 """
 REST = 'duration: 1.0\npose: site\n'
-
-
 FAST = setting('plant', real_time_factor=0.0)
 
 
@@ -68,12 +66,6 @@ class Rig:
         sample = len(self.hydraulics) - 1 if sample is None else sample
         header = Header(stamp=stamp_of(sample * SAMPLE))
         self.commands.publish(ValveCommand(header=header, spool=spools))
-
-    def cycle(self, *spools):
-        """Answer the latest sample and wait for the next one."""
-        count = len(self.hydraulics)
-        self.send(*spools)
-        self.bench.until(lambda: len(self.hydraulics) == len(self.joints) == count + 1)
 
     def run_to_the_end(self, count):
         self.bench.until(self.plant.done.done, 'end')
@@ -152,7 +144,8 @@ def test_a_command_that_cannot_be_is_none(scenario):
         rig.send(math.nan, 0.0, 0.0, 0.0)
         b.settle()
         assert len(rig.hydraulics) == 1
-        rig.cycle(0.1, 0.0, 0.0, 0.0)
+        rig.send(0.1, 0.0, 0.0, 0.0)
+        b.until(lambda: len(rig.hydraulics) == 2, 'next sample')
         assert rig.plant.command == BoomCommand((0.1, 0.0, 0.0, 0.0))
 
 
