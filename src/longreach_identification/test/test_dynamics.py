@@ -10,6 +10,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_identification import dynamics, growing
+from longreach_identification.estimation import Estimate
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import (
     FreeParameter,
@@ -19,7 +20,9 @@ from longreach_identification.machine import (
     Signal,
 )
 
-DURATION, NOISE = 20.0, 0.05
+NOISE = 0.05
+TIMES = np.arange(-1.0, 20.0, 0.02)
+MOVED = TIMES.clip(0.0)  # since it begins to move
 
 
 class Experiment(NamedTuple):
@@ -62,58 +65,61 @@ class Oscillator(Identifiable):
         return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
 
 
+class Slipping(Oscillator):
+    """An oscillator whose actuators slip."""
+
+    def doubts(self, machine: float, experiment: Experiment) -> str:
+        return 'an actuator slips'
+
+
 def found(
     shown: np.ndarray,
-    times: np.ndarray,
+    machine: Oscillator | None = None,
     clocks: Mapping[str, tuple[str, ...]] | None = None,
     others: Mapping[str, Signal] | None = None,
-) -> dynamics.Found:
+) -> Estimate:
     """Identify from a frequency of 3 rad/s."""
-    noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
-    own = {'motion': Signal(times, shown + noise, np.full(times.size, np.nan))}
+    noise = NOISE * np.random.default_rng(1).standard_normal(TIMES.size)
+    own = {'motion': Signal(TIMES, shown + noise, np.full(TIMES.size, np.nan))}
     recording = Recording('run', {**own, **(others or {})})
     return dynamics.identify(
-        Oscillator(), 3.0, [recording], ['frequency'],
+        machine or Oscillator(), 3.0, [recording], ['frequency'],
         dynamics.Settings(offsets=(), clocks=clocks or {}, horizons=()),
         processes=1, progress=False,
-    )  # fmt: skip
+    ).estimate  # fmt: skip
 
 
 def test_residuals_above_the_noise_start_a_search_from_the_first_moments_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    times = np.arange(-1.0, DURATION, 0.02)
-    shown = np.sin(3.4 * times.clip(0.0))
-    mended = found(shown, times).estimate
+    shown = np.sin(3.4 * MOVED)
+    mended = found(shown)
     assert abs(mended.value('frequency') - 3.4) < 3.0 * mended.standard_errors[0] < 0.01
     assert mended.warnings == ()
     # Without it, the search ends in one of the other minima.
     monkeypatch.setattr(dynamics, 'excess', lambda *_: {})
-    assert abs(found(shown, times).estimate.value('frequency') - 3.4) > 0.1
+    assert abs(found(shown).value('frequency') - 3.4) > 0.1
 
 
 @pytest.mark.parametrize(('late', 'told'), [(0.3, True), (0.0, False)])
 def test_clocks_that_are_late_are_named(late: float, told: bool) -> None:
-    times = np.arange(-1.0, DURATION, 0.02)
-    shown = np.sin(3.0 * (times - late).clip(0.0))
-    estimate = found(shown, times, dynamics.CLOCKS).estimate
+    shown = np.sin(3.0 * (TIMES - late).clip(0.0))
+    estimate = found(shown, clocks=dynamics.CLOCKS)
     assert estimate.value('delay_sensors@run') == pytest.approx(late, abs=0.01)
     text = 'the sensors of run seem to be 0.30 s late against the event'
     assert (text in ' '.join(estimate.warnings)) == told
 
 
 def test_signals_of_another_clock_are_named() -> None:
-    times = np.arange(-1.0, DURATION, 0.02)
-    shown = np.sin(3.4 * times.clip(0.0))
-    late = Signal(times + 1.7e9, shown, np.full(times.size, np.nan))
-    warnings = found(shown, times, others={'camera': late}).estimate.warnings
+    shown = np.sin(3.4 * MOVED)
+    late = Signal(TIMES + 1.7e9, shown, np.full(TIMES.size, np.nan))
+    warnings = found(shown, others={'camera': late}).warnings
     assert warnings[0].startswith('camera of run have no row in the motion that is compared')
 
 
 def test_what_no_parameters_explain_is_named() -> None:
-    times = np.arange(-1.0, DURATION, 0.02)
-    shown = np.sin(3.4 * times.clip(0.0)) * np.exp(-0.2 * times.clip(0.0))
-    warnings = ' '.join(found(shown, times).estimate.warnings)
+    shown = np.sin(3.4 * MOVED) * np.exp(-0.2 * MOVED)
+    warnings = ' '.join(found(shown).warnings)
     assert 'residuals in motion above those at rest: motion (' in warnings
 
 
@@ -129,37 +135,18 @@ def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
         return one
 
     monkeypatch.setattr(Oscillator, 'experiment', experiment)
-    times = np.arange(-1.0, DURATION, 0.02)
-    kept = found(np.sin(3.4 * times.clip(0.0)), times).estimate
+    kept = found(np.sin(3.4 * MOVED))
     assert np.isfinite(kept.value('frequency'))
     assert 'not possible: run ends after' in ' '.join(kept.warnings)
 
 
-class Slipping(Oscillator):
-    """An oscillator whose actuators slip."""
-
-    def doubts(self, machine: float, experiment: Experiment) -> str:
-        return 'an actuator slips'
-
-
-def slipping(shown: np.ndarray, times: np.ndarray) -> dynamics.Found:
-    """Identify from a frequency of 3 rad/s where actuators slip."""
-    noise = NOISE * np.random.default_rng(1).standard_normal(times.size)
-    signal = Signal(times, shown + noise, np.full(times.size, np.nan))
-    return dynamics.identify(
-        Slipping(), 3.0, [Recording('run', {'motion': signal})], ['frequency'],
-        dynamics.Settings(offsets=(), clocks={}), processes=1, progress=False,
-    )  # fmt: skip
-
-
 def test_where_actuators_slip_the_part_that_is_explained_is_compared() -> None:
-    times = np.arange(-1.0, DURATION, 0.02)
-    later = np.where(times > 8.0, 0.5, 0.0)
-    mended = slipping(np.sin(3.4 * times.clip(0.0)) + later, times).estimate
+    later = np.where(TIMES > 8.0, 0.5, 0.0)
+    mended = found(np.sin(3.4 * MOVED) + later, Slipping())
     assert abs(mended.value('frequency') - 3.4) < 4.0 * mended.standard_errors[0] < 0.02
     (text,) = (text for text in mended.warnings if text.startswith('only the first'))
     assert 4.0 < float(text.split()[3]) < 8.5
-    assert mended.rows < times.size / 2
+    assert mended.rows < TIMES.size / 2
 
 
 def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
@@ -174,8 +161,7 @@ def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
         return solve(self, points)
 
     monkeypatch.setattr(growing._Stage, 'solved', solved)
-    times = np.arange(-1.0, DURATION, 0.02)
-    stopped = slipping(np.sin(3.4 * times.clip(0.0)), times).estimate
+    stopped = found(np.sin(3.4 * MOVED), Slipping())
     assert stopped.status == INTERRUPTED
     assert abs(stopped.value('frequency') - 3.4) < 0.1
     assert any(text.startswith('only the first') for text in stopped.warnings)

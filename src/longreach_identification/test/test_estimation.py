@@ -173,36 +173,26 @@ def test_oscillation_is_found_within_its_intervals():
     assert found.fit['single'].rows == TIMES.size
 
 
-def coverage(noise_of, draws, **settings):
-    """Return the share of draws whose intervals contain the true values, by unknown."""
-    inside = np.zeros(3)
-    for seed in range(draws):
-        found = estimate(problem_of(recording(noise_of(seed)), **settings))
-        for k, (name, true) in enumerate(TRUE.items()):
-            low, high = found.interval(name)
-            inside[k] += low < true < high
-    return inside / draws
+def draws(noise_of):
+    """Return values and standard errors of many draws, and how many intervals hold, by unknown."""
+    found = [estimate(problem_of(recording(noise_of(seed)))) for seed in range(60)]
+    bounds = np.array([[one.interval(name) for name in TRUE] for one in found])
+    true = list(TRUE.values())
+    inside = (bounds[..., 0] < true) & (true < bounds[..., 1])
+    values, errors = zip(*((one.values, one.standard_errors) for one in found), strict=True)
+    return values, errors, inside.mean(axis=0)
 
 
 def test_intervals_hold_for_white_noise():
-    assert coverage(white, 60).mean() > 0.9
+    assert draws(white)[2].mean() > 0.9
 
 
-def test_intervals_hold_for_correlated_noise():
+def test_intervals_hold_for_correlated_noise_and_are_not_too_wide():
+    values, errors, share = draws(red)
     # With uncorrelated residuals assumed, they would hold about half of the time.
-    share = coverage(red, 60)
     assert share.mean() > 0.88
     assert share.min() > 0.8
-
-
-def test_intervals_are_not_too_wide_for_correlated_noise():
-    values, errors = [], []
-    for seed in range(60):
-        found = estimate(problem_of(recording(red(seed))))
-        values.append(found.values)
-        errors.append(found.standard_errors)
-    spread = np.std(values, axis=0)
-    assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.3)
+    assert np.mean(errors, axis=0) == pytest.approx(np.std(values, axis=0), rel=0.3)
 
 
 def test_unknown_noise_levels_are_estimated():
@@ -211,13 +201,10 @@ def test_unknown_noise_levels_are_estimated():
     found = estimate(problem_of(data))
     assert found.fit['single'].deviation == pytest.approx(0.05, rel=0.1)
     assert found.fit['double'].deviation == pytest.approx(0.2, rel=0.1)
-    known = data._replace(
-        signals={
-            'single': data.signals['single']._replace(deviation=np.full(TIMES.size, 0.05)),
-            'double': data.signals['double']._replace(deviation=np.full(TIMES.size, 0.2)),
-        }
-    )
-    assert found.values == pytest.approx(estimate(problem_of(known)).values, rel=2e-3)
+    for name, deviation in (('single', 0.05), ('double', 0.2)):
+        signal = data.signals[name]
+        data.signals[name] = signal._replace(deviation=np.full(TIMES.size, deviation))
+    assert found.values == pytest.approx(estimate(problem_of(data)).values, rel=2e-3)
 
 
 def test_exact_data_without_noise_are_no_error():
@@ -244,9 +231,8 @@ def test_offset_is_eliminated_and_reported():
 
 def test_missing_values_are_left_out():
     data = recording(white(8))
-    values = data.signals['single'].values.copy()
+    values = data.signals['single'].values
     values[::3] = np.nan
-    data = data._replace(signals={'single': data.signals['single']._replace(values=values)})
     found = estimate(problem_of(data))
     assert found.rows == np.isfinite(values).sum()
     assert found.value('frequency') == pytest.approx(0.5, abs=0.01)
@@ -315,23 +301,18 @@ def test_search_that_does_not_converge_is_named():
 
 
 def test_model_that_does_not_explain_the_data_is_named():
-    times = TIMES
-    extra = 0.5 * np.sin(2.0 * math.pi * 1.3 * times)[None]
-    data = recording(white(16) + extra)
-    found = estimate(problem_of(data))
+    extra = 0.5 * np.sin(2.0 * math.pi * 1.3 * TIMES)
+    found = estimate(problem_of(recording(white(16) + extra)))
     assert any('times its noise' in text for text in found.warnings)
 
 
 def test_a_signal_that_a_constant_fits_better_is_named():
     noise = np.concatenate([white(21), white(22)])
     data = recording(noise, deviation=np.nan, signals=('single', 'double'))
-    wrong = data.signals['double']
-    flipped = data._replace(
-        signals={**data.signals, 'double': wrong._replace(values=-0.2 * wrong.values)}
-    )
     known = 'explains nothing of double, which a constant fits better'
-    assert any(known in text for text in estimate(problem_of(flipped)).warnings)
     assert not any(known in text for text in estimate(problem_of(data)).warnings)
+    data.signals['double'].values[:] *= -0.2
+    assert any(known in text for text in estimate(problem_of(data)).warnings)
 
 
 def test_outliers_weigh_less_on_request():
@@ -434,9 +415,9 @@ def test_coloured_product_equals_the_dense_one():
 
 
 def test_an_unknown_without_effect_does_not_end_the_search():
-    data = (recording(white(1)),)
+    data = recording(white(1))
     start = (*START, Unknown('nothing', 1.0, 0.0, 100.0), Unknown('also nothing', 1.0, 0.0))
-    found, other = (estimate(Problem(Decay(data), data, unknowns)) for unknowns in (start, START))
+    found, other = (estimate(problem_of(data, unknowns=given)) for given in (start, START))
     assert found.values[:3] == pytest.approx(other.values, rel=1e-4)
     assert found.chi_square == pytest.approx(other.chi_square, rel=1e-6)
     assert any('say nothing about nothing, also nothing' in text for text in found.warnings)
@@ -445,26 +426,18 @@ def test_an_unknown_without_effect_does_not_end_the_search():
 # --- noise that nobody gave --------------------------------------------------------------------
 
 
-def unknown_noise(values, name='single'):
-    """Return a recording of given values without deviations."""
-    return Recording('one', {name: Signal(TIMES, values, np.full(TIMES.size, np.nan))})
-
-
 @pytest.mark.parametrize(('extra', 'told'), [(0.0, False), (0.5, True)])
 def test_residuals_that_are_no_noise_are_named(extra, told):
-    shown = oscillation(TRUE, TIMES) + white(3)[0] + extra * np.cos(4.0 * TIMES)
-    data = (unknown_noise(shown),)
-    found = estimate(Problem(Decay(data), data, START))
-    assert any('the residuals of single (' in text for text in found.warnings) == told
+    data = recording(white(3) + extra * np.cos(4.0 * TIMES), deviation=np.nan)
+    warnings = estimate(problem_of(data)).warnings
+    assert any('the residuals of single (' in text for text in warnings) == told
 
 
 def test_a_reading_on_one_level_has_the_error_of_rounding():
     # Rounded to 4, an oscillation of amplitude 2 is 0 all the time.
-    noise = np.full(TIMES.size, np.nan)
-    shown = oscillation(TRUE, TIMES) + white(3)[0]
-    signals = {'single': Signal(TIMES, shown, noise), 'double': Signal(TIMES, 0.0 * TIMES, noise)}
-    data = (Recording('one', signals),)
-    found = estimate(Problem(Decay(data), data, START, floors={'double': 4.0 / math.sqrt(12.0)}))
+    data = recording(white(3), deviation=np.nan)
+    data.signals['double'] = data.signals['single']._replace(values=0.0 * TIMES)
+    found = estimate(problem_of(data, floors={'double': 4.0 / math.sqrt(12.0)}))
     assert found.fit['double'].deviation == pytest.approx(4.0 / math.sqrt(12.0))
     assert found.value('amplitude') == pytest.approx(1.0, abs=0.05)
 
