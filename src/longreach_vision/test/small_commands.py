@@ -69,12 +69,10 @@ def make_scene(
 
 
 def rendering(scene: Path) -> tuple[object, ...]:
-    """How pictures of the scene are drawn."""
     return ('--rig', scene / 'rig.yaml', '--look', scene / 'look.yaml')
 
 
 def tracking(scene: Path) -> tuple[object, ...]:
-    """How pictures of the scene are tracked."""
     return ('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml')
 
 

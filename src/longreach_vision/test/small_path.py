@@ -21,7 +21,6 @@ def small_path(duration: float = 0.5, speed: float = 1.0) -> MarkerPath:
 
 
 def write_path(path: MarkerPath, file: Path) -> Path:
-    """Write a path as a table."""
     names = ['time', *(f'{name}.{axis}' for name in path.names for axis in 'xyz')]
     places = np.array([path.at(time)[0].ravel() for time in path.times])
     write_csv(file, names, np.column_stack([path.times, places]))

@@ -32,7 +32,6 @@ def turned(angle: float) -> Pose:
 
 
 def estimated(offset: float, *, search: bool = True, **given: object) -> ClockOffset:
-    """Estimate the offset from :func:`seen`."""
     return estimate_offset(seen(offset, **given), search=search)
 
 
@@ -42,7 +41,6 @@ def seen(offset: float, **given: object) -> Sightings:
 
 
 def sightings_of(rig: Rig, frames: list[RigFrame]) -> Sightings:
-    """Return the sightings of frames."""
     sightings = Sightings(rig)
     for frame in frames:
         sightings.add(frame)

@@ -47,7 +47,6 @@ def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
-    """Return sample k of the truth."""
     return truth_message(k * SAMPLE, names, *motion(k * SAMPLE / 1e9))
 
 
@@ -92,7 +91,6 @@ class Cameras:
             self.truth.publish(truth(k))
 
     def counts(self) -> dict[str, str]:
-        """Return the values of the latest report."""
         return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
 
 
@@ -101,7 +99,6 @@ Start = Callable[..., Cameras]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Return a function that starts the node with parameters."""
     monkeypatch.setattr(camera_node, 'load_rig', lambda _: rig())
     monkeypatch.setattr(camera_node, 'load_look', lambda _: LOOK)
     with contextlib.ExitStack() as stack:

@@ -55,8 +55,6 @@ def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
 
 
 class View(NamedTuple):
-    """A marker in front of a camera."""
-
     camera: Camera
     look: CameraLook
     marker: SimulatedMarker
@@ -193,7 +191,6 @@ def test_a_bar_is_drawn_before_the_blur() -> None:
 
 
 def drawn_with(*occluders: Occluder, **more: Any) -> np.ndarray:
-    """Return a picture without noise of a marker behind occluders."""
     place = in_front(PINHOLE, (40.2, 37.4), 16.0)
     return drawn(PLAIN.replace(occluders=occluders), place, **more)
 

@@ -57,13 +57,11 @@ BOARDS = (
 
 
 def commands() -> list[list[str]]:
-    """Return the guide's commands, in their order."""
     lines = re.findall(r'^    (longreach .*)$', GUIDE.read_text(encoding='utf-8'), re.MULTILINE)
     return [shlex.split(line) for line in lines]
 
 
 def rig_with(names: list[str]) -> Rig:
-    """Return the true rig with markers."""
     cameras = {
         name: MountedCamera(TRUTH, Pose.from_look_at((x, -5.0, 0.4), (0.0, 0.0, 0.3)))
         for name, x in (('left', -0.9), ('right', 0.9))
@@ -137,7 +135,6 @@ def write_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def state_line_time(rig: Path) -> None:
-    """Write the line time of the data sheet into a rig file."""
     values = yaml.safe_load(rig.read_text())
     for camera in values['cameras'].values():
         camera['line_time'] = LINE_TIME

@@ -319,7 +319,6 @@ LINE = 60e-6  # [s], so that 300 rows take as long as 1080 rows of a usual camer
 
 
 def rolling(time: float) -> np.ndarray:
-    """Return positions of markers that swing."""
     swing = 0.3 * np.sin(2.0 * np.pi * 0.8 * time + np.array([0.0, 1.0]))
     far = np.array([[0.0, 0.0, 0.7], [0.0, 0.0, 0.4]])  # from the middle row
     return START + far + swing[:, None] * np.array([0.3, 0.0, 1.0])

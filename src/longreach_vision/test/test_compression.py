@@ -51,7 +51,6 @@ def ratio(shown: dict[str, list[np.ndarray]]) -> float:
 
 
 def written(folder: Path, shown: dict[str, list[np.ndarray]]) -> dict[str, Path]:
-    """Write videos, and return their files."""
     return {
         side: write_video(folder / f'{side}.mp4', images, 'mp4v', RATE)
         for side, images in shown.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -51,9 +52,7 @@ def calibration(tmp_path):
     return file
 
 
-def call(*words: object) -> int:
-    """Run the subcommand as ``longreach vision`` would."""
-    return small_commands.call('detect', *words)
+call = functools.partial(small_commands.call, 'detect')
 
 
 def printed(capsys, *words: object) -> list:

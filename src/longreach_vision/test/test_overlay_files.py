@@ -25,14 +25,12 @@ def followed(k, rate=15.0, cameras=('left', 'right'), seen=True):
 
 
 def overlaid(target, sets):
-    """Write an overlay."""
     with writing_overlay(target, small_rig()) as write:
         for one in sets:
             write(one)
 
 
 def frames_in(file):
-    """Return the number of frames of a video."""
     with open_source(str(file)) as source:
         return sum(1 for _ in source)
 

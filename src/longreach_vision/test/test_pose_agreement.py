@@ -137,7 +137,6 @@ def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
 
 
 def json_of_failure(capsys, *words: object):
-    """Return what a call that fails prints as JSON."""
     with pytest.raises(LongreachError, match='no marker was tracked'):
         call(*words, '--format', 'json')
     return json.loads(capsys.readouterr().out)

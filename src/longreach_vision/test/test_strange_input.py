@@ -22,7 +22,6 @@ pytestmark = pytest.mark.filterwarnings('error')
 
 
 def boards(folder: Path) -> list[Path]:
-    """Write pictures of a board of 7 x 5 inner corners."""
     tilts = [(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]
     return [
         write_board(folder / f'{k}.png', angles, (0.0, 0.0, 0.5)) for k, angles in enumerate(tilts)

@@ -19,7 +19,6 @@ from longreach_vision.simulator.marker_path import MarkerPath
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The axes of all figures that are drawn."""
     kept = []
     whole = track_figures.figure
 
