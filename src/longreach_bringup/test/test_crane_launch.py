@@ -63,9 +63,6 @@ def short_run(directory):
     ]
 
 
-# --- lockstep -----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_task_c_equals_the_library_to_the_last_bit(directory):
     run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
@@ -110,9 +107,6 @@ def test_played_sensors_give_the_recorded_commands(directory, short_bag):
     first, replayed = contents(short_bag), contents(directory / 'replayed')
     for name in ('sensors', 'command', 'status'):
         assert replayed[f'/crane/{name}'] == first[f'/crane/{name}'], name
-
-
-# --- real time ----------------------------------------------------------------------------------
 
 
 def status_of(b, statuses, set_point):

@@ -10,6 +10,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from rclpy.qos import QoSProfile
@@ -242,8 +243,10 @@ def test_a_best_effort_publisher_that_comes_later_is_heard(tmp_path, node):
 
 def make_bag(path, count=40):
     """Write numbers on /n every 10 ms and, latched, one text, with the recorded clock."""
-    types = MachineTypes()
-    made = types.store.types
+    types, rows = MachineTypes(), [('/text', 0, String(data='hello'))]
+    for k in range(count):
+        clock = Clock(clock=Time(sec=777, nanosec=k))
+        rows += [('/clock', k * 10_000_000, clock), ('/n', k * 10_000_000, Int32(data=k))]
     plan = [('/n', 'std_msgs/msg/Int32', DEEP),
             ('/text', 'std_msgs/msg/String', LATCHED),
             ('/clock', 'rosgraph_msgs/msg/Clock', DEEP)]  # fmt: skip
@@ -252,17 +255,8 @@ def make_bag(path, count=40):
             topic: writer.add_topic(topic, name, *types.definition(name), [recorded(profile)])
             for topic, name, profile in plan
         }
-
-        def write(topic, stamp, message):
-            name = connections[topic].msgtype
-            data = bytes(types.store.serialize_cdr(message, name))
-            writer.write(connections[topic], stamp, data)
-
-        write('/text', 0, made['std_msgs/msg/String']('hello'))
-        for k in range(count):
-            stamp = made['builtin_interfaces/msg/Time'](777, k)
-            write('/clock', k * 10_000_000, made['rosgraph_msgs/msg/Clock'](stamp))
-            write('/n', k * 10_000_000, made['std_msgs/msg/Int32'](k))
+        for topic, time_, message in rows:
+            writer.write(connections[topic], time_, serialize_message(message))
     return path
 
 

@@ -56,9 +56,8 @@ def test_types_without_a_stamp_and_short_messages(types):
 def test_unknown_types_are_refused_by_name(types):
     with pytest.raises(InputError, match=r'no_such_msgs/msg/Thing: no definition found.*no_such'):
         types.require('no_such_msgs/msg/Thing')
-    for name in ('no_such_msgs/msg/Thing', 'std_msgs/msg/Thing'):
-        with pytest.raises(InputError, match=f'{name}: not in package .* as it is installed here'):
-            message_class(name)
+    with pytest.raises(InputError, match='Thing: not in package std_msgs as it is installed here'):
+        message_class('std_msgs/msg/Thing')
 
 
 def test_type_hash_is_that_of_the_generated_code(types):

@@ -218,9 +218,6 @@ SHOW = '<executable cmd="echo $(var x)"/>'
     ('text', 'words'),
     [
         ('  a   b ', ['a', 'b']),
-        ("a 'b c' d", ['a', 'b c', 'd']),
-        ('$(var b)', ['value of b']),
-        ('$(var b)/x y', ['value of b/x', 'y']),
         ('--x=$(var b) z', ['--x=value of b', 'z']),
         ('$(var a) $(var b)', ['b', 'value of b']),
         ("x $(var c '') y", ['x', '', 'y']),

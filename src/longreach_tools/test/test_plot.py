@@ -221,11 +221,23 @@ def test_time_is_that_of_the_stamps_and_messages_without_one_follow(tmp_path):
     assert note.startswith('/crane/set_point: no stamp; the time of recording is used (converted')
 
 
-def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path):
-    rows = [('sensors', WALL + k, CraneSensors()) for k in range(3)]
+@pytest.mark.parametrize(
+    ('stamps', 'times', 'note'),
+    [
+        # Never set.
+        ([0, 0, 0], [WALL, WALL + 1, WALL + 2], 'no stamp; the time of recording is used (kept)'),
+        # A sample that was published twice.
+        ([0, 0, 100, 200], [0, 0, 100, 200], ''),
+        # A late one is no reset.
+        ([*range(70), 71, 72, 70, *range(73, 80)], [*range(80)], '1 of 80 messages were late; so'),
+    ],
+    ids=['never', 'twice', 'late'],
+)
+def test_stamps_that_do_not_increase(tmp_path, stamps, times, note):
+    rows = [('sensors', WALL + k, stamped(CraneSensors(), one)) for k, one in enumerate(stamps)]
     read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
-    assert read.topics['/crane/sensors'].time.tolist() == [WALL, WALL + 1, WALL + 2]
-    assert 'no stamp; the time of recording is used (kept)' in read.notes[0]
+    assert read.topics['/crane/sensors'].time.tolist() == times
+    assert [note in one for one in read.notes] == [True] * bool(note)
 
 
 def test_zeros_within_a_simulation_and_wall_clocks_are_no_times_of_it(tmp_path):
@@ -244,13 +256,6 @@ def test_zeros_within_a_simulation_and_wall_clocks_are_no_times_of_it(tmp_path):
     assert times == [[*range(9)], [2, 3, 5, 5], [5], [5, 5]]
     assert sum('no stamp; the time of recording' in note for note in read.notes) == 3
     assert len(read.notes) == 4  # Two late commands.
-
-
-def test_a_sample_at_time_zero_that_was_published_twice_is_at_time_zero(tmp_path):
-    rows = [('sensors', WALL + k, stamped(CraneSensors(), max(k - 1, 0) * 100)) for k in range(4)]
-    read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
-    assert read.topics['/crane/sensors'].time.tolist() == [0, 0, 100, 200]
-    assert not read.notes
 
 
 def test_a_run_is_read_from_its_last_reset_on(tmp_path):
@@ -300,16 +305,6 @@ def test_a_reset_cuts_topics_that_do_not_show_it(tmp_path):
     assert note.endswith('began anew; 4 messages before are left out; /boom/load has none since')
     with pytest.raises(InputError, match='no message of /boom/load since time began anew'):
         build(bag, [Signal('load', 'inertia.m')], Window())
-
-
-def test_a_late_sample_is_no_reset(tmp_path):
-    rows = [
-        ('sensors', WALL + place, stamped(CraneSensors(), k))
-        for place, k in enumerate([*range(1, 70), 71, 72, 70, *range(73, 80)])
-    ]
-    read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
-    assert read.topics['/crane/sensors'].time.tolist() == [*range(1, 80)]
-    assert read.notes == ('/crane/sensors: 1 of 79 messages were late; sorted by stamp',)
 
 
 def test_entries_that_come_and_go_are_gaps(tmp_path):

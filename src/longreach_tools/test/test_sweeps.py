@@ -47,9 +47,6 @@ def read(folder):
     return parquet.read_table(folder).to_pylist()
 
 
-# --- designs --------------------------------------------------------------------------------
-
-
 def test_grid_has_all_combinations(arguments):
     names, values = design_of(arguments('a', '1:3:3', 'b', '10:20:2'))
     assert names == ('a', 'b')
@@ -85,9 +82,6 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
 def test_wrong_designs_are_refused(arguments, words, message):
     with pytest.raises(InputError, match=message):
         design_of(arguments(*words))
-
-
-# --- results --------------------------------------------------------------------------------
 
 
 def test_results_have_a_row_for_each_run_also_for_failed_ones(arguments, tmp_path, capsys):

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import InertiaStamped
+from geometry_msgs.msg import Inertia, InertiaStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 
 from longreach_crane.description import robot_description
 from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
+from longreach_node.stamps import stamp_of
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import write_bag
 from longreach_view.charts import chart_of, lines_of
@@ -25,22 +26,20 @@ POSITION = '/crane/joint_states.position[car_joint]'
 STEP = 0.1
 
 
-def set_stamp(message, time):
-    stamp = message.header.stamp
-    stamp.sec, stamp.nanosec = divmod(round(1e9 * time), 1_000_000_000)
+def at(time):
+    """Return the header of a message with a stamp [s]."""
+    return Header(stamp=stamp_of(round(1e9 * time)))
 
 
-def crane_bag(path, speed, begin=5.0, duration=10.0, stamp_of=lambda time: time):
+def crane_bag(path, speed, begin=5.0, duration=10.0, shown=lambda time: time):
     """Write a bag of a crane's car with a constant speed [m/s]; its description comes late."""
     text = String(data=robot_description(load_machinery().crane, 'crane/'))
     rows = []
     for k in range(round(duration / STEP) + 1):
         time = round(1e9 * (begin + STEP * k))
-        joints = JointState(
-            name=['car_joint', 'cable_joint'], velocity=[0.0] * 2, effort=[0.0] * 2
-        )
-        joints.position = [speed * STEP * k, 0.0]
-        set_stamp(joints, stamp_of(begin + STEP * k))
+        joints = JointState(header=at(shown(begin + STEP * k)), name=['car_joint', 'cable_joint'])
+        joints.position, joints.velocity = [speed * STEP * k, 0.0], [0.0, 0.0]
+        joints.effort = joints.velocity
         rows.append(('joint_states', time, joints))
         if k == 50:
             rows.append(('robot_description', time, text))
@@ -87,7 +86,7 @@ def test_a_jump_shows_that_time_and_the_chart_before_it(tmp_path, world):
 
 
 @pytest.mark.parametrize(
-    ('stamp_of', 'begin', 'length', 'resets'),
+    ('shown', 'begin', 'length', 'resets'),
     [
         (lambda time: 2.0 * time, 10.0, 20.0, 0),
         (lambda time: time if time < 9.95 else time - 5.0, 5.0, 9.9, 1),
@@ -97,8 +96,8 @@ def test_a_jump_shows_that_time_and_the_chart_before_it(tmp_path, world):
     ],
     ids=['faster than the bag', 'reset', 'early reset', 'one sample late', 'dates'],
 )
-def test_times_are_those_of_the_stamps(tmp_path, world, stamp_of, begin, length, resets):
-    source = BagSource([crane_bag(tmp_path / 'a', 0.5, stamp_of=stamp_of)])
+def test_times_are_those_of_the_stamps(tmp_path, world, shown, begin, length, resets):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5, shown=shown)])
     assert (source.begin, source.length) == pytest.approx((begin, length))
     source.handle(Request('', 'seek', source.length))
     play(source, world, 0.0)
@@ -113,35 +112,20 @@ def test_times_are_those_of_the_stamps(tmp_path, world, stamp_of, begin, length,
 
 def test_messages_about_a_reset_are_of_the_nearest_run(tmp_path):
     """The times of the bag, and the stamps, of joint states, and of what else is known."""
-    rows = []
-    for topic, kind, recorded, stamp in (
-        *(('joint_states', JointState, time, time % 5) for time in range(10)),
-        ('load', InertiaStamped, 2, 2.0),
-        ('load', InertiaStamped, 5, 3.99),
-        ('load', InertiaStamped, 8, 3.0),
-    ):
-        message = kind()
-        set_stamp(message, stamp)
-        rows.append((topic, recorded * 10**9, message))
+    rows = [('joint_states', k * 10**9, JointState(header=at(k % 5))) for k in range(10)]
+    loads = ((2, 2.0), (5, 3.99), (8, 3.0))
+    rows += [('load', time * 10**9, InertiaStamped(header=at(stamp))) for time, stamp in loads]
     samples = Recording(write_bag(tmp_path / 'a', 'crane', rows)).samples
     # The second run begins where the first one has ended, at 4 s.
     assert [s.stamp for s in samples if s.topic == '/crane/load'] == pytest.approx([2, 3.99, 7])
 
 
 def test_what_is_carried_after_a_reset_is_no_event(tmp_path, world):
-    rows = []
-    for topic, recorded, stamp, mass in (
-        *(('joint_states', 0.1 * k, 0.1 * (k % 15), None) for k in range(30)),
-        ('load', 0.01, 0.0, 500.0),
-        ('load', 1.01, 1.0, 0.0),
-        ('load', 1.51, 0.0, 500.0),
-        ('load', 2.51, 1.0, 0.0),
-    ):
-        message = JointState() if mass is None else InertiaStamped()
-        if mass is not None:
-            message.inertia.m = mass
-        set_stamp(message, stamp)
-        rows.append((topic, round(1e9 * recorded), message))
+    rows = [('joint_states', k * 10**8, JointState(header=at(0.1 * (k % 15)))) for k in range(30)]
+    loads = ((1, 0.0, 500.0), (101, 1.0, 0.0), (151, 0.0, 500.0), (251, 1.0, 0.0))
+    for recorded, stamp, mass in loads:
+        load = InertiaStamped(header=at(stamp), inertia=Inertia(m=mass))
+        rows.append(('load', recorded * 10**7, load))
     source = BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
     source.handle(Request('', 'seek', source.length))
     play(source, world, 0.0)
@@ -153,8 +137,7 @@ def test_machines_that_run_one_after_the_other_are_shown_so(tmp_path):
     rows = []
     for name, begin in (('north', 0), ('south', 8)):
         for k in range(50):
-            message = JointState(name=['a'], position=[0.0])
-            set_stamp(message, 0.1 * k)
+            message = JointState(header=at(0.1 * k), name=['a'], position=[0.0])
             rows.append((f'{name}/joint_states', begin * 10**9 + 10**8 * k, message))
     assert BagSource([write_bag(tmp_path / 'a', 'farm', rows)]).length == pytest.approx(12.9)
 
@@ -164,8 +147,8 @@ def test_machines_with_clocks_of_their_own_are_shown_by_the_bags_times(tmp_path,
     rows = []
     for k in range(100):
         for name, ahead in (('north', 0.0), ('south', away if k >= since else 0.0)):
-            message = JointState(name=['a'], position=[float(k)])
-            set_stamp(message, 6.0 + ahead + 0.05 * k)
+            header = at(6.0 + ahead + 0.05 * k)
+            message = JointState(header=header, name=['a'], position=[float(k)])
             rows.append((f'{name}/joint_states', 3_000_000_000 + 10_000_000 * k, message))
     source = BagSource([write_bag(tmp_path / 'a', 'farm', rows)])
     apart = away > 1.0
@@ -242,8 +225,7 @@ def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world, rate,
     rows = []
     for time in range(5, 15):
         picture = Image(height=2, width=2, step=2, encoding='mono8', data=bytes([time] * 4))
-        joints = JointState(name=['car_joint'], position=[0.0])
-        set_stamp(joints, rate * time)
+        joints = JointState(header=at(rate * time), name=['car_joint'], position=[0.0])
         rows += [
             (topic, time * 10**9, message)
             for topic, message in (('left/image_raw', picture), ('joint_states', joints))
