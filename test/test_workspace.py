@@ -202,71 +202,61 @@ def test_path_that_the_environment_cannot_have_is_refused_at_once(
     assert not (other / '.venv').exists()
 
 
-def test_run_before_setup_is_refused(tree):
-    done = script(tree, 'run', '--', 'true')
+@pytest.mark.parametrize(
+    ('words', 'message'),
+    [
+        (('run', '--', 'true'), 'the workspace is not built; run: make setup'),
+        (('lock',), 'uv was not found; install it with: pip install uv'),
+    ],
+)
+def test_what_is_not_there_yet_is_named(tree, words, message):
+    done = script(tree, *words, PATH='/nonexistent')
     assert done.returncode == 2
-    assert 'the workspace is not built; run: make setup' in done.stderr
-
-
-def test_pinning_without_its_tool_is_refused(tree):
-    done = script(tree, 'lock', PATH='/nonexistent')
-    assert done.returncode == 2
-    assert 'uv was not found; install it with: pip install uv' in done.stderr
+    assert message in done.stderr
 
 
 # --- an installed ROS -----------------------------------------------------------------------
 
 
-def test_installed_ros_makes_no_environment(workspace, tree, monkeypatch, capsys):
+@pytest.fixture
+def installed(workspace, monkeypatch):
+    """Return the script as a module where a ROS is sourced that lacks some packages."""
     monkeypatch.setenv('ROS_DISTRO', 'jazzy')
     monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
     monkeypatch.setattr(workspace, 'PIP_ONLY', {'no_such_module': 'no-such-module==1.0'})
     monkeypatch.setattr(workspace, 'PIP_ONLY_TESTS', {'os': 'never-missing'})
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ['colcon']
-    assert not any('Python3_EXECUTABLE' in word for word in workspace.fakes.commands['colcon'])
-    message = capsys.readouterr().err
-    assert 'no-such-module==1.0' in message
-    assert 'never-missing' not in message
-    assert not (tree / '.venv').exists()
+    monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', {'nor_this': 'nor-this==1.0'})
+    return workspace
 
 
 @pytest.mark.parametrize(('arguments', 'told'), [((), False), (('--comparisons',), True)])
-def test_installed_ros_is_told_of_comparisons_that_it_lacks(
-    workspace, monkeypatch, capsys, arguments, told
+def test_installed_ros_makes_no_environment_and_is_told_what_it_lacks(
+    installed, tree, capsys, arguments, told
 ):
-    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
-    monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
-    monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', {'no_such_module': 'no-such==1.0'})
-    assert workspace.main(['setup', *arguments]) == 0
-    assert workspace.fakes.names == ['colcon']
-    assert ('no-such==1.0' in capsys.readouterr().err) is told
+    assert installed.main(['setup', *arguments]) == 0
+    assert installed.fakes.names == ['colcon']
+    assert not any('Python3_EXECUTABLE' in word for word in installed.fakes.commands['colcon'])
+    message = capsys.readouterr().err
+    assert 'no-such-module==1.0' in message
+    assert 'never-missing' not in message
+    assert ('nor-this==1.0' in message) is told
+    assert not (tree / '.venv').exists()
 
 
-@pytest.mark.parametrize('distro', ['kilted', 'lyrical', 'rolling'])
-def test_newer_ros_is_used_with_a_warning(workspace, monkeypatch, capsys, distro):
-    monkeypatch.setenv('ROS_DISTRO', distro)
-    monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ['colcon']
-    assert f'warning: ROS_DISTRO = {distro} is newer than jazzy' in capsys.readouterr().err
+def test_newer_ros_is_used_with_a_warning(installed, monkeypatch, capsys):
+    monkeypatch.setenv('ROS_DISTRO', 'rolling')
+    assert installed.main(['setup']) == 0
+    assert installed.fakes.names == ['colcon']
+    assert 'warning: ROS_DISTRO = rolling is newer than jazzy' in capsys.readouterr().err
 
 
-def test_installed_ros_without_colcon_is_refused(workspace, monkeypatch, capsys):
-    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
-    monkeypatch.setattr(workspace.shutil, 'which', lambda _: None)
-    assert workspace.main(['setup']) == 2
+def test_installed_ros_without_colcon_is_refused(installed, monkeypatch, capsys):
+    monkeypatch.setattr(installed.shutil, 'which', lambda _: None)
+    assert installed.main(['setup']) == 2
     assert 'apt install python3-colcon-common-extensions' in capsys.readouterr().err
 
 
 # --- stamps ---------------------------------------------------------------------------------
-
-
-def test_second_setup_does_nothing(workspace):
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ALL
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ALL
 
 
 def test_packages_are_installed_with_hashes_and_without_others(workspace, tree):
@@ -290,17 +280,6 @@ def test_pip_installs_what_uv_cannot(workspace, tree, capsys):
     assert (tree / '.venv/lib/package').exists()
 
 
-def test_new_lock_makes_environment_and_build_anew(workspace, tree):
-    workspace.main(['setup'])
-    (tree / '.venv' / 'old').write_text('')
-    (tree / 'build' / 'old').write_text('')
-    (tree / 'requirements.lock').write_text(LOCK.replace('numpy==1.0', 'numpy==1.1'))
-    assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == ALL + ALL
-    assert not (tree / '.venv' / 'old').exists()
-    assert not (tree / 'build' / 'old').exists()
-
-
 def test_changed_package_is_built_on_top_of_the_old_build(workspace, tree):
     workspace.main(['setup'])
     (tree / 'build' / 'kept').write_text('')
@@ -320,17 +299,23 @@ def test_build_for_another_place_or_python_or_ros_starts_over(workspace, tree, k
     assert not (tree / 'build' / 'old').exists()
 
 
-@pytest.mark.parametrize('change', ['recipe', 'stamp'])
-def test_new_recipe_or_a_damaged_stamp_makes_the_environment_anew(
+@pytest.mark.parametrize('change', ['lock', 'recipe', 'stamp'])
+def test_new_lock_or_recipe_or_a_damaged_stamp_makes_environment_and_build_anew(
     workspace, tree, monkeypatch, change
 ):
     workspace.main(['setup'])
-    if change == 'recipe':
+    olds = [tree / '.venv' / 'old', tree / 'build' / 'old']
+    for old in olds:
+        old.write_text('')
+    if change == 'lock':
+        (tree / 'requirements.lock').write_text(LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    elif change == 'recipe':
         monkeypatch.setattr(workspace, 'VENV_RECIPE', workspace.VENV_RECIPE + 1)
     else:
         (tree / '.venv' / 'complete.json').write_text('{"lock": ')
     assert workspace.main(['setup']) == 0
     assert workspace.fakes.names == ALL + ALL
+    assert not any(old.exists() for old in olds)
 
 
 def new(path):
@@ -538,22 +523,14 @@ def test_interrupted_command_does_not_live_on(tree, monkeypatch):
     assert started[0].returncode is not None
 
 
-def test_run_hands_arguments_and_exit_code_on(tree):
+def test_run_hands_arguments_and_exit_code_on_and_leaves_other_environments_out(tree):
     (tree / 'install').mkdir()
     (tree / 'install' / 'setup.bash').write_text('export FROM_SETUP="it is sourced"\n')
-    program = 'echo "$FROM_SETUP|$1|$PWD"; exit 7'
-    done = script(tree, 'run', '--', 'bash', '-c', program, 'name', 'two words')
-    assert done.returncode == 7
-    assert done.stdout == f'it is sourced|two words|{tree}\n'
-
-
-def test_run_leaves_other_environments_out(tree):
-    (tree / 'install').mkdir()
-    (tree / 'install' / 'setup.bash').write_text('')
-    program = 'echo "$AMENT_PREFIX_PATH$PYTHONPATH"'
+    program = 'echo "$FROM_SETUP|$1|$PWD|$AMENT_PREFIX_PATH$PYTHONPATH"; exit 7'
     foreign = {'AMENT_PREFIX_PATH': '/opt/ros/other', 'PYTHONPATH': '/opt/ros/other/lib'}
-    done = script(tree, 'run', '--', 'bash', '-c', program, **foreign)
-    assert done.stdout == '\n'
+    done = script(tree, 'run', '--', 'bash', '-c', program, 'name', 'two words', **foreign)
+    assert done.returncode == 7
+    assert done.stdout == f'it is sourced|two words|{tree}|\n'
 
 
 def test_local_setup_chains_the_environment(workspace, tree):
