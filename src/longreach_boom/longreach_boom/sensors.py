@@ -123,7 +123,7 @@ def load_sensors(file: str | Path | None = None, beams: int = _BEAMS) -> SensorP
         for name, kind in vars(found).items()
         if isinstance(kind, SensorKind)
     }
-    return found.replace(**kinds)
+    return found.replace(mounting=fitting(found.mounting), **kinds)
 
 
 class Sensors:
