@@ -12,6 +12,7 @@ from longreach_tools import testing
 
 # With another time from SIGINT to SIGTERM and SIGKILL [s].
 CONSOLE = """
+{}
 from longreach_tools.launch import _processes
 from longreach_tools.cli import console
 _processes.PATIENCE = {}
@@ -40,8 +41,8 @@ def launch(tmp_path, monkeypatch):
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     monkeypatch.setenv('TMPDIR', str(tmp_path))
 
-    def start(body, patience=5.0):
-        command = [sys.executable, '-c', CONSOLE.format(patience)]
+    def start(body, patience=5.0, before=''):
+        command = [sys.executable, '-c', CONSOLE.format(before, patience)]
         monkeypatch.setattr(testing, '_LONGREACH', command)
         text = f'<launch>{body}</launch>'.replace('PYTHON', f'{sys.executable} -u')
         (tmp_path / 'test.launch.xml').write_text(text.replace('DIR', str(tmp_path)))
@@ -239,19 +240,15 @@ def test_lost_reader_ends_everything(tmp_path, monkeypatch):
     assert 'shutting down: the output is no longer read' in log.read_text()
 
 
-def test_an_end_is_noticed_though_its_signal_does_not_interrupt_the_wait(tmp_path):
-    """As that of a signal just before the wait: here another thread receives it."""
-    file = tmp_path / 'quiet.launch.xml'
-    quiet = "sh -c 'exec >&amp;- 2>&amp;-; sleep 0.3'"
-    file.write_text(f'<launch><executable cmd="{quiet}"/></launch>')
-    script = (
-        'import signal, sys, threading, time\n'
-        'threading.Thread(target=time.sleep, args=(60.0,), daemon=True).start()\n'
-        'signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})\n'
-        f'sys.argv = ["longreach", "launch", {str(file)!r}]\n'
-        'from longreach_tools.cli import console; console()\n'
-    )
-    call = [sys.executable, '-c', script]
-    result = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
-    assert result.returncode == 0, result.stderr
-    assert 'process has finished cleanly' in result.stdout
+# As a signal just before the wait: another thread receives it.
+ELSEWHERE = """
+import signal, threading, time
+threading.Thread(target=time.sleep, args=(60.0,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+"""
+
+
+def test_an_end_is_noticed_though_its_signal_does_not_interrupt_the_wait(launch):
+    run = launch(shell('exec &gt;&amp;- 2&gt;&amp;-; sleep 0.3', ''), before=ELSEWHERE)
+    assert run.wait() == 0
+    assert 'process has finished cleanly' in run.text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import math
 import os
@@ -73,23 +74,20 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
     started = launch_files.Started([['crane']])
     for _ in range(2):
         assert started.follow() == ['longreach launch crane has ended with exit code -9']
-    source, world = LiveSource(), World(numeric_fields)
-    try:
-        with bench() as plant:
-            publisher = plant.driver.create_publisher(JointState, '/crane/joint_states', 1)
+    world = World(numeric_fields)
+    with contextlib.closing(LiveSource()) as source, bench() as plant:
+        publisher = plant.driver.create_publisher(JointState, '/crane/joint_states', 1)
 
-            def notes():
-                source.poll(world, time.monotonic())
-                return source.notes()
+        def notes():
+            source.poll(world, time.monotonic())
+            return source.notes()
 
-            found = source._subscriptions.topics
-            plant.until(lambda: not notes() and '/crane/joint_states' in found, 'found')
-            plant.driver.destroy_publisher(publisher)
-            plant.until(notes, 'its end')
-            said = '/crane/joint_states: its publisher has ended; this is what it sent last'
-            assert notes() == [said]
-    finally:
-        source.close()
+        found = source._subscriptions.topics
+        plant.until(lambda: not notes() and '/crane/joint_states' in found, 'found')
+        plant.driver.destroy_publisher(publisher)
+        plant.until(notes, 'its end')
+        said = '/crane/joint_states: its publisher has ended; this is what it sent last'
+        assert notes() == [said]
 
 
 def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(monkeypatch):
@@ -136,30 +134,30 @@ def test_scenarios_of_the_demonstration_begin_again(monkeypatch):
     assert set(durations) == {'crane', 'boom', 'excavator', 'harvester'}
     loaded = launch_files.Started([('boom', 'scenario:=wave_loaded')]).durations()
     assert loaded == {'boom': durations['boom']}, 'that of its base'
-    source, world, resets = LiveSource(durations={'crane': 60.0}), World(numeric_fields), []
+    world, resets = World(numeric_fields), []
 
     def reset(_, response):
         resets.append(1)
         response.success = True
         return response
 
-    try:
-        with bench() as plant:
-            plant.driver.create_service(Trigger, '/crane/plant/reset', reset)
-            sample = JointState(name=['car_joint'], position=[0.0])
-            for seconds, expected in ((59, 0), (61, 1), (62, 1)):
-                sample.header.stamp.sec = seconds
-                stamped = Sample('/crane/joint_states', 'JointState', sample, float(seconds), 0)
-                world.take(stamped, time.monotonic())
+    with (
+        contextlib.closing(LiveSource(durations={'crane': 60.0})) as source,
+        bench() as plant,
+    ):
+        plant.driver.create_service(Trigger, '/crane/plant/reset', reset)
+        sample = JointState(name=['car_joint'], position=[0.0])
+        for seconds, expected in ((59, 0), (61, 1), (62, 1)):
+            sample.header.stamp.sec = seconds
+            stamped = Sample('/crane/joint_states', 'JointState', sample, float(seconds), 0)
+            world.take(stamped, time.monotonic())
 
-                def polled():
-                    source.poll(world, time.monotonic())
-                    return '/crane/plant/reset' in source._services
+            def polled():
+                source.poll(world, time.monotonic())
+                return '/crane/plant/reset' in source._services
 
-                plant.until(polled, 'service')
-                plant.until(lambda n=expected: (polled(), len(resets) >= n)[1], 'reset')
-                plant.settle()
-                assert len(resets) == expected
-            assert 'crane: the scenario begins again' in source.notes()
-    finally:
-        source.close()
+            plant.until(polled, 'service')
+            plant.until(lambda n=expected: (polled(), len(resets) >= n)[1], 'reset')
+            plant.settle()
+            assert len(resets) == expected
+        assert 'crane: the scenario begins again' in source.notes()
