@@ -368,32 +368,34 @@ def test_merged_covariance_holds_what_the_plane_may_be_off():
     truth = np.array([0.4, 0.0, 0.3])
     spread = 0.3**2 * np.eye(2)
 
-    def located(place: np.ndarray, noise: np.ndarray) -> list[Location]:
-        """Positions by each camera, with covariances of the undisturbed ones."""
-        found = []
-        for mounted, off in zip(rig.cameras.values(), noise, strict=True):
-            view = mounted.camera, mounted.pose
-            pixels = [view[0].project(view[1].to_camera(one)) for one in (truth, place)]
-            covariance = locate_in_plane(*view, plane, pixels[0], spread).covariance
-            where = intersect(*pixel_ray(*view, pixels[1] + off), plane)
-            found.append(Location(where, covariance))
-        return found
+    views = [(mounted.camera, mounted.pose) for mounted in rig.cameras.values()]
 
+    def seen(place: np.ndarray) -> list[np.ndarray]:
+        return [camera.project(pose.to_camera(place)) for camera, pose in views]
+
+    single = [
+        locate_in_plane(*one, plane, pixel, spread).covariance
+        for one, pixel in zip(views, seen(truth), strict=True)
+    ]
     errors = []
     for turn_1, turn_2, shift in rng.multivariate_normal(np.zeros(3), covariance, 3000):
         # The marker is where its plane really is; both cameras see it there.
         along = plane.axes @ (truth - plane.centroid)
         real = truth + (along[1] * turn_1 - along[0] * turn_2 + shift) * plane.normal
-        noisy = located(real, rng.multivariate_normal(np.zeros(2), spread, 2))
-        merged = tracker._merger.merge(SIDES, noisy, plane, '', trusted=False)
+        pixels = np.array(seen(real)) + 0.3 * rng.standard_normal((2, 2))
+        located = [
+            Location(intersect(*pixel_ray(*one, pixel), plane), own)
+            for one, pixel, own in zip(views, pixels, single, strict=True)
+        ]
+        merged = tracker._merger.merge(SIDES, located, plane, '', trusted=False)
         errors.append(merged.position - real)
     stated = merged.covariance
     found = np.cov(np.array(errors).T)
     assert np.diag(found) == pytest.approx(np.diag(stated), rel=0.1)
     assert found == pytest.approx(stated, abs=0.1 * np.abs(stated).max())
     # Better than each by itself.
-    for one in noisy:
-        assert np.trace(stated) < np.trace(one.covariance)
+    for own in single:
+        assert np.trace(stated) < np.trace(own)
 
 
 # Start
