@@ -83,20 +83,15 @@ class Draw:
 
     def estimates(self, pixel: float = PIXEL) -> dict[str, Estimate]:
         found = {}
+        believed = [one.pose for one in self.rig.cameras.values()]
         for name, point in self._on_body.items():
             place = self.rotation @ point + self.translation
             pixels = np.array(
-                [
-                    CAMERA.project(pose.to_camera(place)) + pixel * self._rng.standard_normal(2)
-                    for pose in self._poses.values()
-                ]
+                [CAMERA.project(pose.to_camera(place)) for pose in self._poses.values()]
             )
-            location = triangulate(
-                (CAMERA, CAMERA),
-                tuple(one.pose for one in self.rig.cameras.values()),
-                pixels,
-                np.array(2 * [PIXEL**2 * np.eye(2)]),
-            )
+            pixels += pixel * self._rng.standard_normal((2, 2))
+            covariances = np.array(2 * [PIXEL**2 * np.eye(2)])
+            location = triangulate((CAMERA, CAMERA), believed, pixels, covariances)
             found[name] = estimate_of(name, location)
         return found
 
@@ -148,14 +143,11 @@ def test_the_covariance_is_true(names: str) -> None:
 def test_the_systematic_part_is_that_of_all_markers_together() -> None:
     """A shift of the camera shifts the body by as much: it does not average out over markers."""
     shift = 5e-3
-    covariance = np.zeros((6, 6))
-    covariance[3:, 3:] = shift**2 * np.eye(3)
+    covariance = np.diag([0.0] * 3 + [shift**2] * 3)
     own = rig(body(deviation=1e-6), exact=True)
     left = own.cameras['left']
-    pose = Pose(left.pose.rotation, left.pose.translation, covariance)
-    own = dataclasses.replace(
-        own, cameras={'left': dataclasses.replace(left, pose=pose)}, plane=own.plane
-    )
+    pose = dataclasses.replace(left.pose, covariance=covariance)
+    own = dataclasses.replace(own, cameras={'left': dataclasses.replace(left, pose=pose)})
     estimates = {}
     for name, point in POINTS.items():
         place = np.array(point) * [1.0, 0.0, 1.0]
@@ -178,11 +170,10 @@ def test_errors_of_calibrations_are_neither_left_out_nor_averaged() -> None:
     draw = Draw(3, own, np.zeros(3), np.array([0.0, 0.0, 1.0]))
     alone, spread = draw.estimates(), {}
     for name, one in alone.items():
-        location = one.triangulated
-        more = location._replace(
-            covariance=location.covariance + 1e-6 * np.eye(3), systematic=1e-6 * np.eye(3)
-        )
-        spread[name] = off(one, triangulated=more)
+        more = 1e-6 * np.eye(3)
+        covariance = one.triangulated.covariance + more
+        location = one.triangulated._replace(covariance=covariance, systematic=more)
+        spread[name] = off(one, triangulated=location)
     exact = locate_body(draw.body, own, alone)
     found = locate_body(draw.body, off(own, cameras=cameras), spread)
     added = found.systematic[3:, 3:] - exact.systematic[3:, 3:]
@@ -194,9 +185,8 @@ def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
     draw = Draw(4, own, np.array([0.1, 0.0, 0.2]), np.array([0.0, 0.4, 1.0]))
     off = {'status': UNCERTAIN, 'reason': 'off', 'is_off_plane': True, 'off_plane': 0.4}
     seen = {name: dataclasses.replace(one, **off) for name, one in draw.estimates().items()}
-    assert (
-        squared(draw.error(found := locate_body(draw.body, own, seen)), found.pose.covariance) < 5
-    )
+    found = locate_body(draw.body, own, seen)
+    assert squared(draw.error(found), found.pose.covariance) < 5.0
     # One that a single camera sees has no position then.
     seen['a'] = estimate_of('a', draw.estimates()['a'].triangulated, ('left',), in_plane=True)
     assert locate_body(draw.body, own, seen).markers == ('b', 'c', 'd')
@@ -234,28 +224,29 @@ def test_too_few_markers_are_said() -> None:
     assert found.reason == '2 of 4 markers tracked, required: 3; not tracked: b, d'
 
 
-def test_markers_that_are_left_on_one_line_are_said() -> None:
-    own = rig(body('abcd', c=(1.6, 0.0, 0.2)))
+@pytest.mark.parametrize(
+    ('c', 'deviation', 'text'),
+    [
+        ((1.6, 0.0, 0.2), 1e-3, 'a, b, c are too near to one line'),
+        (
+            (1.6, 0.0, 0.205),
+            1e-3,
+            '0.1: a, b, c are 1.17 mm from one line (RMS), with a deviation of 1 mm',
+        ),
+        (
+            POINTS['c'],
+            0.15,
+            '0.1: a, b, c are 262 mm from one line (RMS), with a deviation of 150 mm',
+        ),
+    ],
+)
+def test_what_leaves_the_rotation_open_is_said(c, deviation: float, text: str) -> None:
+    own = rig(body('abcd', deviation, c=c))
     seen = Draw(6, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
     seen['d'] = Estimate('d', LOST, 'hidden')
     found = locate_body(own.bodies[0], own, seen)
     assert found.pose is None
-    assert 'a, b, c are too near to one line' in found.reason
-
-
-@pytest.mark.parametrize(
-    ('c', 'deviation', 'text'),
-    [
-        ((1.6, 0.0, 0.205), 1e-3, '1.17 mm from one line (RMS), with a deviation of 1 mm'),
-        (POINTS['c'], 0.15, '262 mm from one line (RMS), with a deviation of 150 mm'),
-    ],
-)
-def test_what_leaves_the_rotation_open_is_said(c, deviation: float, text: str) -> None:
-    own = rig(body('abc', deviation, c=c))
-    seen = Draw(6, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
-    found = locate_body(own.bodies[0], own, seen)
-    assert found.pose is None
-    assert 'rad, allowed: below 0.1: a, b, c are ' + text in found.reason
+    assert text in found.reason
 
 
 def test_a_marker_that_has_moved_on_the_body_is_said() -> None:
@@ -270,29 +261,20 @@ def test_a_marker_that_has_moved_on_the_body_is_said() -> None:
     assert found.freedom == 6
 
 
+def entries(**points) -> list[dict]:
+    return [{'name': name, 'position': list(place)} for name, place in points.items()]
+
+
 @pytest.mark.parametrize(
     ('entry', 'text'),
     [
-        ({'markers': [{'name': 'a', 'position': [0, 0, 0]}]}, 'has 1 entries, allowed: 3 or more'),
-        (
-            {'markers': [{'name': n, 'position': [k, 0, 0]} for k, n in enumerate('abc')]},
-            'of one line',
-        ),
+        ({'markers': entries(a=[0, 0, 0])}, 'has 1 entries, allowed: 3 or more'),
+        ({'markers': entries(a=[0, 0, 0], b=[1, 0, 0], c=[2, 0, 0])}, 'of one line'),
         ({'name': 'a'}, "the name 'a', which a camera, a marker or another body"),
         ({'name': 'boom tip'}, "name = 'boom tip', allowed"),
         ({'deviation': 0.0}, 'deviation = 0.0, allowed'),
-        (
-            {
-                'markers': [
-                    {'name': n, 'position': p} for n, p in (*POINTS.items(), ('e', [9] * 3))
-                ]
-            },
-            "has the marker 'e', allowed: a, b, c, d",
-        ),
-        (
-            {'markers': [{'name': 'a', 'position': p} for p in POINTS.values()]},
-            "the name 'a' twice",
-        ),
+        ({'markers': entries(**POINTS, e=[9] * 3)}, "has the marker 'e', allowed: a, b, c, d"),
+        ({'markers': 3 * entries(a=[0, 0, 0])}, "the name 'a' twice"),
     ],
 )
 def test_a_body_that_cannot_be_is_refused(tmp_path: Path, entry: dict, text: str) -> None:
@@ -301,6 +283,5 @@ def test_a_body_that_cannot_be_is_refused(tmp_path: Path, entry: dict, text: str
     values = yaml.safe_load(file.read_text())
     values['bodies'][0] |= entry
     file.write_text(yaml.safe_dump(values))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=text):
         load_rig(file)
-    assert text in str(refused.value)
