@@ -305,6 +305,7 @@ class Swept(NamedTuple):
     state: Any
     model: SmoothModel
     command: Callable[[np.ndarray], Any]
+    commanded: int  # inputs, which come first
     input: str
     amplitude: float
     outputs: tuple[str, ...]
@@ -324,7 +325,9 @@ class Swept(NamedTuple):
             x = getattr(state, self.field)[: start.size]
             rows.append(self.model.observe(x, u)[chosen])
             u[place] = self.model.u[place] + value
-            state = self.machine.advance(state, self.command(u), k * interval, interval)
+            state = self.machine.advance(
+                state, self.command(u[: self.commanded]), k * interval, interval
+            )
         return np.array(rows)
 
 
@@ -335,16 +338,9 @@ def swept_crane() -> Swept:
     state, p = machine.initial_state(), machine.constants
     model = smooth_crane(state.x, Inputs(0.0, 0.0, p.d_c, FREE), p)
     outputs = ('angle', 'load_position')
+    frequencies = (0.2, 3.0)
     return Swept(
-        machine,
-        state,
-        model,
-        lambda u: Command(float(u[0])),
-        'command',
-        50.0,
-        outputs,
-        (0.2, 3.0),
-        'x',
+        machine, state, model, lambda u: Command(*u), 1, 'command', 50.0, outputs, frequencies, 'x'
     )
 
 
@@ -358,15 +354,7 @@ def swept_links() -> Swept:
     outputs, frequencies = ('f_1_1', 'tip_z'), (0.5, 5.0)
     torques = len(state.torques)
     return Swept(
-        machine,
-        state,
-        model,
-        lambda u: tuple(u[:torques]),
-        'torque_1',
-        1e-3,
-        outputs,
-        frequencies,
-        'x',
+        machine, state, model, tuple, torques, 'torque_1', 1e-3, outputs, frequencies, 'x'
     )
 
 
@@ -388,15 +376,8 @@ def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swep
     else:
         model = smooth_excavator(machine, state, 2.0, False)
     model = model._replace(u=np.append(u, np.zeros(len(model.inputs) - u.size)))
-    return Swept(
-        machine,
-        state,
-        model,
-        lambda u: command(u[: len(inputs)]),
-        model.inputs[place].name,
-        1e-3,
-        outputs,
-    )
+    name = model.inputs[place].name
+    return Swept(machine, state, model, command, len(inputs), name, 1e-3, outputs)
 
 
 @pytest.mark.parametrize(
@@ -432,43 +413,30 @@ def test_sines_confirm_the_frequency_response(make: Callable[[], Swept]) -> None
 
 
 @pytest.mark.parametrize(
-    ('machine', 'scenario', 'pairs'),
+    ('machine', 'scenario', 'inputs', 'outputs'),
     [
-        (
-            'boom',
-            'hold',
-            [('torque_1', 'phi_1'), ('torque_3', 'phi_3'), ('tip_force_z_4', 'tip_z')],
-        ),
+        ('boom', 'hold', 'torque_1 torque_3 tip_force_z_4', 'phi_1 phi_3 tip_z'),
         (
             'excavator',
             'settle',
-            [
-                ('torque_boom', 'theta_2'),
-                ('torque_arm', 'theta_3'),
-                ('torque_bucket', 'theta_4'),
-                ('tooth_force_x', 'tip_x'),
-                ('tooth_force_z', 'tip_z'),
-            ],
+            'torque_boom torque_arm torque_bucket tooth_force_x tooth_force_z',
+            'theta_2 theta_3 theta_4 tip_x tip_z',
         ),
-        ('harvester', 'open_loop', [('torque_boom', 'q_boom'), ('torque_stick', 'q_stick')]),
+        ('harvester', 'open_loop', 'torque_boom torque_stick', 'q_boom q_stick'),
         (
             'links',
             'circle',
-            [
-                ('torque_1', 'motor_1'),
-                ('torque_2', 'motor_2'),
-                ('tip_force_x', 'tip_x'),
-                ('tip_force_z', 'tip_z'),
-            ],
+            'torque_1 torque_2 tip_force_x tip_force_z',
+            'motor_1 motor_2 tip_x tip_z',
         ),
     ],
 )
 def test_forces_and_motions_are_reciprocal(
-    machine: str, scenario: str, pairs: list[tuple[str, str]]
+    machine: str, scenario: str, inputs: str, outputs: str
 ) -> None:
     """At rest what one force moves at another is what the other moves at the one (Maxwell)."""
-    inputs, outputs = zip(*pairs, strict=True)
-    model = linearize(smooth(machine, scenario, 0.0, free=True), inputs, outputs)
+    at_rest = smooth(machine, scenario, 0.0, free=True)
+    model = linearize(at_rest, inputs.split(), outputs.split())
     found = model.response(np.array([0.5, 2.0, 7.0]))
     size = np.sqrt(np.abs(np.einsum('fii,fjj->fij', found, found)))
     assert np.abs((found - found.transpose(0, 2, 1)) / size).max() < 1e-3
@@ -496,21 +464,10 @@ def test_a_reduced_model_responds_alike() -> None:
 
 def test_a_reduction_is_balanced_over_sizes_and_keeps_the_rate() -> None:
     """Two lags, one of 1 kPa and one of 1 rad, which is more."""
-    A, outputs = np.diag([-1.0, -100.0]), (Signal('pressure', 'Pa'), Signal('angle', 'rad'))
+    A, C, D = np.diag([-1.0, -100.0]), np.diag([1e3, 1.0]), np.zeros((2, 2))
     inputs, rest, rate = (Signal('a', '1'), Signal('b', '1')), np.zeros(2), np.array([3.0, 4.0])
-    model = LinearModel(
-        A,
-        -A,
-        np.diag([1e3, 1.0]),
-        np.zeros((2, 2)),
-        inputs,
-        inputs,
-        outputs,
-        rest,
-        rest,
-        rest,
-        rate,
-    )
+    outputs = (Signal('pressure', 'Pa'), Signal('angle', 'rad'))
+    model = LinearModel(A, -A, C, D, inputs, inputs, outputs, rest, rest, rest, rate)
     whole, small = model.reduce(2), model.reduce(1)
     assert whole.C @ whole.rate == pytest.approx([3e3, 4.0])
     assert small.A.tolist() == [[pytest.approx(-100.0)]]

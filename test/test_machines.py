@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pickle
 from importlib.metadata import entry_points
@@ -87,18 +86,6 @@ def test_parameters_are_values(spec: Spec) -> None:
     copied = pickle.loads(pickle.dumps(parameters))
     assert '_hash' not in copied.__dict__
     assert copied == parameters
-    field = dataclasses.fields(parameters)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(parameters, field, None)
-
-
-def test_files_that_cannot_be_read(spec: Spec, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'none\.yaml cannot be read: No such file'):
-        spec.load(tmp_path / 'none.yaml', spec.options())
-    file = tmp_path / 'broken.yaml'
-    file.write_text('beams: [1, 2\noil: {')
-    with pytest.raises(InputError, match=r'broken\.yaml:2:\d+: not valid YAML'):
-        spec.load(file, spec.options())
 
 
 def test_installed_scenarios_are_read(spec: Spec) -> None:
@@ -109,9 +96,6 @@ def test_installed_scenarios_are_read(spec: Spec) -> None:
     ]
     for file in files:
         scenario = spec.load_scenario(file, parameters_of(spec), spec.options())
-        assert scenario.duration > 0.0
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            scenario.duration = 1.0
         with pytest.raises(InputError, match=r'duration = -1'):
             scenario.replace(duration=-1.0)
 
