@@ -81,7 +81,7 @@ def test_a_command_in_sight_may_end_in_peace():
     assert (process.returncode, rest) == (143, 'bye\n')
 
 
-def test_the_directory_of_a_demonstration(tmp_path):
+def test_the_directory_of_a_demonstration(tmp_path, monkeypatch):
     for _ in range(2):
         assert prepare(tmp_path / 'a' / 'b') == tmp_path / 'a' / 'b'
     assert list((tmp_path / 'a' / 'b').iterdir()) == []
@@ -89,13 +89,11 @@ def test_the_directory_of_a_demonstration(tmp_path):
     for place in ('file', 'file/out', 'n' * 300):
         with pytest.raises(InputError, match=r'cannot be used: .*; give a writable'):
             prepare(tmp_path / place)
-
-
-def test_a_demonstration_computes_nothing_where_ros_is_missing(tmp_path, monkeypatch):
+    # Where ROS is missing nothing is computed.
     monkeypatch.setattr('longreach_tools.demo.find_spec', lambda _: None)
     with pytest.raises(ModuleNotFoundError):
-        prepare(tmp_path / 'a')
-    assert not (tmp_path / 'a').exists()
+        prepare(tmp_path / 'c')
+    assert not (tmp_path / 'c').exists()
 
 
 def test_only_a_bag_is_removed(tmp_path):

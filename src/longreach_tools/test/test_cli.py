@@ -13,6 +13,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
+from longreach_tools.testing import Outcome
 
 PROGRAM = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
 
@@ -120,10 +121,7 @@ def test_only_the_command_that_is_called_is_imported(points):
 @pytest.mark.parametrize('words', [['bag', 'play', 'x'], ['crane', 'pause'], ['launch', 'crane']])
 def test_command_that_talks_to_nodes_refuses_a_wrong_domain(monkeypatch, capsys, words):
     monkeypatch.setenv('ROS_DOMAIN_ID', 'abc')
-    assert cli.main(words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f'longreach {words[0]}: ROS_DOMAIN_ID = abc, allowed: whole numbers')
-    assert error.count('\n') == 1
+    Outcome(capsys, *words).refused('ROS_DOMAIN_ID = abc, allowed: whole numbers')
 
 
 @pytest.mark.parametrize('words', [[], ['--help'], ['-h']])

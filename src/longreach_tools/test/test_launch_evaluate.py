@@ -96,16 +96,6 @@ def test_refused_arguments(evaluate, file, arguments, complaint):
         evaluate(file, **arguments)
 
 
-def test_argument_of_an_included_file_must_be_given_there(evaluate, written):
-    path = written(
-        '<launch>\n<arg name="who" default="x"/>\n'
-        f'<include file="{FILES}/include_inner.launch.xml"/>\n</launch>'
-    )
-    complaint = r"written.launch.xml:3: argument 'who' of the included file has no default; give"
-    with pytest.raises(InputError, match=complaint):
-        evaluate(path)
-
-
 def test_namespaces(evaluate):
     remaps = [
         [word for word in process.command if isinstance(word, str) and word.startswith('__')]
@@ -229,6 +219,7 @@ def test_words_of_a_command_line(text, words, evaluate, written):
 
 
 NODE = '<node pkg="demo" exec="talk"'
+INNER = f'<arg name="who" default="x"/>\n<include file="{FILES}/include_inner.launch.xml"/>'
 
 
 @pytest.mark.parametrize(
@@ -245,6 +236,7 @@ NODE = '<node pkg="demo" exec="talk"'
         ('<executable cmd="$(var x" if="0"/>', r':2: cmd="\$\(var x": .* is not closed'),
         ('text', "text 'text' inside <launch>"),
         ('<include file="/nowhere.launch.xml"/>', ':2: file: there is no launch file'),
+        (INNER, ":3: argument 'who' of the included file has no default; give it here"),
         (f'<include file="{__file__}"/>', 'is not a launch file in XML; use ros2 launch'),
         ('<node pkg="nothing" exec="talk"/>', ":2: .*package 'nothing' is not found"),
         ('<node pkg="demo" exec="shout"/>', ":2: .*'demo' has no executable 'shout' .*talk"),

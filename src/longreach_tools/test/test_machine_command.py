@@ -207,12 +207,6 @@ def test_limits_of_a_panel_are_in_its_unit():
     assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 1500.0]
 
 
-def test_a_sweep_runs_machine_and_scenario(swing):
-    ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
-    assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 0
-    assert sorted(heights('a.csv')) == [1.0, 2.0, 3.0, 6.0]
-
-
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
@@ -259,15 +253,18 @@ def test_a_duration_that_is_given_twice_is_refused(swing, words):
     assert not swing.seen
 
 
-def test_a_failed_run_of_a_sweep_has_no_results(swing, monkeypatch, capsys):
+def test_a_sweep_runs_machine_and_scenario_and_failed_runs_have_no_results(
+    swing, monkeypatch, capsys
+):
     def simulate(rope, scenario, options):
         run = Swing.simulate(swing, rope, scenario, options)
         return dataclasses.replace(run, message='torn' if rope.length > 1.0 else '')
 
     monkeypatch.setattr(swing, 'simulate', simulate)
-    assert call(swing, 'sweep', 'length', '1:2:2', '--processes', 1, '--csv', 'a.csv') == 1
-    np.testing.assert_array_equal(heights('a.csv'), [2.0, np.nan])
-    assert 'length = 2: torn' in capsys.readouterr().err
+    ranges = ('length', '1:2:2', 'scenario.height', '1:3:2')
+    assert call(swing, 'sweep', *ranges, '--processes', 1, '--csv', 'a.csv') == 1
+    np.testing.assert_array_equal(heights('a.csv'), [1.0, 3.0, np.nan, np.nan])
+    assert 'length = 2, scenario.height = 1 and 1 more runs: torn' in capsys.readouterr().err
 
 
 def test_a_description_is_printed(swing, capsys):

@@ -120,15 +120,6 @@ def test_a_file_appears_complete_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_directories_above_a_file_are_made(tmp_path):
-    file = tmp_path / 'out' / 'deep' / 'a.csv'
-    with pytest.raises(RuntimeError, match='work'), writing(file):
-        raise RuntimeError('work')
-    assert list(tmp_path.iterdir()) == []
-    write_csv(file, ('x',), np.array([[1.0]]))
-    assert file.read_text() == 'x\n1\n'
-
-
 def test_a_link_stays_and_its_file_is_written(tmp_path):
     (tmp_path / 'there').mkdir()
     for name in ('old', 'new'):
