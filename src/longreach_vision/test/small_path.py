@@ -1,13 +1,16 @@
-"""Motion of the markers of the small rig."""
+"""Motion of the markers of the small rig, and rigs that differ from others."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from small_rig import NAMES, START
 
+from longreach_markers.rig import Rig
 from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import MarkerPath
 
@@ -25,3 +28,16 @@ def write_path(path: MarkerPath, file: Path) -> Path:
     places = np.array([path.at(time)[0].ravel() for time in path.times])
     write_csv(file, names, np.column_stack([path.times, places]))
     return file
+
+
+def placed(rig: Rig, places: np.ndarray) -> Rig:
+    """Return a rig that has its markers at positions (n, 3) [m]."""
+    pairs = zip(rig.markers, places.tolist(), strict=True)
+    markers = tuple(marker.replace(position=tuple(place)) for marker, place in pairs)
+    return dataclasses.replace(rig, markers=markers)
+
+
+def with_camera(rig: Rig, name: str, **changes: Any) -> Rig:
+    """Return a rig of which one camera is mounted otherwise."""
+    changed = dataclasses.replace(rig.cameras[name], **changes)
+    return dataclasses.replace(rig, cameras={**rig.cameras, name: changed})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import re
 from pathlib import Path
@@ -16,7 +15,7 @@ import yaml
 from independent_views import digitised, view
 from known_rig import POSES
 from small_commands import make_scene, printed, refused
-from small_path import small_path
+from small_path import placed, small_path, with_camera
 from small_rig import START, seen_at, small_rig, write_small_rig
 from swinging import NAMES, estimated, followed, seen
 
@@ -285,9 +284,8 @@ def test_line_times_are_those_of_rows_of_the_calibration(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_pictures_with_late_stamps(capsys, tmp_path):
     # The right ones are stamped 15 ms late, which the rig does not say.
-    rig, cameras = tmp_path / 'rig.yaml', small_rig().cameras
-    late = {**cameras, 'right': dataclasses.replace(cameras['right'], delay=0.015)}
-    make_scene(tmp_path, None, small_path(2.0), dataclasses.replace(small_rig(), cameras=late))
+    rig, late = tmp_path / 'rig.yaml', with_camera(small_rig(), 'right', delay=0.015)
+    make_scene(tmp_path, None, small_path(2.0), late)
     seen = (tmp_path / 'seen/left', tmp_path / 'seen/right', '--rig', rig)
     truth = ('--truth', tmp_path / 'path.csv')
     told = printed(capsys, 'track', *seen, *truth)
@@ -326,15 +324,10 @@ def rolling(time: float) -> np.ndarray:
 
 def rolling_rig(line_time: float) -> Rig:
     """Return the small rig with markers where they begin."""
-    rig = small_rig()
-    markers = tuple(
-        marker.replace(position=tuple(place))
-        for marker, place in zip(rig.markers, rolling(0.0).tolist(), strict=True)
-    )
-    cameras = {
-        side: dataclasses.replace(one, line_time=line_time) for side, one in rig.cameras.items()
-    }
-    return dataclasses.replace(rig, cameras=cameras, markers=markers)
+    rig = placed(small_rig(), rolling(0.0))
+    for side in rig.cameras:
+        rig = with_camera(rig, side, line_time=line_time)
+    return rig
 
 
 def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
@@ -391,8 +384,8 @@ def test_the_shear_of_a_rolling_shutter_is_not_taken_for_a_tilt():
 
 def test_simulated_cameras_expose_row_by_row():
     rig = small_rig()
-    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
-    rig = dataclasses.replace(rig, cameras=cameras)
+    for side in rig.cameras:
+        rig = with_camera(rig, side, line_time=LINE)
     path = small_path(0.4, speed=2.0)
     drawn = drawn_pictures(simulators_of(rig, CameraLook(clutter=0)), path, frame_times(path, 30))
     frames = [one.frame for one in follow(Follower(rig), drawn)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_commands import call, make_scene, printed, refused, rendering
-from small_path import small_path
+from small_path import small_path, with_camera
 from small_rig import NAMES, small_rig
 
 from longreach_dynamics.errors import InputError
@@ -98,14 +98,10 @@ def test_no_step_where_one_of_three_is_hidden() -> None:
     known = rig_of_three(POSE_COVARIANCE)
     # The cameras are not where the rig says, within its covariance.
     rng = np.random.default_rng(5)
-    moved = {
-        name: dataclasses.replace(
-            one,
-            pose=Pose(one.pose.rotation, one.pose.translation + 2e-3 * rng.normal(size=3)),
-        )
-        for name, one in known.cameras.items()
-    }
-    seen = dataclasses.replace(known, cameras=moved)
+    seen = known
+    for name, one in known.cameras.items():
+        pose = Pose(one.pose.rotation, one.pose.translation + 2e-3 * rng.normal(size=3))
+        seen = with_camera(seen, name, pose=pose)
     frames = tracked(seen, known, {'top': range(5, 9)})
     for name in NAMES:
         used = [frame.estimates[name].cameras for frame in frames]
@@ -122,10 +118,8 @@ def test_no_step_where_one_of_three_is_hidden() -> None:
 
 def test_a_camera_that_was_bumped_is_named() -> None:
     rig = rig_of_three(1e-4 * POSE_COVARIANCE)
-    bumped = dict(rig.cameras)
     pose = Pose.from_look_at((0.2, -4.6, 1.8), (0.03, 0.0, 0.3))
-    bumped['top'] = dataclasses.replace(bumped['top'], pose=pose)
-    frames = tracked(dataclasses.replace(rig, cameras=bumped), rig)
+    frames = tracked(with_camera(rig, 'top', pose=pose), rig)
     one = frames[-1].estimates['one']
     assert one.status == UNCERTAIN
     assert one.reason.startswith('the ray of the camera top misses the others by ')

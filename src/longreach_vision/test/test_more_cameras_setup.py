@@ -13,6 +13,7 @@ import yaml
 from known_rig import LENS, POSES, change, mapping, pose_error
 from rig_files import write_rig
 from small_commands import call, make_scene, printed, refused
+from small_path import with_camera
 from small_rig import NAMES, START
 from swinging import TOP, frames_seen, sightings_of
 from test_more_cameras import THREE, only, rig_of_three
@@ -44,13 +45,13 @@ LENGTH = float(np.linalg.norm(START[1] - START[0]))
 def bar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pictures of a bar that swings, by three cameras with delays that rig.yaml does not state."""
     rig, times = rig_of_three(), np.linspace(0.0, 1.2, 121)
-    late = {
-        name: dataclasses.replace(one, delay=DELAYS[name]) for name, one in rig.cameras.items()
-    }
+    late = rig
+    for name, delay in DELAYS.items():
+        late = with_camera(late, name, delay=delay)
     swing = 0.06 * (1.0 - np.cos(8.0 * times))[:, None, None] * np.array([0.6, 0.0, 1.0])
     path = MarkerPath(NAMES, times, START + swing)
     folder = tmp_path_factory.mktemp('bar')
-    return make_scene(folder, rig, path, dataclasses.replace(rig, cameras=late))
+    return make_scene(folder, rig, path, late)
 
 
 def test_sync_writes_the_delay_of_each_camera(capsys, bar: Path) -> None:

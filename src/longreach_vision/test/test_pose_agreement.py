@@ -13,7 +13,7 @@ from independent_views import digitised, view, write_pictures
 from known_rig import pose_error
 from rig_files import write_rig
 from small_commands import call, printed, refused
-from small_path import write_path
+from small_path import with_camera, write_path
 from small_rig import seen_at, small_rig
 
 from longreach_dynamics.errors import LongreachError
@@ -51,9 +51,7 @@ def bumped(rig: Rig, side: str) -> Rig:
     c, s = math.cos(PITCH), math.sin(PITCH)
     turn = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
     pose = Pose(one.pose.rotation @ turn, one.pose.translation + np.array([0.0, 0.002, 0.001]))
-    return dataclasses.replace(
-        rig, cameras={**rig.cameras, side: dataclasses.replace(one, pose=pose)}
-    )
+    return with_camera(rig, side, pose=pose)
 
 
 def recorded(

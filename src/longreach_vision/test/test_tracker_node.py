@@ -31,6 +31,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from small_path import placed, with_camera
 from std_msgs.msg import Header
 from test_bag_files import packed_message, truth_message
 from visualization_msgs.msg import MarkerArray
@@ -58,8 +59,8 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode
 from longreach_vision.ros.tracker_node import TrackerNode
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, scene_of
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import simulators_of
 
 LOOK = CameraLook(clutter=0, blur=0.8)
 PERIOD = 66_666_667  # [ns]
@@ -84,16 +85,12 @@ def shots(
     motion: Callable[[float], tuple[np.ndarray, np.ndarray]] = motion,
 ) -> list[Shot]:
     """Return images in the order of time; the right camera's are late by ``skew`` [ns]."""
-    own = own or rig()
-    taken = []
+    simulators, taken = simulators_of(own or rig(), LOOK), []
     for side in sides:
-        mounted = own.cameras[side]
-        camera = mounted.camera.replace(name=side)
-        simulator = CameraSimulator(camera, mounted.pose, scene_of(own, LOOK))
         for k in range(first, first + count):
             stamp = k * PERIOD + (skew if side == 'right' else 0)
             rng = np.random.default_rng([k, side == 'right'])
-            picture = simulator.image(*motion(stamp * 1e-9), stamp * 1e-9, rng)
+            picture = simulators[side].image(*motion(stamp * 1e-9), stamp * 1e-9, rng)
             taken.append(Shot(side, stamp, picture.copy()))
     return sorted(taken, key=lambda shot: shot.stamp)
 
@@ -136,11 +133,9 @@ class Tracker:
         compressed: bool = False,
     ) -> None:
         self.bench = b
-        self.observations: list[MarkerObservations] = b.listen(MarkerObservations, 'observations')
-        self.markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
-        self.reports: list[DiagnosticArray] = b.listen(
-            DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
-        )
+        self.observations = b.listen(MarkerObservations, 'observations')
+        self.markers = b.listen(MarkerEstimates, 'markers')
+        self.reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         self._capture, self._log = capture, ''
         self.node = b.add(TrackerNode)
         kind, topic = (CompressedImage, '/compressed') if compressed else (Image, '')
@@ -177,31 +172,32 @@ class Tracker:
         self.bench.until(found, f'line with {texts} in the log')
         return found()[-1]
 
-    def reported(self, **values: object) -> DiagnosticArray:
-        """Wait for a report with these values, names with _ for blanks, and return its status."""
-
+    def reported(self, **values: object) -> Any:
+        """Wait for a status with these values, names with _ for blanks, and return it."""
         wanted = {(name, str(value)) for name, value in values.items()}
-
-        def matching() -> list[Any]:
-            told = [report.status[0] for report in self.reports]
-            return [
-                one
-                for one in told
-                if wanted <= {(pair.key.replace(' ', '_'), pair.value) for pair in one.values}
-            ]
-
-        self.bench.until(matching, f'report with {values}')
-        return matching()[-1]
+        return self._status(
+            lambda one: wanted <= {(v.key.replace(' ', '_'), v.value) for v in one.values}, values
+        )
 
     def warns(self, text: str, level: bytes = diagnostics.WARN) -> Any:
         """Wait for a status of a level with a text in its message, and return it."""
+        return self._status(lambda one: one.level == level and text in one.message, text)
 
+    def _status(self, condition: Callable[[Any], bool], what: object) -> Any:
         def found() -> list[Any]:
-            told = [report.status[0] for report in self.reports]
-            return [one for one in told if one.level == level and text in one.message]
+            return [one.status[0] for one in self.reports if condition(one.status[0])]
 
-        self.bench.until(found, f'report with {text}')
-        return found()[0]
+        self.bench.until(found, f'report with {what}')
+        return found()[-1]
+
+    def are_at(self, messages: list[Any], bound: float) -> None:
+        """Check that all markers are tracked within a distance [m] of where they were."""
+        for message in messages:
+            places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
+            for one, place in zip(message.estimates, places, strict=True):
+                assert one.status == 0
+                found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
+                assert np.abs(np.array(found) - place).max() < bound
 
     def initialize(self, camera: str, name: str, *place: float) -> InitializeMarker.Response:
         u, v, radius = place
@@ -240,8 +236,7 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
     own, taken = rig(), shots(8, skew=7_000_000 if how == 'not synchronous' else 0)
     sent = taken
     if how == 'with a delay':
-        right = dataclasses.replace(own.cameras['right'], delay=0.015)
-        own = dataclasses.replace(own, cameras=own.cameras | {'right': right})
+        own = with_camera(own, 'right', delay=0.015)
         sent = stamped_late(taken)
     tracker = start(own, lossless='false' if how == 'lossy' else 'true')
     tracker.says(
@@ -258,12 +253,7 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
     assert str(tracker.markers) == str(estimated)
     gap = 7e-3 if how == 'not synchronous' else 0.0
     assert [message.stamp_gap for message in tracker.markers] == [pytest.approx(gap)] * 8
-    for message in tracker.markers[4:]:
-        places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
-        for one, place in zip(message.estimates, places, strict=True):
-            assert (one.status, one.cameras) == (0, MarkerEstimate.LEFT | MarkerEstimate.RIGHT)
-            found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
-            assert np.abs(found - place).max() < 1e-3
+    tracker.are_at(tracker.markers[4:], 1e-3)
     tracker.says('left/image_raw: 320 x 240, mono8')
 
 
@@ -277,11 +267,7 @@ def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) ->
     tracker.says('left/image_raw/compressed', 'compressed image is truncated after 1000 bytes')
     tracker.says('left/image_raw/compressed: 320 x 240, mono8; jpeg compressed mono8')
     tracker.reported(left_frames=5, left_bad=1, right_frames=6, right_bad=0)
-    for message in tracker.markers:
-        places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
-        for one, place in zip(message.estimates, places, strict=True):
-            assert one.status == 0
-            assert np.abs([one.in_plane.x - place[0], one.in_plane.z - place[2]]).max() < 2e-3
+    tracker.are_at(tracker.markers, 2e-3)
 
 
 # --- rigid bodies and transforms --------------------------------------------------------------
@@ -570,11 +556,7 @@ def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
         shift = np.array([0.7 * min(time / 0.4, 1.0), 0.0, 0.0])
         return first + shift, 0.0 * first
 
-    markers = (
-        marker.replace(position=tuple(place))
-        for marker, place in zip(rig().markers, first.tolist(), strict=True)
-    )
-    own = dataclasses.replace(rig(), markers=tuple(markers))
+    own = placed(rig(), first)
     told = {'calibration': 'topic', 'lossless': 'true', 'start_window': 20.0, 'timeout': 0.2}
     tracker = start(own, **told)
     sides = SIDES[:1] if how == 'late' else SIDES

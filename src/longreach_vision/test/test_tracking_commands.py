@@ -18,13 +18,13 @@ from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
 from small_commands import FRAMES, call, printed, refused, rendering, tracking, write_video
-from small_path import small_path, write_path
+from small_path import placed, small_path, with_camera, write_path
 from small_rig import NAMES, START, small_rig
 from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.rig import MountedCamera, Rig, load_rig
+from longreach_markers.rig import Rig, load_rig
 from longreach_tools.testing import contents, write_bag
 from longreach_vision import track
 from longreach_vision.commands.vision_commands import configure
@@ -63,11 +63,7 @@ def viewed(folder: Path, rig: Rig, places: np.ndarray, count: int, right=lambda 
 def test_a_camera_that_contributes_nothing_is_named(capsys, tmp_path, right, text):
     # Where no marker is if the image is turned.
     places = np.array([(-0.2, 0.0, 0.7), (0.9, 0.0, 1.1)])
-    markers = tuple(
-        marker.replace(position=tuple(place))
-        for marker, place in zip(small_rig().markers, places.tolist(), strict=True)
-    )
-    rig = dataclasses.replace(small_rig(), markers=markers)
+    rig = placed(small_rig(), places)
     words = viewed(tmp_path, rig, places, 6, right)
     told = printed(capsys, *words)
     assert [one['tracked'] for one in told['markers']] == [6, 6]
@@ -257,20 +253,23 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
-def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
-    # A rig that does not know where the markers are.
-    cameras, key, markers = (scene / 'rig.yaml').read_text().partition('markers:')
-    text = cameras + key + re.sub(r'\n +position: \[[^]]*\]', '', markers)
-    assert 'position: [-0.5, 0.0, 0.1]' not in text
-    for camera in ('left', 'right'):
-        shutil.copy(scene / f'rig_{camera}.yaml', tmp_path)
-    (tmp_path / 'rig.yaml').write_text(text)
-    starts = []
-    for camera, mounted in small_rig().cameras.items():
+def starting(cameras: dict[str, str], off: float = 0.0) -> list[str]:
+    """Return where markers are by hand, for names of cameras the pixels in some [px] beside."""
+    words = []
+    for called, camera in cameras.items():
+        mounted = small_rig().cameras[camera]
         for name, place in zip(NAMES, START, strict=True):
             u, v = mounted.camera.project(mounted.pose.to_camera(place))
-            starts += ['--start', f'{camera}.{name}={u + 2.0:.1f},{v - 2.0:.1f},14']
-    words = ('track', scene / 'seen/left', scene / 'seen/right', '--config', tmp_path / 'rig.yaml')
+            words += ['--start', f'{called}.{name}={u + off:.1f},{v - off:.1f},14']
+    return words
+
+
+def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
+    # A rig that does not know where the markers are.
+    markers = tuple(marker.replace(position=None) for marker in small_rig().markers)
+    write_rig(dataclasses.replace(small_rig(), markers=markers), tmp_path / 'rig.yaml')
+    words = (*tracking(scene)[:3], '--config', tmp_path / 'rig.yaml')
+    starts = starting({'left': 'left', 'right': 'right'}, 2.0)
     told = printed(capsys, *words, *starts)
     assert [one['tracked'] for one in told['markers']] == [FRAMES, FRAMES]
     assert told['markers'][0]['first'] == pytest.approx(START[0].tolist(), abs=1e-3)
@@ -367,12 +366,7 @@ def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path, late):
     refused(EXCHANGED, *words, kind=LongreachError)
     assert EXCHANGED in capsys.readouterr().out
     # Also where the pixels of the pictures that are called left and right are given.
-    rig, starts = small_rig(), []
-    for called, camera in (('right', 'left'), ('left', 'right')):
-        mounted = rig.cameras[camera]
-        for name, place in zip(NAMES, START, strict=True):
-            u, v = mounted.camera.project(mounted.pose.to_camera(place))
-            starts += ['--start', f'{called}.{name}={u:.1f},{v:.1f},14']
+    starts = starting({'right': 'left', 'left': 'right'})
     refused(EXCHANGED, *words, *starts, kind=LongreachError)
     assert printed(capsys, *tracking(scene))['advice'] == ''
 
@@ -384,8 +378,7 @@ def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_pa
         rig = dataclasses.replace(rig, plane=Plane(np.array([0.0, 1.0, 0.0]), 0.5))
     else:
         moved = Pose.from_look_at((0.8, -5.0, 0.4), (0.0, 0.0, 0.5))
-        mounted = MountedCamera(rig.cameras['right'].camera, moved)
-        rig = dataclasses.replace(rig, cameras={**rig.cameras, 'right': mounted})
+        rig = with_camera(rig, 'right', pose=moved)
     write_rig(rig, tmp_path / 'rig.yaml')
     words = (*tracking(scene)[:3], '--config', tmp_path / 'rig.yaml', '--format', 'json')
     with pytest.raises(LongreachError, match='no marker was tracked'):
