@@ -111,6 +111,7 @@ def test_mapping_becomes_nested_objects_with_defaults() -> None:
             r'^cylinders\[0\]: rod = 0\.2 m, allowed: bel',
         ),
         ({'main': 3.0}, r'^main = 3\.0, allowed: a mapping with the keys bore, rod'),
+        ({'cylinders': {'bore': 0.1}}, r'^cylinders = .*, allowed: a list'),
         ({'cylinders': 'ab'}, r"^cylinders = 'ab', allowed: a list"),
         ({'joints': 2.5}, r'^joints = 2\.5, allowed: an integer in \[1, 8\)'),
         ({'joints': 8}, r'^joints = 8, allowed: \[1, 8\)'),
