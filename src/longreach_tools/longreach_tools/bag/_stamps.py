@@ -26,8 +26,12 @@ _GAP_FACTOR = 1.5
 # Least number of intervals that define a period.
 _MINIMUM_STEPS = 3
 
-# Types of topics on which several nodes publish: their stamps are no one's sequence.
-_SHARED_TYPES = ('diagnostic_msgs/msg/DiagnosticArray', 'tf2_msgs/msg/TFMessage')
+# Types of topics with messages of several nodes, or cameras: their stamps are no one's sequence.
+_SHARED_TYPES = (
+    'diagnostic_msgs/msg/DiagnosticArray',
+    'longreach_msgs/msg/MarkerObservations',
+    'tf2_msgs/msg/TFMessage',
+)
 
 # Smaller stamps (before September 2001) are simulation time, which starts near zero.
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
