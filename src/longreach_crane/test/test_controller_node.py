@@ -6,6 +6,7 @@ node was told: a sample, or nothing.
 """
 
 import math
+from types import SimpleNamespace
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
@@ -275,19 +276,11 @@ def test_diagnostics(rig):
 # --- with a clock -------------------------------------------------------------------------------
 
 
-class Wall:
-    """Stands for the module ``time`` in the node's clock."""
-
-    def __init__(self):
-        self.seconds = 1000.0
-
-    def monotonic(self):
-        return self.seconds
-
-
 @pytest.fixture
 def wall(monkeypatch):
-    wall = Wall()
+    """What stands for the module ``time`` in the node's clock."""
+    wall = SimpleNamespace(seconds=1000.0)
+    wall.monotonic = lambda: wall.seconds
     monkeypatch.setattr(clock_module, 'time', wall)
     return wall
 
@@ -368,7 +361,7 @@ def test_a_paused_simulation_is_not_silent(wall):
         assert rig.commands[-1].brake
 
 
-def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
+def test_in_lockstep_no_clock_is_used(wall, rig):
     rig.send(0)
     rig.answers(1)
     wall.seconds += 60.0
